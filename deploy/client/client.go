@@ -21,9 +21,9 @@ type Client struct {
 	http *http.Client
 }
 
-// New makes a client for base, which ends in /v1. It trusts the
-// authorities in the PEM file caFile, by default the system's. It
-// keeps up to connections connections alive.
+// New returns a client for base, which ends in /v1. It trusts the
+// authorities in the PEM file caFile, by default the system's, and
+// keeps at most that many idle connections.
 func New(base, caFile string, connections int) (*Client, error) {
 	pool, err := Authorities(caFile)
 	if err != nil {
@@ -38,8 +38,8 @@ func New(base, caFile string, connections int) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: transport, Timeout: time.Minute}}, nil
 }
 
-// Authorities reads the certificates in the PEM file caFile;
-// without one nil, which means the system's.
+// Authorities reads the certificates in the PEM file caFile; nil
+// without one, which means the system's.
 func Authorities(caFile string) (*x509.CertPool, error) {
 	if caFile == "" {
 		return nil, nil
@@ -55,7 +55,7 @@ func Authorities(caFile string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Base is the address of the API; it ends in /v1.
+// Base returns the API's address, which ends in /v1.
 func (c *Client) Base() string { return c.base }
 
 // Through wraps the transport, such as with a check, before the first request.
@@ -74,15 +74,15 @@ type Request struct {
 	Body   []byte
 }
 
-// An Answer is what came back, whatever its status.
+// An Answer is a response of any status.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Call sends a request. An error means that no answer came: the
-// request may have had its effect.
+// Call sends a request. After an error the request may have had its
+// effect: only the answer is missing.
 func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	r, err := http.NewRequestWithContext(ctx, request.Method, c.base+request.Path, bytes.NewReader(request.Body))
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }
 
-// Ready is nil when the installation answers that it can serve.
+// Ready returns nil once the installation can serve.
 func (c *Client) Ready(ctx context.Context) error {
 	root := &Client{base: strings.TrimSuffix(c.base, "/v1"), http: c.http}
 	answer, err := root.Call(ctx, Request{Method: http.MethodGet, Path: "/readyz"})
@@ -123,7 +123,7 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"` // 0: the answer has none
 }
 
-// A Fault is one thing that is wrong with a request.
+// A Fault is one fault of a request.
 type Fault struct {
 	Index   *int   `json:"index"`
 	Pointer string `json:"pointer"`
@@ -142,7 +142,7 @@ func (p *Problem) Temporary() bool {
 	return p.Status == http.StatusTooManyRequests || p.Status >= http.StatusInternalServerError
 }
 
-// Problem reads the answer as an error; nil for a success.
+// Problem returns the answer as an error; nil for a success.
 func (a Answer) Problem() error {
 	if a.Status < http.StatusBadRequest {
 		return nil
@@ -158,8 +158,8 @@ func (a Answer) Problem() error {
 	return problem
 }
 
-// call sends a request and reads a successful answer into out; a
-// Problem for any other.
+// call sends a request and reads a successful answer into out; any
+// other is a Problem.
 func call[T any](ctx context.Context, c *Client, request Request) (out T, err error) {
 	answer, err := c.Call(ctx, request)
 	if err != nil {
@@ -198,7 +198,7 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// each calls visit with every item of a list, page after page; path has a query.
+// each calls visit with every item of a list, page by page; path has a query.
 func each[T any](ctx context.Context, c *Client, path string, header map[string]string, visit func(T) error) error {
 	for cursor := ""; ; {
 		page, err := call[List[T]](ctx, c, Request{Method: http.MethodGet, Path: path + cursor, Header: header})

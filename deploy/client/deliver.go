@@ -9,15 +9,16 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Bounds of the pause before a post is tried again, where the answer names none.
+// Limits of the pause before a retry if the answer names none.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// Deliver posts a batch until it is accepted, refused for good, or ctx ends. It
-// waits as long as each answer asks for, else longer each time. The batch needs
-// an idempotency key: with it, any number of tries has the effect of one.
+// Deliver posts a batch until it is accepted, refused for good, or ctx
+// ends. It waits as long as each answer asks, else longer each time.
+// The batch needs an idempotency key: with it, any number of attempts
+// has the effect of one.
 func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted, error) {
 	if batch.IdempotencyKey == "" {
 		return Accepted{}, errors.New("cannot deliver a batch that has no idempotency key")
@@ -28,7 +29,7 @@ func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted
 		if err == nil || errors.As(err, &problem) && !problem.Temporary() {
 			return accepted, err
 		}
-		wait := pause/2 + rand.N(pause) // spread, so that clients do not come back together
+		wait := pause/2 + rand.N(pause) // at random, so that clients do not return together
 		if problem != nil && problem.RetryAfter > 0 {
 			wait = problem.RetryAfter
 		}

@@ -22,7 +22,7 @@ type ErrorGroup struct {
 	Why         map[string]any `json:"why"`
 }
 
-// An ErrorSample is one occurrence that was kept.
+// An ErrorSample is one stored occurrence.
 type ErrorSample struct {
 	Entry string    `json:"entry"`
 	Time  time.Time `json:"time"`

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// pageLimit is the largest page that the API gives.
+// pageLimit is the API's largest page.
 const pageLimit = "1000"
 
-// A Batch is the body of a post and how it travels.
+// A Batch is the body of a post and its headers.
 type Batch struct {
 	Body           []byte
 	Encoding       string // Content-Encoding; "" is none
@@ -60,7 +60,7 @@ type StoredEntry struct {
 	Entry        json.RawMessage `json:"entry"` // byte for byte as it was accepted
 }
 
-// A LogsQuery chooses entries; the zero value of a member chooses by nothing.
+// A LogsQuery selects entries; a zero field selects all.
 type LogsQuery struct {
 	Project string
 	From    time.Time
@@ -87,7 +87,7 @@ func (q LogsQuery) path() string {
 	return "/logs?" + values.Encode()
 }
 
-// EachLog calls visit with every entry that the query chooses, newest first.
+// EachLog calls visit with every entry of the query, newest first.
 func (c *Client) EachLog(ctx context.Context, key string, query LogsQuery, visit func(StoredEntry) error) error {
 	return each(ctx, c, query.path(), apiKey(key), visit)
 }

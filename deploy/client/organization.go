@@ -20,8 +20,8 @@ func (c *Client) CreateOrganization(ctx context.Context, token, name, tier strin
 	return post[Organization](ctx, c, "/organizations", bearer(token), map[string]string{"name": name, "tier": tier})
 }
 
-// DeleteOrganization deletes an organization with all that
-// belongs to it. It takes an operator's token.
+// DeleteOrganization deletes an organization with all its data. It
+// takes an operator's token.
 func (c *Client) DeleteOrganization(ctx context.Context, token, organization string) error {
 	_, err := call[struct{}](ctx, c, Request{Method: http.MethodDelete, Path: "/organizations/" + url.PathEscape(organization), Header: bearer(token)})
 	return err
@@ -35,12 +35,12 @@ type Project struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-// CreateProject makes a project of organization.
+// CreateProject creates a project of organization.
 func (c *Client) CreateProject(ctx context.Context, token, organization, name string) (Project, error) {
 	return post[Project](ctx, c, "/projects", bearer(token), map[string]string{"organization": organization, "name": name})
 }
 
-// An APIKey lets clients post; Key is there in the answer to its creation only.
+// An APIKey lets clients post; only the answer to its creation has Key.
 type APIKey struct {
 	ID           string    `json:"id"`
 	Key          string    `json:"key"`
@@ -53,20 +53,20 @@ type APIKey struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-// CreateAPIKey makes a key of project for environment.
+// CreateAPIKey creates a key of project for environment.
 func (c *Client) CreateAPIKey(ctx context.Context, token, project, environment, name string) (APIKey, error) {
 	return post[APIKey](ctx, c, "/api-keys", bearer(token),
 		map[string]string{"project": project, "environment": environment, "name": name})
 }
 
-// RevokeAPIKey ends a key.
+// RevokeAPIKey revokes a key.
 func (c *Client) RevokeAPIKey(ctx context.Context, token, id, reason string) error {
 	_, err := post[APIKey](ctx, c, "/api-keys/"+url.PathEscape(id)+"/revoke", bearer(token), map[string]string{"reason": reason})
 	return err
 }
 
-// A ServiceToken lets a service act for an organization; Token is
-// there in the answer to its creation only.
+// A ServiceToken lets a service act for an organization; only the
+// answer to its creation has Token.
 type ServiceToken struct {
 	ID           string   `json:"id"`
 	Token        string   `json:"token"`
@@ -74,7 +74,7 @@ type ServiceToken struct {
 	Scopes       []string `json:"scopes"`
 }
 
-// CreateServiceToken makes a token of organization with scopes.
+// CreateServiceToken creates a token of organization with scopes.
 func (c *Client) CreateServiceToken(ctx context.Context, token, organization, name string, scopes ...string) (ServiceToken, error) {
 	return post[ServiceToken](ctx, c, "/service-tokens", bearer(token),
 		map[string]any{"organization": organization, "name": name, "scopes": scopes})

@@ -23,7 +23,7 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// services are Weir's, and what each reads its settings into.
+// services are Weir's, with the types of their settings.
 var services = map[string]any{
 	"tenants": &tenants.Config{}, "ingest": &ingest.Config{}, "ledger": &ledger.Config{}, "grouping": &grouping.Config{}, "gateway": &gateway.Config{},
 }
@@ -37,8 +37,8 @@ func load(t *testing.T, secrets string, files ...string) *types.Project {
 	return project
 }
 
-// The files say nothing that Compose doesn't know, and name
-// every image with its version.
+// The files contain only what Compose knows, and name every image
+// with its version.
 func TestImagesArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z0-9./-]+:v?\d+(\.\d+)+$`)
 	for _, files := range [][]string{{"compose.yaml"}, {"compose.yaml", "scenario.yaml"}} {
@@ -50,8 +50,8 @@ func TestImagesArePinned(t *testing.T) {
 	}
 }
 
-// Nothing has more rights or memory than it is given, and what
-// serves is looked after.
+// Each container has only its needed rights and memory, and
+// every server restarts.
 func TestRights(t *testing.T) {
 	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
 		if service.Deploy == nil || service.Deploy.Resources.Limits == nil || service.Deploy.Resources.Limits.MemoryBytes == 0 {
@@ -80,8 +80,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// What goes on running is looked at: by the program of its image,
-// by one that it has, or, where it has none, by Prometheus.
+// Every long-running service has a health check: by its image's own
+// program, by another one in it or, without either, by Prometheus.
 func TestHealthIsLookedAt(t *testing.T) {
 	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
 		if _, ours := services[name]; ours || service.Restart == "no" || name == "collector" {
@@ -93,8 +93,8 @@ func TestHealthIsLookedAt(t *testing.T) {
 	}
 }
 
-// Every service sends what it traces to the collector that is there, and goes
-// on with what the gateway has begun; the gateway follows nobody.
+// Every service exports its traces to the collector, and continues
+// those of the gateway; the gateway continues nobody's.
 func TestTracesAreSent(t *testing.T) {
 	project := load(t, t.TempDir(), "compose.yaml")
 	for name := range services {
@@ -111,7 +111,7 @@ func TestTracesAreSent(t *testing.T) {
 	}
 }
 
-// What reads the collector's settings in tests is of the version that runs.
+// The tests read the collector's settings with the version that runs.
 func TestCollectorIsTestedAsItRuns(t *testing.T) {
 	module, err := os.ReadFile("../docker/collector/go.mod")
 	must(t, err)
@@ -121,8 +121,8 @@ func TestCollectorIsTestedAsItRuns(t *testing.T) {
 	}
 }
 
-// Each variable of ours is a setting of the service, and one that names a
-// secret's file names one that the service is given.
+// Each variable of ours is a setting of the service, and one that names
+// a secret's file names a secret of the service.
 func TestSettingsAreKnown(t *testing.T) {
 	project := load(t, t.TempDir(), "compose.yaml", "scenario.yaml")
 	for name, config := range services {
@@ -143,7 +143,7 @@ func given(service types.ServiceConfig, secret string) bool {
 	return slices.ContainsFunc(service.Secrets, func(s types.ServiceSecretConfig) bool { return filepath.Base(cmp.Or(s.Target, s.Source)) == secret })
 }
 
-// settings are the variables that a program reads.
+// settings returns the variables that a program reads.
 func settings(t *testing.T, config any) map[string]bool {
 	t.Helper()
 	var program struct {
@@ -163,8 +163,8 @@ func settings(t *testing.T, config any) map[string]bool {
 	return known
 }
 
-// Every secret is a file that is made, and no service is given
-// one that it doesn't use.
+// Every secret is a generated file, and no service gets one that
+// it doesn't use.
 func TestSecretsAreMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	must(t, provision.Ensure(dir, "postgres", time.Now(), "gateway"))
@@ -185,8 +185,8 @@ func TestSecretsAreMade(t *testing.T) {
 	}
 }
 
-// its reports whether a secret is for a service: credentials are for the one
-// that uses them, and for the job that makes them so.
+// its reports whether a secret is for a service: credentials are for
+// the service that uses them, and for the job that sets them.
 func its(service, secret string) bool {
 	switch {
 	case strings.HasSuffix(secret, "_database_url"):
@@ -197,8 +197,8 @@ func its(service, secret string) bool {
 	return true
 }
 
-// Who is no user of the broker reaches nothing but the listener where all sign
-// in: the others are of the broker's own container.
+// Clients without a user reach only the broker's listener that demands
+// authentication: the others are only in the broker's own container.
 func TestBrokerAsksForUsers(t *testing.T) {
 	services := load(t, t.TempDir(), "compose.yaml").Services
 	for listener := range strings.SplitSeq(*services["kafka"].Environment["KAFKA_LISTENERS"], ",") {
@@ -216,7 +216,7 @@ func TestBrokerAsksForUsers(t *testing.T) {
 	}
 }
 
-// Who reaches Alertmanager can silence alerts: nobody but Prometheus does.
+// A client of Alertmanager can silence alerts, so only Prometheus reaches it.
 func TestPrometheusAloneReachesAlertmanager(t *testing.T) {
 	services := load(t, t.TempDir(), "compose.yaml").Services
 	for name, service := range services {
@@ -231,7 +231,7 @@ func TestPrometheusAloneReachesAlertmanager(t *testing.T) {
 	}
 }
 
-// Prometheus asks every service that shows metrics.
+// Prometheus scrapes every service with metrics.
 func TestEverythingIsScraped(t *testing.T) {
 	text, err := os.ReadFile("prometheus.yml")
 	must(t, err)
@@ -245,7 +245,7 @@ func TestEverythingIsScraped(t *testing.T) {
 	}
 }
 
-// Prometheus is given the alerts, and every file that a service is given is there.
+// Prometheus has the alerts, and every file given to a service exists.
 func TestFilesAreThere(t *testing.T) {
 	given := map[string]string{}
 	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 )
 
-// EmbeddedBroker is the broker that a weir run has started in a data directory,
-// and how to sign in there.
+// EmbeddedBroker returns the broker that a weir run has started in a
+// data directory, and how to sign in there.
 func EmbeddedBroker(dataDir string) (brokers []string, access bus.Access, err error) {
 	dir := filepath.Join(dataDir, "kafka")
 	address, err := kafka.Running(dir)

@@ -16,14 +16,13 @@ import (
 // SharedDatabase is the setting for the database of all modules.
 const SharedDatabase = "WEIR_DATABASE_URL"
 
-// DatabaseOf is the setting for the database of one module, where each has its
-// own.
+// DatabaseOf returns the setting for one module's own database.
 func DatabaseOf(module string) string {
 	return "WEIR_" + strings.ToUpper(module) + "_DATABASE_URL"
 }
 
-// MigratingDatabase is the setting for the database of all modules, as the role
-// that owns their schemas where that is another one than serves.
+// MigratingDatabase is the setting for the database of all modules, as
+// the role that owns their schemas if another one serves.
 const MigratingDatabase = "WEIR_MIGRATE_DATABASE_URL"
 
 // MigratingDatabaseOf is MigratingDatabase for one module.
@@ -31,8 +30,8 @@ func MigratingDatabaseOf(module string) string {
 	return "WEIR_" + strings.ToUpper(module) + "_MIGRATE_DATABASE_URL"
 }
 
-// DatabaseURL is the address of a module's database. It comes from the
-// environment or from a file, never from a flag: it holds a password.
+// DatabaseURL returns the address of a module's database. It comes from
+// the environment or from a file, never from a flag: it holds a password.
 func DatabaseURL(module, dataDir string) (httpapi.Secret, error) {
 	if url, err := given(DatabaseOf(module), SharedDatabase); url != "" || err != nil {
 		return url, err
@@ -44,8 +43,8 @@ func DatabaseURL(module, dataDir string) (httpapi.Secret, error) {
 	return httpapi.Secret(url), err
 }
 
-// MigratingDatabaseURL is DatabaseURL for the role that owns the schema: the
-// same where no other is set.
+// MigratingDatabaseURL is DatabaseURL for the role that owns the
+// schema: the same if no other is set.
 func MigratingDatabaseURL(module, dataDir string) (httpapi.Secret, error) {
 	if url, err := given(MigratingDatabaseOf(module), MigratingDatabase); url != "" || err != nil {
 		return url, err
@@ -53,25 +52,25 @@ func MigratingDatabaseURL(module, dataDir string) (httpapi.Secret, error) {
 	return DatabaseURL(module, dataDir)
 }
 
-// MigratesApart reports whether a role of its own is set that owns the schema.
+// MigratesApart reports whether a separate role is set that owns the schema.
 func MigratesApart(module string) bool {
 	url, err := given(MigratingDatabaseOf(module), MigratingDatabase)
 	return url != "" || err != nil
 }
 
-// ReplicaOf is the setting for the read replica of one module, where each has
-// its own.
+// ReplicaOf returns the setting for one module's own read replica.
 func ReplicaOf(module string) string {
 	return "WEIR_" + strings.ToUpper(module) + "_REPLICA_DATABASE_URL"
 }
 
-// ReplicaURL is the address of the read replica of a module; empty where none is set.
+// ReplicaURL returns the address of a module's read replica; empty if
+// none is set.
 func ReplicaURL(module string) (httpapi.Secret, error) {
 	return given(ReplicaOf(module), replica.URLVariable)
 }
 
-// given is the first that is set of some variables, or of files that they name;
-// empty where none is.
+// given returns the first that is set of some variables, or of files
+// that they name; empty if none is.
 func given(variables ...string) (httpapi.Secret, error) {
 	for _, variable := range variables {
 		url := os.Getenv(variable)

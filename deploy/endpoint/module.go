@@ -8,8 +8,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// Schemas are those of the modules' tables, by module; Modules are their names
-// in order.
+// Schemas are those of the modules' tables, by module; Modules are
+// their names in order.
 var (
 	Modules = []string{"ingest", "ledger", "grouping", "tenants"}
 	Schemas = map[string]pg.Schema{"ingest": ingest.Schema(), "ledger": ledger.Schema(), "grouping": grouping.Schema(), "tenants": tenants.Schema()}

@@ -17,24 +17,24 @@ import (
 // An Answer is one way in which a module answers with a code.
 type Answer struct {
 	Code   string
-	Status int    // 0 where it is a fault of one entry or member, which the status of the whole answer leaves open
+	Status int    // 0: a fault of one entry or member, for any status of the whole answer
 	Module string // shared: any
-	Detail string // what is said, "…" for what differs
-	Fix    string // what to do, where it stands apart
+	Detail string // with "…" for variable parts
+	Fix    string // if it is separate
 }
 
 // modules are the folders whose source answers requests.
 var modules = []string{"grouping", "ingest", "ledger", "shared", "tenants"}
 
-// A maker is a function that makes an answer of arguments: the places of the
-// code and of the rest, -1 where there is none.
+// A maker is a function that makes an answer from its arguments: the
+// indices of the code and of the rest, -1 for none.
 type maker struct{ code, status, detail, fix int }
 
-// source is what was read.
+// source is the parsed source.
 type source struct {
 	files     []sourceFile
 	constants map[string]string // names of codes
-	makers    map[string]maker  // by name, those that are not exported with their folder before it
+	makers    map[string]maker  // by name, unexported ones with their folder before it
 }
 
 type sourceFile struct {
@@ -43,7 +43,7 @@ type sourceFile struct {
 	module, dir string
 }
 
-// key is how a function of that name is found from a file.
+// key returns the key of a function's name in a file.
 func (f sourceFile) key(name string) string {
 	if ast.IsExported(name) {
 		return name
@@ -112,8 +112,7 @@ func (s *source) declare(file sourceFile, node ast.Node) bool {
 	return true
 }
 
-// makerOf finds the parameters that a maker has by their names:
-// a code, and what is said.
+// makerOf finds a maker's parameters by their names: code, detail and the rest.
 func makerOf(function *ast.FuncType) (m maker, ok bool) {
 	m, at := maker{-1, -1, -1, -1}, 0
 	for _, field := range function.Params.List {
@@ -145,7 +144,7 @@ func (s *source) answers(file sourceFile) (found []Answer) {
 			return true
 		}
 		code, ok := s.code(call.Args[m.code])
-		if !ok || !isCode.MatchString(code) { // it is not of this API
+		if !ok || !isCode.MatchString(code) { // not of this API
 			return true
 		}
 		found = append(found, Answer{
@@ -179,7 +178,7 @@ func (s *source) code(argument ast.Expr) (code string, ok bool) {
 	return code, ok
 }
 
-// statuses are those of makers that take none.
+// statuses are those of makers without that argument.
 var statuses = map[string]int{"Invalid": http.StatusBadRequest, "refuse": http.StatusBadRequest, "unauthorized": http.StatusUnauthorized}
 
 var statusNames = func() map[string]int {
@@ -201,7 +200,7 @@ func statusOf(call *ast.CallExpr, m maker) int {
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 
-// said is the text of an argument, as far as it stands in the source.
+// said returns the text of an argument, as far as the source has it.
 func said(arguments []ast.Expr, at int) string {
 	if at < 0 || at >= len(arguments) {
 		return ""
@@ -216,7 +215,7 @@ func said(arguments []ast.Expr, at int) string {
 	return text
 }
 
-// literal is a text of literals that are put together.
+// literal returns the text of concatenated literals.
 func literal(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -22,8 +22,7 @@ func both() {
 }
 `
 
-// Codes are found with their status, what is said and what to
-// do, whether they are constants or not.
+// Codes are found with status, detail and fix, as constants or not.
 func TestScan(t *testing.T) {
 	root := t.TempDir()
 	for _, module := range modules {
@@ -44,8 +43,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// What every module declares is found in the real source: each constant that is
-// a code, and what stands in calls alone.
+// All codes of the real source are found: each constant that is a code,
+// and those that are only in calls.
 func TestEveryCodeIsFound(t *testing.T) {
 	answers, err := Scan("../..")
 	if err != nil {

@@ -52,9 +52,8 @@ func writeRow(page *strings.Builder, same []Answer) {
 	fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", same[0].Code, unique(statuses, ", "), unique(from, ", "), unique(texts, "<br>"))
 }
 
-// composed are the codes of which all is said in words that are
-// put together for each answer.
-var composed = map[string]string{ // bounded by what stands here
+// composed are the codes whose whole detail is put together for each answer.
+var composed = map[string]string{ // bounded by its literal
 	"invalid_entries": "No entry is valid, or one is not and the request wants all or none. Nothing was stored. Repair what errors[] lists, and send it again.",
 	"limit_reached":   "There are as many of these as the organization may have: limit says how many. Remove one, or have the operator raise the setting.",
 	"quota_exceeded":  "The quota, or a budget of the project or key, does not cover the request; or the organization is suspended. See quota and resets_at.",
@@ -65,7 +64,7 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(text)
 }
 
-// unique puts texts together, each once, in their order.
+// unique joins texts, each once, in their order.
 func unique(texts []string, separator string) string {
 	var once []string
 	for _, text := range texts {

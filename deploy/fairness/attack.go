@@ -10,17 +10,17 @@ import (
 type attack struct {
 	name string
 	does string // in words, for the table
-	// prepare sends what the attack needs before it is measured; nil: nothing.
+	// prepare sends what the attack needs before the measurement; nil: nothing.
 	prepare func(ctx context.Context, n *noisy) error
 	// run attacks until ctx ends. Refusals are expected: an error
 	// means that it could not attack at all.
 	run func(ctx context.Context, n *noisy) error
-	// lawful: it stays within every limit, so nobody has to refuse it;
-	// it has to disturb no one all the same.
+	// lawful: it stays within every limit, so it need not be refused;
+	// it still must not disturb others.
 	lawful bool
 }
 
-// attacks are all of them, in the order in which they run.
+// attacks returns all attacks, in their order.
 func attacks() []attack {
 	return []attack{
 		{"full-rate", "posts of 1,000 entries as fast as they are answered", nil, fullRate, true},

@@ -15,8 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// An attacker is a process that attacks: its work is not that of
-// the process that measures.
+// An attacker is a separate process that attacks, apart from the measuring one.
 type attacker struct {
 	command    *exec.Cmd
 	orders     io.WriteCloser
@@ -24,13 +23,14 @@ type attacker struct {
 	complaints bytes.Buffer
 }
 
-// How long an attack may take to prepare itself, and to end.
+// Limits of an attack's preparation and end.
 const (
 	prepareTimeout = 3 * time.Minute
 	stopTimeout    = time.Minute
 )
 
-// startAttacker makes an organization for an attack, and has it prepared and begun.
+// startAttacker creates an organization for an attack, prepares the
+// attack and begins it.
 func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, measure.Tenant, error) {
 	task, err := r.job(ctx, a)
 	if err != nil {
@@ -62,8 +62,8 @@ func (r *run) launch(ctx context.Context) (n *attacker, err error) {
 	return n, n.command.Start()
 }
 
-// job is the attacker's input. Deep entries are looked at in the console, so
-// they belong to the organization with a member.
+// job returns the attacker's input. Deep entries are viewed in the
+// console, so they belong to the organization with a member.
 func (r *run) job(ctx context.Context, a attack) (job, error) {
 	env := r.subject.Env
 	task := job{
@@ -84,7 +84,7 @@ func (r *run) job(ctx context.Context, a attack) (job, error) {
 	return task, err
 }
 
-// begin hands the job over, waits until it is prepared, and has it begin.
+// begin sends the job, waits until it is prepared, and begins it.
 func (n *attacker) begin(task job) error {
 	timeout := time.AfterFunc(prepareTimeout, func() { _ = n.command.Process.Kill() })
 	defer timeout.Stop()
@@ -98,7 +98,7 @@ func (n *attacker) begin(task job) error {
 	return err
 }
 
-// stop ends the attack and returns what the noisy tenant was answered.
+// stop ends the attack and returns the noisy tenant's answers.
 func (n *attacker) stop() (*Outcome, error) {
 	timeout := time.AfterFunc(stopTimeout, func() { _ = n.command.Process.Kill() })
 	defer timeout.Stop()
@@ -115,10 +115,10 @@ func (n *attacker) kill() {
 	_ = n.command.Wait()
 }
 
-// makers is how many organizations are created at the same time.
+// makers is how many organizations are created concurrently.
 const makers = 8
 
-// makeIdle creates organizations with a project and a key that do nothing.
+// makeIdle creates idle organizations with a project and a key.
 func (r *run) makeIdle(ctx context.Context) error {
 	r.say("creating %d organizations that do nothing", r.Idle)
 	numbers, failures := make(chan int), make(chan error, makers)
@@ -142,8 +142,7 @@ func (r *run) makeIdle(ctx context.Context) error {
 	return <-failures
 }
 
-// makeOne creates an organization as one has it that was set up
-// once: with a project and a key.
+// makeOne creates an organization with a project and a key.
 func (r *run) makeOne(ctx context.Context, name string) error {
 	operator := r.subject.Env.OperatorToken
 	organization, err := r.api.CreateOrganization(ctx, operator, name, "indie")
@@ -158,8 +157,7 @@ func (r *run) makeOne(ctx context.Context, name string) error {
 	return err
 }
 
-// count sends the numbers of idle organizations, and reports its
-// progress now and then.
+// count sends the numbers of idle organizations, and reports progress.
 func (r *run) count(ctx context.Context, numbers chan<- int) {
 	defer close(numbers)
 	for number := range r.Idle {

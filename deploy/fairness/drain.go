@@ -12,13 +12,13 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// drainPoll is how often it is looked whether a noisy tenant's
-// own views have caught up.
+// drainPoll is the interval of looks whether a noisy tenant's own views
+// have caught up.
 const drainPoll = 200 * time.Millisecond
 
-// drain posts a batch of a noisy tenant and waits until its own log
-// and groups show it, and with it what was deferred of the attack: the
-// next one must not be measured beside it.
+// drain posts a batch of a noisy tenant and waits until its own log and
+// groups show it, and so all deferred records of the attack: they must
+// not disturb the next measurement.
 func (r *run) drain(ctx context.Context, of measure.Tenant) time.Duration {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
@@ -40,14 +40,14 @@ func (r *run) drain(ctx context.Context, of measure.Tenant) time.Duration {
 	return time.Since(begun)
 }
 
-// stored reports whether the log of a tenant shows what it sent at a time.
+// stored reports whether a tenant's log shows its batch of a time.
 func (r *run) stored(ctx context.Context, of measure.Tenant, at time.Time) bool {
-	at = at.Truncate(time.Millisecond) // as stamps are
+	at = at.Truncate(time.Millisecond) // as timestamps are
 	page, err := r.api.Logs(ctx, of.Key, client.LogsQuery{Project: of.Project, From: at, To: at.Add(time.Second), Limit: 1})
 	return err == nil && len(page.Items) > 0
 }
 
-// grouped reports whether the groups of a tenant count what it sent at a time.
+// grouped reports whether a tenant's groups count its batch of a time.
 func (r *run) grouped(ctx context.Context, of measure.Tenant, at time.Time) bool {
 	answer, err := r.api.Call(ctx, client.Request{
 		Method: http.MethodGet, Path: "/projects/" + url.PathEscape(of.Project) + "/error-groups?limit=1", Header: map[string]string{"X-Api-Key": of.Key},

@@ -27,14 +27,13 @@ func letters(number int64) string {
 	return string(text)
 }
 
-// Sizes of what is stored: an entry may have 512 KB, of which
-// metadata may have 100 KB.
+// Sizes of stored entries: one may have 512 KB, with 100 KB of metadata.
 const (
 	largeEntries  = 200
 	largePerBatch = 10
 	largeContext  = 499 << 10
 	deepEntries   = 50
-	deepLevels    = 115 // with those around it at most 128
+	deepLevels    = 115 // with the levels around it at most 128
 	deepContext   = 440 << 10
 )
 
@@ -53,7 +52,7 @@ func storeLarge(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// storeDeep stores entries whose indented form is a hundred times as large.
+// storeDeep stores entries whose indented form is a hundred times larger.
 func storeDeep(ctx context.Context, n *noisy) error {
 	nested := strings.Repeat("[", deepLevels) + strings.TrimSuffix(strings.Repeat("0,", deepContext/2), ",") + strings.Repeat("]", deepLevels)
 	var bodies [][]byte
@@ -68,8 +67,8 @@ func storeDeep(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// storeOddYears stores batches from the year 0 to the year 9999,
-// so that each spans all of time.
+// storeOddYears stores batches from the year 0 to the year 9999, so
+// that each spans all of time.
 func storeOddYears(ctx context.Context, n *noisy) error {
 	bodies := make([][]byte, 30)
 	for i := range bodies {
@@ -86,7 +85,7 @@ func storeOddYears(ctx context.Context, n *noisy) error {
 // A stack writes a member with the frames of a kind of error.
 type stack func(to *bytes.Buffer, kind string)
 
-// newErrors is a batch of errors of new types, each with a stack of its own.
+// newErrors returns a batch of errors of new types, each with its own stack.
 func newErrors(entries int, first int64, frames stack) []byte {
 	var body bytes.Buffer
 	at := time.Now().UTC().Format(stampForm)
@@ -100,7 +99,7 @@ func newErrors(entries int, first int64, frames stack) []byte {
 	return body.Bytes()
 }
 
-// separator is what comes before the entry of a number.
+// separator returns what precedes the entry of a number.
 func separator(i int64) string {
 	if i == 0 {
 		return `{"logs":[`
@@ -110,9 +109,9 @@ func separator(i int64) string {
 
 func noStack(*bytes.Buffer, string) {}
 
-// largeFrames are the parts of a stack of about 100 KB between which its kind
-// comes. They are made once: an attack takes its time from the processors of
-// those who are watched.
+// largeFrames are the parts of a stack of about 100 KB between which
+// its kind is inserted. They are made once: an attack takes processor
+// time from the watched organizations.
 var largeFrames = sync.OnceValue(func() []string {
 	const kind = "\x00\x00\x00\x00" // as long as most are
 	text := `,"stack_trace":["at main (/srv/shop/src/main.js:1:7)"`
@@ -123,7 +122,7 @@ var largeFrames = sync.OnceValue(func() []string {
 	return strings.Split(text+frames.String()+"]", kind)
 })
 
-// largeStack is a stack of about 100 KB.
+// largeStack writes a stack of about 100 KB.
 func largeStack(to *bytes.Buffer, kind string) {
 	for i, part := range largeFrames() {
 		if i > 0 {
@@ -133,12 +132,12 @@ func largeStack(to *bytes.Buffer, kind string) {
 	}
 }
 
-// mixedErrors are new kinds of errors in a request.
+// mixedErrors is the number of new kinds of errors in a request.
 const mixedErrors = 300
 
-// mixed is a batch of under 1 MiB that has something for
-// everybody: new kinds with types in other scripts, a large stack,
-// deep nesting and an object of many names.
+// mixed returns a batch of under 1 MiB with a bit of everything: new
+// kinds with types in other scripts, a large stack, deep nesting and an
+// object of many names.
 func mixed(first int64) []byte {
 	at := time.Now().UTC().Format(stampForm)
 	list := make([]string, 0, mixedErrors+3)

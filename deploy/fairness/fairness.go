@@ -16,19 +16,19 @@ import (
 
 // Config sets what to measure.
 type Config struct {
-	Program     string   // the binary that is measured, run with `run`, and that attacks
+	Program     string   // the measured and attacking binary; measured, it is run with `run`
 	AttackWith  []string // arguments that make Program read a job and attack, see Attack
-	Dir         string   // for everything that is written; it must be empty, and stays as it is afterwards
-	DatabaseURL string   // a Postgres to use; "" starts one
+	Dir         string   // for all files; it must be empty, and is left as it is
+	DatabaseURL string   // of a PostgreSQL; "" starts one
 	Attacks     []string // names; none: all
 	Each        time.Duration
-	Idle        int // organizations that do nothing
-	Quiet       int // organizations that are watched
+	Idle        int // idle organizations
+	Quiet       int // watched organizations
 	Logger      *slog.Logger
 }
 
-// alone is the name of the measurement without any attack, idle that
-// with many organizations that do nothing.
+// alone is the measurement without any attack, idle that with
+// many idle organizations.
 const (
 	alone = "alone"
 	idle  = "idle-tenants"
@@ -41,20 +41,20 @@ type Result struct {
 	Lawful  bool                    // the noisy tenant stays within every limit: it need not be refused
 	Took    *[views]measure.Samples // of each view
 	Refused int64                   // posts of quiet organizations
-	Failed  []error                 // what else went wrong for them
+	Failed  []error                 // their other failures
 	Peak    int64                   // most bytes resident of the measured process meanwhile
-	Cores   load                    // how many processors each process kept busy
-	Answers *Outcome                // of the noisy tenant; nil where there is none
+	Cores   load                    // busy processors of each process
+	Answers *Outcome                // of the noisy tenant; nil without one
 	Settled time.Duration           // after the attack, until the views of a post were within their goal again
 	Drained time.Duration           // then, until the noisy tenant's own views showed what it had sent
 }
 
-// settleTimeout is how long the end of an attack is waited for:
-// its rest would count toward the next.
+// settleTimeout limits the wait for an attack's end: its rest would
+// count toward the next.
 const settleTimeout = time.Minute
 
 // Run measures alone first, then beside each attack, then among idle
-// tenants, and reports what it does on progress.
+// tenants, and writes its steps to progress.
 func Run(ctx context.Context, config Config, progress io.Writer) (results []Result, err error) {
 	chosen, err := config.attacks()
 	if err != nil {
@@ -69,8 +69,8 @@ func Run(ctx context.Context, config Config, progress io.Writer) (results []Resu
 	variables := map[string]string{"WEIR_DATABASE_URL": url}
 	err = r.install(ctx, "weir", variables, func() error { return r.attacked(ctx, chosen) })
 	if err == nil && config.Idle > 0 {
-		// The default limits of operators are too low to create so many in
-		// minutes, and matter to nothing measured there.
+		// The default limits of operators are too low to create so many
+		// in minutes, and do not affect the results.
 		variables["WEIR_CHANGES_PER_MINUTE"], variables["WEIR_READS_PER_MINUTE"] = "1000000", "1000000"
 		err = r.install(ctx, "weir", variables, func() error { return r.amongIdle(ctx) })
 	}
@@ -96,7 +96,7 @@ type run struct {
 	Config
 
 	progress   io.Writer
-	postmaster int // 0 where PostgreSQL runs elsewhere
+	postmaster int // 0: PostgreSQL runs elsewhere
 	subject    *measure.Subject
 	api        *client.Client
 	quiet      *quiet
@@ -105,7 +105,7 @@ type run struct {
 
 func (r *run) say(format string, values ...any) { fmt.Fprintf(r.progress, "  "+format+"\n", values...) }
 
-// install starts the installation, or starts it again, and measures.
+// install starts the installation, perhaps again, and measures.
 func (r *run) install(ctx context.Context, name string, variables map[string]string, measured func() error) (err error) {
 	if r.subject, err = measure.StartSubject(ctx, r.Program, filepath.Join(r.Dir, name), variables); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *run) attacked(ctx context.Context, chosen []attack) error {
 	return ctx.Err()
 }
 
-// amongIdle measures among many that do nothing.
+// amongIdle measures among many idle organizations.
 func (r *run) amongIdle(ctx context.Context) error {
 	if err := r.makeIdle(ctx); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (r *run) amongIdle(ctx context.Context) error {
 }
 
 // watch measures what the quiet organizations notice for d, while the
-// process attacker attacks, if it is not 0.
+// process attacker, if not 0, attacks.
 func (r *run) watch(ctx context.Context, result Result, d time.Duration, attacker int) Result {
 	r.quiet.reset()
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -170,7 +170,7 @@ func (r *run) watch(ctx context.Context, result Result, d time.Duration, attacke
 	return result
 }
 
-// beside measures while an organization of its own attacks.
+// beside measures while a separate organization attacks.
 func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.Tenant, err error) {
 	attacker, of, err := r.startAttacker(ctx, a)
 	if err != nil {
@@ -184,8 +184,7 @@ func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.T
 	return result, of, nil
 }
 
-// settle waits until nothing of an attack is left that a quiet
-// organization notices.
+// settle waits until quiet organizations notice nothing of an attack any more.
 func (r *run) settle(ctx context.Context, alone Result) time.Duration {
 	begun := time.Now()
 	for ctx.Err() == nil && time.Since(begun) < settleTimeout {

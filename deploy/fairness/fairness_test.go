@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// took is what was noticed when each view took d, but slow times
-// one of them that took longer.
+// took returns samples with d for each view, except slow samples of one
+// view that took longer.
 func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Samples {
 	all := &[views]measure.Samples{}
 	for view := range all {
@@ -32,8 +32,8 @@ func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Sampl
 	return all
 }
 
-// The table marks what misses a goal and what too few samples
-// leave open, and nothing else.
+// The table marks missed goals and those that too few samples leave
+// open, and nothing else.
 func TestTableMarksWhatMissed(t *testing.T) {
 	refused := &Outcome{}
 	refused.count("429 rate_limited")
@@ -59,7 +59,7 @@ func TestTableMarksWhatMissed(t *testing.T) {
 	}
 }
 
-// What a noisy tenant was answered is read from the answers as they are.
+// A noisy tenant's outcomes are read from the raw answers.
 func TestDescribe(t *testing.T) {
 	for want, answer := range map[string]struct {
 		status     int
@@ -78,8 +78,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The attacks send what they name: legal batches where they mean
-// to, of the size that they name.
+// The attacks send what they name: legal batches if intended, of
+// the named size.
 func TestAttackingBodies(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"new errors":   newErrors(1000, 1, noStack),
@@ -110,7 +110,7 @@ func TestAttackingBodies(t *testing.T) {
 	}
 }
 
-// What mixes everything is legal, every entry of it, and no large body.
+// Every entry of the mixed batch is legal, and the body is not large.
 func TestMixedIsLegal(t *testing.T) {
 	body := mixed(1 << 40)
 	judged, err := ingest.NewParser(ingest.DefaultLimits()).ParseKeyed(append(make([]byte, 0, len(body)+ingest.Padding), body...))
@@ -120,7 +120,7 @@ func TestMixedIsLegal(t *testing.T) {
 }
 
 // An endless body decompresses to its size in white space, and
-// then goes on without any more.
+// then continues empty.
 func TestInflate(t *testing.T) {
 	reader, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,8 +145,8 @@ func TestInflate(t *testing.T) {
 	}
 }
 
-// Every attack has a name of its own and is found by it; another
-// name is refused with those that there are.
+// Every attack is found by its own name; another name is refused with
+// the list of names.
 func TestAttacksHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range Attacks() {
@@ -160,7 +160,7 @@ func TestAttacksHaveNames(t *testing.T) {
 	}
 }
 
-// An answer is read to its end, whatever its size, and only its two ends are kept.
+// A large answer is read to its end, and only its two ends are kept.
 func TestOutcomeReadsLargeAnswers(t *testing.T) {
 	outcome := &Outcome{}
 	body := `{"items":["` + strings.Repeat("x", 1<<20) + `"],"incomplete":true,"next_cursor":"c"}`

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files this process may have open.
+// openFiles returns how many files this process may open.
 func openFiles() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// A load is how many processors each process kept busy: an attack that makes no
-// work for others costs its own process some, and they share a machine.
+// A load is how many processors each process kept busy: an attack that makes
+// no work for others costs its own process some, and they share a machine.
 type load struct {
 	weir, postgres, attack, watch float64
 }
 
-// String names nothing: the heading does.
+// String returns only numbers: the heading names them.
 func (l load) String() string {
 	return fmt.Sprintf("%.2f/%.2f/%.2f/%.2f", l.weir, l.postgres, l.attack, l.watch)
 }
 
-// watchLoad begins to watch the processes; the function that it returns ends that.
+// watchLoad starts watching the processes; the returned function ends that.
 func (r *run) watchLoad(attacker int) func() load {
 	begun, before := time.Now(), r.used(attacker)
 	return func() load {
@@ -29,8 +29,7 @@ func (r *run) watchLoad(attacker int) func() load {
 	}
 }
 
-// used is the time of processors that each process has used; 0
-// where it is not known.
+// used returns each process's processor time; 0 if unknown.
 func (r *run) used(attacker int) [4]time.Duration {
 	return [4]time.Duration{
 		measure.UsageOf(r.subject.Pid()).CPU, measure.FamilyUsage(r.postmaster).CPU, measure.UsageOf(attacker).CPU, measure.UsageOf(os.Getpid()).CPU,

@@ -20,8 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A job is what the attacking process reads from its standard
-// input, not from its command line.
+// A job is the attacking process's standard input, instead of a command line.
 type job struct {
 	Attack       string         `json:"attack"`
 	BaseURL      string         `json:"base_url"`
@@ -41,16 +40,16 @@ type noisy struct {
 	http    *http.Client
 	tls     *tls.Config
 	host    string   // host:port of the installation
-	keys    []string // of further projects that it has made
+	keys    []string // of its further projects
 	outcome Outcome
 }
 
-// prepared is what the attacking process writes once it is ready to attack.
+// prepared is the attacking process's line once it is ready.
 const prepared = "prepared\n"
 
-// Attack is the attacking process: it reads a job from in,
-// prepares it, reports that on out, attacks from the next line of
-// in until in ends, and writes its answers.
+// Attack is the attacking process: it reads a job from in, prepares it,
+// reports that to out, attacks from the next line of in until in ends,
+// and writes its outcome.
 func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 	orders := json.NewDecoder(in)
 	n := &noisy{}
@@ -108,7 +107,7 @@ func (n *noisy) connect() (err error) {
 	return nil
 }
 
-// dial opens a TLS connection from a local address, any where that is nil.
+// dial opens a TLS connection from a local address; nil: any.
 func (n *noisy) dial(ctx context.Context, from net.IP) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if from != nil {
@@ -117,11 +116,11 @@ func (n *noisy) dial(ctx context.Context, from net.IP) (net.Conn, error) {
 	return (&tls.Dialer{NetDialer: dialer, Config: n.tls}).DialContext(ctx, "tcp", n.host)
 }
 
-// pause is how long a worker rests after a failure without an
-// answer, so that it does not spin.
+// pause is how long a worker rests after a failure without an answer,
+// so that it does not spin.
 const pause = 20 * time.Millisecond
 
-// repeat runs workers, each doing one thing again and again until ctx ends.
+// repeat runs workers that each repeat one thing until ctx ends.
 func repeat(ctx context.Context, workers int, once func(worker int) error) error {
 	var running sync.WaitGroup
 	for worker := range workers {
@@ -137,7 +136,7 @@ func repeat(ctx context.Context, workers int, once func(worker int) error) error
 	return nil
 }
 
-// ask makes a request and sends it.
+// ask creates a request and sends it.
 func (n *noisy) ask(ctx context.Context, method, address string, header http.Header, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
@@ -147,8 +146,8 @@ func (n *noisy) ask(ctx context.Context, method, address string, header http.Hea
 	return n.send(ctx, n.http, r)
 }
 
-// send sends a request and counts the answer; a connection that
-// breaks counts as closed.
+// send sends a request and counts the answer; a broken connection
+// counts as closed.
 func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) error {
 	answer, err := by.Do(r)
 	if err != nil {
@@ -162,8 +161,8 @@ func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) erro
 	return nil
 }
 
-// obeyed is how long a refused worker waits at most: a rude client, but one
-// that does not only burn its own processor.
+// obeyed limits a refused worker's wait: the client is rude, but does
+// not only burn its own processor.
 const obeyed = 50 * time.Millisecond
 
 func (n *noisy) obey(ctx context.Context, status int) {
@@ -172,7 +171,7 @@ func (n *noisy) obey(ctx context.Context, status int) {
 	}
 }
 
-// post posts a body of entries as it is.
+// post posts a body of entries unchanged.
 func (n *noisy) post(ctx context.Context, body []byte, encoding string) error {
 	return n.postBy(ctx, n.Tenant.Key, body, encoding)
 }
@@ -190,8 +189,8 @@ func (n *noisy) get(ctx context.Context, path string) error {
 	return n.ask(ctx, http.MethodGet, n.BaseURL+path, http.Header{"X-Api-Key": {n.Tenant.Key}}, nil)
 }
 
-// store posts bodies and waits until the log store holds as many
-// entries as they have, up to a page.
+// store posts bodies and waits until the log store has all of their
+// entries, up to a page.
 func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
 	for _, body := range bodies {
 		for {
@@ -210,7 +209,7 @@ func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
 	return n.awaitStored(ctx)
 }
 
-// awaitStored waits until the newest page holds anything.
+// awaitStored waits until the newest page has an entry.
 func (n *noisy) awaitStored(ctx context.Context) error {
 	for {
 		page, err := n.api.Logs(ctx, n.Tenant.Key, client.LogsQuery{Project: n.Tenant.Project, Limit: 1})

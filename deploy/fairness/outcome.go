@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// An Outcome counts a noisy tenant's answers, such as "200", "429 overloaded",
-// "200 incomplete" or "closed". Safe for concurrent use.
+// An Outcome counts a noisy tenant's answers, such as "200", "429
+// overloaded", "200 incomplete" or "closed". Safe for concurrent use.
 type Outcome struct {
 	mu    sync.Mutex
 	Times map[string]int64 `json:"times"`
@@ -28,11 +28,11 @@ func (o *Outcome) count(what string) {
 	o.Times[what]++
 }
 
-// headBytes is how much of an answer is kept to see its code.
+// headBytes is how much of an answer is kept to find its code.
 const headBytes = 4 << 10
 
-// read counts an answer and reads it to its end, keeping no more
-// than its beginning and its end.
+// read counts an answer and reads it to its end, keeping only its
+// beginning and end.
 func (o *Outcome) read(answer *http.Response) {
 	defer answer.Body.Close()
 	head, _ := io.ReadAll(io.LimitReader(answer.Body, headBytes))
@@ -41,7 +41,7 @@ func (o *Outcome) read(answer *http.Response) {
 	o.count(describe(answer.StatusCode, head, tail.kept))
 }
 
-// describe reports what an answer is.
+// describe names an answer's kind.
 func describe(status int, head, tail []byte) string {
 	what := fmt.Sprint(status)
 	var problem struct{ Code string }
@@ -54,7 +54,7 @@ func describe(status int, head, tail []byte) string {
 	return what
 }
 
-// lastBytes keeps the end of what is written to it.
+// lastBytes keeps the last bytes written to it.
 type lastBytes struct{ kept []byte }
 
 func (l *lastBytes) Write(p []byte) (int, error) {
@@ -63,8 +63,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Refused reports whether the noisy tenant was asked to slow
-// down or stop at least once.
+// Refused reports whether the noisy tenant was ever asked to slow down or stop.
 func (o *Outcome) Refused() bool {
 	for what := range o.Times {
 		if strings.HasPrefix(what, "429") || strings.HasSuffix(what, "incomplete") || what == "closed" {
@@ -74,7 +73,7 @@ func (o *Outcome) Refused() bool {
 	return false
 }
 
-// String lists the answers, the most frequent first.
+// String lists the answers, most frequent first.
 func (o *Outcome) String() string {
 	kinds := make([]string, 0, len(o.Times))
 	for what := range o.Times {

@@ -15,12 +15,13 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// network is an address of this machine in a client network of its own.
+// network returns a local address in its own client network.
 func network(number int) net.IP {
 	return net.IPv4(127, byte(1+number>>16&0x3f), byte(number>>8), byte(2+number%250))
 }
 
-// guessPasswords signs in as a member and as nobody, each time from another network.
+// guessPasswords signs in as a member and as an unknown person, each
+// time from another network.
 func guessPasswords(ctx context.Context, n *noisy) error {
 	var tries atomic.Int64
 	return repeat(ctx, 32, func(int) error {
@@ -72,16 +73,16 @@ func createProjects(ctx context.Context, n *noisy) error {
 	})
 }
 
-// Sockets: how many are opened, as far as this process may, and how long a silent one is watched.
+// Sockets: how many are opened, if this process may, by how many goroutines.
 const (
 	mostSockets = 22_000
 	openers     = 64
-	openPause   = 12 * time.Millisecond // of each opener: at most 5,000 a second, or opening them takes more of the shared processors than what it attacks
-	spareFiles  = 200                   // of this process, for everything else
+	openPause   = 12 * time.Millisecond // of each opener: at most 5,000 a second, or opening them takes more of the shared processors than the target
+	spareFiles  = 200                   // of this process, for all else
 )
 
-// silence opens sockets from so many networks, sends nothing on them, and opens anew those that are
-// closed.
+// silence opens sockets from so many networks, sends nothing on them,
+// and replaces closed ones.
 func silence(networks int) func(ctx context.Context, n *noisy) error {
 	return func(ctx context.Context, n *noisy) error {
 		limit, err := openFiles()
@@ -114,10 +115,10 @@ func silence(networks int) func(ctx context.Context, n *noisy) error {
 	}
 }
 
-// listen waits until a silent connection is closed by the other end.
+// listen waits until the other end closes a silent connection.
 func (n *noisy) listen(ctx context.Context, conn *net.TCPConn) {
 	defer conn.Close()
-	_ = conn.SetLinger(0) // what is closed is not remembered, here or there
+	_ = conn.SetLinger(0) // no end keeps the closed connection's state
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	_, _ = conn.Read(make([]byte, 1))
@@ -126,7 +127,8 @@ func (n *noisy) listen(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// handshake is how long it takes to open a TLS connection: what a newcomer waits for first.
+// handshake returns how long it takes to open a TLS connection: a
+// newcomer's first wait.
 func handshake(ctx context.Context, host string, config *tls.Config) (time.Duration, error) {
 	begun := time.Now()
 	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: config}).DialContext(ctx, "tcp", host)

@@ -18,13 +18,13 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// trusting is how TLS is spoken to the installation.
+// trusting returns the TLS settings for the installation.
 func trusting(caFile, name string) (*tls.Config, error) {
 	pool, err := client.Authorities(caFile)
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, ServerName: name}, err
 }
 
-// senders is how many requests a noisy sender has under way.
+// senders is how many requests a noisy sender has in flight.
 const senders = 8
 
 // fullRate posts the largest ordinary batches.
@@ -59,7 +59,7 @@ func sendMixed(ctx context.Context, n *noisy) error {
 	return repeat(ctx, senders, func(int) error { return n.post(ctx, mixed(serial.Add(mixedErrors)), "") })
 }
 
-// spreadProjects is how many projects a noisy organization spreads its errors over.
+// spreadProjects is how many projects share a noisy organization's errors.
 const spreadProjects = 20
 
 // makeProjects creates projects, each with a key.
@@ -107,7 +107,8 @@ func sendLongNames(ctx context.Context, n *noisy) error {
 // longName is a name of about 250 bytes.
 func longName(number int64) string { return strings.Repeat("n", 240) + letters(number) }
 
-// sendBroken posts bodies that turn out to be broken when all of them has been decompressed.
+// sendBroken posts bodies whose fault shows only after they
+// are fully decompressed.
 func sendBroken(ctx context.Context, n *noisy) error {
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
@@ -123,8 +124,8 @@ func sendBroken(ctx context.Context, n *noisy) error {
 	return repeat(ctx, senders, func(int) error { return n.post(ctx, packed.Bytes(), "gzip") })
 }
 
-// sendBombs posts small bodies that are large once they are decompressed, and of which nothing is
-// valid.
+// sendBombs posts small bodies that are large once decompressed, with
+// nothing valid in them.
 func sendBombs(ctx context.Context, n *noisy) error {
 	invalid := strings.TrimSuffix(strings.Repeat(`{},`, 127<<20/3-8), ",")
 	var packed bytes.Buffer
@@ -139,11 +140,11 @@ func sendBombs(ctx context.Context, n *noisy) error {
 	return repeat(ctx, senders/2, func(int) error { return n.post(ctx, packed.Bytes(), "gzip") })
 }
 
-// endless are the sizes of the bodies that never end, in megabytes: together they fill half a
-// gigabyte.
+// endless are the sizes of the endless bodies, in megabytes: together
+// they fill half a gigabyte.
 var endless = []int{127, 127, 127, 15, 15, 15, 15, 4, 4, 4, 1, 1, 1}
 
-// sendEndless posts bodies of white space that are kept alive by empty blocks.
+// sendEndless posts bodies of white space that empty blocks keep alive.
 func sendEndless(ctx context.Context, n *noisy) error {
 	parts, err := deflateEndless()
 	if err != nil {
@@ -164,8 +165,9 @@ func (n *noisy) sendOneEndless(ctx context.Context, parts endlessParts, megabyte
 	return n.send(ctx, n.http, r)
 }
 
-// endlessParts are pieces of deflated text. They are made once: to compress half a gigabyte again and again took the attacker more of the shared processors
-// than it cost the service.
+// endlessParts are pieces of deflated text. They are made once:
+// repeated compression of half a gigabyte took the attacker more
+// processor time than it cost the service.
 type endlessParts struct{ head, spaces, empty []byte }
 
 // gzipHeader is that of a file without a name.
@@ -184,7 +186,8 @@ func deflateEndless() (parts endlessParts, err error) {
 	return parts, err
 }
 
-// deflated is compressed text that ends with a block, and after which any other may come.
+// deflated returns compressed text that ends with a block, and that any
+// other may follow.
 func deflated(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	writer, err := flate.NewWriter(&packed, flate.BestCompression)
@@ -197,7 +200,8 @@ func deflated(text []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// inflate writes a stream that decompresses to so many megabytes of white space, and then an empty block each second.
+// inflate writes a stream that decompresses to so many megabytes of
+// white space, and then an empty block each second.
 func (p endlessParts) inflate(ctx context.Context, out io.Writer, megabytes int) error {
 	if _, err := out.Write(p.head); err != nil {
 		return err

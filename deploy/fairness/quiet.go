@@ -14,10 +14,9 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// How a quiet organization is watched: the interval of polling,
-// from one batch to the next, from one handshake and one sign-in to
-// the next, and the timeout of a view. A sign-in costs CPU, so it
-// must be rare not to be an attack itself.
+// How a quiet organization is watched: the intervals of polling,
+// batches, handshakes and sign-ins, and the timeout of a view. A
+// sign-in costs CPU, so it must be rare not to be an attack itself.
 const (
 	probePoll    = 20 * time.Millisecond
 	probeEvery   = 500 * time.Millisecond
@@ -37,7 +36,7 @@ const (
 	Group                 // counts its error
 	ReadBack              // has its entries
 	Search                // for a word of them
-	SignIn                // by a member who has signed in from the same device before
+	SignIn                // by a member known from the same device
 	views                 // how many there are
 )
 
@@ -46,8 +45,8 @@ func (v View) String() string {
 	return [...]string{"handshake", "answer", "balance", "group", "read-back", "search", "sign-in"}[v]
 }
 
-// A quiet member of the demonstration and the quiet
-// organizations, watched from outside.
+// A quiet holds the quiet organizations and a member of the demo
+// organization, watched from outside.
 type quiet struct {
 	api     *client.Client
 	tenants []*watched
@@ -63,7 +62,7 @@ type quiet struct {
 	failures []error
 }
 
-// watched is a quiet organization and what was accepted of it.
+// watched is a quiet organization and its accepted entries.
 type watched struct {
 	measure.Tenant
 	body          *measure.Body
@@ -112,8 +111,9 @@ func (q *quiet) run(ctx context.Context, stop <-chan struct{}) {
 	running.Wait()
 }
 
-// every repeats once from the time first on, at an interval or as soon as it is
-// over: what is slow must not be measured less often. It keeps failures.
+// every repeats once from the time first on, at an interval or as
+// soon as it has ended: slow operations must not be measured less
+// often. It keeps failures.
 func (q *quiet) every(ctx context.Context, stop <-chan struct{}, first, interval time.Duration, once func() error) {
 	due := time.NewTimer(first)
 	defer due.Stop()
@@ -155,7 +155,8 @@ func (q *quiet) enter(ctx context.Context) error {
 	return err
 }
 
-// probe posts a batch and looks at each view, by itself, until it shows it.
+// probe posts a batch and polls each view, separately, until it
+// shows the batch.
 func (q *quiet) probe(ctx context.Context, w *watched) error {
 	begun := time.Now()
 	w.serial += measure.ErrorEvery
@@ -181,7 +182,7 @@ func (q *quiet) probe(ctx context.Context, w *watched) error {
 	return q.search(ctx, w)
 }
 
-// shows reports, for each view, whether it shows what was accepted so far.
+// shows returns, for each view, whether it shows all accepted entries.
 func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]func() (bool, error) {
 	return map[View]func() (bool, error){
 		Balance: func() (bool, error) {
@@ -203,8 +204,8 @@ func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]fu
 	}
 }
 
-// look repeats shows until it is true and keeps how long that took. Nothing
-// shows a batch at once, so that the first look is not wasted.
+// look repeats shows until it is true and records how long that took.
+// No view shows a batch at once, so it waits before the first look.
 func (q *quiet) look(view View, shows func() (bool, error)) error {
 	for begun := time.Now(); ; {
 		time.Sleep(probePoll)
@@ -222,7 +223,7 @@ func (q *quiet) look(view View, shows func() (bool, error)) error {
 	}
 }
 
-// search searches for words that were sent.
+// search searches for sent words.
 func (q *quiet) search(ctx context.Context, w *watched) error {
 	begun := time.Now()
 	page, err := q.api.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Words: "upstream pool answered", Limit: 20})
@@ -236,8 +237,7 @@ func (q *quiet) search(ctx context.Context, w *watched) error {
 	return nil
 }
 
-// within reports whether what was measured since the last reset
-// is within the goals.
+// within reports whether the samples since the last reset are within the goals.
 func (q *quiet) within(alone Result) bool {
 	for view := range q.took {
 		if q.took[view].Percentiles(100)[0] > goal(alone.Took[view].Percentiles(99)[0]) {

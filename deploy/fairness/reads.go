@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// leaveUnread asks for large answers and never reads them.
+// leaveUnread requests large answers and never reads them.
 func leaveUnread(ctx context.Context, n *noisy) error {
 	return repeat(ctx, 6, func(int) error {
 		conn, err := n.dial(ctx, nil)
@@ -37,7 +37,7 @@ func leaveUnread(ctx context.Context, n *noisy) error {
 		if code := strings.Fields(status); len(code) > 1 {
 			n.outcome.count(code[1])
 		}
-		lifecycle.Pause(ctx, 5*time.Second) // what comes meanwhile fills the buffers of both ends
+		lifecycle.Pause(ctx, 5*time.Second) // meanwhile the answer fills the buffers of both ends
 		return nil
 	})
 }
@@ -50,8 +50,7 @@ func readWithoutPause(ctx context.Context, n *noisy) error {
 	return repeat(ctx, 16, func(worker int) error { return n.get(ctx, paths[worker%len(paths)]) })
 }
 
-// searchBroadly searches all that there is for words that are
-// nowhere, by ever new ones.
+// searchBroadly searches everything for ever new words that occur nowhere.
 func searchBroadly(ctx context.Context, n *noisy) error {
 	var serial atomic.Int64
 	return repeat(ctx, 16, func(int) error {
@@ -59,8 +58,8 @@ func searchBroadly(ctx context.Context, n *noisy) error {
 	})
 }
 
-// storeUsage sends something in 50 environments, so that there
-// is usage to be exported.
+// storeUsage sends entries in 50 environments, so that there is
+// usage to export.
 func storeUsage(ctx context.Context, n *noisy) error {
 	bodies := make([][]byte, 50)
 	for i := range bodies {
@@ -70,8 +69,8 @@ func storeUsage(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// exportUsage asks for all usage of a year, for balances of this moment, which
-// wait for what is being booked, and for transfers.
+// exportUsage requests all usage of a year, current balances, which
+// wait for pending bookings, and transfers.
 func exportUsage(ctx context.Context, n *noisy) error {
 	path := n.BaseURL + "/organizations/" + n.Tenant.Organization
 	return repeat(ctx, 32, func(worker int) error {
@@ -88,8 +87,8 @@ func exportUsage(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readAccount lists what an organization has, and who changed
-// it, as fast as answers come.
+// readAccount lists an organization's own data, and its changes, as
+// fast as answers come.
 func readAccount(ctx context.Context, n *noisy) error {
 	of := "organization=" + n.Tenant.Organization
 	paths := []string{"/audit-events?format=csv&" + of, "/audit-events?limit=100&" + of, "/projects?limit=100&" + of, "/api-keys?limit=100&" + of}
@@ -98,13 +97,13 @@ func readAccount(ctx context.Context, n *noisy) error {
 	})
 }
 
-// Readers of lines: how much each takes at once, and then how much each second.
+// Readers of lines: how many bytes each reads at once, and then each second.
 const (
 	linesBurst     = 1 << 20
 	linesPerSecond = 16 << 10
 )
 
-// readLinesSlowly asks for all lines and takes them ever more slowly.
+// readLinesSlowly requests all lines and reads them slowly.
 func readLinesSlowly(ctx context.Context, n *noisy) error {
 	return repeat(ctx, 8, func(int) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.BaseURL+"/logs", http.NoBody)
@@ -127,7 +126,7 @@ func readLinesSlowly(ctx context.Context, n *noisy) error {
 	})
 }
 
-// takeSlowly reads lines until they end or the other end has had enough.
+// takeSlowly reads lines until they end or the other end closes.
 func (n *noisy) takeSlowly(ctx context.Context, lines io.Reader) {
 	_, err := io.CopyN(io.Discard, lines, linesBurst)
 	for err == nil && ctx.Err() == nil {
@@ -144,7 +143,8 @@ func (n *noisy) takeSlowly(ctx context.Context, lines io.Reader) {
 	}
 }
 
-// pageThroughYears reads page after page, from the newest and from the oldest on.
+// pageThroughYears reads page after page, from the newest and from
+// the oldest on.
 func pageThroughYears(ctx context.Context, n *noisy) error {
 	cursors := make([]string, 8)
 	return repeat(ctx, len(cursors), func(worker int) error {
@@ -153,8 +153,8 @@ func pageThroughYears(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readFromYearZero reads small pages from cursors before
-// everything, forged and real.
+// readFromYearZero reads small pages from cursors before everything,
+// forged and real.
 func readFromYearZero(ctx context.Context, n *noisy) error {
 	forged, err := json.Marshal(map[string]any{"s": -62167219200, "n": 0, "b": strings.Repeat("0", 32), "i": 0})
 	if err != nil {
@@ -170,7 +170,7 @@ func readFromYearZero(ctx context.Context, n *noisy) error {
 	})
 }
 
-// page reads the page that cursor names and moves it on.
+// page reads the cursor's page and moves the cursor on.
 func (n *noisy) page(ctx context.Context, path string, cursor *string) error {
 	if *cursor != "" {
 		path += "&cursor=" + *cursor
@@ -191,7 +191,7 @@ func (n *noisy) page(ctx context.Context, path string, cursor *string) error {
 	return err
 }
 
-// readConsole looks at the page of the newest entries from six browsers.
+// readConsole reads the page of the newest entries in six browsers.
 func readConsole(ctx context.Context, n *noisy) error {
 	browser, err := n.signedIn(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func readConsole(ctx context.Context, n *noisy) error {
 	})
 }
 
-// signedIn is a browser with a session of the tenant's member.
+// signedIn returns a browser with a session of the tenant's member.
 func (n *noisy) signedIn(ctx context.Context) (*http.Client, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// hammer asks for what is refused: with keys that do not exist, for paths and
-// methods that there are not, and to sign in by wrong passwords. It does not
-// rest when it is refused.
+// hammer sends requests that are refused: with unknown keys, for
+// unknown paths and methods, and sign-ins with wrong passwords. It does
+// not rest when it is refused.
 func hammer(ctx context.Context, n *noisy) error {
 	var serial atomic.Int64
 	kinds := []func(ctx context.Context, number int64) (*http.Request, error){n.unknownKey, n.unknownPath, n.unknownMethod, n.wrongPassword}

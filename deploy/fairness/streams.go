@@ -12,13 +12,14 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// multiplexed is a client that sends requests as streams of few connections.
+// multiplexed returns a client that sends requests as streams
+// of few connections.
 func (n *noisy) multiplexed() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: n.tls, ForceAttemptHTTP2: true}, CheckRedirect: n.http.CheckRedirect}
 }
 
-// sendTiny posts one entry at a time, each as a request that is remembered for
-// a day and in an environment of its own.
+// sendTiny posts single entries, each as a request that is remembered
+// for a day and in its own environment.
 func sendTiny(ctx context.Context, n *noisy) error {
 	var serial atomic.Int64
 	by := n.multiplexed()
@@ -41,7 +42,7 @@ const (
 	slowStreams     = 100
 )
 
-// sendSlowStreams posts bodies that hardly come.
+// sendSlowStreams posts bodies that hardly arrive.
 func sendSlowStreams(ctx context.Context, n *noisy) error {
 	clients := make([]*http.Client, slowConnections)
 	for i := range clients {

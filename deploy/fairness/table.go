@@ -11,17 +11,17 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// What a quiet organization may notice of a noisy one, and how much
-// memory the process may take meanwhile.
+// What a quiet organization may notice of a noisy one, and the
+// process's memory meanwhile.
 const (
-	goalFactor = 2                      // times what it is alone (p99), or
+	goalFactor = 2                      // times its p99 alone, or
 	goalView   = 250 * time.Millisecond // p99, whichever is more
 	goalMemory = 512 << 20              // bytes resident
 )
 
-// Write prints a line for each attack and one for all of them together.
-// It marks with an exclamation mark what missed a goal, and with a
-// question mark what too few samples leave open.
+// Write prints a line for each attack and one for all together. An
+// exclamation mark means a missed goal, a question mark one that too
+// few samples leave open.
 func Write(out io.Writer, config Config, results []Result) (missed int, err error) {
 	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. %d quiet organizations, watched for %s beside each attack; the cores that Weir, PostgreSQL,\n"+
 		"the attack and the watch keep busy are shared by them. p50 / p99 in ms, and in brackets where p99 lies, each end certain to 95 %%.\n\n",
@@ -52,7 +52,7 @@ func Write(out io.Writer, config Config, results []Result) (missed int, err erro
 // A tally counts verdicts.
 type tally [misses + 1]int
 
-// together is what was noticed beside any attack.
+// together returns what was noticed beside all attacks.
 func together(results []Result) Result {
 	all := Result{Took: &[views]measure.Samples{}}
 	for _, result := range results {
@@ -65,11 +65,11 @@ func together(results []Result) Result {
 	return all
 }
 
-// goal is how long a view may take at the 99th percentile, given
-// what it takes without any attack.
+// goal returns how long a view may take at the 99th percentile, given
+// its time without any attack.
 func goal(alone time.Duration) time.Duration { return max(goalView, goalFactor*alone) }
 
-// figures are the columns of what quiet organizations noticed.
+// figures returns the columns of the quiet organizations' views.
 func (r Result) figures(alone Result, judged *tally) []string {
 	cells := []string{fmt.Sprint(r.Took[Answer].Count())}
 	for view := range r.Took {
@@ -81,7 +81,7 @@ func (r Result) figures(alone Result, judged *tally) []string {
 	return cells
 }
 
-// others are the other columns.
+// others returns the other columns.
 func (r Result) others(judged *tally) (cells []string) {
 	cell := func(text string, met bool) {
 		v := misses
@@ -108,8 +108,7 @@ func (r Result) others(judged *tally) (cells []string) {
 	return cells
 }
 
-// explain reports what the attacks are, and the first thing that
-// failed beside each.
+// explain describes the attacks, and the first failure beside each.
 func explain(out io.Writer, results []Result) {
 	fmt.Fprintln(out)
 	for _, result := range results {

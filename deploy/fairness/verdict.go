@@ -10,15 +10,15 @@ import (
 // A verdict is what is known of a goal after so many samples.
 type verdict int
 
-// The verdicts: a goal holds, or is missed, where all of the
-// interval is on one side of it.
+// The verdicts: a goal holds, or is missed, if the whole interval is on
+// one side of it.
 const (
 	undecided verdict = iota
 	holds
 	misses
 )
 
-// mark is how a verdict is shown beside a figure.
+// mark returns a verdict's sign beside a figure.
 func (v verdict) mark() string { return [...]string{"?", "", "!"}[v] }
 
 // judge compares the 99th percentile with a goal.

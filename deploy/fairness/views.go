@@ -11,15 +11,15 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Groups that are stored: those of one budget, alike enough to be compared.
+// Stored groups: within one budget, and similar enough to be compared.
 const (
 	storedGroups  = 800
 	groupsPerBody = 100
 	groupsToRead  = 100
 )
 
-// storeGroups sends errors whose kinds and stacks differ in a
-// word, and waits until there are groups of them.
+// storeGroups sends errors whose kinds and stacks differ in a word, and
+// waits until they have groups.
 func storeGroups(ctx context.Context, n *noisy) error {
 	var bodies [][]byte
 	for first := range int64(storedGroups / groupsPerBody) {
@@ -37,7 +37,7 @@ func storeGroups(ctx context.Context, n *noisy) error {
 	return ctx.Err()
 }
 
-// similarStack is a stack of 60 frames, in which one is the kind's own.
+// similarStack writes a stack of 60 frames, one of them the kind's own.
 func similarStack(to *bytes.Buffer, kind string) {
 	fmt.Fprintf(to, `,"stack_trace":["at %s (/srv/shop/src/cart.js:1:7)"`, kind)
 	for i := range int64(60) {
@@ -46,7 +46,7 @@ func similarStack(to *bytes.Buffer, kind string) {
 	to.WriteByte(']')
 }
 
-// compareGroups asks for groups, and for those similar to them.
+// compareGroups requests groups, and those similar to them.
 func compareGroups(ctx context.Context, n *noisy) error {
 	groups, err := n.api.ErrorGroups(ctx, n.Tenant.Key, n.Tenant.Project)
 	if err != nil {
@@ -61,7 +61,7 @@ func compareGroups(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readBills asks for all that the ledger computes for an answer.
+// readBills requests all that the ledger computes for an answer.
 func readBills(ctx context.Context, n *noisy) error {
 	since := "&from=" + time.Now().UTC().Add(-24*time.Hour).Format(time.RFC3339)
 	asks := []struct{ method, path, body string }{
@@ -76,7 +76,7 @@ func readBills(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readPages looks at the pages of the console.
+// readPages reads the pages of the console.
 func readPages(ctx context.Context, n *noisy) error {
 	browser, err := n.signedIn(ctx)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// Authorities are whose certificates of modules are believed. Their file is
-// read for each connection: one that is replaced needs no restart.
+// Authorities sign the certificates of trusted modules. Their file is
+// read for each connection: replacing it needs no restart.
 type Authorities struct {
 	file   string // "": the system's
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	text    []byte         // of the file, when it was last right
-	pool    *x509.CertPool // made of text; nil: the system's
-	failing bool           // the file was wrong the last time
+	text    []byte         // of the file, when it was last valid
+	pool    *x509.CertPool // from text; nil: the system's
+	failing bool           // the last read failed
 }
 
-// LoadAuthorities reads a PEM file of certificates; "" is the system's.
+// LoadAuthorities reads a PEM file of certificates; "" means the system's.
 func LoadAuthorities(file string, logger *slog.Logger) (*Authorities, error) {
 	a := &Authorities{file: file, logger: logger}
 	if err := a.refresh(); err != nil {
@@ -31,12 +31,12 @@ func LoadAuthorities(file string, logger *slog.Logger) (*Authorities, error) {
 	return a, nil
 }
 
-// config is how to speak TLS with a module now.
+// config returns the present TLS settings for modules.
 func (a *Authorities) config() *tls.Config {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	err := a.refresh()
-	if err != nil && !a.failing { // once, until it is right again
+	if err != nil && !a.failing { // once, until it is valid again
 		a.logger.Error("the authorities have changed and can't be read: those before are used", slog.String("error", err.Error()))
 	}
 	a.failing = err != nil

@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 )
 
-// authorityOf is a file by which a server's certificate is believed.
+// authorityOf writes a file that makes a server's certificate trusted.
 func authorityOf(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -30,8 +30,8 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// Authorities that are replaced are believed from the next connection on;
-// while their file is wrong those before are, which is logged once.
+// Replaced authorities are trusted from the next connection on; while
+// their file is invalid the old ones are, which is logged once.
 func TestAuthoritiesAreReadAgain(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()

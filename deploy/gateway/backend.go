@@ -9,8 +9,8 @@ import (
 
 // A Backend is one module as the gateway sees it.
 type Backend struct {
-	Handler http.Handler                    // serves the module's full paths, among them its part of /v1/openapi.json
-	Ready   func(ctx context.Context) error // nil when the module can serve
+	Handler http.Handler                    // serves the module's full paths, and its part of /v1/openapi.json
+	Ready   func(ctx context.Context) error // nil once the module can serve
 }
 
 // Local is a module in this process.
@@ -18,7 +18,7 @@ func Local(handler http.Handler, ready func() error) Backend {
 	return Backend{Handler: handler, Ready: func(context.Context) error { return ready() }}
 }
 
-// ask sends a GET through a backend's handler and returns the body of its answer.
+// ask sends a GET through a backend's handler and returns the answer's body.
 func (b Backend) ask(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 )
 
 // How often the modules are asked for their parts of the OpenAPI
-// document, whatever clients ask for.
+// document, at any rate of requests.
 const (
 	openAPIFresh   = 5 * time.Minute
 	openAPIRetry   = time.Second // after a failure
 	openAPITimeout = 5 * time.Second
 )
 
-// An openAPI keeps the joined document. It is joined again when it is old, once
-// for all callers; while that fails, the old one is served.
+// An openAPI caches the joined document. An old one is joined again,
+// once for all callers; while that fails, the old one is served.
 type openAPI struct {
 	join   func(ctx context.Context) ([]byte, error)
 	clock  func() time.Time
 	logger *slog.Logger
 
-	loading sync.Mutex // held by who asks the modules
+	loading sync.Mutex // held while the modules are asked
 
 	mu       sync.Mutex
-	document http.Handler // nil before it was joined once
+	document http.Handler // nil before the first join
 	next     time.Time    // when to ask again
 }
 
@@ -52,14 +52,14 @@ func (o *openAPI) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// current is what is kept, and whether it is time to ask for it.
+// current returns the cached document, and whether a new one is due.
 func (o *openAPI) current() (document http.Handler, due bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.document, !o.clock().Before(o.next)
 }
 
-// first waits for the first document; nil where it can't be joined.
+// first waits for the first document; nil if it can't be joined.
 func (o *openAPI) first() http.Handler {
 	o.loading.Lock()
 	defer o.loading.Unlock()
@@ -71,7 +71,7 @@ func (o *openAPI) first() http.Handler {
 	return document
 }
 
-// load joins the document, in its own time: who asked for it may go.
+// load joins the document, independent of its caller, who may leave.
 func (o *openAPI) load() {
 	ctx, cancel := context.WithTimeout(context.Background(), openAPITimeout)
 	defer cancel()

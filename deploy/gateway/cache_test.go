@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The modules are asked once for as long as the document is fresh, and no more
+// The modules are asked once while the document is fresh, and no more
 // often while they can't be reached; then the old one is served.
 func TestOpenAPIIsCached(t *testing.T) {
 	var asked atomic.Int32
@@ -28,7 +28,7 @@ func TestOpenAPIIsCached(t *testing.T) {
 		return w, o.serve(w, httptest.NewRequest(http.MethodGet, openAPIPath, nil))
 	}
 	after := func(d time.Duration) {
-		o.loading.Lock() // whoever loads is done
+		o.loading.Lock() // until no load runs
 		defer o.loading.Unlock()
 		now.Add(int64(d / time.Second))
 	}

@@ -15,12 +15,12 @@ import (
 // A Gateway is the http.Handler of the whole API.
 type Gateway struct {
 	backends map[Module]Backend
-	own      http.Handler // what no module owns: health, OpenAPI, the way to the console, 404
+	own      http.Handler // what no module owns: health, OpenAPI, the redirect to the console, 404
 	openAPI  *openAPI
 }
 
-// New makes a gateway. Every module needs a backend. Clients
-// behind proxies are distinguished.
+// New returns a gateway. Every module needs a backend. Clients behind
+// proxies are distinguished.
 func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logger, clock func() time.Time) (*Gateway, error) {
 	for _, module := range Modules() {
 		if backends[module].Handler == nil {
@@ -37,7 +37,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	return g, nil
 }
 
-// ServeHTTP hands the request to the module that owns its path.
+// ServeHTTP passes the request to the module that owns its path.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if module, known := Owner(r.URL.EscapedPath()); known {
 		g.backends[module].Handler.ServeHTTP(w, r)
@@ -46,11 +46,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.own.ServeHTTP(w, r)
 }
 
-// Own serves what no module owns.
+// Own returns the handler of what no module owns.
 func (g *Gateway) Own() http.Handler { return g.own }
 
-// Ready returns nil when every module is ready; else which are
-// not, and why. Clients see only the names.
+// Ready returns nil once every module is ready; else names the others,
+// with the reasons. Clients see only the names.
 func (g *Gateway) Ready(ctx context.Context) error {
 	var errs []error
 	for _, module := range Modules() {

@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
-// module is a stand-in for a module: it answers with its name, what it
-// received, and its part of the OpenAPI document.
+// module is a fake module: it answers with its name, what it received,
+// and its part of the OpenAPI document.
 func module(name gateway.Module) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +62,8 @@ func get(g http.Handler, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// A request reaches the owner of its path as it was sent; what
-// nobody owns is a problem+json 404.
+// A request reaches the owner of its path unchanged; an unowned path is
+// a problem+json 404.
 func TestGatewayRoutes(t *testing.T) {
 	g := local(t, nil)
 	if w := get(g, "POST", "/v1/logs?x=1"); w.Header().Get("X-Module") != "ingest" || !strings.HasPrefix(w.Body.String(), "POST /v1/logs?x=1 body") {
@@ -82,14 +82,14 @@ func TestGatewayRoutes(t *testing.T) {
 	}
 }
 
-// Who types the address alone comes to the console.
+// The bare address leads to the console.
 func TestGatewayRoot(t *testing.T) {
 	if w := get(local(t, nil), "GET", "/"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console" {
 		t.Errorf("GET /: %d %v", w.Code, w.Header())
 	}
 }
 
-// The gateway is ready when every module is, and reports which is not.
+// The gateway is ready once every module is, and names those that are not.
 func TestGatewayReady(t *testing.T) {
 	if w := get(local(t, nil), "GET", "/readyz"); w.Code != http.StatusOK {
 		t.Errorf("all ready: %d %s", w.Code, w.Body)
@@ -103,8 +103,8 @@ func TestGatewayReady(t *testing.T) {
 	}
 }
 
-// The OpenAPI document of the gateway has every module's paths,
-// and what all of them have once.
+// The gateway's OpenAPI document has every module's paths, and
+// common parts once.
 func TestGatewayJoinsOpenAPI(t *testing.T) {
 	var whole struct {
 		Paths      map[string]any
@@ -119,7 +119,7 @@ func TestGatewayJoinsOpenAPI(t *testing.T) {
 	}
 }
 
-// Who asks for the OpenAPI document without a pause is refused in the end.
+// Endless requests for the OpenAPI document are refused in the end.
 func TestDocumentIsLimited(t *testing.T) {
 	g := local(t, nil)
 	for range 1000 {
@@ -130,8 +130,8 @@ func TestDocumentIsLimited(t *testing.T) {
 	t.Error("a thousand requests at once are answered")
 }
 
-// A remote module gets the request whole over HTTPS, with the
-// client's address and nobody's lies about it.
+// A remote module gets the whole request over HTTPS, with the
+// client's true address.
 func TestRemoteModule(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	defer server.Close()
@@ -146,8 +146,8 @@ func TestRemoteModule(t *testing.T) {
 	}
 }
 
-// A module that is gone is a 500 unavailable with a time to try
-// again, and makes the gateway unready.
+// An unreachable module is a 500 unavailable with a time to retry, and
+// makes the gateway unready.
 func TestRemoteModuleGone(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	metrics := prometheus.NewRegistry()

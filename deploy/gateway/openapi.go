@@ -13,7 +13,7 @@ import (
 // openAPIPath is where each module serves its own part, and the gateway the whole.
 const openAPIPath = "/v1/openapi.json"
 
-// joinOpenAPI makes one document of the parts of all modules.
+// joinOpenAPI joins all modules' parts in one document.
 func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
 	whole := httpapi.OpenAPI{
 		Version: "3.1.0", Info: map[string]string{"title": "Weir", "version": "1"}, Servers: []map[string]string{{"url": "/"}},

@@ -16,12 +16,12 @@ const (
 	Tenants  Module = "tenants"
 )
 
-// Modules lists all of them in the order in which they are shown.
+// Modules lists all modules in their order of display.
 func Modules() []Module {
 	return []Module{Ingest, Ledger, Grouping, Tenants}
 }
 
-// nouns maps the first segment after /v1 to its owner, where no
+// nouns maps the first segment after /v1 to its owner, unless a
 // deeper segment decides.
 var nouns = map[string]Module{
 	"logs":           Ingest,
@@ -45,17 +45,17 @@ var books = []string{
 	"dry-run", "simulation", "verification",
 }
 
-// pages maps the first segment after /console to its owner. All else, /console
-// itself, signing in and out and the settings, belongs to tenants; style sheets
-// and icons are the same in every module.
+// pages maps the first segment after /console to its owner. All else
+// belongs to tenants: /console itself, signing in and out and the
+// settings; style sheets and icons are the same in every module.
 var pages = map[string]Module{
 	"logs":   Ingest,
 	"errors": Grouping,
 	"usage":  Ledger,
 }
 
-// Owner reports which module serves path, given in its escaped
-// form; false where none does.
+// Owner returns the module that serves path, given in its escaped form;
+// false if none does.
 func Owner(path string) (Module, bool) {
 	if segments, ok := under("/v1", path); ok {
 		return ownerOfNoun(segments)
@@ -66,7 +66,7 @@ func Owner(path string) (Module, bool) {
 	return "", false
 }
 
-// under splits what comes after prefix into its segments.
+// under splits the rest of a path after prefix into its segments.
 func under(prefix, path string) (segments []string, ok bool) {
 	rest, ok := strings.CutPrefix(path, prefix)
 	if !ok || rest != "" && rest[0] != '/' {

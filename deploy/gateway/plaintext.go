@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	maxPlaintext     = 256 // requests that wait to be repeated
+	maxPlaintext     = 256 // requests waiting to be repeated
 	plaintextTimeout = 5 * time.Second
-	warnEvery        = time.Minute // at most: strangers must not fill the log
+	warnEvery        = time.Minute // at most: outsiders must not fill the log
 )
 
-// A PlaintextReporter repeats to ingest, over TLS, what the gateway
-// has refused as plain HTTP: the key and its sender, no more.
-// Ingest has the keys; the gateway does not.
+// A PlaintextReporter repeats to ingest, over TLS, what the gateway has
+// refused as plain HTTP: only the key and its sender. Ingest has the
+// keys; the gateway does not.
 type PlaintextReporter struct {
 	Ingest    *url.URL
 	Transport http.RoundTripper
 	Logger    *slog.Logger
 
 	seen   chan httpapi.PlaintextRequest
-	warned time.Time // last; belongs to Run
+	warned time.Time // last; only for Run
 }
 
-// NewPlaintextReporter makes one that has seen nothing.
+// NewPlaintextReporter returns one without any reports.
 func NewPlaintextReporter(ingest *url.URL, transport http.RoundTripper, logger *slog.Logger) *PlaintextReporter {
 	return &PlaintextReporter{Ingest: ingest, Transport: transport, Logger: logger, seen: make(chan httpapi.PlaintextRequest, maxPlaintext)}
 }
 
-// See takes a request. It never waits: where too many come at
-// once, some are passed over.
+// See takes a request. It never waits: in a flood it drops some.
 func (p *PlaintextReporter) See(request httpapi.PlaintextRequest) {
 	select {
 	case p.seen <- request:
@@ -57,7 +56,7 @@ func (p *PlaintextReporter) Run(ctx context.Context) error {
 	}
 }
 
-// warn reports why a request to ingest failed, at most once in warnEvery.
+// warn logs why a request to ingest failed, at most once in warnEvery.
 func (p *PlaintextReporter) warn(err error) {
 	if now := time.Now(); p.warned.IsZero() || now.Sub(p.warned) >= warnEvery {
 		p.warned = now
@@ -65,8 +64,8 @@ func (p *PlaintextReporter) warn(err error) {
 	}
 }
 
-// repeat sends a request that ingest refuses just as the gateway
-// did. Its error does not show the key.
+// repeat sends a request that ingest refuses as the gateway did. Its
+// error does not show the key.
 func (p *PlaintextReporter) repeat(ctx context.Context, seen httpapi.PlaintextRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, plaintextTimeout)
 	defer cancel()

@@ -16,8 +16,9 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A plaintext request to the gateway is repeated to ingest with its key and
-// sender: ingest takes it for that, and trusts a proxy's report no further.
+// A plaintext request to the gateway is repeated to ingest with its key
+// and sender: ingest treats it as plaintext, and trusts a proxy's
+// report no further.
 func TestPlaintextIsRepeated(t *testing.T) {
 	asked := make(chan *http.Request, 2)
 	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,8 +52,8 @@ func TestPlaintextIsRepeated(t *testing.T) {
 	}
 }
 
-// Where ingest takes the gateway for a stranger, a flood of
-// requests in plaintext is no flood of warnings.
+// If ingest does not trust the gateway, a flood of requests in
+// plaintext causes no flood of warnings.
 func TestPlaintextWarnsNowAndThen(t *testing.T) {
 	asked := make(chan struct{})
 	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

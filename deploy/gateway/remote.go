@@ -22,14 +22,14 @@ import (
 type Remote struct {
 	Target    *url.URL
 	Transport http.RoundTripper
-	Trusted   []netip.Prefix // proxies before the gateway whose X-Forwarded-For is believed and passed on
+	Trusted   []netip.Prefix // proxies before the gateway whose X-Forwarded-For is trusted and passed on
 	Logger    *slog.Logger
 	Clock     func() time.Time
 	Unreached prometheus.Counter // see NewUnreached; may be nil
-	Tracer    *tracing.Tracer    // follows each request; nil: none
+	Tracer    *tracing.Tracer    // traces each request; nil: none
 }
 
-// Backend makes the gateway's view of it.
+// Backend returns its backend.
 func (r Remote) Backend() Backend {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       r.rewrite,
@@ -41,8 +41,8 @@ func (r Remote) Backend() Backend {
 	return Backend{Handler: httpapi.Traced(r.Tracer, r.Trusted, proxy), Ready: r.ready}
 }
 
-// rewrite sends the client's address in X-Forwarded-For; entries of
-// others than trusted proxies are dropped.
+// rewrite sends the client's address in X-Forwarded-For; it drops
+// entries of all but trusted proxies.
 func (r Remote) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(r.Target)
 	p.Out.Host = p.In.Host
@@ -51,7 +51,7 @@ func (r Remote) rewrite(p *httputil.ProxyRequest) {
 	}
 	p.SetXForwarded()
 	tracing.Propagate(p.In.Context(), p.Out.Header)
-	p.Out.Header.Del(httpapi.HeaderPlaintext)      // set by the gateway alone: see PlaintextReporter
+	p.Out.Header.Del(httpapi.HeaderPlaintext)      // only the gateway may set it: see PlaintextReporter
 	p.Out.Header.Set("X-Forwarded-Proto", "https") // plain HTTP never gets here: see httpapi.Server
 }
 
@@ -68,7 +68,7 @@ func (r Remote) trusts(address string) bool {
 	return false
 }
 
-// failure answers for an unreachable module: the same 500 as the
+// failure answers for an unreachable module: with the same 500 as the
 // module's own failure.
 func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: r.Logger, Clock: r.Clock})
@@ -87,7 +87,7 @@ func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 	}
 }
 
-// readyTimeout is how long a module may take to answer whether it is ready.
+// readyTimeout limits a module's answer whether it is ready.
 const readyTimeout = 2 * time.Second
 
 func (r Remote) ready(ctx context.Context) error {
@@ -108,12 +108,12 @@ func (r Remote) ready(ctx context.Context) error {
 	return nil
 }
 
-// dialTimeout bounds how long a module that is gone holds a request up.
+// dialTimeout limits how long an unreachable module delays a request.
 const dialTimeout = 3 * time.Second
 
-// NewTransport makes the connections to remote modules: kept alive,
-// HTTP/1.1 (one request a connection, so that a slow body never delays
-// another's), to those whom the authorities vouch for.
+// NewTransport returns the transport to remote modules with trusted
+// certificates: kept alive, HTTP/1.1 (one request a connection, so that
+// a slow body never delays another's).
 func NewTransport(authorities *Authorities) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second} // the handshake included
 	return &http.Transport{

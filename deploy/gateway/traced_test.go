@@ -22,8 +22,8 @@ const (
 	clientSpan  = "b7ad6b7169203331"
 )
 
-// A request has one trace from the gateway through a module that trusts it, and
-// no client has a say in whether it is sampled.
+// A request has one trace from the gateway through a module that trusts
+// it, and clients do not decide about its sampling.
 func TestTraceGoesOn(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -48,8 +48,8 @@ func TestTraceGoesOn(t *testing.T) {
 	}
 }
 
-// isOneTrace says that the gateway's span has the module's below
-// it, and the client's beside it.
+// isOneTrace checks that the module's span is below the gateway's, and
+// the client's beside it.
 func isOneTrace(t *testing.T, spans []tracingtest.Span) {
 	t.Helper()
 	at := slices.IndexFunc(spans, func(s tracingtest.Span) bool { return s.Service == "weir-gateway" })
@@ -75,7 +75,7 @@ func tracer(t *testing.T, collector *tracingtest.Collector, service string, rati
 	return tracer
 }
 
-// throughGateway is a gateway before a module, both with traces.
+// throughGateway returns a gateway before a module, both with tracing.
 func throughGateway(t *testing.T, before, behind *tracing.Tracer) http.Handler {
 	t.Helper()
 	router := httpapi.NewRouter(httpapi.Options{

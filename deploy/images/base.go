@@ -16,14 +16,13 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// User runs the programs. It has the number that distroless
-// images have made customary.
+// User runs the programs. Distroless images commonly use this number.
 const user = "65532:65532"
 
 // rootsModule is where the certificates come from.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// A foundation is what every image begins with.
+// A foundation is the common base of every image.
 type foundation struct {
 	layer v1.Layer
 	roots *debug.Module
@@ -66,8 +65,8 @@ func base(zoneinfo string) ([]file, error) {
 	return append(files, zones...), err
 }
 
-// authorities are those that Mozilla trusts without conditions:
-// a file can't express any.
+// authorities are those that Mozilla trusts without conditions, which a
+// file can't express.
 func authorities() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {

@@ -14,29 +14,29 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Largest is how many bytes of an image a registry may have to hold and send.
+// Largest is the largest size of an image in a registry, in bytes.
 const Largest = 40_000_000
 
-// A Build says what images are made of.
+// A Build describes a build of images.
 type Build struct {
-	Repository   string // what the images' names begin with, such as weir
-	Version      string // the images' tag, and what the programs call themselves
+	Repository   string // prefix of the images' names, such as weir
+	Version      string // the images' tag, and the programs' version
 	Revision     string // the commit
 	Created      time.Time
-	Architecture string // of the processor, as Go calls it
+	Architecture string // of the processor, in Go's terms
 }
 
 func (b Build) created() string { return b.Created.UTC().Format(time.RFC3339) }
 
-// A Made image lies in a file that `docker load` and registries' tools take.
+// A Made image is in a file for `docker load` and registries' tools.
 type Made struct {
 	Tag, Digest, File string
 	Bytes             int64 // in a registry
 }
 
-// Compile builds programs for images into dir, as one go build. The linker
-// leaves out what only a debugger needs, and takes the version: the state of
-// the working tree says nothing about it.
+// Compile builds programs for images into dir, as one go build. The
+// linker omits what only a debugger needs, and sets the version,
+// independent of the working tree's state.
 func Compile(ctx context.Context, root, dir string, programs []Program, build Build) error {
 	args := []string{
 		"build", "-trimpath", "-buildvcs=false", "-o", dir + string(filepath.Separator),
@@ -54,8 +54,8 @@ func Compile(ctx context.Context, root, dir string, programs []Program, build Bu
 	return nil
 }
 
-// Pack makes images of the programs in dir, and writes them and
-// their bills of materials to out.
+// Pack makes images of the programs in dir, and writes them and their
+// bills of materials to out.
 func Pack(dir, out string, programs []Program, build Build) (made []Made, err error) {
 	below, err := lay()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// How often an engine looks whether a service can serve, and how
-// long it may take to start.
+// How often an engine checks whether a service can serve, and how long
+// that may take to start.
 const (
 	healthInterval = 10 * time.Second
 	healthTimeout  = 6 * time.Second

@@ -43,12 +43,12 @@ func TestEveryProgram(t *testing.T) {
 	}
 }
 
-// verifier is the smallest program on a database.
+// verifier is the smallest program with a database.
 func verifier() []Program {
 	return slices.DeleteFunc(slices.Clone(Programs), func(p Program) bool { return p.Name() != "ledger-verify" })
 }
 
-// compiled is the folder of what has been compiled of a working tree.
+// compiled returns the folder of the programs compiled from a working tree.
 func compiled(t *testing.T, tree string, build Build) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,8 +56,8 @@ func compiled(t *testing.T, tree string, build Build) string {
 	return dir
 }
 
-// The same commit in two folders, compiled and packed in each, is the same
-// digest and the same file; another version is not.
+// The same commit, compiled and packed in two folders, gives the same
+// digest and the same file; another version does not.
 func TestReproducible(t *testing.T) {
 	elsewhere := t.TempDir()
 	for _, folder := range []string{"shared", "ledger"} {
@@ -83,7 +83,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// What an image holds and how it is run. The program is this test.
+// The contents of an image, and how it runs. The program is this test.
 func TestImage(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	own, err := os.Executable()
@@ -114,7 +114,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// Whatever a program was compiled of is in its bill, once, with a version.
+// A program's bill lists all that it was compiled of, once, with a version.
 func TestMaterials(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(compiled(t, root, commit), "ledger-verify"))
 	must(t, err)
@@ -151,7 +151,7 @@ func listed(t *testing.T, module string) string {
 	return version
 }
 
-// Clients of public servers find whom to trust.
+// Clients of public servers find trusted authorities.
 func TestAuthorities(t *testing.T) {
 	if n := strings.Count(string(authorities()), "BEGIN CERTIFICATE"); n < 100 {
 		t.Errorf("%d authorities", n)

@@ -14,16 +14,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// A file of an image. Its name begins without a slash; that of a
-// folder ends with one.
+// A file of an image. Its name begins without a slash; a folder's
+// ends with one.
 type file struct {
 	name    string
 	content []byte
-	mode    int64 // 0: read by everybody
+	mode    int64 // 0: readable for everybody
 }
 
-// layer packs files and the folders that they lie in. Only names, contents and
-// modes count: all of them are root's, and as old as time.
+// layer packs files with their folders. Only names, contents and modes
+// count: the owner is root, the time zero.
 func layer(files []file) (v1.Layer, error) {
 	var packed bytes.Buffer
 	writer := tar.NewWriter(&packed)
@@ -51,8 +51,7 @@ func write(writer *tar.Writer, f file) error {
 	return err
 }
 
-// withFolders adds the folders, in an order in which each comes
-// before what lies in it.
+// withFolders adds the folders, each before its contents.
 func withFolders(files []file) []file {
 	all := map[string]file{}
 	for _, f := range files {

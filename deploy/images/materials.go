@@ -11,9 +11,9 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// materials are the bill of materials of a program, as CycloneDX:
-// every module that the compiler has noted in the binary, Go
-// itself, and where the certificates are from.
+// materials is the bill of materials of a program, as CycloneDX: every
+// module in the binary's build information, Go itself, and the source
+// of the certificates.
 func materials(p Program, binary []byte, roots *debug.Module, build Build) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -36,8 +36,8 @@ func materials(p Program, binary []byte, roots *debug.Module, build Build) ([]by
 	return text.Bytes(), err
 }
 
-// released is the version of a module. Those of this repository
-// have that of the build.
+// released returns a module's version. Those of this repository
+// have the build's.
 func released(version string, build Build) string {
 	if version == "(devel)" || version == "v0.0.0" {
 		return build.Version

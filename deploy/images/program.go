@@ -2,14 +2,14 @@ package images
 
 import "path"
 
-// A Program is what an image holds.
+// A Program is the content of an image.
 type Program struct {
-	Main        string // its main package, by the path from the root of the repository
+	Main        string // its main package, relative to the root of the repository
 	Description string
 	Serves      bool // it listens until it is stopped
 }
 
-// Programs are all of them.
+// Programs are all programs.
 var Programs = []Program{
 	{"ingest/cmd/ingest", "The front door of Weir: takes log entries in, keeps them, finds them again.", true},
 	{"ledger/cmd/ledger", "The quota ledger of Weir: charges what was accepted, answers for balances.", true},
@@ -21,5 +21,5 @@ var Programs = []Program{
 	{"ledger/cmd/ledger-rebuild", "Makes Weir's ledger anew from the log and its decisions, and compares the two.", false},
 }
 
-// Name is what the program and its image are called.
+// Name returns the name of the program and its image.
 func (p Program) Name() string { return path.Base(p.Main) }

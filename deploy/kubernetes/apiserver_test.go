@@ -18,19 +18,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// binaries is where `make test-kubernetes` builds etcd and kube-apiserver.
+// binaries is the folder in which `make test-kubernetes` builds
+// etcd and kube-apiserver.
 const binaries = "../../bin/kubernetes"
 
-// definitions are the custom resources, in the modules of those
-// who publish them.
+// definitions are the custom resources, in their publishers' modules.
 var definitions = map[string]string{
 	"github.com/prometheus-operator/prometheus-operator@v0.85.0": "example/prometheus-operator-crd",
 	"github.com/cloudnative-pg/cloudnative-pg@v1.28.0":           "config/crd/bases",
 	"github.com/cert-manager/cert-manager@v1.21.2":               "deploy/crds",
 }
 
-// A cluster is an API server without nodes and controllers: what it takes is
-// kept, and nothing is made of it.
+// A cluster is an API server without nodes and controllers: it stores
+// objects, and nothing acts on them.
 type cluster struct {
 	client.Client
 
@@ -53,7 +53,7 @@ func start(t *testing.T) cluster {
 	return cluster{made, server.KubeConfig}
 }
 
-// download is the folder of a module.
+// download returns the folder of a module.
 func download(t *testing.T, module string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
@@ -67,8 +67,8 @@ func download(t *testing.T, module string) string {
 	return downloaded.Dir
 }
 
-// apply gives the server a manifest, as `kubectl apply --server-side` does:
-// it refuses what it doesn't know.
+// apply sends the server a manifest, as `kubectl apply --server-side`
+// does: it refuses unknown fields.
 func (c cluster) apply(ctx context.Context, manifest []byte) error {
 	var object unstructured.Unstructured
 	if err := yaml.Unmarshal(manifest, &object.Object); err != nil {
@@ -84,8 +84,8 @@ func (c cluster) admits(ctx context.Context, name string, of core.PodTemplateSpe
 	return c.Create(ctx, pod, client.DryRunAll)
 }
 
-// prepare makes a namespace that takes restricted pods alone, and what
-// controllers would make in it.
+// prepare creates a namespace for restricted pods only, with what
+// controllers would create in it.
 func (c cluster) prepare(t *testing.T) {
 	t.Helper()
 	labels := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
@@ -93,8 +93,8 @@ func (c cluster) prepare(t *testing.T) {
 	must(t, c.Create(t.Context(), &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: "default", Namespace: namespace}}))
 }
 
-// A real API server takes what the chart becomes, one variant over the
-// other as an upgrade does, and the pods that follow.
+// A real API server accepts the chart's objects, one variant over the
+// other as in an upgrade, and the pods that follow.
 func TestAPIServer(t *testing.T) {
 	kubernetes := start(t)
 	kubernetes.prepare(t)
@@ -106,7 +106,7 @@ func TestAPIServer(t *testing.T) {
 }
 
 func (c cluster) upgrade(t *testing.T, file string) {
-	// A job is removed before it is made again, as its annotation asks for.
+	// A job is removed before it is created again, as its annotation demands.
 	must(t, c.DeleteAllOf(t.Context(), &batch.Job{}, client.InNamespace(namespace), client.PropagationPolicy(meta.DeletePropagationBackground)))
 	for _, manifest := range documents(t, manifests(t, file)) {
 		if err := c.apply(t.Context(), manifest); err != nil {
@@ -130,8 +130,7 @@ func (c cluster) takesCompanions(t *testing.T) {
 	}
 }
 
-// The server does refuse: a field that there is not, and a pod
-// with the rights that pods have by default.
+// The server does refuse: an unknown field, and a pod with default rights.
 func (c cluster) refuses(t *testing.T) {
 	misspelled := "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 1}], selektor: {}}\n"
 	if err := c.apply(t.Context(), []byte(misspelled)); err == nil || !strings.Contains(err.Error(), "selektor") {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each variant is what the types know, and has all five services.
+// Each variant has only types and fields that exist, and all five services.
 func TestEverythingIsKnown(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		names := map[string]bool{}
@@ -33,8 +33,7 @@ func TestEverythingIsKnown(t *testing.T) {
 	})
 }
 
-// Values that are missing, misspelled or of another kind are
-// refused by their names.
+// Missing, misspelled and wrongly typed values are refused by name.
 func TestWrongValuesAreRefused(t *testing.T) {
 	const version, brokers = "image: {version: v1.4.0}\n", "brokers: {addresses: [\"kafka:9092\"]}\n"
 	for values, complaint := range map[string]string{
@@ -54,8 +53,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-// A setting of the values goes before the chart's own, in the
-// service that it is of.
+// A setting in the values overrides the chart's own, in its service.
 func TestSettingsGoBefore(t *testing.T) {
 	weir := rendered(t, "testdata/everything.yaml")
 	for _, w := range workloads(t, weir) {
@@ -68,7 +66,7 @@ func TestSettingsGoBefore(t *testing.T) {
 	}
 }
 
-// The replicas of what is scaled are nobody else's matter.
+// The chart does not set the replicas of scaled services.
 func TestScaledReplicasAreLeftAlone(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		scaled := scalers(weir)
@@ -84,8 +82,8 @@ func TestScaledReplicasAreLeftAlone(t *testing.T) {
 	})
 }
 
-// A schema is migrated by a job where a role of its own owns it,
-// and by the service elsewhere.
+// A schema is migrated by a job if a separate role owns it, and else
+// by the service.
 func TestMigrations(t *testing.T) {
 	for file, want := range map[string]string{
 		"testdata/plain.yaml":        "migrate-grouping migrate-ingest migrate-ledger migrate-tenants topics",

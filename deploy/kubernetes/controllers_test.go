@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// companions are the kinds whose operators say that something is ready.
+// companions are the kinds that operators report as ready.
 var companions = []struct{ version, kind string }{
 	{"kafka.strimzi.io/v1", "Kafka"}, {"kafka.strimzi.io/v1", "KafkaUser"},
 	{"postgresql.cnpg.io/v1", "Cluster"}, {"cert-manager.io/v1", "Certificate"},
 }
 
-// control says of all that is there what controllers and operators would say
-// once all is well, until the context ends.
+// control sets the states that controllers and operators would set once
+// all is well, until the context ends.
 func (c cluster) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.endJobs(ctx)
@@ -34,7 +34,7 @@ func (c cluster) control(ctx context.Context) {
 	}
 }
 
-// endJobs says of jobs that they are done.
+// endJobs marks jobs as complete.
 func (c cluster) endJobs(ctx context.Context) {
 	var jobs batch.JobList
 	_ = c.List(ctx, &jobs, client.InNamespace(namespace))
@@ -51,7 +51,7 @@ func (c cluster) endJobs(ctx context.Context) {
 	}
 }
 
-// serve says of deployments that all of their replicas do.
+// serve marks all replicas of deployments as available.
 func (c cluster) serve(ctx context.Context) {
 	var deployments apps.DeploymentList
 	_ = c.List(ctx, &deployments, client.InNamespace(namespace))
@@ -61,11 +61,11 @@ func (c cluster) serve(ctx context.Context) {
 			ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
 			Conditions: []apps.DeploymentCondition{{Type: apps.DeploymentAvailable, Status: core.ConditionTrue}},
 		}
-		_ = c.Status().Update(ctx, &d) // tried again where it has changed
+		_ = c.Status().Update(ctx, &d) // retried after a conflict
 	}
 }
 
-// ready says so of what an operator looks after.
+// ready marks the objects of an operator as ready.
 func (c cluster) ready(ctx context.Context, version, kind string) {
 	var all unstructured.UnstructuredList
 	all.SetAPIVersion(version)
@@ -77,7 +77,7 @@ func (c cluster) ready(ctx context.Context, version, kind string) {
 	}
 }
 
-// has wants a deployment of an image.
+// has checks for a deployment of an image.
 func (c cluster) has(t *testing.T, image string) {
 	t.Helper()
 	images := c.images(t)
@@ -86,7 +86,7 @@ func (c cluster) has(t *testing.T, image string) {
 	}
 }
 
-// hasNone wants none.
+// hasNone checks that there is none.
 func (c cluster) hasNone(t *testing.T) {
 	t.Helper()
 	if images := c.images(t); len(images) > 0 {

@@ -19,7 +19,7 @@ const (
 	metrics = 9464
 )
 
-// Every pod is closed in both directions, but for what policies open.
+// Every pod is closed in both directions, except where policies open it.
 func TestNobodyReachesAnybody(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		pods := workloads(t, weir)
@@ -39,8 +39,8 @@ func TestNobodyReachesAnybody(t *testing.T) {
 	})
 }
 
-// Among the pods the gateway alone reaches others: the modules, which speak
-// by events, reach none.
+// Among the pods only the gateway reaches others: the modules, which
+// communicate by events, reach none.
 func TestWhoReachesWhom(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		pods := workloads(t, weir)
@@ -57,7 +57,7 @@ func TestWhoReachesWhom(t *testing.T) {
 	})
 }
 
-// Whoever else runs in the cluster reaches the gateway alone.
+// Other pods of the cluster reach only the gateway.
 func TestOthersReachTheGateway(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, to := range workloads(t, weir) {
@@ -74,8 +74,7 @@ func TestOthersReachTheGateway(t *testing.T) {
 	})
 }
 
-// reaches reports whether policies let a pod out to another, and let the other
-// have it in.
+// reaches reports whether policies allow a pod to reach another.
 func reaches(t *testing.T, weir objects, from, to workload, port int32) bool {
 	t.Helper()
 	return letsIn(t, weir, from, to, port) && slices.ContainsFunc(of(t, weir, from), func(policy *network.NetworkPolicy) bool {
@@ -85,7 +84,7 @@ func reaches(t *testing.T, weir objects, from, to workload, port int32) bool {
 	})
 }
 
-// letsIn reports whether policies let a pod have another in.
+// letsIn reports whether policies allow a pod to be reached by another.
 func letsIn(t *testing.T, weir objects, from, to workload, port int32) bool {
 	t.Helper()
 	return slices.ContainsFunc(of(t, weir, to), func(policy *network.NetworkPolicy) bool {
@@ -95,7 +94,7 @@ func letsIn(t *testing.T, weir objects, from, to workload, port int32) bool {
 	})
 }
 
-// of are the policies for a pod.
+// of returns the policies for a pod.
 func of(t *testing.T, weir objects, w workload) (found []*network.NetworkPolicy) {
 	t.Helper()
 	for _, policy := range some[*network.NetworkPolicy](t, weir) {
@@ -110,8 +109,8 @@ func opens(ports []network.NetworkPolicyPort, port int32) bool {
 	return slices.ContainsFunc(ports, func(p network.NetworkPolicyPort) bool { return p.Port == nil || p.Port.IntVal == port })
 }
 
-// among reports whether peers take in a pod of this namespace. Of addresses
-// it supposes that they are of no pod.
+// among reports whether peers include a pod of this namespace. It
+// assumes that no pod has the peers' addresses.
 func among(t *testing.T, peers []network.NetworkPolicyPeer, w workload) bool {
 	t.Helper()
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(peer network.NetworkPolicyPeer) bool {
@@ -126,15 +125,14 @@ func takesIn(t *testing.T, by *meta.LabelSelector, w workload) bool {
 	return selector.Matches(labels.Set(w.Labels))
 }
 
-// The ports outside.
+// Ports outside of the cluster.
 const (
 	names     = 53
 	postgres  = 5432
 	collector = 4318
 )
 
-// Each pod gets to the ports outside that its settings name, and
-// to no others.
+// Each pod reaches only the outside ports that its settings name.
 func TestWaysOut(t *testing.T) {
 	kafka := []int32{9093, 9094}
 	module := append(kafka, names, postgres, collector)
@@ -151,8 +149,8 @@ func TestWaysOut(t *testing.T) {
 	}
 }
 
-// At a first installation a job has the policies alone that are hooks before
-// it: these close its way out, so they have to open what it needs.
+// At a first installation a job has only the policies that are hooks
+// before it: these close its way out, so they must open what it needs.
 func TestWaysOutOfTheFirstJobs(t *testing.T) {
 	weir := rendered(t, "testdata/everything.yaml")
 	for _, job := range some[*batch.Job](t, weir) {
@@ -164,7 +162,7 @@ func TestWaysOutOfTheFirstJobs(t *testing.T) {
 	}
 }
 
-// hooksBefore are the hooks that Helm makes before another.
+// hooksBefore returns the hooks that Helm creates before another.
 func hooksBefore(t *testing.T, weir objects, hook client.Object) (found objects) {
 	t.Helper()
 	weight := func(of client.Object) int {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// objects are what the chart becomes.
+// objects are the chart's objects.
 type objects []client.Object
 
-// all are the objects of one type.
+// all returns the objects of one type.
 func all[T client.Object](among objects) (found []T) {
 	for _, object := range among {
 		if one, is := object.(T); is {
@@ -23,7 +23,7 @@ func all[T client.Object](among objects) (found []T) {
 	return found
 }
 
-// some are the objects of one type, of which there have to be some.
+// some returns the objects of one type, at least one.
 func some[T client.Object](t *testing.T, among objects) []T {
 	t.Helper()
 	found := all[T](among)
@@ -33,7 +33,7 @@ func some[T client.Object](t *testing.T, among objects) []T {
 	return found
 }
 
-// A workload is a program, and the pods that it runs in.
+// A workload is a program with its pods.
 type workload struct {
 	name   string
 	serves bool
@@ -42,7 +42,7 @@ type workload struct {
 
 func (w workload) container() core.Container { return w.Spec.Containers[0] }
 
-// variable is the value of a variable of its container.
+// variable returns the value of an environment variable.
 func (w workload) variable(name string) string {
 	for _, variable := range w.container().Env {
 		if variable.Name == name {
@@ -52,7 +52,7 @@ func (w workload) variable(name string) string {
 	return ""
 }
 
-// workloads are all of them: services, and jobs.
+// workloads returns all services and jobs.
 func workloads(t *testing.T, among objects) (found []workload) {
 	t.Helper()
 	for _, deployment := range some[*apps.Deployment](t, among) {

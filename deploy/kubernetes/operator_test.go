@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// root is that of the repository.
+// root is the repository's.
 const root = "../.."
 
 // An operator has helm, kubectl, crane and weir, the address of a cluster, and a
@@ -19,12 +19,12 @@ type operator struct {
 	t         *testing.T
 	folder    string
 	variables []string
-	page      *strings.Replacer // what stands for what is here in pages
+	page      *strings.Replacer // replaces a page's names by those of the test
 }
 
-// An operator installs, upgrades and removes Weir by the commands of the page,
-// at a real API server. Nothing runs there: the test says in the place of
-// controllers that jobs have ended and deployments serve.
+// An operator installs, upgrades and removes Weir by the commands of the
+// page, at a real API server. Nothing runs there: in place of controllers,
+// the test marks jobs as complete and deployments as available.
 func TestThePageIsFollowed(t *testing.T) {
 	kubernetes := start(t)
 	o := newOperator(t, kubernetes.config)
@@ -73,8 +73,8 @@ func (o *operator) serveRegistry() string {
 	return address
 }
 
-// follow runs the commands in a section of the page, but for those with a mark,
-// which says why not.
+// follow runs the commands in a section of the page, except those with
+// a mark, which gives the reason.
 func (o *operator) follow(page, section string) {
 	o.t.Helper()
 	_, after, _ := strings.Cut(string(read(o.t, filepath.Join("../docs", page))), "\n## "+section+"\n")
@@ -90,10 +90,10 @@ func (o *operator) follow(page, section string) {
 	}
 }
 
-// blocks of commands, each behind its mark, if any.
+// blocks of commands, each after its mark, if any.
 var blocks = regexp.MustCompile("(?ms)^(<!-- [^\n]+ -->\n)?```sh\n(.*?)^```$")
 
-// run runs commands in the root of the repository, of which none may fail.
+// run runs commands in the root of the repository; none may fail.
 func (o *operator) run(script string) {
 	o.t.Helper()
 	shell := exec.CommandContext(o.t.Context(), "sh", "-c", "set -eu\n"+o.page.Replace(script))

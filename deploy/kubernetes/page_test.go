@@ -16,7 +16,7 @@ import (
 
 const page = "../docs/kubernetes.md"
 
-// commands are the lines of a page's blocks that begin with a program.
+// commands returns the lines of a page's blocks that begin with a program.
 func commands(t *testing.T, program string) (found []string) {
 	t.Helper()
 	for _, block := range blocks.FindAllStringSubmatch(string(read(t, page)), -1) {
@@ -29,7 +29,7 @@ func commands(t *testing.T, program string) (found []string) {
 	return found
 }
 
-// What the page installs is what the chart takes.
+// The chart accepts what the page installs.
 func TestThePageInstalls(t *testing.T) {
 	installs := commands(t, "helm install")
 	if len(installs) < 2 {
@@ -52,7 +52,7 @@ func TestThePageInstalls(t *testing.T) {
 	}
 }
 
-// Helm waits for the jobs for as long as these may take.
+// Helm waits for the jobs as long as these may take.
 func TestThePageWaitsForJobs(t *testing.T) {
 	given := regexp.MustCompile(`--timeout=(\S+)`)
 	for _, command := range slices.Concat(commands(t, "helm install"), commands(t, "helm upgrade")) {
@@ -70,7 +70,7 @@ func TestThePageWaitsForJobs(t *testing.T) {
 	}
 }
 
-// What Helm leaves behind, the page removes: hooks belong to no release.
+// The page removes what Helm leaves: hooks belong to no release.
 func TestThePageRemovesHooks(t *testing.T) {
 	removed := regexp.MustCompile(`delete (\S+) --selector=(\S+)`).FindStringSubmatch(strings.Join(commands(t, "kubectl"), "\n"))
 	if removed == nil {
@@ -87,8 +87,7 @@ func TestThePageRemovesHooks(t *testing.T) {
 	}
 }
 
-// Each Secret that the chart wants by itself is made by a
-// command of the page.
+// A command of the page creates each Secret that the chart needs by itself.
 func TestThePageMakesTheSecrets(t *testing.T) {
 	made := strings.Join(commands(t, "kubectl"), "\n")
 	for _, w := range workloads(t, rendered(t, "testdata/plain.yaml")) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// Every pod is one that the standard "restricted" of Kubernetes
-// lets in, and writes nowhere but to its volumes.
+// Every pod meets the standard "restricted" of Kubernetes, and writes
+// only to its volumes.
 func TestRights(t *testing.T) {
 	standard, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	must(t, err)
@@ -33,7 +33,7 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// Nothing takes more of a node than it is given, and its image has a version.
+// Every container has limits, and its image a version.
 func TestLimits(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z0-9./-]+:v\d+\.\d+\.\d+$`)
 	forVariants(t, func(t *testing.T, weir objects) {
@@ -54,8 +54,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Services are asked at a port that they have: whether they live, and
-// whether they serve.
+// Services have probes at one of their ports: for liveness, and for readiness.
 func TestProbes(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, w := range workloads(t, weir) {
@@ -84,7 +83,7 @@ func checkProbe(t *testing.T, w workload, probe *core.Probe, path string) {
 	}
 }
 
-// port is the number of a port that a pod listens at; 0: at none of that name.
+// port returns the number of a pod's port; 0 without one of that name.
 func port(w workload, named intstr.IntOrString) int32 {
 	for _, p := range w.container().Ports {
 		if p.Name == named.StrVal || named.StrVal == "" && p.ContainerPort == named.IntVal {
@@ -94,8 +93,8 @@ func port(w workload, named intstr.IntOrString) int32 {
 	return 0
 }
 
-// Nobody is killed while requests may be under way, and nobody is sent new
-// ones: the pause before the end lets proxies learn of it.
+// No pod is killed while requests may be in flight, or gets new ones:
+// during the pause before the end proxies remove it.
 func TestDrain(t *testing.T) {
 	const margin = 5 * time.Second
 	forVariants(t, func(t *testing.T, weir objects) {

@@ -33,7 +33,7 @@ const (
 	release   = "weir"
 )
 
-// variants are the values that the chart is looked at with.
+// variants returns the files of values to test the chart with.
 func variants(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -44,7 +44,7 @@ func variants(t *testing.T) []string {
 	return append(files, "companions/values.yaml")
 }
 
-// forVariants tests what the chart becomes with each of them.
+// forVariants tests the chart's objects with each of them.
 func forVariants(t *testing.T, test func(*testing.T, objects)) {
 	t.Helper()
 	for _, file := range variants(t) {
@@ -52,13 +52,13 @@ func forVariants(t *testing.T, test func(*testing.T, objects)) {
 	}
 }
 
-// rendered is what the chart becomes with the values of a file.
+// rendered returns the chart's objects with the values of a file.
 func rendered(t *testing.T, file string) objects {
 	t.Helper()
 	return decode(t, manifests(t, file))
 }
 
-// manifests are the same as text.
+// manifests returns the same as text.
 func manifests(t *testing.T, file string) []byte {
 	t.Helper()
 	values := map[string]any{}
@@ -94,8 +94,8 @@ func render(values map[string]any) ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// decode reads manifests as the types that their projects publish,
-// and nothing that these don't know.
+// decode reads manifests as their projects' published types, and
+// refuses unknown fields.
 func decode(t *testing.T, manifests []byte) (all objects) {
 	t.Helper()
 	types := runtime.NewScheme()
@@ -111,7 +111,7 @@ func decode(t *testing.T, manifests []byte) (all objects) {
 	return all
 }
 
-// documents are the manifests one by one, without those that say nothing.
+// documents returns the manifests one by one, without empty ones.
 func documents(t *testing.T, manifests []byte) (all [][]byte) {
 	t.Helper()
 	split := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests)))

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The rules are those of deploy/prometheus, strictly what the
-// Prometheus Operator knows.
+// The rules are those of deploy/prometheus, in strictly the
+// Prometheus Operator's form.
 func TestRulesAreThoseOfPrometheus(t *testing.T) {
 	given := map[string]monitoring.PrometheusRuleSpec{}
 	for _, rule := range some[*monitoring.PrometheusRule](t, rendered(t, "testdata/everything.yaml")) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selected are the workloads whose pods a selector takes.
+// selected returns the workloads whose pods match a selector.
 func selected(t *testing.T, among []workload, by *meta.LabelSelector) (names []string) {
 	t.Helper()
 	selector, err := meta.LabelSelectorAsSelector(by)
@@ -26,8 +26,8 @@ func selected(t *testing.T, among []workload, by *meta.LabelSelector) (names []s
 	return names
 }
 
-// Deployments, services, budgets and constraints are about the pods of the
-// service that they are named after, and about no others.
+// Deployments, services, budgets and constraints select only the pods
+// of the service in their name.
 func TestSelectors(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		pods := workloads(t, weir)
@@ -51,7 +51,7 @@ func TestSelectors(t *testing.T) {
 	})
 }
 
-// Selectors outlive versions: they can't be changed.
+// Selectors have no version: they can't be changed.
 func TestSelectorsNameNoVersion(t *testing.T) {
 	for _, deployment := range some[*apps.Deployment](t, rendered(t, "testdata/plain.yaml")) {
 		for label := range deployment.Spec.Selector.MatchLabels {
@@ -62,7 +62,7 @@ func TestSelectorsNameNoVersion(t *testing.T) {
 	}
 }
 
-// A service leads to a port that its pods have.
+// A service's port is one of its pods'.
 func TestPorts(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, service := range some[*core.Service](t, weir) {
@@ -75,7 +75,7 @@ func TestPorts(t *testing.T) {
 	})
 }
 
-// scalers are the ranges of what is scaled, by its name.
+// scalers returns the ranges of scaled deployments, by name.
 func scalers(weir objects) map[string]autoscaling.HorizontalPodAutoscalerSpec {
 	found := map[string]autoscaling.HorizontalPodAutoscalerSpec{}
 	for _, scaler := range all[*autoscaling.HorizontalPodAutoscaler](weir) {
@@ -84,8 +84,8 @@ func scalers(weir objects) map[string]autoscaling.HorizontalPodAutoscalerSpec {
 	return found
 }
 
-// With lag to scale by, those are scaled who consume the log, each by its
-// own group, and never below what survives the loss of one.
+// With lag to scale by, the consumers of the log are scaled, each by its
+// own group, and never below the number that survives the loss of one.
 func TestScaling(t *testing.T) {
 	scaled := scalers(rendered(t, "testdata/everything.yaml"))
 	for service, group := range map[string]string{"ingest": "ingest.log-store", "ledger": "ledger.quota", "grouping": "grouping.clusters"} {
@@ -101,8 +101,8 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// Prometheus asks every service, and takes its metrics as the
-// alerts expect them.
+// Prometheus scrapes every service, and labels its metrics as
+// the alerts expect.
 func TestEverythingIsScraped(t *testing.T) {
 	weir := rendered(t, "testdata/everything.yaml")
 	monitor := some[*monitoring.PodMonitor](t, weir)[0]

@@ -10,7 +10,7 @@ import (
 // others are variables of libraries: of libpq, and of OpenTelemetry.
 var others = []string{"PGSSLMODE", "PGSSLROOTCERT", "OTEL_EXPORTER_OTLP_ENDPOINT"}
 
-// addresses are the variables that `weir migrate` looks up by itself.
+// addresses are the variables that `weir migrate` itself looks up.
 var addresses = regexp.MustCompile(`^WEIR_(INGEST|LEDGER|GROUPING|TENANTS)_(MIGRATE_)?DATABASE_URL_FILE$`)
 
 // A setting is a line of the page of all settings.
@@ -19,8 +19,8 @@ type setting struct {
 	programs []string
 }
 
-// settings are those of the page, which a test of deploy/cmd/weir holds
-// against the programs.
+// settings returns those of the page, which a test of deploy/cmd/weir
+// compares with the programs.
 func settings(t *testing.T) map[string][]setting {
 	t.Helper()
 	known := map[string][]setting{}
@@ -34,8 +34,8 @@ func settings(t *testing.T) map[string][]setting {
 	return known
 }
 
-// takes reports whether a program takes a variable: a secret also as
-// a file that one with _FILE names.
+// takes reports whether a program takes a variable: for a secret also
+// the one with _FILE that names a file.
 func takes(known map[string][]setting, program, variable string) bool {
 	of := func(s setting) bool { return slices.Contains(s.programs, program) }
 	name, isFile := strings.CutSuffix(variable, "_FILE")
@@ -43,7 +43,7 @@ func takes(known map[string][]setting, program, variable string) bool {
 		isFile && slices.ContainsFunc(known[name], func(s setting) bool { return s.secret && of(s) })
 }
 
-// Each variable is a setting of the program that is given it.
+// Each variable is a setting of its program.
 func TestSettingsAreKnown(t *testing.T) {
 	known := settings(t)
 	forVariants(t, func(t *testing.T, weir objects) {
@@ -67,8 +67,8 @@ func TestSettingsAreKnown(t *testing.T) {
 
 const secrets = "/run/secrets/"
 
-// Secrets come in files alone: each that a variable names is there, and none
-// is there that no variable names.
+// Secrets are only in files: each one that a variable names exists, and
+// none exists that no variable names.
 func TestSecretsAreFiles(t *testing.T) {
 	known := settings(t)
 	forVariants(t, func(t *testing.T, weir objects) {
@@ -94,7 +94,7 @@ func TestSecretsAreFiles(t *testing.T) {
 	})
 }
 
-// Nothing is given another module's database, or user at the brokers.
+// No program gets another module's database, or user at the brokers.
 func TestSecretsAreOnesOwn(t *testing.T) {
 	ofOne := []string{"database_url", "owner_database_url", "replica_database_url", "brokers_password", "brokers_certificate", "brokers_key"}
 	forVariants(t, func(t *testing.T, weir objects) {
@@ -108,8 +108,8 @@ func TestSecretsAreOnesOwn(t *testing.T) {
 	})
 }
 
-// Where a job migrates, the service doesn't have the role that owns its
-// schema, whatever the file is called.
+// If a job migrates, the service doesn't have the role that owns its
+// schema, whatever the file's name.
 func TestOwnersAreOfJobsAlone(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		pods := workloads(t, weir)
@@ -128,7 +128,7 @@ func TestOwnersAreOfJobsAlone(t *testing.T) {
 	})
 }
 
-// secretFiles are the files under /run/secrets, and the Secret that each is of.
+// secretFiles returns the files under /run/secrets, with their Secrets.
 func secretFiles(w workload) map[string]string {
 	files := map[string]string{}
 	for _, volume := range w.Spec.Volumes {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What is for Strimzi has the fields and values of its own types, which it
-// publishes for Java alone.
+// Objects for Strimzi have the fields and values of its own types,
+// which it publishes only for Java.
 func TestStrimziKnowsAll(t *testing.T) {
 	jars := strimziJars(t)
 	var manifests []string
@@ -34,7 +34,7 @@ func TestStrimziKnowsAll(t *testing.T) {
 	}
 }
 
-// strimziJars is the folder of Strimzi's types.
+// strimziJars returns the folder of Strimzi's types.
 func strimziJars(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -59,7 +59,7 @@ func written(t *testing.T, document []byte) string {
 	return file
 }
 
-// decodeByStrimzi decodes files, each behind its kind.
+// decodeByStrimzi decodes files, each after its kind.
 func decodeByStrimzi(t *testing.T, jars string, manifests ...string) (output string, err error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "java", append([]string{"-XX:TieredStopAtLevel=1", "-cp", jars + "/*", "strimzi/Strict.java"}, manifests...)...).CombinedOutput()

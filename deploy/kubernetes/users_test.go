@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A kafkaUser is what is looked at of Strimzi's resource of that name.
+// A kafkaUser is the tested part of Strimzi's resource of that name.
 type kafkaUser struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -25,7 +25,7 @@ type kafkaUser struct {
 	}
 }
 
-// The users of Strimzi may do what `weir acls` prints.
+// Strimzi's users have exactly the rights that `weir acls` prints.
 func TestUsersMayWhatTheContractSays(t *testing.T) {
 	rights := map[string]bool{}
 	for _, document := range documents(t, read(t, "companions/users.yaml")) {
@@ -44,7 +44,8 @@ func TestUsersMayWhatTheContractSays(t *testing.T) {
 	}
 }
 
-// printedRights are those that `weir acls` prints, of one resource each.
+// printedRights returns the rights that `weir acls` prints, each
+// of one resource.
 func printedRights(t *testing.T) map[string]bool {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "run", "./deploy/cmd/weir", "acls", "--principal", "User:weir-{program}")

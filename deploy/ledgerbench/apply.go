@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// apply runs replicas until all records are committed and all account states
-// published, and returns the rate between the first and the last commit seen,
-// and what all of it took.
+// apply runs replicas until all records are committed and all account
+// states published. It returns the rate between the first and the last
+// commit seen, and the effort of the whole.
 func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found rate, took effort, err error) {
 	before := w.effort()
 	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
@@ -44,7 +44,7 @@ func (w *world) with(ctx context.Context, replicas, perTransaction int, do func(
 	return w.beside(ctx, func(ctx context.Context) error { return lifecycle.Run(ctx, run...) }, do)
 }
 
-// beside does something while a ledger runs, and ends it then.
+// beside does something while a ledger runs, and then ends it.
 func (w *world) beside(ctx context.Context, ledger, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,12 +58,12 @@ func (w *world) beside(ctx context.Context, ledger, do func(context.Context) err
 	return errors.Join(err, <-ended)
 }
 
-// poll is how often the positions are looked at: more often would take part of
-// the time that is measured.
+// poll is the interval of looks at the positions: a shorter one would
+// distort the measurement.
 const poll = 10 * time.Millisecond
 
-// await waits until at least so many records are committed, and
-// returns how many were, and when.
+// await waits until at least so many records are committed, and returns
+// how many were, and when.
 func (w *world) await(ctx context.Context, least int64) (committed int64, at time.Time, err error) {
 	for ticker := time.NewTicker(poll); ; {
 		committed, err = w.committed(ctx)
@@ -80,8 +80,8 @@ func (w *world) await(ctx context.Context, least int64) (committed int64, at tim
 	}
 }
 
-// settle waits until the states of all accounts are published: what a ledger
-// leaves would count as work of the next.
+// settle waits until all account states are published: a rest would
+// count as work of the next measurement.
 func (w *world) settle(ctx context.Context) error {
 	for ticker := time.NewTicker(poll); ; {
 		var left bool
@@ -101,8 +101,8 @@ func (w *world) settle(ctx context.Context) error {
 	}
 }
 
-// committed is how many records the ledger's positions cover.
-// The log begins at offset 0.
+// committed returns how many records the ledger's positions cover. The
+// log begins at offset 0.
 func (w *world) committed(ctx context.Context) (n int64, err error) {
 	err = w.pool.QueryRow(ctx, `SELECT coalesce(sum(next), 0)::bigint FROM ledger.bus_positions WHERE group_name = $1 AND topic = $2`,
 		contract.GroupLedger, contract.TopicLogs).Scan(&n)

@@ -12,35 +12,35 @@ import (
 	ledger "github.com/weirlog/weir/ledger/app"
 )
 
-// Config is what to measure with.
+// Config configures a benchmark.
 type Config struct {
-	Dir         string   // for everything that is written; it must be empty
-	DatabaseURL string   // an empty database; its schema "ledger" is made anew for each measurement
+	Dir         string   // for all files; it must be empty
+	DatabaseURL string   // of an empty database; its schema "ledger" is created anew for each measurement
 	Brokers     []string // a Kafka; none: the embedded broker, in this process
-	Events      int      // records that a measurement of throughput applies
-	Rebuilt     int      // records that the rebuild reads, and a round of checks compares
+	Events      int      // records applied by a measurement of throughput
+	Rebuilt     int      // records read by the rebuild, and compared in a round of checks
 	Paced       time.Duration
-	Only        []string // names of parts; none: all of them
+	Only        []string // names of parts; none: all
 	Profile     string   // file for a profile of this process while Spread is measured; empty: none
 	Logger      *slog.Logger
 }
 
-// Organizations among which the load is spread.
+// The load is spread over so many organizations.
 const organizations = 1000
 
-// A Result is what was measured. Rates are records of weir.logs.v1 a second, each a request of a
-// client.
+// A Result holds the measurements. Rates are records of weir.logs.v1 a
+// second, each a client's request.
 type Result struct {
 	Spread, Hot, Two rate // 1,000 organizations, one organization, 1,000 with two replicas
 	Single           rate // a transaction for each record
-	Copy             rate // rows by COPY, into a table with the key of the ledger's own
+	Copy             rate // rows by COPY, into a table with the ledger's key
 	Lag              percentiles
-	LagRate          float64 // records a second, while Lag was measured
+	LagRate          float64 // records a second, during Lag
 	Balance, Usage   percentiles
-	BalanceAlone     percentiles    // with nothing booked beside it
-	Effort           effort         // of a record, in Spread
-	Statements       statementTimes // of a record, in Spread; nil: not known
-	Checks           share          // the effort of checking records, in that of applying them
+	BalanceAlone     percentiles    // with no bookings beside it
+	Effort           effort         // per record, in Spread
+	Statements       statementTimes // per record, in Spread; nil: unknown
+	Checks           share          // the effort of checking records, relative to that of applying them
 	CheckLag         CheckLag
 	Rebuild          time.Duration
 	Rebuilt          int
@@ -51,7 +51,7 @@ type rate float64
 // percentiles are p50 and p99.
 type percentiles [2]time.Duration
 
-// A part is measured with a log and a schema of its own.
+// A part is measured with its own log and schema.
 type part struct {
 	name    string
 	measure func(context.Context, *world, *Result) error
@@ -72,13 +72,13 @@ func parts() []part {
 	}
 }
 
-// measures reports whether a part is asked for, or needed for one that is.
+// measures reports whether a part is requested, or needed for one that is.
 func (c Config) measures(part string) bool {
 	return len(c.Only) == 0 || slices.Contains(c.Only, part) || part == "spread" && slices.Contains(c.Only, "lag")
 }
 
-// Parts are the names of what can be measured. Lag is measured at half of the
-// rate that spread has found.
+// Parts returns the names of the parts. Lag is measured at half
+// of Spread's rate.
 func Parts() (names []string) {
 	for _, part := range parts() {
 		names = append(names, part.name)
@@ -86,7 +86,7 @@ func Parts() (names []string) {
 	return names
 }
 
-// Run measures one thing after another and reports on progress what it does.
+// Run measures part by part and writes its steps to progress.
 func Run(ctx context.Context, config Config, progress io.Writer) (result Result, err error) {
 	for _, part := range parts() {
 		if !config.measures(part.name) {
@@ -101,7 +101,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (result Result,
 	return result, nil
 }
 
-// inWorld measures with a log and a schema of its own.
+// inWorld measures with a new log and schema.
 func inWorld(ctx context.Context, config Config, result *Result, measure func(context.Context, *world, *Result) error) error {
 	w, err := newWorld(ctx, config)
 	if err != nil {
@@ -110,7 +110,8 @@ func inWorld(ctx context.Context, config Config, result *Result, measure func(co
 	return errors.Join(measure(ctx, w, result), w.close())
 }
 
-// rateOf measures how fast records of that many organizations are applied by that many replicas.
+// rateOf measures how fast that many replicas apply the records of
+// that many organizations.
 func rateOf(organizations, replicas int, note func(r *Result, found rate)) func(context.Context, *world, *Result) error {
 	return func(ctx context.Context, w *world, r *Result) error {
 		if err := w.accept(ctx, w.config.Events, organizations); err != nil {
@@ -122,7 +123,7 @@ func rateOf(organizations, replicas int, note func(r *Result, found rate)) func(
 	}
 }
 
-// measureSingle has so few records that it takes seconds.
+// measureSingle has few records, so that it takes seconds.
 func measureSingle(ctx context.Context, w *world, r *Result) (err error) {
 	if err := w.accept(ctx, w.config.Events/40, organizations); err != nil {
 		return err
@@ -131,8 +132,8 @@ func measureSingle(ctx context.Context, w *world, r *Result) (err error) {
 	return err
 }
 
-// measureRebuild takes the time in which ledger-rebuild makes a ledger of all
-// records anew, seals its hours, and compares it with the other.
+// measureRebuild measures how long ledger-rebuild takes to rebuild a
+// ledger from all records, seal its hours, and compare it with the other.
 func measureRebuild(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Rebuilt, organizations); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 )
 
 // measureChecks applies records without checking them, then measures
-// what it takes an otherwise idle ledger to check all of them, less
-// a start with nothing to check. They are about as many as are
-// applied between two rounds at the full rate.
+// the effort of an otherwise idle ledger to check all of them, minus a
+// start with nothing to check. They are about as many as are applied
+// between two rounds at the full rate.
 func measureChecks(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Rebuilt, organizations); err != nil {
 		return err
@@ -35,9 +35,9 @@ func measureChecks(ctx context.Context, w *world, r *Result) error {
 	return err
 }
 
-// checkRound measures from the start of a ledger to the end of
-// its first round of checks, which is of all there is, and
-// returns how many ranges it has checked.
+// checkRound measures from the start of a ledger to the end of its
+// first round of checks, which covers everything, and returns how many
+// ranges it has checked.
 func (w *world) checkRound(ctx context.Context) (took effort, ranges int64, err error) {
 	before := w.effort()
 	checker, err := w.replica(ctx, 0)

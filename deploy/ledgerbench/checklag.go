@@ -6,21 +6,23 @@ import (
 	"time"
 )
 
-// A CheckLag is how far checks are behind a ledger that books as fast as it can.
+// A CheckLag is how far checks lag behind a ledger that books as fast
+// as it can.
 type CheckLag struct {
-	Most time.Duration // the age of the oldest range that was not checked, at its most
-	End  time.Duration // from the last record booked to all checked
+	Most time.Duration // the highest age of the oldest unchecked range
+	End  time.Duration // from the last booking to the end of its check
 }
 
-// Goals of a CheckLag: the time between two rounds, and two more
-// for a round itself.
+// Goals of a CheckLag: the time between two rounds, and two more for
+// a round itself.
 const (
 	checkEvery  = time.Second
 	mostBehind  = 3 * time.Second
 	betweenLags = 20 * time.Millisecond
 )
 
-// measureCheckLag has a ledger check each second what it books at its full rate.
+// measureCheckLag makes a ledger check each second what it books at
+// its full rate.
 func measureCheckLag(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Rebuilt, organizations); err != nil {
 		return err
@@ -32,8 +34,8 @@ func measureCheckLag(ctx context.Context, w *world, r *Result) error {
 	})
 }
 
-// followChecks looks how old the oldest unchecked range is until
-// all records are booked, and checked.
+// followChecks polls the age of the oldest unchecked range until all
+// records are booked and checked.
 func (w *world) followChecks(ctx context.Context) (found CheckLag, err error) {
 	ticker := time.NewTicker(betweenLags)
 	defer ticker.Stop()
@@ -61,7 +63,7 @@ func (w *world) followChecks(ctx context.Context) (found CheckLag, err error) {
 	}
 }
 
-// unchecked is how old the oldest range is that is not checked; 0: all are.
+// unchecked returns the age of the oldest unchecked range; 0: all are checked.
 func (w *world) unchecked(ctx context.Context) (time.Duration, error) {
 	var seconds float64
 	err := w.pool.QueryRow(ctx, `SELECT coalesce(extract(epoch FROM clock_timestamp() - min(booked_at)), 0)::float8

@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ceiling is the table whose COPY is compared: the least that the ledger stores
-// of a record, under the key that stores it once.
+// ceiling is the table for the comparison with COPY: the least that the
+// ledger stores of a record, with its unique key.
 const ceiling = `CREATE TABLE ledger.ceiling (
 	organization text NOT NULL, effective_at timestamptz NOT NULL, source smallint NOT NULL, partition int NOT NULL, "offset" bigint NOT NULL,
 	line smallint NOT NULL, period_start timestamptz NOT NULL, from_account smallint NOT NULL, to_account smallint NOT NULL, amount bigint NOT NULL,
 	entries int NOT NULL, reason smallint NOT NULL, project text NOT NULL, key text NOT NULL, event text NOT NULL, booked_at timestamptz NOT NULL,
 	PRIMARY KEY (organization, effective_at, source, partition, "offset", line))`
 
-// perCopy rows go in a transaction, as many as the ledger applies in one.
+// perCopy is how many rows share a transaction, as many as in the ledger's.
 const perCopy = 20_000
 
-// measureCopy copies rows by as many connections as a replica
-// has consumers at work: two.
+// measureCopy copies rows by two connections, as many as a replica
+// has active consumers.
 func measureCopy(ctx context.Context, w *world, r *Result) error {
 	for _, statement := range []string{"CREATE SCHEMA ledger", ceiling} {
 		if _, err := w.pool.Exec(ctx, statement); err != nil {

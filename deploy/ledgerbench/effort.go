@@ -10,12 +10,12 @@ import (
 
 // An effort is the processor time of something.
 type effort struct {
-	own      time.Duration // of this process: the ledger, the embedded broker, and what measures
-	database time.Duration // of PostgreSQL; 0 where it runs elsewhere
+	own      time.Duration // of this process: the ledger, the embedded broker, and the measurement
+	database time.Duration // of PostgreSQL; 0: it runs elsewhere
 }
 
-// effort is what was spent so far. What else the machine does
-// lengthens it little, unlike the time that passes.
+// effort returns the effort so far. Unlike elapsed time, it hardly
+// depends on other load of the machine.
 func (w *world) effort() effort {
 	e := effort{own: measure.UsageOf(os.Getpid()).CPU}
 	if w.postmaster != 0 {
@@ -30,7 +30,7 @@ func (e effort) less(before effort) effort {
 	return effort{e.own - before.own, e.database - before.database}
 }
 
-// perRecord is the effort of one of n records.
+// perRecord returns the effort for one of n records.
 func (e effort) perRecord(n int) effort {
 	return effort{e.own / time.Duration(n), e.database / time.Duration(n)}
 }
@@ -44,11 +44,11 @@ func (e effort) String() string {
 
 func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// A share is what one effort is of another.
+// A share is one effort relative to another.
 type share struct {
 	of       float64
 	measured bool
-	whole    bool // with PostgreSQL's part
+	whole    bool // PostgreSQL's part is included
 }
 
 // shareOf compares e with another effort.
@@ -63,7 +63,7 @@ func (s share) String() string {
 	return fmt.Sprintf("%.1f %%", 100*s.of)
 }
 
-// goal judges a share, unless a part of it is not known.
+// goal judges a share, unless a part of it is unknown.
 func (s share) goal(most float64, text string) string {
 	if !s.whole {
 		return ""

@@ -7,22 +7,22 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Requests come in bursts of this distance, as many as make half
-// of what was applied at most.
+// Requests come in bursts at this interval, each as large as half the
+// highest rate demands.
 const burst = 20 * time.Millisecond
 
-// readAlone is how long a balance is read with nothing beside it.
+// readAlone is how long a balance is read with no load beside it.
 const readAlone = 2 * time.Second
 
-// measureLag publishes at half the rate measured before, and takes the time
-// from the broker's acknowledgement of a burst to the commit of its last
-// record. Before and meanwhile it reads a balance repeatedly.
+// measureLag publishes at half the rate measured before, and takes the
+// time from the broker's acknowledgement of a burst to the commit of
+// its last record. Before and meanwhile it reads a balance repeatedly.
 func measureLag(ctx context.Context, w *world, r *Result) error {
 	secret, err := w.token(ctx)
 	if err != nil {
 		return err
 	}
-	if err := w.accept(ctx, organizations, organizations); err != nil { // each has a book from here on
+	if err := w.accept(ctx, organizations, organizations); err != nil { // creates each one's book
 		return err
 	}
 	replica, err := w.replica(ctx, 0)
@@ -44,7 +44,7 @@ func measureLag(ctx context.Context, w *world, r *Result) error {
 	})
 }
 
-// paceBeside paces while somebody reads.
+// paceBeside paces while a reader reads.
 func (w *world) paceBeside(ctx context.Context, reader *reader, r *Result) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -59,7 +59,7 @@ func (w *world) paceBeside(ctx context.Context, reader *reader, r *Result) error
 	return err
 }
 
-// pace publishes for the configured time, and follows what is committed.
+// pace publishes for the configured time, and follows the commits.
 func (w *world) pace(ctx context.Context, r *Result) error {
 	each := max(1, int(float64(r.Spread)/2*burst.Seconds()))
 	lags, sent := &measure.Samples{}, make(chan sentBurst, 1024)
@@ -83,7 +83,7 @@ func (w *world) pace(ctx context.Context, r *Result) error {
 	return err
 }
 
-// sentBurst is how many records had been acknowledged when.
+// sentBurst is how many records were acknowledged at a time.
 type sentBurst struct {
 	records int64
 	at      time.Time

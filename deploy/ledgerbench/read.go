@@ -10,14 +10,14 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// A reader asks the same again and again, without a network between.
+// A reader repeats one request, without a network between.
 type reader struct {
 	handler     http.Handler
 	token, path string
 	took        measure.Samples
 }
 
-// gap is the pause of a reader, so that it is none who keeps a core busy.
+// gap is the pause of a reader, so that it does not keep a core busy.
 const gap = 5 * time.Millisecond
 
 func (r *reader) ask(ctx context.Context) (status int, body string) {
@@ -28,7 +28,7 @@ func (r *reader) ask(ctx context.Context) (status int, body string) {
 	return recorder.Code, recorder.Body.String()
 }
 
-// await waits until the ledger has the token and the organization.
+// await waits until the ledger knows the token and the organization.
 func (r *reader) await(ctx context.Context) error {
 	const long = 30 * time.Second
 	for deadline := time.Now().Add(long); ; time.Sleep(gap) {
@@ -69,11 +69,11 @@ func (r *reader) readFor(ctx context.Context, long time.Duration) (percentiles, 
 	return percentilesOf(&apart.took), err
 }
 
-// asks is how often the usage is asked for.
+// asks is how often the usage is requested.
 const asks = 200
 
-// measureUsage charges a year of requests, each project's every
-// day, and asks for all of it.
+// measureUsage charges a year of requests, each project's every day,
+// and requests all of it.
 func measureUsage(ctx context.Context, w *world, r *Result) error {
 	secret, err := w.token(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"runtime/pprof"
 )
 
-// measureSpread measures how fast records of 1,000 organizations are applied
-// by one replica, and what takes the time.
+// measureSpread measures how fast one replica applies records of 1,000
+// organizations, and what takes the time.
 func measureSpread(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Events, organizations); err != nil {
 		return err

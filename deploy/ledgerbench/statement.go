@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// statementKinds are what the ledger asks PostgreSQL for, by what its
-// statements contain. The first that fits counts.
+// statementKinds are the ledger's statements by purpose, matched by
+// their text. The first match counts.
 var statementKinds = []struct{ name, holds string }{
 	{"COPY of the transfers, with their key", `COPY "transfers`},
 	{"COPY into the inbox", `COPY "inbox`},
@@ -23,12 +23,12 @@ var statementKinds = []struct{ name, holds string }{
 	{"the rest", ""},
 }
 
-// statementTimes is how long statements took, waits for the next rows of a
-// COPY included, by the place of their kind in statementKinds; nil: not known.
+// statementTimes is how long statements took, including waits for the
+// rows of a COPY, by index of their kind in statementKinds; nil: unknown.
 type statementTimes []time.Duration
 
-// statements is how long PostgreSQL has taken for statements so far, where the
-// database has the extension pg_stat_statements.
+// statements returns how long PostgreSQL has taken for statements so
+// far, if the database has the extension pg_stat_statements.
 func (w *world) statements(ctx context.Context) (statementTimes, error) {
 	var counted bool
 	err := w.pool.QueryRow(ctx, `SELECT to_regclass('pg_stat_statements') IS NOT NULL`).Scan(&counted)
@@ -50,7 +50,7 @@ func (w *world) statements(ctx context.Context) (statementTimes, error) {
 	return took, err
 }
 
-// kindOf is the place of a statement's kind.
+// kindOf returns the index of a statement's kind.
 func kindOf(text string) int {
 	for kind := range statementKinds {
 		if strings.Contains(text, statementKinds[kind].holds) {
@@ -60,7 +60,7 @@ func kindOf(text string) int {
 	return len(statementKinds) - 1
 }
 
-// perRecord is what was added since before, for each of n records.
+// perRecord returns the increase since before, for each of n records.
 func (t statementTimes) perRecord(before statementTimes, n int) statementTimes {
 	if before == nil {
 		return nil

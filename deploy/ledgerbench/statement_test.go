@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Each statement counts once, as what it is for.
+// Each statement counts once, by its purpose.
 func TestStatementsHaveAKind(t *testing.T) {
 	for text, want := range map[string]string{
 		`COPY "transfers_20261123" ("organization") FROM STDIN BINARY`:              "COPY of the transfers",

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Write prints what was measured, and beside it the goals.
-// Ratios are of this run alone.
+// Write prints the results beside their goals. Ratios are of this run.
 func (r Result) Write(out io.Writer) error {
 	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. Records of weir.logs.v1, each a request; the ledger, PostgreSQL, broker and load share the machine.\n\n",
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())

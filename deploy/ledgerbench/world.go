@@ -27,16 +27,16 @@ import (
 	"github.com/weirlog/weir/shared/service"
 )
 
-// A world is a log, an empty schema, and what the other modules publish.
+// A world is a log, an empty schema, and the other modules' events.
 type world struct {
 	config     Config
 	brokers    []string
-	broker     *kafka.Broker // nil where the brokers were given
-	pool       *pgxpool.Pool // of the benchmark
+	broker     *kafka.Broker // nil: the brokers were given
+	pool       *pgxpool.Pool // for the benchmark
 	postmaster int           // 0: PostgreSQL runs elsewhere
 	publisher  *publisher.Publisher
 	published  int64         // records on weir.logs.v1
-	checked    time.Duration // how often ledgers check what they have applied; 0: as usual
+	checked    time.Duration // between ledgers' checks; 0: the default
 	spare      []contract.LogsAccepted
 }
 
@@ -81,7 +81,7 @@ func (w *world) startBroker() (err error) {
 	return err
 }
 
-// emptyTopics deletes what an earlier measurement has left on given brokers.
+// emptyTopics deletes an earlier measurement's records from given brokers.
 func (w *world) emptyTopics(ctx context.Context) error {
 	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: 30 * time.Second}
 	var names []string
@@ -105,8 +105,8 @@ func (w *world) close() (err error) {
 
 func organization(i int) string { return fmt.Sprintf("org_%04d", i) }
 
-// accept creates the organizations, and publishes n requests of
-// theirs as ingest would.
+// accept creates the organizations, and publishes n requests of theirs
+// as ingest does.
 func (w *world) accept(ctx context.Context, n, organizations int) error {
 	now := time.Now().UTC()
 	if err := w.create(ctx, organizations, now); err != nil {
@@ -126,10 +126,10 @@ func (w *world) accept(ctx context.Context, n, organizations int) error {
 
 const perPublish = 1000
 
-// projects are how many an organization has.
+// projects is an organization's number of projects.
 const projects = 3
 
-// request is the i-th request, of each organization and each of
+// request returns the i-th request, of each organization and each of
 // its projects in turn.
 func request(i, organizations int, at time.Time) contract.LogsAccepted {
 	project := fmt.Sprintf("prj_%04d_%d", i%organizations, i/organizations%projects)
@@ -158,8 +158,8 @@ func record(key string, headers map[string]string, value []byte) *message.Messag
 	return m
 }
 
-// create publishes what tenants would of new organizations. Periods that have
-// ended since are closed beside what is measured.
+// create publishes tenants' facts of new organizations. Past periods
+// are closed during the measurement.
 func (w *world) create(ctx context.Context, organizations int, at time.Time) error {
 	messages := make([]*message.Message, organizations)
 	for i := range messages {
@@ -202,8 +202,8 @@ func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, e
 	return ledger.New(ctx, w.ledger(perTransaction), w.config.Logger)
 }
 
-// ledger is how one is configured. Its rates of readers are beyond what is
-// measured.
+// ledger returns the ledgers' configuration. Its limits of readers
+// exceed what is measured.
 func (w *world) ledger(perTransaction int) ledger.Config {
 	return ledger.Config{
 		Config: service.Config{

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A dice makes up everything that varies. The same seed makes
-// the same traffic, but for the time.
+// A dice generates all that varies. The same seed makes the same
+// traffic, except for the time.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice {

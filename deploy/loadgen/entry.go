@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An entry is a log entry as clients write it.
+// An entry is a log entry in the clients' form.
 type entry struct {
 	Timestamp   string         `json:"timestamp"`
 	Level       string         `json:"level"`
@@ -31,7 +31,7 @@ const (
 	fatalShare = 1
 )
 
-// entry makes one entry of s that happened at the given time.
+// entry returns one entry of s with the given time.
 func (s service) entry(d dice, at time.Time) entry {
 	e := entry{
 		Timestamp: at.UTC().Format("2006-01-02T15:04:05.000Z"), Environment: "prod",
@@ -69,8 +69,8 @@ const (
 	largestBatch  = 60
 )
 
-// batch makes the body of one post of s: what has happened in
-// the last second before now.
+// batch returns the body of one post of s: the events of the last
+// second before now.
 func (s service) batch(d dice, now time.Time) (body []byte, entries, failures int, err error) {
 	logs := make([]entry, smallestBatch+d.IntN(largestBatch-smallestBatch+1))
 	for i := range logs {

@@ -1,11 +1,11 @@
 package loadgen
 
-// A failure is one mistake in a program: however often it happens, with
-// whatever ids, on whatever host and a few lines up or down between releases,
-// it is one kind of error. Texts are templates (see dice.expand).
+// A failure is one mistake in a program: it is one kind of error
+// however often it happens, with any ids, on any host and a few lines
+// up or down between releases. Texts are templates (see dice.expand).
 type failure struct {
-	log     string // what the service logs
-	kind    string // class of the error
+	log     string // the service's log line
+	kind    string // the error's class
 	message string
 	frames  []string
 }

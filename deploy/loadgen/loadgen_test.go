@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Placeholders are filled, everything else stays, braces of a language included.
+// Placeholders are filled, all else stays, also a language's braces.
 func TestExpand(t *testing.T) {
 	d := newDice(1)
 	if got := d.expand("#3 {main} of {nothing"); got != "#3 {main} of {nothing" {
@@ -21,8 +21,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Every service fails in a way of its own language, and every
-// template is filled completely.
+// Every service fails in its own language's way, and every template
+// is filled completely.
 func TestBatchesAreLegal(t *testing.T) {
 	d := newDice(2)
 	for _, s := range services {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// Config sets where to send what.
+// Config says what to send, and where.
 type Config struct {
 	APIKey       string
 	ServiceToken string // billing:read
@@ -19,18 +19,18 @@ type Config struct {
 	Project      string
 	Duration     time.Duration
 	PerMinute    int           // posts a minute; the tier Scale admits 1,800
-	Refresh      time.Duration // how often progress is shown
-	Overwrite    bool          // progress on one line of a terminal, not line after line
+	Refresh      time.Duration // interval of progress
+	Overwrite    bool          // progress stays on one line of a terminal
 	Seed         uint64
 }
 
-// concurrent is how many posts may be under way: enough that one
-// that has to wait delays no other.
+// concurrent limits the posts in flight: it is enough that a waiting
+// one delays no other.
 const concurrent = 16
 
-// Run sends traffic for the configured time, shows progress on out, and at the
-// end the balance and the groups. It returns early, without an error, when ctx
-// ends; what was accepted stays accepted.
+// Run sends traffic for the configured time, and writes progress, and
+// at the end the balance and the groups, to out. It returns early,
+// without an error, when ctx ends; accepted posts stay accepted.
 func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) error {
 	before, err := api.Balance(ctx, config.ServiceToken, config.Organization)
 	if err != nil {
@@ -86,8 +86,8 @@ func send(ctx context.Context, api *client.Client, config Config, t *tally, out 
 	}
 }
 
-// finished shows the last progress, and returns an error for a
-// refusal but not for an interruption.
+// finished writes the last progress, and returns an error for a refusal
+// but not for an interruption.
 func finished(ctx context.Context, out io.Writer, config Config, t *tally) error {
 	t.show(out, config)
 	fmt.Fprintln(out)

@@ -4,8 +4,8 @@ package loadgen
 type service struct {
 	name     string
 	hosts    int
-	routine  []string // what it logs when all is well; templates
-	worries  []string // what it warns of; templates
+	routine  []string // its lines when all is well; templates
+	worries  []string // its warnings; templates
 	failures []failure
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// Bounds of the wait until the views show all that was sent.
+// Limits of the wait until the views show all entries.
 const (
 	viewTimeout = 10 * time.Second
 	viewPoll    = 50 * time.Millisecond
@@ -20,7 +20,8 @@ const (
 // groupsShown is how many groups the summary lists.
 const groupsShown = 20
 
-// summarise waits until balance shows what was sent, then reports what came of it.
+// summarise waits until the balance shows all entries, then
+// reports the results.
 func summarise(ctx context.Context, api *client.Client, config Config, before client.Balance, t *tally, out io.Writer) error {
 	after, err := awaitBalance(ctx, api, config, before.Consumed+t.bytes)
 	if err != nil {

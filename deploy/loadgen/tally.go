@@ -12,20 +12,20 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A tally counts what was sent. Safe for concurrent use.
+// A tally counts sent posts. Safe for concurrent use.
 type tally struct {
 	begun time.Time
 
 	mu       sync.Mutex
 	posts    int
-	skipped  int // posts that were not made, because too many were under way
+	skipped  int // posts left out because too many were in flight
 	entries  int
-	failures int // entries that carry an error
+	failures int // entries with an error
 	bytes    int64
 	took     []time.Duration
 }
 
-// post delivers one batch and counts it. An end of ctx in the middle is no error.
+// post delivers one batch and counts it. The end of ctx is no error.
 func (t *tally) post(ctx context.Context, api *client.Client, key string, batch sizedBatch) error {
 	begun := time.Now()
 	accepted, err := api.Deliver(ctx, key, batch.Batch)
@@ -72,7 +72,7 @@ func bar(n int) string {
 	return "##############################"[:min(n, barWidth)]
 }
 
-// percentile of the answer times so far, in a form for people.
+// percentile formats a percentile of the answer times so far.
 func (t *tally) percentile(p int) string {
 	if len(t.took) == 0 {
 		return "-"
@@ -81,7 +81,7 @@ func (t *tally) percentile(p int) string {
 	return sorted[(len(sorted)-1)*p/100].Round(100 * time.Microsecond).String()
 }
 
-// size writes bytes for people.
+// size formats bytes for people.
 func size(bytes int64) string {
 	switch {
 	case bytes < 1<<10:

@@ -18,21 +18,22 @@ import (
 	"time"
 )
 
-// Lifetimes. A certificate is made anew once less than renewBefore of it is left.
+// Lifetimes. A certificate is replaced once less than renewBefore of
+// its lifetime is left.
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
-	serverLifetime    = 397 * 24 * time.Hour // the longest that browsers take
+	serverLifetime    = 397 * 24 * time.Hour // the longest that browsers accept
 	renewBefore       = 30 * 24 * time.Hour
 )
 
-// Files are the authority and its server certificate. Keys are
-// readable by their owner alone.
+// Files are the authority's and its server certificate's. Only the
+// owner can read keys.
 type Files struct {
 	CA, CAKey         string
 	Server, ServerKey string
 }
 
-// In names the files in dir.
+// In returns the names of the files in dir.
 func In(dir string) Files {
 	return Files{
 		CA: filepath.Join(dir, "ca.pem"), CAKey: filepath.Join(dir, "ca.key"),
@@ -40,9 +41,10 @@ func In(dir string) Files {
 	}
 }
 
-// Ensure makes what is missing in dir or about to expire at now: the authority,
-// and a certificate for localhost, 127.0.0.1, ::1 and further hosts (names or
-// addresses). Valid files stay, so clients need no new trust.
+// Ensure creates what is missing in dir or about to expire at now: the
+// authority, and a certificate for localhost, 127.0.0.1, ::1 and
+// further hosts (names or addresses). Valid files stay, so clients need
+// no new trust.
 func Ensure(dir string, now time.Time, hosts ...string) (Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, fmt.Errorf("cannot make the certificate directory: %w", err)
@@ -59,8 +61,8 @@ func Ensure(dir string, now time.Time, hosts ...string) (Files, error) {
 	return files, issue(files, authority, names, now)
 }
 
-// ensureAuthority loads the authority, or makes one where there
-// is none or it is about to expire.
+// ensureAuthority loads the authority, or creates one if it is missing
+// or about to expire.
 func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 	authority, err := tls.LoadX509KeyPair(files.CA, files.CAKey)
 	switch {
@@ -84,7 +86,8 @@ func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(files.CA, files.CAKey)
 }
 
-// serves reports whether the server certificate is good for names for a while yet.
+// serves reports whether the server certificate is valid for names
+// for some time.
 func serves(files Files, authority *x509.Certificate, names []string, now time.Time) bool {
 	server, err := tls.LoadX509KeyPair(files.Server, files.ServerKey)
 	if err != nil || server.Leaf.NotAfter.Sub(now) <= renewBefore || server.Leaf.CheckSignatureFrom(authority) != nil {
@@ -118,8 +121,8 @@ func issue(files Files, authority tls.Certificate, names []string, now time.Time
 	return nil
 }
 
-// create signs template, by itself where there is no authority,
-// and writes certificate and key.
+// create signs template, by itself without an authority, and writes
+// certificate and key.
 func create(template *x509.Certificate, authority *tls.Certificate, now time.Time, certFile, keyFile string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -147,8 +150,8 @@ func create(template *x509.Certificate, authority *tls.Certificate, now time.Tim
 	return writePEM(certFile, "CERTIFICATE", certificate, 0o644)
 }
 
-// writePEM replaces a file in one step: after a crash the old
-// one or the new one is there.
+// writePEM replaces a file atomically: after a crash the old or the new
+// one is there.
 func writePEM(path, kind string, content []byte, mode fs.FileMode) error {
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 	if err := os.WriteFile(path+".new", text, mode); err != nil {

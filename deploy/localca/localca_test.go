@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 )
 
-// A client that trusts the authority alone gets through under every local name.
+// A client that trusts only the authority connects under every local name.
 func TestCertificateServesLocalNames(t *testing.T) {
 	files := ensure(t, t.TempDir(), time.Now())
 	for _, name := range []string{"localhost", "127.0.0.1", "::1"} {
@@ -24,7 +24,7 @@ func TestCertificateServesLocalNames(t *testing.T) {
 	}
 }
 
-// Keys are for their owner alone; a second start changes nothing; an old
+// Only the owner can read keys; a second start changes nothing; an old
 // certificate is renewed under the same authority.
 func TestEnsureKeepsAndRenews(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
@@ -85,7 +85,7 @@ func handshake(t *testing.T, files localca.Files, name string) error {
 	return conn.Close()
 }
 
-// serve shakes hands with one client.
+// serve makes handshakes.
 func serve(listener net.Listener) {
 	conn, err := listener.Accept()
 	if err != nil {

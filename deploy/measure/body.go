@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// The batch that is measured: 100 entries in 48 KB, every tenth
-// with an error and its stack.
+// The measured batch: 100 entries in 48 KB, every tenth with an error
+// and its stack.
 const (
 	EntriesPerBatch = 100
 	ErrorEvery      = 10
 )
 
-// Widths of what is stamped into each entry, so that no two batches are alike.
+// Widths of the stamps in each entry, which make batches differ.
 const (
 	stampForm   = "2006-01-02T15:04:05.000Z"
 	serialWidth = 10
 )
 
-// A Body is a batch whose entries can be stamped in place. It
-// belongs to one sender.
+// A Body is a batch whose entries can be stamped in place. It is for
+// one sender at a time.
 type Body struct {
 	Text    []byte
-	stamps  []int // where the timestamps stand
-	serials []int // where the serial numbers stand
+	stamps  []int // offsets of the timestamps
+	serials []int // offsets of the serial numbers
 }
 
-// NewBody makes a batch of entries of a service; errors of the
-// same kind are in one group.
+// NewBody returns a batch of a service's entries; errors of the same
+// kind are in one group.
 func NewBody(entries int) *Body {
 	var text bytes.Buffer
 	text.WriteString(`{"logs":[`)
@@ -57,8 +57,8 @@ func positions(text []byte, mark string) (at []int) {
 	}
 }
 
-// entryText is one entry of about 484 bytes on average, with
-// marks for what is stamped.
+// entryText returns one entry of about 484 bytes on average, with marks
+// for the stamps.
 func entryText(i int) string {
 	serial := strings.Repeat("#", serialWidth)
 	failed := i%ErrorEvery == ErrorEvery-1
@@ -76,8 +76,7 @@ func entryText(i int) string {
 		stampForm, level, serial, 1000+i*37, 3+i%90, i%8, serial, i*257, i%24, i*9973%1000000, 200+i%5, 900+i*13, rest)
 }
 
-// Stamp gives every entry the time and a serial number of its
-// own, the first being serial.
+// Stamp gives every entry the time and its own serial number, from serial on.
 func (b *Body) Stamp(at time.Time, serial int64) {
 	now := at.UTC().AppendFormat(make([]byte, 0, len(stampForm)), stampForm)
 	for _, position := range b.stamps {
@@ -89,8 +88,7 @@ func (b *Body) Stamp(at time.Time, serial int64) {
 	}
 }
 
-// StampOf reads the time that an entry was stamped with, in Unix
-// milliseconds; 0 where it was not.
+// StampOf reads an entry's stamped time, in Unix milliseconds; 0 without one.
 func StampOf(entry string) int64 {
 	_, rest, _ := strings.Cut(entry, `"timestamp":"`)
 	if len(rest) < len(stampForm) {

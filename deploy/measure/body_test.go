@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The measured batch is legal, of the size that is claimed, and no two are alike.
+// The measured batch is legal and of its declared size, and no two are alike.
 func TestBody(t *testing.T) {
 	b := NewBody(EntriesPerBatch)
 	if size := len(b.Text); size < 47<<10 || size > 49<<10 {

@@ -14,8 +14,8 @@ func Database(ctx context.Context, url, dir string, logger *slog.Logger) (string
 	return database(ctx, url, postgres.Config{Dir: filepath.Join(dir, "postgres"), Logger: logger})
 }
 
-// CountingDatabase is Database; a server that it starts counts
-// what statements take, where it can.
+// CountingDatabase is Database; a server that it starts measures
+// statements, if it can.
 func CountingDatabase(ctx context.Context, url, dir string, logger *slog.Logger) (string, func() error, error) {
 	return database(ctx, url, postgres.Config{Dir: filepath.Join(dir, "postgres"), Logger: logger, CountStatements: true})
 }

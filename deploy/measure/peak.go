@@ -2,10 +2,10 @@ package measure
 
 import "time"
 
-// peakPoll is how often the memory of a process is looked at.
+// peakPoll is the interval of looks at a process's memory.
 const peakPoll = 20 * time.Millisecond
 
-// WatchPeak watches a process's resident memory; the function that it returns
+// WatchPeak watches a process's resident memory; the returned function
 // ends that and returns the peak in bytes.
 func WatchPeak(pid int) func() int64 {
 	stop, peak := make(chan struct{}), make(chan int64)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Samples are durations that were measured. Safe for concurrent use.
+// Samples are measured durations. Safe for concurrent use.
 type Samples struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -19,8 +19,8 @@ func (s *Samples) Add(d time.Duration) {
 	s.all = append(s.all, d)
 }
 
-// Percentiles returns the p-th percentiles by the nearest-rank
-// method; zeros where nothing was measured.
+// Percentiles returns the p-th percentiles by the nearest-rank method;
+// zeros without samples.
 func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,10 +37,10 @@ func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 // Unbounded is the upper end of an interval that too few samples leave open.
 const Unbounded = time.Duration(math.MaxInt64)
 
-// Interval returns between which samples the p-th percentile lies with 90 %
-// confidence, so that either end is certain to 95 %, by the binomial
-// distribution of ranks: no shape is assumed. It takes samples to be
-// independent; those of one pause are not, so it is rather too narrow.
+// Interval returns the samples between which the p-th percentile lies with
+// 90 % confidence, so that either end is certain to 95 %, by the binomial
+// distribution of ranks: it assumes no shape. It assumes independent
+// samples; those of one pause are not, so it is rather too narrow.
 func (s *Samples) Interval(p float64) (low, high time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +58,8 @@ func (s *Samples) Interval(p float64) (low, high time.Duration) {
 // tail is the doubt at each end of an interval.
 const tail = 0.05
 
-// ranks are the ranks, from 1, of the samples of n around the quantile
-// q: 0 and n+1 where none is far enough.
+// ranks returns the ranks, from 1, of the samples of n around the
+// quantile q: 0 and n+1 if none is far enough.
 func ranks(n int, q float64) (below, above int) {
 	fewer := 0.0 // the probability that fewer than rank samples are below the quantile
 	for above = 0; above <= n && 1-fewer > tail; above++ {
@@ -71,7 +71,8 @@ func ranks(n int, q float64) (below, above int) {
 	return below, max(above, 1)
 }
 
-// binomial is the probability of k of n, each with probability q between 0 and 1.
+// binomial returns the probability of k of n, each with probability q
+// between 0 and 1.
 func binomial(n, k int, q float64) float64 {
 	ways := logFactorial(n) - logFactorial(k) - logFactorial(n-k)
 	return math.Exp(ways + float64(k)*math.Log(q) + float64(n-k)*math.Log1p(-q))
@@ -82,7 +83,7 @@ func logFactorial(n int) float64 {
 	return log
 }
 
-// AddAll adds the samples of others.
+// AddAll adds another's samples.
 func (s *Samples) AddAll(others *Samples) {
 	others.mu.Lock()
 	all := slices.Clone(others.all)

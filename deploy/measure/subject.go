@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A Subject is the process that is measured: all of Weir in one.
+// A Subject is the measured process: all of Weir in one.
 type Subject struct {
 	command *exec.Cmd
 	output  bytes.Buffer
@@ -24,15 +24,15 @@ type Subject struct {
 	Env     allinone.DevEnv
 }
 
-// Bounds of the subject's life.
+// Limits of the subject's start and stop.
 const (
 	subjectStart = 90 * time.Second
 	subjectStop  = 30 * time.Second
 	subjectPoll  = 50 * time.Millisecond
 )
 
-// StartSubject runs program, which is this one, with `run` and
-// waits until it is ready.
+// StartSubject runs program, which is this one, with `run` and waits
+// until it is ready.
 func StartSubject(ctx context.Context, program, dir string, variables map[string]string) (*Subject, error) {
 	s := &Subject{command: exec.Command(program, "run"), ended: make(chan error, 1)}
 	s.command.Env = append(os.Environ(), "WEIR_LISTEN=127.0.0.1:0", "WEIR_DATA_DIR="+dir)
@@ -70,8 +70,8 @@ func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	}
 }
 
-// serves reports whether the process answers at the address in
-// its file, which may be of an earlier run.
+// serves reports whether the process answers at the address in its
+// file, which may be an earlier run's.
 func (s *Subject) serves(ctx context.Context) bool {
 	api, err := s.Client(1)
 	if err != nil {
@@ -81,14 +81,14 @@ func (s *Subject) serves(ctx context.Context) bool {
 	return api.Ready(ctx) == nil
 }
 
-// Pid is the id of the process.
+// Pid returns the process id.
 func (s *Subject) Pid() int { return s.command.Process.Pid }
 
 func (s *Subject) Client(connections int) (*client.Client, error) {
 	return client.New(s.Env.BaseURL, s.Env.CAFile, connections)
 }
 
-// Stop ends the process in order, and reports what it wrote when it did not.
+// Stop ends the process in order; otherwise its error has the process's output.
 func (s *Subject) Stop() error {
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {

@@ -15,12 +15,12 @@ type Tenant struct {
 	Organization, Project, Key, Billing string
 }
 
-// admittedPoll is the interval of polling until a new
-// organization is known everywhere.
+// admittedPoll is the interval of polling until a new organization
+// is known everywhere.
 const admittedPoll = 20 * time.Millisecond
 
-// NewTenants creates n of them through the API and waits until
-// their posts are admitted.
+// NewTenants creates n tenants through the API and waits until their
+// posts are admitted.
 func NewTenants(ctx context.Context, api *client.Client, operator, name string, n int) ([]Tenant, error) {
 	var made []Tenant
 	for i := range n {
@@ -55,8 +55,8 @@ func newTenant(ctx context.Context, api *client.Client, operator, name string) (
 	return Tenant{organization.ID, project.ID, key.Key, token.Token}, err
 }
 
-// AwaitAdmission posts an empty batch, which costs nothing,
-// until it is refused for being empty.
+// AwaitAdmission posts an empty batch, which costs nothing, until it is
+// refused as empty.
 func (t Tenant) AwaitAdmission(ctx context.Context, api *client.Client) error {
 	for {
 		answer, err := api.Call(ctx, client.Batch{Body: []byte(`{"logs":[]}`)}.Request(t.Key))

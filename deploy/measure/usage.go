@@ -13,19 +13,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Usage is what a process has used so far. Known is false without /proc.
+// A Usage is a process's resource usage so far. Known is false without /proc.
 type Usage struct {
 	Known  bool
 	CPU    time.Duration // of all its threads and of children that have ended
 	Memory int64         // resident, bytes
-	Peak   int64         // the most that it ever was resident, bytes
+	Peak   int64         // the highest so far, bytes
 }
 
 // clockTick is the unit of CPU times in /proc: USER_HZ is 100 on
 // every Linux platform of Go.
 const clockTick = 10 * time.Millisecond
 
-// UsageOf reads what a process has used.
+// UsageOf reads a process's usage.
 func UsageOf(pid int) Usage {
 	cpu, _, ok := readStat(pid)
 	if !ok {
@@ -49,11 +49,11 @@ func UsageOf(pid int) Usage {
 	return u
 }
 
-// readStat returns the CPU time of a process with its ended
-// children, and its parent.
+// readStat returns the CPU time of a process with its ended children,
+// and its parent.
 func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(stat, ')') // the program's name may hold anything
+	end := bytes.LastIndexByte(stat, ')') // the program's name may contain anything
 	if err != nil || end < 0 {
 		return 0, 0, false
 	}
@@ -70,9 +70,9 @@ func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 	return time.Duration(ticks) * clockTick, parent, err == nil
 }
 
-// FamilyUsage adds up a process and its children, as PostgreSQL
-// has one for each connection. Shared memory would count once
-// for each, so memory is left out.
+// FamilyUsage adds up a process and its children, as PostgreSQL has one
+// for each connection. It omits memory, as shared memory would count
+// once for each.
 func FamilyUsage(pid int) (total Usage) {
 	const attempts = 10
 	for range attempts {
@@ -80,7 +80,7 @@ func FamilyUsage(pid int) (total Usage) {
 		total.Memory, total.Peak = 0, 0
 		own := total.CPU
 		total.CPU += childrenCPU(pid)
-		if UsageOf(pid).CPU == own { // else a child has ended meanwhile, and was missed
+		if UsageOf(pid).CPU == own { // else a child has just ended, and was missed
 			break
 		}
 	}
@@ -101,8 +101,8 @@ func childrenCPU(pid int) (total time.Duration) {
 	return total
 }
 
-// Postmaster finds the process of the PostgreSQL server at url,
-// 0 where it runs elsewhere.
+// Postmaster finds the process of the PostgreSQL server at url, 0 if
+// it runs elsewhere.
 func Postmaster(ctx context.Context, url string) int {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -1,4 +1,3 @@
-// Package migrate brings modules' schemas up to date as the roles that own them,
-// and gives the roles that serve what serving needs and nothing else.
-// It changes databases alone.
+// Package migrate migrates modules' schemas as the roles that own them, and
+// grants the serving roles exactly what they need. It changes only databases.
 package migrate

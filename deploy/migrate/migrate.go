@@ -14,16 +14,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Config is which schemas, and where they are: by the environment alone, since
-// addresses of databases hold passwords.
+// Config names the schemas. Their addresses come only from the
+// environment, since they hold passwords.
 type Config struct {
 	Modules []string `arg:"" optional:"" name:"module" help:"Modules to bring up to date: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
 
 	DataDir string `help:"Data directory of a weir run; where a database is not set, that of this directory is used." env:"WEIR_DATA_DIR" default:".weir"`
 }
 
-// Run brings the schemas up to date, one after another, and writes a line for
-// each to out.
+// Run migrates the schemas in turn, and writes a line for each to out.
 func Run(ctx context.Context, config Config, out io.Writer) error {
 	names := config.Modules
 	if len(names) == 0 {
@@ -59,7 +58,7 @@ func (c Config) module(ctx context.Context, name string, out io.Writer) error {
 	return grant(ctx, pool, schema, owner, server, out)
 }
 
-// grant leaves a role that does both as it is.
+// grant leaves a role that does both unchanged.
 func grant(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema, owner, server string, out io.Writer) error {
 	if owner == server {
 		fmt.Fprintf(out, "%-9s up to date; %s owns it and serves\n", schema.Name, owner)
@@ -72,7 +71,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema, owner, ser
 	return nil
 }
 
-// roles are the users of two addresses, which name one database.
+// roles returns the users of two addresses, which must name one database.
 func roles(migrating, serving httpapi.Secret) (owner, server string, err error) {
 	m, failedM := pgx.ParseConfig(migrating.Reveal())
 	s, failedS := pgx.ParseConfig(serving.Reveal())

@@ -21,13 +21,13 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// An installation is a server with what weir provision has made for it.
+// An installation is a server with the files of weir provision.
 type installation struct {
 	server  *postgres.Server
 	secrets string
 }
 
-// provisioned runs the script of the roles as the job of compose.yaml does.
+// provisioned runs the roles' script as the job of compose.yaml does.
 func provisioned(t *testing.T) *installation {
 	t.Helper()
 	server := started(t)
@@ -80,8 +80,8 @@ func (i *installation) as(t *testing.T, file, schema, statement string) error {
 	return err
 }
 
-// Every table and sequence of the modules says what serving may do with it,
-// nobody may do more, and nothing is named that isn't there.
+// Every table and sequence of the modules states the rights of serving,
+// nobody has more, and every stated one exists.
 func TestServingHasWhatIsStated(t *testing.T) {
 	i := provisioned(t)
 	var out strings.Builder
@@ -94,9 +94,9 @@ func TestServingHasWhatIsStated(t *testing.T) {
 	}
 }
 
-// held lists the relations of a schema without partitions, and what others
-// than the owner may do with them; for the sequence of an identity nobody needs
-// a right.
+// held lists the relations of a schema without partitions, with the
+// rights of all but the owner; for the sequence of an identity nobody
+// needs a right.
 const held = `SELECT c.relname::text, c.relkind = 'S' AND EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'i'),
 	ARRAY(SELECT pg_get_userbyid(grantee) || ': ' || privilege_type FROM aclexplode(relacl) WHERE grantee <> relowner
 		UNION ALL SELECT pg_get_userbyid(grantee) || ': ' || privilege_type || ' (' || attname || ')' FROM pg_attribute, aclexplode(attacl)
@@ -164,9 +164,10 @@ func TestRolesAreApart(t *testing.T) {
 	}
 }
 
-// Where one role did both, the script takes the tables from it, and weir
-// migrate gives it what serving needs. By hand it loses the right to connect
-// with the database, which is closed to everybody: it gets that back too.
+// If one role did both, the script takes the tables from it, and weir
+// migrate grants what serving needs. If that is done by hand, it loses
+// the right to connect with the database, which is closed to everybody:
+// it gets that back too.
 func TestOneRoleBecomesTwo(t *testing.T) {
 	i := provisioned(t)
 	for way, convert := range map[string]func(){
@@ -211,7 +212,7 @@ func (i *installation) asAdmin(t *testing.T, statements ...string) {
 	}
 }
 
-// Two addresses have to be of one database.
+// Two addresses must name one database.
 func TestAddressesOfTwoDatabases(t *testing.T) {
 	t.Setenv(endpoint.SharedDatabase, "postgres://ledger:hunter2@127.0.0.1/ledger")
 	t.Setenv(endpoint.MigratingDatabase, "postgres://owner:hunter2@127.0.0.1/tenants")
@@ -221,7 +222,7 @@ func TestAddressesOfTwoDatabases(t *testing.T) {
 	}
 }
 
-// address is that of a database, in one of the files.
+// address returns that of a database, from one of the files.
 func (i *installation) address(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(i.secrets, file))

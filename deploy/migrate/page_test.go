@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/embedded/postgres"
 )
 
-// The statements of secure.md make a ledger with two roles, one role of the
-// two as programs without weir migrate want it, and two of the one.
+// The statements of secure.md create a ledger with two roles, merge the
+// two for programs without weir migrate, and split the one.
 func TestSecurePage(t *testing.T) {
 	server := started(t)
 	follow(t, server, "### Let no service own its tables")
@@ -61,7 +61,7 @@ func migrated(t *testing.T, server *postgres.Server, want string) {
 	}
 }
 
-// refused wants the role that serves to have no right, but to be let in.
+// refused checks that the serving role may connect, and has no right.
 func refused(t *testing.T, server *postgres.Server, statement string) {
 	t.Helper()
 	err := execute(t, server, "ledger", statement)
@@ -82,7 +82,8 @@ func execute(t *testing.T, server *postgres.Server, role, statement string) erro
 	return err
 }
 
-// addressOf is that of the ledger's database; the superuser keeps his password.
+// addressOf returns that of the ledger's database; the superuser
+// keeps its password.
 func addressOf(t *testing.T, server *postgres.Server, role string) string {
 	t.Helper()
 	address, err := url.Parse(server.AdminURL())

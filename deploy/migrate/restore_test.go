@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/deploy/provision"
 )
 
-// A schema that comes back is its owner's alone until weir migrate gives the
-// role that serves its rights.
+// A restored schema belongs to its owner alone until weir migrate gives
+// the serving role its rights.
 func TestRestoredIsServed(t *testing.T) {
 	i, ledger := provisioned(t), migrate.Config{Modules: []string{"ledger"}}
 	must(t, migrate.Run(t.Context(), migrate.Config{}, t.Output()))

@@ -1,4 +1,4 @@
-// Package parked lists, replays and discards the records that no consumer
-// could apply, of all modules that share a database. It touches their
-// tables of parked records and nothing else.
+// Package parked lists, replays and discards the records that no
+// consumer could apply, of all modules that share a database. It uses
+// only their tables of parked records.
 package parked

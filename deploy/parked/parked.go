@@ -13,10 +13,10 @@ import (
 	busparked "github.com/weirlog/weir/shared/bus/parked"
 )
 
-// ErrNone means that nothing of what was asked for is parked.
+// ErrNone means that no requested record is parked.
 var ErrNone = errors.New("no such record is parked")
 
-// A Record is one parked record and the schema, hence the module, that has it.
+// A Record is a parked record with its schema, hence its module.
 type Record struct {
 	Schema string
 	busparked.Item
@@ -27,7 +27,7 @@ func (r Record) ID() string {
 	return fmt.Sprintf("%s/%s/%d/%d", r.Group, r.Record.Topic, r.Record.Partition, r.Record.Offset)
 }
 
-// ParseID reads what ID writes. No topic has a slash in its name.
+// ParseID reads the format of ID. No topic has a slash in its name.
 func ParseID(id string) (busparked.Filter, error) {
 	parts := strings.Split(id, "/")
 	n := len(parts)
@@ -57,7 +57,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 // Close ends the connection.
 func (d *Store) Close(ctx context.Context) error { return d.conn.Close(ctx) }
 
-// schemas are the modules' schemas that the role may look into.
+// schemas returns the modules' schemas that the role may use.
 func (d *Store) schemas(ctx context.Context) ([]string, error) {
 	rows, err := d.conn.Query(ctx, `SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = 'bus_parked' AND c.relkind = 'r' AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1`)
@@ -67,7 +67,7 @@ func (d *Store) schemas(ctx context.Context) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// each works in one schema after the other, each in a transaction.
+// each works in each schema in turn, each in a transaction.
 func (d *Store) each(ctx context.Context, do func(schema string, tx pgx.Tx) error) error {
 	schemas, err := d.schemas(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *Store) each(ctx context.Context, do func(schema string, tx pgx.Tx) erro
 	return nil
 }
 
-// List returns what is parked, at most limit records of each schema.
+// List returns the parked records, at most limit of each schema.
 func (d *Store) List(ctx context.Context, filter busparked.Filter, limit int) (found []Record, err error) {
 	err = d.each(ctx, func(schema string, tx pgx.Tx) error {
 		records, err := busparked.List(ctx, tx, filter, limit)
@@ -118,13 +118,14 @@ func (d *Store) Find(ctx context.Context, id string) (Record, error) {
 	return found[0], nil
 }
 
-// Replay asks for the records to be applied again, and reports how many there are.
+// Replay requests that the records be applied again, and returns how
+// many there are.
 func (d *Store) Replay(ctx context.Context, filter busparked.Filter) (int64, error) {
 	return d.count(ctx, filter, busparked.Replay)
 }
 
-// Discard empties the records, which are listed no more, and
-// returns how many there were.
+// Discard empties the records, which are no longer listed, and returns
+// how many there were.
 func (d *Store) Discard(ctx context.Context, filter busparked.Filter) (int64, error) {
 	return d.count(ctx, filter, busparked.Discard)
 }
@@ -139,9 +140,9 @@ func (d *Store) count(ctx context.Context, filter busparked.Filter,
 	return total, err
 }
 
-// Await waits until no consumer is at work on any of the records, at most
-// wait, and returns those that are left: they failed again, or, where AskedAt
-// is set, no consumer has taken them yet.
+// Await waits at most wait until no consumer works on any of the
+// records, and returns those that are left: they failed again or, if
+// AskedAt is set, no consumer has taken them yet.
 func (d *Store) Await(ctx context.Context, filter busparked.Filter, wait time.Duration) (left []Record, err error) {
 	const look = 200 * time.Millisecond
 	for waited := time.Duration(0); ; waited += look {

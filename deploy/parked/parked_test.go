@@ -32,7 +32,8 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const patience = 30 * time.Second
 
-// A module is a schema with a consumer that refuses everything until it is healed.
+// A module is a schema with a consumer that refuses everything until
+// it is healed.
 type module struct {
 	healed atomic.Bool
 	effect atomic.Int64
@@ -72,8 +73,8 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 	return m
 }
 
-// The store sees the records of all modules of a database, and
-// each module applies its own.
+// The store lists the records of all modules of a database, and each
+// module applies its own.
 func TestDesk(t *testing.T) {
 	url, brokers, topic := postgrestest.URL(t), kafkatest.Brokers(t), "test.store"
 	ctx := t.Context()
@@ -133,7 +134,7 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// A database without any module is an error that names it.
+// A database without modules is an error that names it.
 func TestDeskOfNobody(t *testing.T) {
 	store, err := parked.Open(t.Context(), postgrestest.URL(t))
 	if err != nil {
@@ -157,8 +158,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// What a record holds reaches a terminal as text and never as a
-// command; a golden file shows the whole.
+// A record's content reaches a terminal as text and never as a command;
+// a golden file shows the whole.
 func TestDetailsAreSafe(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := parked.Record{Schema: "ledger", Item: busparked.Item{

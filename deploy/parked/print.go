@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// longestReason is how much of a reason a line of the table shows, characters.
+// longestReason is how many characters of a reason the table shows.
 const longestReason = 100
 
-// Table writes records as a table; now is what their ages are reckoned from.
+// Table writes records as a table, with their ages at now.
 func Table(w io.Writer, records []Record, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "RECORD\tORGANIZATION\tAGE\tATTEMPTS\tBYTES\tSTATE\tREASON")
@@ -25,7 +25,7 @@ func Table(w io.Writer, records []Record, now time.Time) error {
 	return t.Flush()
 }
 
-// state is whether the record is to be replayed.
+// state returns whether a replay of the record is requested.
 func (r Record) state(now time.Time) string {
 	if r.AskedAt.IsZero() {
 		return "parked"
@@ -40,7 +40,7 @@ func cut(s string) string {
 	return string([]rune(s)[:longestReason-1]) + "…"
 }
 
-// age is a duration in the largest unit that fits.
+// age formats a duration in the largest unit that fits.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -54,7 +54,7 @@ func age(d time.Duration) string {
 	}
 }
 
-// Details writes all of one record, of its value at most so many bytes.
+// Details writes one record, with at most so many bytes of its value.
 func Details(w io.Writer, r Record, now time.Time, most int) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, line := range [][2]string{
@@ -93,9 +93,8 @@ func printableLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printable escapes what a terminal would obey or hide: control
-// characters, invisible ones and bytes that are no UTF-8, and
-// the backslash that begins escapes.
+// printable escapes what a terminal would obey or hide: control characters,
+// invisible ones and invalid UTF-8, and the backslash that begins escapes.
 func printable(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {

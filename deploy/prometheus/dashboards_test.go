@@ -10,7 +10,7 @@ import (
 
 const dashboards = "../compose/grafana/dashboards/*.json"
 
-// A dashboard is what Grafana's provisioning reads.
+// A dashboard is the part of Grafana's format that the tests read.
 type dashboard struct {
 	UID           string
 	Title         string
@@ -38,8 +38,8 @@ func readDashboard(t *testing.T, file string) (read dashboard) {
 	return read
 }
 
-// Grafana takes every dashboard: each has an id and a title of
-// its own, and is changed here, not there.
+// Grafana accepts every dashboard: each has its own id and title, and
+// can be changed only here.
 func TestDashboardsAreWhole(t *testing.T) {
 	titles, source := map[string]string{}, datasource(t)
 	for _, file := range glob(t, dashboards) {
@@ -60,7 +60,7 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
-// datasource is the uid of the one that Grafana is given.
+// datasource returns the uid of Grafana's data source.
 func datasource(t *testing.T) string {
 	t.Helper()
 	var given struct{ Datasources []struct{ UID, Type string } }
@@ -71,8 +71,8 @@ func datasource(t *testing.T) string {
 	return given.Datasources[0].UID
 }
 
-// checkPanels reports panels that share an id or a place, and
-// those that ask nothing or nobody.
+// checkPanels reports panels that share an id or a place, and those
+// without a query or data source.
 func checkPanels(t *testing.T, file string, panels []panel, source string) {
 	t.Helper()
 	ids, places := map[int]bool{}, map[[2]int]string{}
@@ -98,8 +98,8 @@ func checkPanels(t *testing.T, file string, panels []panel, source string) {
 	}
 }
 
-// No dashboard can show one tenant what another does: no metric
-// names one, and no query asks for one.
+// No dashboard shows one tenant another's data: no metric names a
+// tenant, and no query asks for one.
 func TestDashboardsNameNoTenant(t *testing.T) {
 	tenant := regexp.MustCompile(`\b(organization|project|tenant)\b`)
 	for _, file := range glob(t, dashboards) {

@@ -14,8 +14,8 @@ import (
 	grafana "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Grafana's own types take every dashboard: no field is unknown,
-// of another type or missing, in panels and queries too.
+// Grafana's own types accept every dashboard: no field is unknown, of
+// another type or missing, in panels and queries too.
 func TestGrafanaTakesDashboards(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	for _, file := range glob(t, dashboards) {
@@ -25,7 +25,7 @@ func TestGrafanaTakesDashboards(t *testing.T) {
 	}
 }
 
-// Grafana's types refuse a dashboard that is broken anywhere.
+// Grafana's types refuse a dashboard with any fault.
 func TestGrafanaRefusesBrokenDashboards(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	whole := text(t, strings.Replace(dashboards, "*", "weir", 1))
@@ -53,8 +53,8 @@ func TestGrafanaRefusesBrokenDashboards(t *testing.T) {
 	}
 }
 
-// decode reads a dashboard as strictly as Grafana's types can. By themselves
-// they let a panel's units be anything, and a kind that they don't know.
+// decode reads a dashboard as strictly as Grafana's types can. They
+// accept any units of a panel, and an unknown kind.
 func decode(content string) error {
 	var board grafana.Dashboard
 	if err := board.UnmarshalJSONStrict([]byte(content)); err != nil {

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// external are the metrics that others measure: Prometheus itself, the process
-// by client_golang, the machine by node_exporter.
+// external are metrics from others: Prometheus itself, the process by
+// client_golang, the machine by node_exporter.
 var external = map[string]bool{
 	"process_start_time_seconds": true, "process_open_fds": true, "process_max_fds": true, "process_cpu_seconds_total": true,
 	"process_resident_memory_bytes": true, "node_filesystem_avail_bytes": true, "node_filesystem_size_bytes": true,
 }
 
-// others are labels that a series has beside its metric's own: of a
-// module, by Prometheus, of a histogram.
+// others are a series' labels besides its metric's own: a module's,
+// Prometheus's, a histogram's.
 var others = []string{"service", "instance", "job", "le"}
 
-// measured are the names that queries may use, each with its labels: those of
-// the page of all metrics, which a test of deploy/e2e holds against the
-// registries, with what a histogram has beside its name.
+// measured returns the names that queries may use, each with its
+// labels: those of the page of all metrics, which a test of deploy/e2e
+// compares with the registries, and those of histograms' parts.
 func measured(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
@@ -42,14 +42,14 @@ func measured(t *testing.T) map[string][]string {
 	return names
 }
 
-// queried are the files that ask for metrics.
+// queried returns the files with queries.
 func queried(t *testing.T) []string {
 	t.Helper()
 	files := append(glob(t, filepath.Join(runbooks, "*.md")), "slo.yaml", "alerts.yaml", "alerts_test.yaml", "hours_test.yaml")
 	return append(files, glob(t, dashboards)...)
 }
 
-// Each metric that an alert, a dashboard or a runbook goes by is
+// Each metric used by an alert, a dashboard or a runbook is
 // measured or recorded.
 func TestMetricsExist(t *testing.T) {
 	known := measured(t)
@@ -57,7 +57,7 @@ func TestMetricsExist(t *testing.T) {
 		known[record.Record] = nil
 	}
 	name := regexp.MustCompile(`\b(weir:[a-z_0-9:]+|(?:weir|process|node|go)_[a-z_]+[a-z])\b`)
-	networks := regexp.MustCompile(`--network \w+`) // of Compose, named alike
+	networks := regexp.MustCompile(`--network \w+`) // of Compose, with similar names
 	for _, file := range queried(t) {
 		used := name.FindAllString(networks.ReplaceAllString(text(t, file), ""), -1)
 		for _, used := range used {
@@ -71,8 +71,8 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// Each label that a query selects by is one of its metric:
-// another is no error, and finds nothing.
+// Each label that a query selects by is one of its metric: an unknown
+// one is no error, and finds nothing.
 func TestLabelsExist(t *testing.T) {
 	known, compared := measured(t), 0
 	selector := regexp.MustCompile(`\b(weir_[a-z_]+[a-z])\{([^}]*)\}`)

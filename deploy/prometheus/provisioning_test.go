@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What Grafana is given at its start has no field that it doesn't know. Its
-// types for these are not published: these are the fields of its manual.
+// Grafana's provisioning files have only known fields. Its types for
+// them are not published: these are the fields of its manual.
 func TestGrafanaIsProvisioned(t *testing.T) {
 	var sources struct {
 		APIVersion  int `yaml:"apiVersion"`

@@ -60,8 +60,8 @@ func glob(t *testing.T, pattern string) []string {
 	return files
 }
 
-// Whoever is woken reads what happened, how bad it is, and where
-// it stands what to do.
+// Each alert says what happened, how urgent it is, and where the
+// remedy is written.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	for _, alert := range rules(t, "alerts.yaml") {
 		if want := "deploy/docs/runbooks/" + alert.Alert + ".md"; alert.Annotations["runbook_url"] != want {
@@ -105,7 +105,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	}
 }
 
-// Links among the runbooks lead somewhere.
+// Links among the runbooks are valid.
 func TestRunbooksLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	for _, file := range glob(t, filepath.Join(runbooks, "*.md")) {
@@ -117,14 +117,15 @@ func TestRunbooksLinks(t *testing.T) {
 	}
 }
 
-// firing finds an alert's expectation in a test for promtool:
-// its name, its severity, its labels.
+// firing finds an alert's expectation in a test for promtool: its name,
+// its severity, its labels.
 var firing = regexp.MustCompile(`^ALERTS\{alertname="(\w+)",alertstate="firing",severity="(\w+)"\}$`)
 
 const everyAlert = `ALERTS{alertstate="firing"}`
 
-// expectations are the samples of ALERTS that the tests for promtool expect, by
-// alert and severity: nil for a time at which it does not fire.
+// expectations returns the samples of ALERTS that the tests for
+// promtool expect, by alert and severity: nil for a time at which it
+// does not fire.
 func expectations(t *testing.T) map[string][][]string {
 	t.Helper()
 	found := map[string][][]string{}
@@ -141,7 +142,7 @@ func expectations(t *testing.T) map[string][][]string {
 		for _, test := range read.Tests {
 			for _, expression := range test.Expressions {
 				if expression.Expr == everyAlert {
-					continue // no other fires: which one does is asked beside
+					continue // no other alert fires: another query names the firing one
 				}
 				match := firing.FindStringSubmatch(expression.Expr)
 				if match == nil {
@@ -159,8 +160,8 @@ func expectations(t *testing.T) map[string][][]string {
 	return found
 }
 
-// Each alert is tested where it fires and where it doesn't, and its
-// description names no label that it has not.
+// Each alert is tested firing and not firing, and its description names
+// only labels that it has.
 func TestAlertsAreTested(t *testing.T) {
 	tested := expectations(t)
 	label := regexp.MustCompile(`\$labels\.(\w+)`)
@@ -186,8 +187,8 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// What evaluates the rules on one machine evaluates them in their tests. Of the
-// module, v3.16.0 is v0.316.0.
+// The rules are tested by the version of Prometheus that evaluates them
+// on one machine. The module's v0.316.0 is v3.16.0.
 func TestRulesAreTestedByWhatRunsThem(t *testing.T) {
 	tests := regexp.MustCompile(`promtool@v0\.3(\d\d)\.(\d+)`).FindStringSubmatch(text(t, "../../Makefile"))
 	runs := regexp.MustCompile(`prom/prometheus:v3\.(\d+)\.(\d+)`).FindStringSubmatch(text(t, "../compose/compose.yaml"))

@@ -1,5 +1,5 @@
-// Package provision makes the secrets of an installation in a directory: one
-// file for each, which its containers mount. It touches nothing but that
-// directory, and leaves what is there already, so that nothing changes under
-// what runs.
+// Package provision creates the secrets of an installation in a
+// directory: one file for each, which its containers mount. It touches
+// only that directory, and keeps existing files, so that nothing
+// changes for running services.
 package provision

@@ -16,40 +16,40 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Databases are the modules that have a database of their own, a role that owns
-// it and one that serves.
+// Databases are the modules with a database, a role that owns it and
+// one that serves.
 var Databases = []string{"ingest", "ledger", "grouping", "tenants"}
 
 // Names of files in the directory. The certificates are in
 // Certificates, by localca's names.
 const (
 	OperatorToken    = "operator_token"    // creates organizations
-	WebhookKeys      = "webhook_keys"      // which the secrets of webhooks follow from
+	WebhookKeys      = "webhook_keys"      // the secrets of webhooks derive from them
 	PostgresPassword = "postgres_password" // of the server's owner
 	GrafanaPassword  = "grafana_password"  // of its user admin
-	Roles            = "roles.sql"         // makes roles and databases
+	Roles            = "roles.sql"         // creates roles and databases
 	Certificates     = "tls"
 )
 
-// DatabaseURL is the file with the address of a module's database for the role
-// that serves.
+// DatabaseURL returns the file with the address of a module's database
+// for the serving role.
 func DatabaseURL(module string) string { return module + "_database_url" }
 
-// MigrateDatabaseURL is that for the role that owns the database.
+// MigrateDatabaseURL returns that for the role that owns the database.
 func MigrateDatabaseURL(module string) string { return module + "_migrate_database_url" }
 
-// BrokerPassword is the file with a program's password at the brokers.
+// BrokerPassword returns the file with a program's password at the brokers.
 func BrokerPassword(program string) string { return program + "_broker_password" }
 
-// The containers run as users that this machine doesn't know, so files are read
-// by everybody: the directory lets nobody in but its owner.
+// The containers run as users that this machine doesn't know, so files
+// are readable for everybody: only the owner may enter the directory.
 const (
 	dirMode  = 0o700
 	fileMode = 0o644
 )
 
-// Ensure makes what is missing in dir. The certificate is for
-// hosts, beside localhost.
+// Ensure creates what is missing in dir. The certificate is for
+// hosts, besides localhost.
 func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("cannot make the directory of secrets: %w", err)
@@ -61,8 +61,8 @@ func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
 	return errors.Join(readable(files.ServerKey), secrets(dir), brokerUsers(dir), databases(dir, postgresHost))
 }
 
-// readable lets the containers' user read the key of the server.
-// That of the authority stays closed.
+// readable lets the containers' user read the server's key. The
+// authority's stays closed.
 func readable(key string) error {
 	return errors.Join(os.Chmod(filepath.Dir(key), 0o755), os.Chmod(key, fileMode)) //nolint:gosec // dir is closed
 }
@@ -85,9 +85,9 @@ func brokerUsers(dir string) error {
 	return nil
 }
 
-// databases writes where each module's database is, and what
-// makes them so. The latter is made anew, so that it follows
-// from addresses that somebody has changed.
+// databases writes the address of each module's database, and the
+// script that creates them. It always rewrites the script, so that it
+// follows changed addresses.
 func databases(dir, host string) error {
 	var script strings.Builder
 	for _, module := range Databases {
@@ -108,7 +108,7 @@ func databases(dir, host string) error {
 	return write(filepath.Join(dir, Roles), script.String())
 }
 
-// ensure makes a file that is not there.
+// ensure creates a missing file.
 func ensure(dir, name, content string) error {
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func ensure(dir, name, content string) error {
 	return write(path, content+"\n")
 }
 
-// write replaces a file as a whole.
+// write replaces a file atomically.
 func write(path, content string) error {
 	if err := os.WriteFile(path+".new", []byte(content), fileMode); err != nil { //nolint:gosec // the directory is closed
 		return fmt.Errorf("cannot write a secret: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 )
 
-// What is missing is made, and what is there stays.
+// Missing files are created, and existing ones stay.
 func TestEnsure(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	first := ensured(t, dir)
@@ -38,7 +38,7 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
-// Only the owner of the directory comes to the secrets in it.
+// Only the owner of the directory can read its secrets.
 func TestClosed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	ensured(t, dir)
@@ -54,7 +54,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// An address that somebody has spoiled is reported without being shown.
+// A damaged address is reported without being shown.
 func TestSpoiledAddress(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	ensured(t, dir)
@@ -67,7 +67,7 @@ func TestSpoiledAddress(t *testing.T) {
 	}
 }
 
-// The script has no password, and no two roles are one.
+// The script has no password, and all roles differ.
 func TestRoles(t *testing.T) {
 	dir := t.TempDir()
 	owner, serving := filepath.Join(dir, "owner"), filepath.Join(dir, "serving")

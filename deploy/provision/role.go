@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// roleScript makes a role, and gives it the password that it should have, as a
-// verifier. It may run again and again, as the other.
+// roleScript creates a role, and sets its password by a verifier. Like
+// the other script it may run repeatedly.
 const roleScript = `SELECT 'CREATE ROLE %[1]s LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %[2]s)\gexec
 ALTER ROLE %[1]s PASSWORD %[3]s;
 `
 
-// databaseScript makes a database that one role owns, with all in it, and
-// another may connect to: nobody else.
+// databaseScript creates a database that one role owns with all its
+// contents, and to which only one other may connect.
 const databaseScript = `SELECT 'CREATE DATABASE %[1]s' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = %[2]s)\gexec
 ALTER DATABASE %[1]s OWNER TO %[3]s;
 REVOKE ALL ON DATABASE %[1]s FROM PUBLIC;
@@ -25,8 +25,8 @@ REASSIGN OWNED BY %[4]s TO %[3]s;
 \connect postgres
 `
 
-// roles is the script for a database and its two roles, by the addresses in
-// the files of the one that owns it and the one that serves.
+// roles returns the script for a database and its two roles, by the
+// addresses in the files of the owning and the serving role.
 func roles(ownerFile, servingFile string) (string, error) {
 	owner, failedOwner := read(ownerFile)
 	serving, failedServing := read(servingFile)
@@ -42,7 +42,7 @@ func roles(ownerFile, servingFile string) (string, error) {
 		identifier(owner.database), literal(owner.database), identifier(owner.role), identifier(serving.role)), errors.Join(failedOwner, failedServing)
 }
 
-// An address is what the address of a database names.
+// An address holds the parts of a database's address.
 type address struct{ role, password, database string }
 
 func (a address) script() (string, error) {
@@ -60,7 +60,7 @@ func read(file string) (a address, err error) {
 	}
 	parsed, err := url.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return a, fmt.Errorf("the file %q holds no address of a database", file) // which it may show
+		return a, fmt.Errorf("the file %q holds no address of a database", file) // the file's name may be shown
 	}
 	password, given := parsed.User.Password()
 	a = address{parsed.User.Username(), password, strings.TrimPrefix(parsed.Path, "/")}

@@ -8,18 +8,18 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// rounds is how often a password is hashed, as PostgreSQL does by itself.
+// rounds is how often a password is hashed, as in PostgreSQL.
 const rounds = 4096
 
-// verifier is what PostgreSQL keeps of a password. Sent instead of it, the
-// password is in no statement, and so in no log of the server.
+// verifier returns what PostgreSQL stores of a password. Sent instead, it
+// keeps the password out of statements, and so out of the server's logs.
 func verifier(password string) (string, error) {
 	var salt [16]byte
 	_, _ = rand.Read(salt[:]) // never fails
 	return salted(password, salt[:])
 }
 
-// salted is the form of RFC 5803.
+// salted returns the form of RFC 5803.
 func salted(password string, salt []byte) (string, error) {
 	client, err := scram.SHA256.NewClient("", password, "") // the form names no user
 	if err != nil {

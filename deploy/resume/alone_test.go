@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// Ingest publishes without a lease: a process is found by its groups.
+// Ingest publishes without a lease: only its groups show that a process runs.
 func TestAlone(t *testing.T) {
 	i, steps := &installation{brokers: kafkatest.Brokers(t)}, []Step{{Outcomes: []Outcome{{Position: Position{Group: contract.GroupLogStore}}}}}
 	if err := i.alone(t.Context(), steps); err != nil {

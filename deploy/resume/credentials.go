@@ -12,9 +12,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// forgetUnknown takes credentials back that the brokers have from an hour which
-// the database of tenants does not know: they would go on working, and nobody
-// could revoke them.
+// forgetUnknown withdraws credentials that are newer than tenants'
+// database: they would stay valid, and nobody could revoke them.
 func (i *installation) forgetUnknown(ctx context.Context, out io.Writer) error {
 	return pg.InTxAsSystem(ctx, i.pools["tenants"], func(tx pgx.Tx) error {
 		forgotten, err := tenants.ForgetUnknown(ctx, tx, i.brokers, i.dialer, time.Now())

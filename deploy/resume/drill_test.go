@@ -40,20 +40,19 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A drill is an installation that loses things, and what it has accepted.
+// A drill is an installation that loses data, and what it has accepted.
 type drill struct {
 	database string
 	brokers  []string
 	dir      string // of the data, and of backups
 	backup   string // the last
-	unknown  string // an API key that the backup does not have
+	unknown  string // an API key missing in the backup
 	bytes    int64  // accepted and not lost
 	entries  int
 }
 
-// Databases are lost and come back, the brokers' logs are lost, and both at
-// once: what is lost is said, everything else is there once, and the books are
-// sound.
+// Databases are lost and restored, the brokers' logs are lost, and both at
+// once: the loss is reported, all else is there once, and the books are sound.
 func TestDrill(t *testing.T) {
 	d := &drill{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir()}
 	t.Setenv("WEIR_DATABASE_URL", d.database)
@@ -85,15 +84,15 @@ func TestDrill(t *testing.T) {
 	d.loseLogs(t)
 	d.loseDatabases(t)
 	d.restore(t)
-	d.bytes, d.entries = d.kept(t) // what was accepted since the backup was in both
+	d.bytes, d.entries = d.kept(t) // both had what was accepted since the backup
 	d.resumes(t, "made anew: ", contract.TopicLogs)
-	d.resumes(t, "Every position is in its log") // done twice it changes nothing
+	d.resumes(t, "Every position is in its log") // a second run changes nothing
 	d.runs(t, "both are lost", func(t *testing.T, api *client.Client, env allinone.DevEnv) { d.post(t, api, env, 2) })
 	d.sound(t)
 	d.doctorFinds(t, "restored from the backup of")
 }
 
-// runs has Weir run, until everything that was accepted can be seen.
+// runs runs Weir until all accepted entries are visible.
 func (d *drill) runs(t *testing.T, what string, during func(*testing.T, *client.Client, allinone.DevEnv)) {
 	ok := t.Run(what, func(t *testing.T) {
 		modules, err := allinone.ModulesFromEnvironment()
@@ -117,7 +116,7 @@ func (d *drill) runs(t *testing.T, what string, during func(*testing.T, *client.
 	}
 }
 
-// post has batches accepted.
+// post posts batches until they are accepted.
 func (d *drill) post(t *testing.T, api *client.Client, env allinone.DevEnv, batches int) {
 	for range batches {
 		body := fmt.Sprintf(`{"logs": [{"timestamp": %q, "level": "error", "message": "entry %d", "error": {"type": "E", "message": "e"}}]}`,
@@ -132,7 +131,7 @@ func (d *drill) post(t *testing.T, api *client.Client, env allinone.DevEnv, batc
 	testenv.Eventually(t, patience, func() error { return d.seen(t.Context(), api, env) })
 }
 
-// refusesUnknown posts with the key that the backup does not have.
+// refusesUnknown posts with the key that the backup lacks.
 func (d *drill) refusesUnknown(t *testing.T, api *client.Client) {
 	t.Helper()
 	_, err := api.Post(t.Context(), d.unknown, client.Batch{Body: []byte(`{"logs": [{"timestamp": "2026-11-20T12:00:00Z", "level": "info", "message": "m"}]}`)})
@@ -170,7 +169,7 @@ func (d *drill) backups() string { return filepath.Join(d.dir, "backups") }
 
 func (d *drill) source() backup.Source { return backup.Source{Brokers: d.brokers, DataDir: d.dir} }
 
-// copy makes a backup, which takes the place of an older one.
+// copy makes a backup, which replaces an older one.
 func (d *drill) copy(t *testing.T) {
 	older := filepath.Join(d.backups(), "weir-20200101T030000Z")
 	must(t, os.MkdirAll(older, 0o700))
@@ -244,7 +243,7 @@ func (d *drill) loseDatabases(t *testing.T) {
 	must(t, err)
 }
 
-// loseLogs makes every topic anew, as new brokers would have them.
+// loseLogs recreates every topic, as new brokers would have them.
 func (d *drill) loseLogs(t *testing.T) {
 	t.Helper()
 	all := contract.Topics(0, 7*24*time.Hour)
@@ -281,7 +280,7 @@ func (d *drill) resumes(t *testing.T, words ...string) {
 	must(t, resume.Run(t.Context(), config, &out))
 }
 
-// refuses to move anything while Weir runs.
+// refuses checks that nothing is moved while Weir runs.
 func (d *drill) refuses(t *testing.T) {
 	t.Helper()
 	config := resume.Config{Source: d.source(), LogPartitions: contract.DefaultLogPartitions, Yes: true}
@@ -290,13 +289,13 @@ func (d *drill) refuses(t *testing.T) {
 	}
 }
 
-// kept is what the ledger has booked.
+// kept returns what the ledger has booked.
 func (d *drill) kept(t *testing.T) (sum int64, entries int) {
 	must(t, d.connect(t).QueryRow(t.Context(), `SELECT coalesce(sum(amount), 0), count(*) FROM ledger.transfers WHERE source = 0`).Scan(&sum, &entries))
 	return sum, entries
 }
 
-// sound has the books compared with themselves and the log.
+// sound compares the books with themselves and the log.
 func (d *drill) sound(t *testing.T) {
 	t.Helper()
 	modules, err := allinone.ModulesFromEnvironment()

@@ -12,28 +12,28 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Position is how far a consumer of a module has applied a partition.
+// A Position is a consumer's position in a partition.
 type Position struct {
 	Module, Group, Topic string
 	Partition            int
 	Next                 int64
-	TopicID              *[16]byte  // of the topic that it was in; nil: it takes the one that there is
-	Halted               string     // why it goes on by a person's leave alone
-	Deferred             []Deferred `db:"-"` // what it has passed over
+	TopicID              *[16]byte  // of its topic; nil: the present one
+	Halted               string     // the reason; only a person resumes it
+	Deferred             []Deferred `db:"-"` // records deferred at it
 }
 
-// Deferred are records of one organization that wait for their turn.
+// Deferred are one organization's records that wait for their turn.
 type Deferred struct {
 	Next, Last, Records int64
 }
 
-// gone is how many of them a log that begins later has no more, at least.
+// gone returns how many of them a log with a later start has lost, at least.
 func (d Deferred) gone(start int64) int64 {
 	left := max(0, d.Last+1-max(d.Next, start))
 	return max(0, d.Records-left)
 }
 
-// A Log is what a partition has.
+// A Log is the log of a partition.
 type Log struct {
 	cluster.Partition
 
@@ -46,23 +46,23 @@ type place struct {
 	partition int
 }
 
-// An Outcome is where a position goes on.
+// An Outcome is where a position continues.
 type Outcome struct {
 	Position
 
 	To    int64
 	Again int64 // records that are applied now
-	Lost  int64 // at least so many are in no log any more: those that another consumer had, or that were deferred
-	Moved bool  // it does not stand where it stood, or in another topic
+	Lost  int64 // at least so many are in no log: those that another consumer had, or that were deferred
+	Moved bool  // it changes its place, or its topic
 }
 
-// A Step is what becomes of one partition. Where Move is set its log begins at
-// To from then on, and what it had before follows there, unless Drop is set:
-// then everybody has applied it.
+// A Step is what happens to one partition. If Move is set its log then
+// begins at To, followed by its old records, unless Drop is set: then
+// every consumer has applied them.
 type Step struct {
 	Topic     string
 	Partition int
-	ID        [16]byte // of the topic that there is
+	ID        [16]byte // of the present topic
 	Log       Log
 	Compacted bool // its owner publishes all of it again
 	Move      bool
@@ -71,7 +71,7 @@ type Step struct {
 	Outcomes  []Outcome
 }
 
-// Changed reports whether anything is to be done.
+// Changed reports whether there is anything to do.
 func (s Step) Changed() bool {
 	return s.Move || slices.ContainsFunc(s.Outcomes, func(o Outcome) bool { return o.Moved })
 }
@@ -86,15 +86,15 @@ var (
 		"neither can be moved. Let those that can apply what it has, and make the topic anew once more: what the others lack is then shown as lost")
 )
 
-// places is what a plan goes by.
+// places summarizes the positions for a plan.
 type places struct {
 	furthest, furthestOther  int64
 	replaced, beyond, unread bool // unread: what the log has
 	mixed                    bool
 }
 
-// look gathers it. A log that was filled up has nothing to read: it was emptied
-// before.
+// look summarizes them. A log that was filled up has nothing to read:
+// it was emptied before.
 func (s Step) look(positions []Position) (found places) {
 	end := s.Log.End
 	if s.Log.Filled {
@@ -116,14 +116,14 @@ func (s Step) look(positions []Position) (found places) {
 	return found
 }
 
-// lacks reports whether a log has what a consumer has not applied.
+// lacks reports whether a log has records that a consumer has not applied.
 func (at Position) lacks(start, end int64) bool {
 	return at.Next < end || slices.ContainsFunc(at.Deferred, func(d Deferred) bool { return d.Last >= start && d.Next < end })
 }
 
-// stuck reports whether nobody can see what a position means in its log: it was
-// halted outside, and has been written over since, or was never read. At the
-// beginning of a log nothing is before it that could be another record.
+// stuck reports whether the meaning of a position in its log is unknown:
+// it was halted outside, and has been written over since, or was never
+// read. At the start of a log no earlier record could be another one.
 func (s Step) stuck(at Position) bool {
 	if at.Halted == "" || isOther(at, s.ID) || s.Compacted || s.Log.Filled || at.Next < s.Log.Start || at.Next > s.Log.End {
 		return false
@@ -131,7 +131,7 @@ func (s Step) stuck(at Position) bool {
 	return at.Next > s.Log.Start || strings.HasPrefix(at.Halted, bus.ErrNeverRead.Error())
 }
 
-// plan decides about one partition: positions in it, and the log that there is.
+// plan decides about one partition, by its positions and its log.
 func plan(topic contract.Topic, id [16]byte, partition int, log Log, positions []Position) (Step, error) {
 	s := Step{Topic: topic.Name, Partition: partition, ID: id, Log: log, To: log.Start, Compacted: topic.Config["cleanup.policy"] == "compact"}
 	if !log.Led {
@@ -163,9 +163,9 @@ func plan(topic contract.Topic, id [16]byte, partition int, log Log, positions [
 
 func isOther(at Position, id [16]byte) bool { return at.TopicID != nil && *at.TopicID != id }
 
-// outcome is where one consumer goes on. A compacted topic is read from its
-// beginning: whoever owns it publishes all of it again, and what was applied
-// before has no effect.
+// outcome returns where one consumer continues. It reads a compacted
+// topic from its beginning: the topic's owner publishes all of it
+// again, and what was applied before has no effect.
 func (s Step) outcome(at Position, found places) Outcome {
 	o := Outcome{Position: at, To: at.Next, Again: max(0, s.Log.End-at.Next)}
 	if !s.Compacted {
@@ -182,8 +182,8 @@ func (s Step) outcome(at Position, found places) Outcome {
 	return o
 }
 
-// lost is how many records a consumer lacks that others had, or that the log
-// has no more.
+// lost returns how many records a consumer lacks that others had, or
+// that the log has lost.
 func (s Step) lost(at Position, found places) int64 {
 	upTo, start := s.Log.Start, s.Log.Start
 	switch {
@@ -199,7 +199,7 @@ func (s Step) lost(at Position, found places) int64 {
 	return lost
 }
 
-// plans decides about every partition that any position is in.
+// plans decides about every partition with positions.
 func plans(topics []contract.Topic, seen cluster.Cluster, filled map[place]bool, positions []Position) (steps []Step, err error) {
 	for _, topic := range topics {
 		of := slices.DeleteFunc(slices.Clone(positions), func(at Position) bool { return at.Topic != topic.Name })

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Where consumers go on, given positions and the log.
+// Where consumers continue, given positions and the log.
 func TestPlan(t *testing.T) {
 	now, before := [16]byte{1}, [16]byte{2}
 	at := func(id [16]byte, next ...int64) (all []Position) {
@@ -80,7 +80,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A move that was interrupted after the log was emptied and filled up is ended:
+// A move interrupted after the log was emptied and filled is completed:
 // nobody has to read the empty records.
 func TestPlanGoesOn(t *testing.T) {
 	id := [16]byte{1}
@@ -93,7 +93,7 @@ func TestPlanGoesOn(t *testing.T) {
 	}
 }
 
-// That everything is there is not said where anything is lost.
+// The table does not claim completeness if anything is lost.
 func TestTableOfLost(t *testing.T) {
 	var out strings.Builder
 	if err := table(&out, []Step{{Outcomes: []Outcome{{Lost: 3}}}}); err != nil || strings.Contains(out.String(), "Every position") {

@@ -23,7 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Config is where an installation is.
+// Config holds the settings of an installation.
 type Config struct {
 	backup.Source `embed:""`
 
@@ -42,9 +42,9 @@ type installation struct {
 	dialer  *bus.Dialer
 }
 
-// Run compares positions with logs and shows the outcome. With Yes it moves
-// what has to be moved, and has the modules publish their state again. What was
-// interrupted can be run again.
+// Run compares positions with logs and shows the outcome. With Yes it
+// moves what must be moved, and makes the modules publish their state
+// again. An interrupted run can be repeated.
 func Run(ctx context.Context, config Config, out io.Writer) error {
 	i := &installation{Config: config, pools: map[string]*pgxpool.Pool{}}
 	defer i.close()
@@ -138,8 +138,8 @@ func (i *installation) filled(ctx context.Context, wanted []contract.Topic, seen
 	return found, nil
 }
 
-// alone fails where a process of the services still shares in a group: ingest
-// publishes without a lease, and is seen by this alone.
+// alone fails if a process of the services still is in a group: ingest
+// publishes without a lease, and is found only by this.
 func (i *installation) alone(ctx context.Context, steps []Step) error {
 	groups := map[string]bool{}
 	for _, step := range steps {
@@ -163,7 +163,8 @@ var errConsuming = errors.New("processes consume: stop all services first")
 
 var errRunning = errors.New("a process of it publishes: stop all services first")
 
-// positions opens a module's database, as the role that owns its schema, and reads.
+// positions opens a module's database, as the role that owns its
+// schema, and reads its positions.
 func (i *installation) positions(ctx context.Context, module string) (found []Position, err error) {
 	database, err := endpoint.MigratingDatabaseURL(module, i.DataDir)
 	if err != nil {
@@ -189,7 +190,7 @@ func (i *installation) positions(ctx context.Context, module string) (found []Po
 	return found, err
 }
 
-// read reads positions, and what they have passed over.
+// read reads positions, with their deferred records.
 func read(ctx context.Context, tx pgx.Tx, module string) ([]Position, error) {
 	rows, err := tx.Query(ctx, `SELECT $1, group_name, topic, partition, next, topic_id, coalesce(halted, '') FROM bus_positions ORDER BY 2, 3, 4`, module)
 	if err != nil {
@@ -212,7 +213,7 @@ func read(ctx context.Context, tx pgx.Tx, module string) ([]Position, error) {
 	return found, nil
 }
 
-// move moves the log of a partition, where that is to be done.
+// move moves the log of a partition, if needed.
 func (i *installation) move(ctx context.Context, step *Step) error {
 	if !step.Move {
 		return nil
@@ -223,8 +224,8 @@ func (i *installation) move(ctx context.Context, step *Step) error {
 	return err
 }
 
-// settle sets the positions of a partition: whoever still runs loses it by the
-// higher epoch.
+// settle sets the positions of a partition: the higher epoch takes it
+// from a process that still runs.
 func (i *installation) settle(ctx context.Context, step Step) error {
 	for _, o := range step.Outcomes {
 		if !o.Moved {
@@ -251,7 +252,7 @@ func set(ctx context.Context, tx pgx.Tx, o Outcome, id [16]byte, to int64) error
 	return err
 }
 
-// republish has the modules publish what compacted topics should have.
+// republish makes the modules publish the state of compacted topics.
 func (i *installation) republish(ctx context.Context) error {
 	for module, republish := range backup.Republishers {
 		err := pg.InTxAsSystem(ctx, i.pools[module], func(tx pgx.Tx) error { return republish(ctx, tx) })

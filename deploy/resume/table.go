@@ -9,14 +9,14 @@ import (
 	"text/tabwriter"
 )
 
-// A consumer is one on a topic, in all its partitions.
+// A consumer is a group on a topic, with all its partitions.
 type consumer struct {
 	group, topic      string
 	partitions, moved int
 	again, lost       int64
 }
 
-// table shows what becomes of each consumer, and then in words what is missing.
+// table shows the outcome of each consumer, and then the losses in words.
 func table(out io.Writer, steps []Step) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "CONSUMER\tTOPIC\tPARTITIONS\tMOVED\tTO READ\tLOST")
@@ -47,8 +47,8 @@ func consumers(steps []Step) (all []*consumer) {
 	return all
 }
 
-// explain says which offsets are in no log, what nobody can count, and where
-// logs go on.
+// explain says which offsets are in no log, what nobody can count, and
+// where logs continue.
 func explain(out io.Writer, steps []Step) error {
 	var text strings.Builder
 	changed := false

@@ -14,18 +14,18 @@ import (
 
 // A Setting is one that a program takes from its environment or as a flag.
 type Setting struct {
-	Variable string // "": there is none
+	Variable string // "": none
 	Flag     string
 	Kind     string // of value, such as number
 	Default  string
-	Enum     string // what it can be, with commas between
+	Enum     string // the possible values, separated by commas
 	Help     string
-	Secret   bool // it may stand in a file that the variable with _FILE names
+	Secret   bool // the variable with _FILE may name a file with it
 	Required bool
 }
 
-// Of lists the settings of a configuration, or of commands, by their variables.
-// Each stands once, though several commands take it.
+// Of lists the settings of a configuration, or of commands, by their
+// variables, each once.
 func Of(config any) ([]Setting, error) {
 	parser, err := kong.New(config, kong.Vars{"attacks": "see --help", "ledger_parts": "see --help"}, kong.NoDefaultHelp())
 	if err != nil {

@@ -17,8 +17,8 @@ type config struct {
 	Hidden bool           `help:"Nobody sees it." hidden:"" env:"WEIR_HIDDEN"`
 }
 
-// Each setting stands once, with all programs that take it
-// alike, and shows what it can be.
+// Each setting is listed once, with all programs that take it alike,
+// and its possible values.
 func TestWrite(t *testing.T) {
 	var page strings.Builder
 	type other struct {

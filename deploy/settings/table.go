@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Program is one with settings.
+// A Program has settings.
 type Program struct {
 	Name   string
 	Config any // as it is parsed
@@ -62,7 +62,7 @@ const withoutVariable = `
 |---|---|---|---|---|
 `
 
-// rowsOf puts settings together that several programs take alike.
+// rowsOf joins equal settings of several programs.
 func rowsOf(programs []Program) (rows []row, err error) {
 	for _, program := range programs {
 		all, err := Of(program.Config)

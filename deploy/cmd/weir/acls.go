@@ -30,7 +30,7 @@ type aclsCommand struct {
 	Timeout      time.Duration `help:"How long to wait for the brokers." default:"30s"`
 }
 
-// Run prints commands of Apache Kafka's own tool, or gives the rights itself.
+// Run prints commands of Apache Kafka's own tool, or grants the rights itself.
 func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	permissions := acls.Permissions(c.Principal)
 	if !c.Apply {
@@ -61,7 +61,7 @@ func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	return nil
 }
 
-// refuseReaders fails where a network could read the salted passwords.
+// refuseReaders fails if a network could read the salted passwords.
 func (c *aclsCommand) refuseReaders() error {
 	if c.Passwords == "" || c.PlaintextPasswords || c.BrokerAccess.Encrypts() {
 		return nil
@@ -80,7 +80,7 @@ func isLoopback(address string) bool {
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// users makes each program one.
+// users creates a user for each program.
 func (c *aclsCommand) users(ctx context.Context, dialer *bus.Dialer) error {
 	passwords := map[string]string{}
 	for _, program := range acls.Programs() {

@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Salted passwords leave the machine over TLS alone, or where that is allowed.
+// Salted passwords leave the machine only over TLS, or if that is allowed.
 func TestPasswordsAreSentWhereNobodyReads(t *testing.T) {
 	for _, c := range []struct {
 		name    string

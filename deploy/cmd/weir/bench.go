@@ -59,8 +59,8 @@ func (b *benchCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	return bench.Write(os.Stdout, config, results)
 }
 
-// workplace is this program, for a process of its own, and an
-// empty directory for its files.
+// workplace returns this program's path, to start a separate process,
+// and an empty directory for its files.
 func workplace(name string) (program, dir string, err error) {
 	if program, err = os.Executable(); err != nil {
 		return "", "", err

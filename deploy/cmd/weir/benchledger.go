@@ -27,8 +27,8 @@ type benchLedgerCommand struct {
 	Profile     string         `help:"File for a profile of this process while it charges 1,000 organizations, for go tool pprof." type:"path"`
 }
 
-// memory lets the garbage collector of this process be as that of a ledger, and
-// beside it hold the embedded broker's log.
+// memory gives this process's garbage collector the room of a ledger's,
+// and that for the embedded broker's log.
 const memory = 8 << 30
 
 // Help is called by kong.

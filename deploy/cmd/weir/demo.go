@@ -21,7 +21,7 @@ type demoCommand struct {
 	Seed      uint64        `help:"The same seed makes the same traffic, but for the time." default:"1"`
 }
 
-// How often progress is shown: on a terminal in place, else a line now and then.
+// How often progress is shown: in place on a terminal, else by a line.
 const (
 	terminalRefresh = 200 * time.Millisecond
 	lineRefresh     = 5 * time.Second

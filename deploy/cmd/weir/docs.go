@@ -17,7 +17,7 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app/command"
 )
 
-// docsCommand writes the pages that are made from the source: make docs.
+// docsCommand writes the pages generated from the source: make docs.
 type docsCommand struct {
 	Root string `arg:"" help:"Root of the repository."`
 }
@@ -36,7 +36,7 @@ func (d *docsCommand) Run() error {
 	return nil
 }
 
-// pages are those that are made, by the names of their files.
+// pages returns the generated pages by file name.
 func pages(root string) (map[string][]byte, error) {
 	var list, codes, reference bytes.Buffer
 	err := settings.Write(&list, []settings.Program{

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// The pages that are made from the source are those that it makes now.
+// The generated pages are up to date.
 func TestPagesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	pages, err := pages(root)
@@ -27,11 +27,12 @@ func TestPagesAreCurrent(t *testing.T) {
 
 var (
 	variable = regexp.MustCompile(`\b(?:WEIR|OTEL)_[A-Z0-9_]*[A-Z0-9]\b`)
-	// The commands of weir look up addresses of modules by themselves; WEIR_VERSION is of deploy/compose.
+	// The commands of weir themselves look up addresses of modules;
+	// WEIR_VERSION belongs to deploy/compose.
 	elsewhere = regexp.MustCompile(`^WEIR_((INGEST|LEDGER|GROUPING|TENANTS)_((MIGRATE|REPLICA)_)?DATABASE_URL|VERSION)$`)
 )
 
-// What pages for operators tell them to set can be set.
+// The settings on pages for operators exist.
 func TestPagesNameSettings(t *testing.T) {
 	root := filepath.Join("..", "..", "docs")
 	known, named := variablesOf(t, filepath.Join(root, "settings.md")), 0

@@ -32,13 +32,13 @@ type doctorCommand struct {
 // Help is called by kong.
 func (doctorCommand) Help() string { return doctorHelp }
 
-// An exitStatus ends the process; what is wrong is printed already.
+// An exitStatus ends the process; the findings are printed already.
 type exitStatus int
 
 // Error is never shown.
 func (exitStatus) Error() string { return "" }
 
-// Run looks, and prints what it has found.
+// Run checks, and prints the findings.
 func (d *doctorCommand) Run(ctx context.Context) error {
 	report := doctor.Run(ctx, d.Config)
 	write := report.Table

@@ -75,8 +75,8 @@ func main() {
 	}
 }
 
-// oneLine writes an error that may be several as one line. What
-// each module refuses alike, such as a shared setting, stands once.
+// oneLine writes several errors as one line. Equal errors of several
+// modules, such as of a shared setting, are written once.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
 	return strings.Join(slices.Compact(lines), "; ")

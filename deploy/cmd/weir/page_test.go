@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Every command on these pages is one, with flags that there are. They stand in
-// this order: what is restored or upgraded is migrated before services start.
+// Every command on these pages exists, with its flags. Their order is
+// checked: what is restored or upgraded is migrated before services start.
 func TestCommandsOfPages(t *testing.T) {
 	t.Setenv("WEIR_BROKERS", "broker:9092")
 	for name, want := range map[string]string{
@@ -30,7 +30,7 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 }
 
-// commandsOf names the commands of weir on a page, and parses their lines.
+// commandsOf returns the commands of weir on a page, and parses their lines.
 func commandsOf(t *testing.T, page string) (found []string) {
 	t.Helper()
 	for line := range strings.Lines(page) {

@@ -52,7 +52,7 @@ func (p *parkedCommand) store(ctx context.Context) (*parked.Store, error) {
 	return parked.Open(ctx, url)
 }
 
-// selection chooses records: by their ids, or all of a group or topic.
+// selection selects records: by id, or all of a group or topic.
 type selection struct {
 	Records []string `arg:"" optional:"" name:"record" help:"Records, as list prints them: group/topic/partition/offset."`
 	All     bool     `help:"All records, or with --group and --topic all of those."`

@@ -20,7 +20,7 @@ the databases. What is there stays. To replace a secret, change or remove its fi
   weir provision secrets --postgres db.example       then psql --file=secrets/roles.sql makes roles and databases`
 }
 
-// Run makes what is missing.
+// Run creates what is missing.
 func (p *provisionCommand) Run() error {
 	return provision.Ensure(p.Dir, p.Postgres, time.Now(), p.Hosts...)
 }

@@ -26,7 +26,7 @@ type restoreCommand struct {
 // Help is called by kong.
 func (restoreCommand) Help() string { return restoreHelp }
 
-// Run brings modules back.
+// Run restores modules.
 func (r *restoreCommand) Run(ctx context.Context) error {
 	if _, err := backup.Restore(ctx, r.RestoreConfig, os.Stdout); err != nil {
 		return err

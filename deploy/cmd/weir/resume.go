@@ -36,5 +36,5 @@ type resumeCommand struct {
 // Help is called by kong.
 func (resumeCommand) Help() string { return resumeHelp }
 
-// Run compares, and moves what has to be moved.
+// Run compares, and moves what must be moved.
 func (r *resumeCommand) Run(ctx context.Context) error { return resume.Run(ctx, r.Config, os.Stdout) }

@@ -27,7 +27,7 @@ func (topicsCommand) Help() string {
   WEIR_BROKERS=kafka-1.example:9092,kafka-2.example:9092 weir topics`
 }
 
-// Run creates the topics that are missing.
+// Run creates missing topics.
 func (c *topicsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Command collector is what compose needs of the OpenTelemetry Collector, made
-// of its own modules: a stand-in for its image, for tests where none can be
-// pulled.
+// Command collector is the part of the OpenTelemetry Collector that
+// compose needs, made of its own modules. It replaces the image in
+// tests that can't pull it.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// factories are those of the parts that collector.yaml names.
+// factories returns those of the parts that collector.yaml names.
 func factories() (f otelcol.Factories, err error) {
 	f.Telemetry = otelconftelemetry.NewFactory()
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {

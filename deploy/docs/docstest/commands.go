@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// A block of commands in a page, which may be indented.
+// A block of commands in a page, perhaps indented.
 var commands = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
 
-// Blocks are the blocks of commands in a text.
+// Blocks returns the blocks of commands in a text.
 func Blocks(text string) (found []string) {
 	for _, block := range commands.FindAllStringSubmatch(text, -1) {
 		found = append(found, block[1])
@@ -19,7 +19,7 @@ func Blocks(text string) (found []string) {
 	return found
 }
 
-// BlocksOf are those in a section of a page of deploy/docs, at
+// BlocksOf returns those in a section of a page of deploy/docs, at
 // least one. It is for tests of packages in deploy.
 func BlocksOf(t testing.TB, page, section string) []string {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 )
 
 // Config is the gateway's configuration. The tags are the names in the
-// environment and the help that cmd shows.
+// environment and the help texts.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
 
@@ -38,7 +38,7 @@ func (c Config) urls() map[gateway.Module]string {
 	}
 }
 
-// Validate joins everything that is wrong with the settings.
+// Validate joins all errors of the settings.
 func (c Config) Validate() error {
 	var errs []error
 	for _, module := range gateway.Modules() {
@@ -67,7 +67,7 @@ type App struct {
 	tracer    *tracing.Tracer
 }
 
-// New builds the gateway; it starts nothing and needs no module to be there yet.
+// New builds the gateway; it starts nothing and needs no module to run yet.
 func New(config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	return a, nil
 }
 
-// route reaches every module as remote says, at its own address.
+// route adds every module as remote, at its own address.
 func (a *App) route(remote gateway.Remote) (err error) {
 	backends, unreached := map[gateway.Module]gateway.Backend{}, gateway.NewUnreached(a.metrics.Registerer)
 	for module, text := range a.config.urls() {
@@ -111,7 +111,7 @@ func (a *App) route(remote gateway.Remote) (err error) {
 	return err
 }
 
-// Run serves until ctx ends, then lets the requests under way finish.
+// Run serves until ctx ends, then lets running requests finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.tracer.Close()
 	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now, a.metrics.Registerer)

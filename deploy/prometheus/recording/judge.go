@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What promtool reads: YAML, of which JSON is a part.
+// Promtool's input: YAML, of which JSON is a part.
 type (
 	tests struct {
 		RuleFiles []string `json:"rule_files"`
@@ -36,9 +36,9 @@ type (
 	}
 )
 
-// Judge reports in an error, with what was raised, where Prometheus raises an
-// alert before the fault, or not exactly these from then on. promtool is the
-// command, with what comes before its own arguments.
+// Judge returns an error with the firing alerts if an alert fires
+// before the fault, or not exactly these do from then on. promtool is
+// the command, with what precedes its own arguments.
 func (r *Recording) Judge(ctx context.Context, promtool string, alerts []string) error {
 	file, err := r.write(alerts)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Recording) played(alerts []string) played {
 	return all
 }
 
-// raised asks for the alerts that fire at any time between two minutes.
+// raised queries the alerts that fire at any time between two minutes.
 func raised(from, to int, alerts []string) query {
 	asked := query{Expr: fmt.Sprintf(`group by (alertname) (last_over_time(ALERTS{alertstate="firing"}[%dm]))`, to-from), At: fmt.Sprintf("%dm", to-1)}
 	for _, alert := range alerts {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// recorded is a recording of one process, which is up or not in each phase.
+// recorded returns a recording of one process, which is up or down
+// in each phase.
 func recorded(t *testing.T, up ...float64) *Recording {
 	t.Helper()
 	r, err := of("../alerts.yaml", "../slo.yaml")
@@ -25,8 +26,8 @@ func recorded(t *testing.T, up ...float64) *Recording {
 	return r
 }
 
-// The judge takes what the rules raise and nothing else, whenever it was
-// raised, and nothing before the fault.
+// The judge accepts exactly the rules' alerts, whenever they fire after
+// the fault's start, and none before.
 func TestJudge(t *testing.T) {
 	promtool, down := os.Getenv("WEIR_PROMTOOL"), []string{"WeirTargetDown"}
 	if promtool == "" {

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// How long phases last in a recording, in minutes, and how each is scraped.
+// Durations of phases in a recording, in minutes, and the scrapes of each.
 const (
-	baseline     = 6*60 + 30 // as far as alerts that wake somebody look back
+	baseline     = 6*60 + 30 // as far as urgent alerts look back
 	FaultMinutes = 30        // a fault
-	scrapes      = 12        // longer than brokers have a reader wait at the end of a log
+	scrapes      = 12        // longer than brokers let a reader wait at the end of a log
 	pause        = time.Second
 )
 
-// A Recording is what Prometheus would have seen of processes if each phase had
-// lasted for minutes.
+// A Recording is what Prometheus would have seen of processes if each
+// phase had lasted for minutes.
 type Recording struct {
 	rules     []string        // files
-	judged    map[string]bool // metrics that rules go by
+	judged    map[string]bool // metrics in the rules
 	minutes   int
 	timelines map[string]*timeline
 }
 
 var metric = regexp.MustCompile(`\b(?:weir|process)_[a-z_]+[a-z]\b`)
 
-// Begin begins a recording for rules, which lie in files, with processes to which
-// nothing happens. It takes seconds, and so does each phase.
+// Begin begins a recording for rules, given as files, with undisturbed
+// processes. It takes seconds, and so does each phase.
 func Begin(ctx context.Context, processes []string, rules ...string) (*Recording, error) {
 	r, err := of(rules...)
 	if err != nil {
@@ -38,7 +38,7 @@ func Begin(ctx context.Context, processes []string, rules ...string) (*Recording
 	return r, r.Phase(ctx, baseline, processes)
 }
 
-// of is a recording for rules, without a phase.
+// of returns a recording for rules, without a phase.
 func of(rules ...string) (*Recording, error) {
 	r := &Recording{judged: map[string]bool{"up": true}, timelines: map[string]*timeline{}}
 	for _, file := range rules {
@@ -49,7 +49,7 @@ func of(rules ...string) (*Recording, error) {
 		for _, name := range metric.FindAllString(string(text), -1) {
 			r.judged[name] = true
 		}
-		absolute, err := filepath.Abs(file) // a test for promtool lies elsewhere
+		absolute, err := filepath.Abs(file) // promtool's test file lies elsewhere
 		if err != nil {
 			return nil, err
 		}
@@ -58,8 +58,8 @@ func of(rules ...string) (*Recording, error) {
 	return r, nil
 }
 
-// Phase goes on with what the processes, by the addresses of their metrics, show
-// now, for so many minutes.
+// Phase appends so many minutes of what the processes, given by their
+// metrics' addresses, show now.
 func (r *Recording) Phase(ctx context.Context, minutes int, processes []string) error {
 	taken := make([]scrape, scrapes)
 	for i := range taken {
@@ -95,7 +95,7 @@ func (r *Recording) add(minutes int, taken []scrape) {
 	}
 }
 
-// bySeries are the values of the series that are there at the end.
+// bySeries returns the values of the series that exist at the end.
 func bySeries(taken []scrape) map[string][]float64 {
 	all := map[string][]float64{}
 	for series := range taken[len(taken)-1].shown {

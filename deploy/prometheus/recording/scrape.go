@@ -12,18 +12,17 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// A scrape is what processes show at one time, by series as
-// Prometheus has them.
+// A scrape holds processes' metrics at one time, by series as in Prometheus.
 type scrape struct {
 	at    time.Time
 	shown map[string]float64
 }
 
-// job is the name that the rules know processes by.
+// job is the processes' name in the rules.
 const job = "weir"
 
-// take scrapes at processes, by the addresses where they show their
-// metrics. One that does not answer is down.
+// take scrapes processes, by the addresses of their metrics. One that
+// does not answer is down.
 func take(ctx context.Context, processes []string) scrape {
 	seen := scrape{at: time.Now(), shown: map[string]float64{}}
 	for _, address := range processes {
@@ -63,7 +62,7 @@ func samplesOf(ctx context.Context, address string) (model.Vector, error) {
 	return expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
 }
 
-// nameOf is the name of a series' metric.
+// nameOf returns the name of a series' metric.
 func nameOf(series string) string {
 	name, _, _ := strings.Cut(series, "{")
 	return name

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A scrape keeps what Prometheus does: series with the labels of their
-// target, buckets apart, and whether the target answers.
+// A scrape stores what Prometheus does: series with their target's
+// labels, separate buckets, and whether the target answers.
 func TestScrapes(t *testing.T) {
 	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "# TYPE weir_took_seconds histogram\nweir_took_seconds_bucket{le=\"1\"} 2\nweir_took_seconds_bucket{le=\"+Inf\"} 3\n",

@@ -10,20 +10,20 @@ import (
 
 // A timeline is one series of a recording, with a sample for each minute.
 type timeline struct {
-	samples []float64 // NaN where there is none
-	last    float64   // value of a counter that was looked at
+	samples []float64 // NaN: none
+	last    float64   // last scraped value of a counter
 }
 
-// missing has the series be absent until then.
+// missing makes the series absent until then.
 func (s *timeline) missing(minutes int) {
 	for len(s.samples) < minutes {
 		s.samples = append(s.samples, math.NaN())
 	}
 }
 
-// play goes on for so many minutes with a series that was looked at.
-// Counters keep their pace and times their distance from now; so does what
-// rises higher than it was before. All else repeats its changes.
+// play extends a scraped series by so many minutes. Counters keep their
+// rate and timestamps their distance from now; so does a value that
+// rises above all before. All else repeats its changes.
 func (s *timeline) play(name string, values []float64, minutes int, until time.Time) {
 	first, last := values[0], values[len(values)-1]
 	pace := (last - first) / float64(max(1, len(values)-1)) * float64(time.Minute/pause)
@@ -48,8 +48,8 @@ func (s *timeline) line(from, pace float64, minutes int) {
 	}
 }
 
-// continued is where a counter goes on that shows a value now: as far from its
-// last sample as it has counted since. One that begins anew does so at 0.
+// continued returns where a counter with a current value continues: its
+// last sample plus what it has counted since. A restarted one begins at 0.
 func (s *timeline) continued(now float64) float64 {
 	for _, sample := range slices.Backward(s.samples) {
 		if math.IsNaN(sample) {
@@ -67,8 +67,8 @@ func isCounter(name string) bool {
 	return slices.ContainsFunc([]string{"_total", "_bucket", "_count", "_sum"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// exceeded reports whether values go higher than any before them, never fall,
-// and rise more often than not.
+// exceeded reports whether values rise above all before them, never
+// fall, and rise more often than not.
 func (s *timeline) exceeded(values []float64) bool {
 	if len(s.samples) == 0 {
 		return false
@@ -87,7 +87,7 @@ func (s *timeline) exceeded(values []float64) bool {
 	return slices.IsSorted(values) && 2*rose >= len(values)
 }
 
-// String is the timeline as promtool reads it.
+// String returns the timeline in promtool's format.
 func (s *timeline) String() string {
 	words := make([]string, len(s.samples))
 	for i, sample := range s.samples {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A phase is played on: counters at their pace, through a restart as well,
-// times as far from now, a rise beyond what was there before, and all else
-// again and again.
+// A phase is extended: counters at their rate, through a restart as
+// well, timestamps at their distance, a rise beyond earlier values, and
+// all else repeated.
 func TestPhasesArePlayedOn(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	type phase struct {

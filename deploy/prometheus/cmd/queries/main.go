@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// show prints a group of rules. Text in JSON is text in YAML.
+// show prints a group of rules. Text in JSON is also text in YAML.
 func show(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -46,7 +46,7 @@ func show(file string) error {
 
 var notInNames = regexp.MustCompile(`\W`)
 
-// ofDashboard finds the queries of the panels. What Grafana replaces has a value.
+// ofDashboard finds the queries of the panels. Grafana's variables get a value.
 func ofDashboard(content []byte) (queries []string, err error) {
 	var board struct {
 		Panels []struct {
