@@ -3,6 +3,7 @@ package bustest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,17 @@ func StartConsumer(t testing.TB, cfg consumer.Config) (*consumer.Consumer, func(
 		t.Fatal(err)
 	}
 	return c, Run(t, c.Run)
+}
+
+// NotReady waits until a consumer isn't, for that reason.
+func NotReady(t testing.TB, c *consumer.Consumer, reason string) {
+	t.Helper()
+	testenv.Eventually(t, Patience, func() error {
+		if err := c.Ready(); err == nil || !strings.Contains(err.Error(), reason) {
+			return fmt.Errorf("not %q: %w", reason, err)
+		}
+		return nil
+	})
 }
 
 func Publish(t testing.TB, p *publisher.Publisher, topic string, first, n, keys int) []bus.Position {

@@ -32,12 +32,7 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	bustest.LeaveBehind(t, pool, "a", 49)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 50, 50)...)
 	consumer, stop := bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Patience, func() error {
-		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), "no Lanes.Of") {
-			return fmt.Errorf("Ready says something else: %w", err)
-		}
-		return nil
-	})
+	bustest.NotReady(t, consumer, "no Lanes.Of")
 	stop()
 	if a := bustest.Count(t, pool); a.All != 50 {
 		t.Errorf("%d effects without lanes, want 50", a.All)
@@ -52,28 +47,32 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	})
 }
 
+// applied publishes messages and consumes them by strict lanes, and
+// returns the configuration of the consumer, which has stopped.
+func applied(t *testing.T, topic string, messages ...*message.Message) consumer.Config {
+	t.Helper()
+	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, messages...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	cfg.Lanes = bustest.Strict
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, len(messages), bustest.Patience)
+	stop()
+	return cfg
+}
+
 // A position of a lane that an operator deletes while its consumer runs
 // does not come back: the lane continues with the next records of the log.
 func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := kafkatest.Shared(t), "test.lane.deleted", bustest.Database(t)
-	bustest.Effects(t, pool)
-	bustest.Ensure(t, brokers, topic, 1, nil)
-	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 0, 50)...)
-	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
-	cfg.Lanes = bustest.Strict
-	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 50, bustest.Patience)
-	stop()
+	cfg := applied(t, "test.lane.deleted", bustest.OfLane("lost", 0, 50)...)
+	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool
 	bustest.LeaveBehind(t, pool, "lost", 20)
 	bustest.CutLog(t, brokers, topic, 30)
 	consumer, _ := bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Patience, func() error {
-		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
-			return fmt.Errorf("Ready says something else: %w", err)
-		}
-		return nil
-	})
+	bustest.NotReady(t, consumer, bus.ErrOutsideLog.Error())
 	bustest.AsSystem(t, pool, `DELETE FROM bus_deferred`)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 50, 100)...)
 	bustest.Applied(t, pool, 150, bustest.Patience)
@@ -86,31 +85,18 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 // That takes effect at once, without new records or a rebalance.
 func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.gone", bustest.Database(t)
-	bustest.Effects(t, pool)
-	bustest.Ensure(t, brokers, topic, 1, nil)
-	bustest.PublishAll(t, brokers, topic, append(bustest.OfLane("lost", 0, 50), bustest.OfLane("other", 0, 50)...)...)
-	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
-	cfg.Lanes = bustest.Strict
-	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 100, bustest.Patience)
-	stop()
+	cfg := applied(t, "test.deferred.gone", append(bustest.OfLane("lost", 0, 50), bustest.OfLane("other", 0, 50)...)...)
+	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool
 	bustest.LeaveBehind(t, pool, "lost", 20)
 	bustest.CutLog(t, brokers, topic, 10)
-	var consumer *consumer.Consumer
+	var running *consumer.Consumer
+	stop := func() {}
 	for i := range 2 {
-		if i > 0 {
-			stop()
-		}
+		stop()
 		registry := telemetry.New()
 		cfg.Metrics = registry.For("test")
-		consumer, stop = bustest.StartConsumer(t, cfg)
-		testenv.Eventually(t, bustest.Patience, func() error {
-			if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
-				return fmt.Errorf("Ready says something else: %w", err)
-			}
-			return nil
-		})
+		running, stop = bustest.StartConsumer(t, cfg)
+		bustest.NotReady(t, running, bus.ErrOutsideLog.Error())
 		of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
 		bustest.Shows(t, registry, "weir_bus_halted_lanes"+of+"1", "weir_bus_halted_partitions"+of+"0")
 		bustest.PublishAll(t, brokers, topic, bustest.OfLane("other", 100+i, 1)...)
@@ -121,7 +107,7 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 		if a := bustest.Count(t, pool); a.All != 102+11 { // the lane's deferred records from offset 10 on
 			return fmt.Errorf("%d effects, want %d", a.All, 102+11)
 		}
-		return consumer.Ready()
+		return running.Ready()
 	})
 	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
 		t.Errorf("%d lanes are behind, error %v", n, err)
@@ -133,15 +119,8 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 // consumer in the new topic, and no record of the new one is taken for them.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.replaced", bustest.Database(t)
-	bustest.Effects(t, pool)
-	bustest.Ensure(t, brokers, topic, 1, nil)
-	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 100)...)
-	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
-	cfg.Lanes = bustest.Strict
-	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 100, bustest.Patience)
-	stop()
+	cfg := applied(t, "test.deferred.replaced", bustest.OfLane("a", 0, 100)...)
+	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool
 	bustest.LeaveBehind(t, pool, "a", 50)
 	bustest.ReplaceTopic(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 1000, 200)...)

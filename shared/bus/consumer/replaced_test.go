@@ -3,7 +3,6 @@ package consumer_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/weirlog/weir/shared/bus"
@@ -34,13 +33,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 			if !running {
 				c, stop = bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 			}
-			stopped := func() error {
-				if err := c.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrTopicReplaced.Error()) {
-					return fmt.Errorf("Ready says something else: %w", err)
-				}
-				return nil
-			}
-			testenv.Eventually(t, bustest.Patience, stopped)
+			bustest.NotReady(t, c, bus.ErrTopicReplaced.Error())
 			bustest.Applied(t, pool, 100, bustest.Patience)
 			testenv.Eventually(t, bustest.Patience, func() (err error) { // else the second is stored after it was cleared
 				var halted int
