@@ -42,10 +42,13 @@ type Result struct {
 	CatchUp lag
 	Kept    Kept // per entry, after views had caught up
 	Paced   Phase
-	Views   struct{ Balance, Groups, Entries [2]time.Duration } // p50, p99
+	Views   Views
 	Probed  int
 	Idle    int64 // bytes resident before any load
 }
+
+// Views is until each view showed a batch: p50, p99.
+type Views struct{ Balance, Groups, Entries [2]time.Duration }
 
 // A Phase is one stretch of load.
 type Phase struct {
@@ -160,13 +163,7 @@ func (r *run) measure(ctx context.Context) (result Result, err error) {
 	if result.Paced, err = r.pace(ctx, result.Full.EntriesPerSecond); err != nil {
 		return result, err
 	}
-	for _, view := range []struct {
-		into *[2]time.Duration
-		from *measure.Samples
-	}{{&result.Views.Balance, &r.probes.balance}, {&result.Views.Groups, &r.probes.groups}, {&result.Views.Entries, &r.probes.entries}} {
-		*view.into = [2]time.Duration(view.from.Percentiles(50, 99))
-	}
-	result.Probed = r.probes.balance.Count()
+	result.Views, result.Probed = r.probes.views(), r.probes.balance.Count()
 	return result, nil
 }
 

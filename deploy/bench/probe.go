@@ -103,6 +103,11 @@ func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, new
 	return nil
 }
 
+func (p *probes) views() Views {
+	of := func(took *measure.Samples) [2]time.Duration { return [2]time.Duration(took.Percentiles(50, 99)) }
+	return Views{of(&p.balance), of(&p.groups), of(&p.entries)}
+}
+
 // look repeats shows until it is true and records how long that took.
 func look(accepted time.Time, name string, took *measure.Samples, shows func() (bool, error)) error {
 	for {
