@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/deploy/client"
 )
@@ -45,23 +46,22 @@ func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) 
 
 // send posts at an even pace until the time is up.
 func send(ctx context.Context, api *client.Client, config Config, t *tally, out io.Writer) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	posts, ctx := errgroup.WithContext(ctx)
+	posts.SetLimit(concurrent)
+	defer func() { _ = posts.Wait() }() // the cause of ctx is its error
 	pace := time.NewTicker(time.Minute / time.Duration(config.PerMinute))
 	defer pace.Stop()
 	show := time.NewTicker(config.Refresh)
 	defer show.Stop()
 	end := time.NewTimer(config.Duration)
 	defer end.Stop()
-	slots, dice := make(chan struct{}, concurrent), newDice(config.Seed)
-	var posts sync.WaitGroup
-	defer posts.Wait()
+	dice := newDice(config.Seed)
 	for number := 0; ; {
 		select {
 		case <-ctx.Done():
 			return finished(ctx, out, config, t)
 		case <-end.C:
-			posts.Wait()
+			_ = posts.Wait()
 			return finished(ctx, out, config, t)
 		case <-show.C:
 			t.show(out, config)
@@ -71,15 +71,7 @@ func send(ctx context.Context, api *client.Client, config Config, t *tally, out 
 			if err != nil {
 				return err
 			}
-			select {
-			case slots <- struct{}{}:
-				posts.Go(func() {
-					defer func() { <-slots }()
-					if err := t.post(ctx, api, config.APIKey, batch); err != nil {
-						cancel(err)
-					}
-				})
-			default:
+			if !posts.TryGo(func() error { return t.post(ctx, api, config.APIKey, batch) }) {
 				t.skip()
 			}
 		}
