@@ -182,16 +182,9 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 		return err
 	}
 	decision := ledger.Advanced{Through: through}
-	var moved []string
-	for _, id := range slices.Sorted(maps.Keys(opened)) {
-		books := opened[id]
-		if books.Due().After(through) { // a grant used up before its expiry
-			continue
-		}
-		if err := books.Decide(decision, books.DecisionCause(books.Organization.NotBefore(now))); err != nil {
-			return fmt.Errorf("organization %q: %w", id, err)
-		}
-		moved = append(moved, id)
+	moved, err := decideDue(opened, decision, now)
+	if err != nil {
+		return err
 	}
 	if err := unitofwork.SaveDecided(ctx, tx, now, opened); err != nil {
 		return err
@@ -204,4 +197,19 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 		}
 	}
 	return s.Work.Save(ctx, tx, unitofwork.EventsOf(opened))
+}
+
+// decideDue decides in the books that are due, and returns their organizations.
+func decideDue(opened map[string]*ledger.Books, decision ledger.Advanced, now time.Time) (moved []string, err error) {
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		books := opened[id]
+		if books.Due().After(decision.Through) { // a grant used up before its expiry
+			continue
+		}
+		if err := books.Decide(decision, books.DecisionCause(books.Organization.NotBefore(now))); err != nil {
+			return nil, fmt.Errorf("organization %q: %w", id, err)
+		}
+		moved = append(moved, id)
+	}
+	return moved, nil
 }
