@@ -63,25 +63,30 @@ func createMissing(ctx context.Context, c *broker.Cluster, topics []contract.Top
 	if err != nil {
 		return 0, err
 	}
-	unusable := 0
-	request := &createtopics.Request{TimeoutMs: int32(broker.RequestTimeout.Milliseconds())}
+	missing, unusable, err := missingOf(topics, seen)
+	if err != nil || len(missing) == 0 {
+		return unusable, err
+	}
+	return unusable, create(ctx, c, seen, &createtopics.Request{TimeoutMs: int32(broker.RequestTimeout.Milliseconds()), Topics: missing})
+}
+
+// missingOf are the requests for those of topics that are missing, and
+// how many are not usable yet.
+func missingOf(topics []contract.Topic, seen broker.Layout) (missing []createtopics.RequestTopic, unusable int, err error) {
 	for _, t := range topics {
 		found := seen.Topics[t.Name]
 		var code kafka.Error
 		if errors.As(found.Err, &code) && !code.Temporary() {
-			return 0, &finalError{fmt.Errorf("cannot use topic %q: %w", t.Name, code)}
+			return nil, 0, &finalError{fmt.Errorf("cannot use topic %q: %w", t.Name, code)}
 		}
 		if !usable(found) {
 			unusable++
 		}
 		if errors.Is(found.Err, kafka.UnknownTopicOrPartition) {
-			request.Topics = append(request.Topics, newTopicRequest(t, len(seen.Brokers)))
+			missing = append(missing, newTopicRequest(t, len(seen.Brokers)))
 		}
 	}
-	if len(request.Topics) == 0 {
-		return unusable, nil
-	}
-	return unusable, create(ctx, c, seen, request)
+	return missing, unusable, nil
 }
 
 // usable reports whether every partition has a leader.
