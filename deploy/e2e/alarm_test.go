@@ -148,7 +148,7 @@ func newWatched(t *testing.T) *watched {
 	measured := telemetry.Config{Registry: w.registry}
 	w.books = ledger.Config{
 		Config:        base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(address.String()), Telemetry: measured},
-		CheckInterval: 50 * time.Millisecond, TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000,
+		CheckInterval: 50 * time.Millisecond, RulesConfig: ledger.RulesConfig{TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000},
 	}
 	w.start()
 	w.intake, err = ingest.New(t.Context(), ingest.Config{

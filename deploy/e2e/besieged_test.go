@@ -137,7 +137,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
 	must(t, err)
 	s.config = ledger.Config{
-		Config: base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL)}, TierIndieBytes: s.quota,
+		Config: base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL)}, RulesConfig: ledger.RulesConfig{TierIndieBytes: s.quota},
 	}
 	s.variables = map[string]string{
 		"WEIR_DATABASE_URL": s.database.URL, "WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_TIER_INDIE_BYTES": fmt.Sprint(s.quota),

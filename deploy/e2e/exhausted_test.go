@@ -36,7 +36,7 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	key := others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 
 	common := base.Config{Brokers: brokers, DatabaseURL: database}
-	books, err := ledger.New(t.Context(), ledger.Config{Config: common, TierIndieBytes: 100_000, TierIndieRequests: 1_000_000}, testenv.Logger(t))
+	books, err := ledger.New(t.Context(), ledger.Config{Config: common, RulesConfig: ledger.RulesConfig{TierIndieBytes: 100_000, TierIndieRequests: 1_000_000}}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, books.Run)
 	start := func() (post func(size int) string, stop func()) {

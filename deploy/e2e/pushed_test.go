@@ -70,7 +70,7 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	t.Helper()
 	database, brokers := httpapi.Secret(postgrestest.URL(t)), kafkatest.Brokers(t)
 	p := &pushing{others: contracttest.New(t, "nobody", brokers, 2)}
-	config := ledger.Config{Config: base.Config{Brokers: brokers, DatabaseURL: database}, TierIndieBytes: quota, TierIndieRequests: 1000}
+	config := ledger.Config{Config: base.Config{Brokers: brokers, DatabaseURL: database}, RulesConfig: ledger.RulesConfig{TierIndieBytes: quota, TierIndieRequests: 1000}}
 	p.now.Store(time.Now().UnixNano())
 	var err error
 	p.pool, err = pg.Open(t.Context(), database.Reveal(), "tenants")

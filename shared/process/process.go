@@ -23,8 +23,23 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 		Commands[struct{}](name, description)
 		return
 	}
+	start(name, description+commonHelp(called()), run)
+}
+
+// Once is Main for a program that serves nobody and ends by itself: there
+// is no command ready.
+func Once[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
+	if len(os.Args) > 1 && os.Args[1] == "version" {
+		end(name, Version{}.Run())
+		return
+	}
+	start(name, description+fmt.Sprintf("\n\n%s version prints which version this is.", called()), run)
+}
+
+// start parses the configuration, and runs what Main and Once are given.
+func start[C any](name, help string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
 	var options options[C]
-	kong.Parse(&options, kong.Name(called()), kong.Description(description+commonHelp(called())), kong.ShortUsageOnError(), SecretFiles())
+	kong.Parse(&options, kong.Name(called()), kong.Description(help), kong.ShortUsageOnError(), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))

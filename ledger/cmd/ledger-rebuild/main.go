@@ -10,15 +10,15 @@ import (
 )
 
 func main() {
-	process.Main("weir-ledger-rebuild",
+	process.Once("weir-ledger-rebuild",
 		"Makes the ledger anew from the log and the decisions that it keeps, in the schema ledger_rebuilding beside it, and compares balances, grants, "+
 			"budgets, statements, usage and chains of both. One that is the same it renames to ledger_rebuilt. "+
 			"It changes nothing of the ledger, which may run meanwhile. "+
 			"Where the log or the decisions lack what was booked it refuses.", run)
 }
 
-func run(ctx context.Context, config app.Config, logger *slog.Logger) error {
-	made, err := app.Rebuild(ctx, config, logger)
+func run(ctx context.Context, config app.RebuildConfig, logger *slog.Logger) error {
+	made, err := app.Rebuild(ctx, config.Ledger(), logger)
 	if err != nil {
 		return err
 	}

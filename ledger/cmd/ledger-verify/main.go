@@ -10,14 +10,14 @@ import (
 )
 
 func main() {
-	process.Main("weir-ledger-verify",
+	process.Once("weir-ledger-verify",
 		"Compares every balance with its postings, every posting with what was applied, and that with the log, as far as the log is kept, "+
 			"and makes the chains of hashes again from what was charged and decided. "+
 			"It reads everything and changes nothing; the ledger may run meanwhile.", run)
 }
 
-func run(ctx context.Context, config app.Config, _ *slog.Logger) error {
-	violations, err := app.Verify(ctx, config)
+func run(ctx context.Context, config app.VerifyConfig, _ *slog.Logger) error {
+	violations, err := app.Verify(ctx, config.Ledger())
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type command struct {
 }
 
 func main() {
-	process.Main("images", "Builds every program of Weir and makes a container image of each, without an engine.", run)
+	process.Once("images", "Builds every program of Weir and makes a container image of each, without an engine.", run)
 }
 
 func run(ctx context.Context, c command, _ *slog.Logger) error {
