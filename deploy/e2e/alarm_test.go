@@ -26,14 +26,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// A watched installation is ingest and the ledger, whose faults are planted and
-// whose metrics are looked at as the alerts of deploy/prometheus do.
+// A watched installation is ingest and the ledger, with planted faults
+// and with metrics read as the alerts of deploy/prometheus do.
 type watched struct {
 	*testing.T
 	registry *telemetry.Registry
 	broker   *fault.Network // before it
 	database *fault.Network // before it
-	conn     *pgx.Conn      // past that
+	conn     *pgx.Conn      // not through that
 	others   *contracttest.Others
 	key      string
 	books    ledger.Config
@@ -43,8 +43,8 @@ type watched struct {
 
 const ofQuota = `{group="ledger.quota",service="ledger",topic="weir.logs.v1"}`
 
-// The faults that operators are woken for move what their alerts go by, and
-// nothing else does: each metric is quiet before its fault.
+// The faults of urgent alerts change those alerts' metrics, and nothing
+// else does: each metric is 0 before its fault.
 func TestFaultsRaiseAlarms(t *testing.T) {
 	w := newWatched(t)
 	t.Run("a record that can't be applied", func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestFaultsRaiseAlarms(t *testing.T) {
 	t.Run("the broker is gone", w.withoutBroker)
 }
 
-// withoutPostgres has the ledger behind, and its transactions
-// fail, until the database is back.
+// withoutPostgres makes the ledger lag, and its transactions fail,
+// until the database is back.
 func (w *watched) withoutPostgres(t *testing.T) {
 	w.T = t
 	failed := w.value("weir_bus_failed_transactions_total" + ofQuota)
@@ -85,7 +85,8 @@ func (w *watched) withoutPostgres(t *testing.T) {
 	w.await("WeirConsumerStandsStill", "weir_bus_lag_records", func(lag float64) bool { return lag == 0 })
 }
 
-// withoutRecords has the ledger's position outside the log when it starts again.
+// withoutRecords puts the ledger's position outside the log before
+// its next start.
 func (w *watched) withoutRecords(t *testing.T) {
 	w.T = t
 	before := w.registry
@@ -97,8 +98,8 @@ func (w *watched) withoutRecords(t *testing.T) {
 	w.registry = before
 }
 
-// withoutBroker has ingest without an acknowledgement, and with
-// what it knows of others getting older.
+// withoutBroker leaves ingest without acknowledgements, and with ageing
+// states of others.
 func (w *watched) withoutBroker(t *testing.T) {
 	w.T = t
 	failed := `weir_bus_publish_failed_records_total{service="ingest"}`
@@ -161,7 +162,7 @@ func newWatched(t *testing.T) *watched {
 	return w
 }
 
-// start runs the ledger, another time with metrics that begin anew.
+// start runs the ledger, each time with new metrics.
 func (w *watched) start() {
 	w.Helper()
 	if w.stop != nil {
@@ -173,7 +174,7 @@ func (w *watched) start() {
 	w.stop = testenv.Run(w.T, app.Run)
 }
 
-// send has an entry accepted.
+// send posts an entry until it is accepted.
 func (w *watched) send() {
 	w.Helper()
 	testenv.Eventually(w.T, startLimit, func() error {
@@ -190,20 +191,19 @@ func (w *watched) sql(statement string) {
 	must(w.T, err)
 }
 
-// quiet says that a metric of an alert is 0.
+// quiet checks that an alert's metric is 0.
 func (w *watched) quiet(alert, series string) {
 	w.Helper()
 	w.await(alert, series, func(now float64) bool { return now == 0 })
 }
 
-// raised waits until a metric of an alert is above 0.
+// raised waits until an alert's metric is above 0.
 func (w *watched) raised(alert, series string) {
 	w.Helper()
 	w.await(alert, series, func(now float64) bool { return now > 0 })
 }
 
-// await waits until what an alert goes by, a metric or one
-// series of it, is as it should be.
+// await waits until an alert's metric, or one series of it, is as wanted.
 func (w *watched) await(alert, series string, is func(float64) bool) {
 	w.Helper()
 	if name, _, _ := strings.Cut(series, "{"); !strings.Contains(expression(w.T, alert), name) {
@@ -217,8 +217,8 @@ func (w *watched) await(alert, series string, is func(float64) bool) {
 	})
 }
 
-// value is what a series shows, of a histogram how often, or the sum of a
-// metric of the ledger's quota; 0 where there is none.
+// value returns a series' value, a histogram's count, or the sum of a
+// metric of the ledger's quota; 0 without any.
 func (w *watched) value(series string) (sum float64) {
 	w.Helper()
 	families, err := w.registry.Registered().Gather()
@@ -238,7 +238,7 @@ func (w *watched) value(series string) (sum float64) {
 	return sum
 }
 
-// expression is the query of an alert.
+// expression returns an alert's query.
 func expression(t *testing.T, alert string) string {
 	t.Helper()
 	text, err := os.ReadFile("../prometheus/alerts.yaml")

@@ -20,9 +20,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Each fault that is planted in two replicas of each service under load raises
-// the alerts that the page of runbooks names, and no others; before each, all
-// is calm. Nothing is lost or doubled.
+// Each fault, planted in two replicas of each service under load,
+// raises the alerts that the page of runbooks names, and no others;
+// before each, none fires. Nothing is lost or doubled.
 func TestAlerted(t *testing.T) {
 	a := &alerted{recordings: newRecordings(t), broker: kafkatest.Faulty(t, 1).Nodes[0], database: postgrestest.Faulty(t), programs: today(t)}
 	a.replicated = replicate(t, a.programs, map[string]string{
@@ -45,7 +45,7 @@ func TestAlerted(t *testing.T) {
 	a.verify(a.programs)
 }
 
-// An alerted installation is one with what faults can be done to.
+// An alerted installation is one to plant faults in.
 type alerted struct {
 	*replicated
 
@@ -63,11 +63,11 @@ type planted struct {
 	do    func(*alerted) (heal func())
 }
 
-// plan are the faults in their order: after the last ones, the ledger has more
-// to make good.
+// plan are the faults in their order: after the last ones, the ledger
+// has more to catch up.
 var plan = []planted{
 	{killed, 1, (*alerted).killOne},
-	{againAndAgain, 4, (*alerted).killOne}, // one more than deployments take
+	{againAndAgain, 4, (*alerted).killOne}, // one more than deployments cause
 	{processGone, 1, (*alerted).loseOne},
 	{brokerKilled, 1, (*alerted).killBroker},
 	{brokerGone, 1, (*alerted).pauseBroker},
@@ -79,7 +79,7 @@ var plan = []planted{
 	{booksChanged, 1, (*alerted).changeBooks},
 }
 
-// plant records calm, and then a fault.
+// plant records an undisturbed phase, and then a fault.
 func (a *alerted) plant(p planted) {
 	a.settle()
 	begun := time.Now()
@@ -92,8 +92,8 @@ func (a *alerted) plant(p planted) {
 	a.t.Logf("%s: recorded in %s", p.fault, time.Since(begun).Round(time.Second))
 }
 
-// settle waits until what was done before has no more effect, and then for
-// posts that are applied after the last of what was late.
+// settle waits until an earlier fault has no more effect, and then for
+// posts that are applied after all late ones.
 func (a *alerted) settle() {
 	a.awaitReady()
 	for metric, most := range map[string]float64{
@@ -104,8 +104,8 @@ func (a *alerted) settle() {
 	a.seen.calm(a.t)
 }
 
-// ask has others post, who don't wait for answers, and read from every module,
-// whatever they are answered, until stop.
+// ask runs clients that post without waiting for answers, and read from
+// every module, ignoring the answers, until stop.
 func (in installation) ask(ctx context.Context, who tenant) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -164,7 +164,7 @@ func (a *alerted) cutDatabase() func() {
 	return func() { must(a.t, a.database.Network.Heal()) }
 }
 
-// nearlyExpire has all processes show a certificate that ends tomorrow.
+// nearlyExpire gives all processes a certificate that expires tomorrow.
 func (a *alerted) nearlyExpire() func() {
 	const day = 24 * time.Hour
 	a.certify(time.Now().Add(day - lifetime))
@@ -183,25 +183,25 @@ func (a *alerted) publishUnreadable() func() {
 	return healed
 }
 
-// loseRecords has the ledger's position in a partition beyond the log.
+// loseRecords puts the ledger's position in a partition beyond the log.
 func (a *alerted) loseRecords() func() {
 	const change = `UPDATE ledger.bus_positions SET next = next %s 1000000, halted = NULL WHERE group_name = 'ledger.quota' AND partition = 0`
 	s := a.service("LEDGER")
 	a.withoutReplicas(s, fmt.Sprintf(change, "+"))
 	for _, one := range s.replicas {
 		a.start(s, one, a.programs)
-		s.add(one.address) // one is not ready, and whoever reads is answered
+		s.add(one.address) // one is not ready, so the other answers readers
 	}
 	a.raises("WeirConsumerHalted", "weir_bus_halted_partitions", func(now []float64) bool { return sum(now) == 1 })
 	return func() { a.whileStopped(s, fmt.Sprintf(change, "-")) }
 }
 
-// changeBooks moves a byte from what is left to what was used.
+// changeBooks moves a byte from the remaining to the used ones.
 func (a *alerted) changeBooks() func() {
 	const change = `UPDATE ledger.books SET grant_left = grant_left %s 1, consumed = consumed %s 1 WHERE consumed > 0`
 	a.sql(fmt.Sprintf(change, "-", "+"))
 	a.raises("WeirBooksViolated", "weir_ledger_violations_total", func(now []float64) bool { return sum(now) > 0 })
-	return func() { a.whileStopped(a.service("LEDGER"), fmt.Sprintf(change, "+", "-")) } // a process remembers until it ends
+	return func() { a.whileStopped(a.service("LEDGER"), fmt.Sprintf(change, "+", "-")) } // a process caches books until it ends
 }
 
 // whileStopped changes the database while no replica of a service runs.

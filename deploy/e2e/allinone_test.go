@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// Everything in one process, with a standby for what is heavy to read.
+// Everything in one process, with a standby for heavy reads.
 func TestAllInOne(t *testing.T) {
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
@@ -42,7 +42,7 @@ func TestAllInOne(t *testing.T) {
 	t.Run("traces", func(t *testing.T) { traced(t, in, collector) })
 }
 
-// connect makes the client of the scenario.
+// connect returns the scenario's client.
 func connect(t *testing.T, base, caFile, operator string) installation {
 	t.Helper()
 	api, err := client.New(base, caFile, 32)
@@ -52,5 +52,5 @@ func connect(t *testing.T, base, caFile, operator string) installation {
 	return installation{api: api, operator: operator}
 }
 
-// envFile is where a process leaves how to reach it.
+// envFile returns the path of a process's dev.env.
 func envFile(dataDir string) string { return filepath.Join(dataDir, allinone.EnvFile) }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// answers are what clients are answered, and how often they ask for the same.
+// answers record clients' answers, and how often each request is tried.
 type answers struct {
 	next http.RoundTripper
 
 	mu       sync.Mutex
 	tries    map[string]int // by idempotency key
 	all      []answered
-	careless []string // failures that do not say when to try again
+	careless []string // failures without a time to retry
 }
 
 // An answered request; a status of 0: no answer came.
@@ -31,7 +31,7 @@ func (one answered) failed() bool {
 	return one.status == 0 || one.status >= http.StatusInternalServerError
 }
 
-// watch counts what the client is answered from now on.
+// watch records the client's answers from now on.
 func (in installation) watch() *answers {
 	a := &answers{tries: map[string]int{}}
 	in.api.Through(func(next http.RoundTripper) http.RoundTripper {
@@ -61,8 +61,8 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// check fails the test where a post took more tries, or a failure did not say
-// when to try again.
+// check fails the test if a post took more tries, or a failure named no
+// time to retry.
 func (a *answers) check(t *testing.T, most int) {
 	t.Helper()
 	a.mu.Lock()

@@ -19,13 +19,13 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// mostTriesInEvents of a post: while nothing can be committed, the answers ask
-// for another try each second.
+// mostTriesInEvents limits a post's tries: while nothing can be
+// committed, the answers ask for another try each second.
 const mostTriesInEvents = 20
 
-// Two replicas of each service under load live through what happens to an
-// installation. Nothing is lost or doubled, what should wake somebody does, and
-// outside of these events answers are fast.
+// Two replicas of each service under load survive typical events.
+// Nothing is lost or doubled, the right alerts fire, and outside of
+// these events answers are fast.
 func TestAvailable(t *testing.T) {
 	a := &available{recordings: newRecordings(t), cluster: kafkatest.Faulty(t, 3), database: postgrestest.NewPair(t), programs: today(t)}
 	a.replicated = replicate(t, a.programs, map[string]string{
@@ -55,7 +55,7 @@ func TestAvailable(t *testing.T) {
 	a.verify(a.programs)
 }
 
-// An available installation is one with what can happen to it.
+// An available installation is one to which events happen.
 type available struct {
 	*replicated
 
@@ -67,8 +67,8 @@ type available struct {
 	events     []event
 }
 
-// happens has something happen after a while of calm, and records both. What
-// happens says when it is to be recorded.
+// happens makes something happen after an undisturbed phase, and
+// records both. What happens calls lasts when it is to be recorded.
 func (a *available) happens(name string, what func(lasts func())) {
 	a.t.Helper()
 	a.seen.calm(a.t)
@@ -89,7 +89,7 @@ func (a *available) restart(lasts func()) {
 	lasts()
 }
 
-// loseBroker kills one of three, and starts it once posts go on without it.
+// loseBroker kills one of three, and starts it once posts succeed without it.
 func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}, lasts func()) {
 	const lacking = "weir_bus_under_replicated_partitions"
 	a.quiet("WeirPartitionsUnderReplicated", lacking)
@@ -103,9 +103,9 @@ func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}, la
 	a.await(2*setupTimeout, lacking, func(now []float64) bool { return sum(now) == 0 }) // they look once a minute
 }
 
-// loseMajority kills two of three, among them all that lead partitions since the
-// first was lost, and starts them. Meanwhile others send who do not wait for
-// answers.
+// loseMajority kills two of three, among them all leaders since the
+// first was lost, and starts them. Meanwhile other clients send without
+// waiting for answers.
 func (a *available) loseMajority(ctx context.Context, others tenant, lasts func()) {
 	defer a.front().ask(ctx, others)()
 	for _, node := range a.cluster.Nodes[1:] {
@@ -118,11 +118,11 @@ func (a *available) loseMajority(ctx context.Context, others tenant, lasts func(
 	}
 }
 
-// diagnose has the doctor find this fault, and no other.
+// diagnose checks that the doctor finds this fault, and no other.
 func (a *available) diagnose(check, subject string) {
 	a.t.Helper()
 	doctor := launch(a.t, a.programs.program("deploy/cmd/weir"), a.given, "doctor", "--json")
-	_ = doctor.wait() // it fails, as it has found something
+	_ = doctor.wait() // it fails because of its finding
 	var report struct {
 		Findings []struct{ Check, Subject, Level, Seen string }
 	}
@@ -149,15 +149,15 @@ func (a *available) failOver(lasts func()) {
 	lasts()
 }
 
-// expire has all processes show a certificate that is out of date, which no
-// connection outlives, and then another one.
+// expire gives all processes an expired certificate, which no
+// connection outlives, and then a valid one.
 func (a *available) expire(lasts func()) {
 	a.certify(time.Now().Add(-lifetime - time.Hour))
 	a.awaitRefused("certificate has expired")
 	a.raises("WeirCertificateExpires", "weir_tls_certificate_expiry_timestamp_seconds", func(ends []float64) bool {
 		return slices.Min(ends) < float64(time.Now().Unix())
 	})
-	for _, module := range a.services[:len(a.services)-1] { // clients keep theirs to the gateway
+	for _, module := range a.services[:len(a.services)-1] { // clients keep their connections to the gateway
 		module.reset()
 	}
 	lasts()
@@ -165,10 +165,10 @@ func (a *available) expire(lasts func()) {
 	a.awaitReady()
 }
 
-// lifetime of a certificate of localca.
+// lifetime is that of localca's certificates.
 const lifetime = 397 * 24 * time.Hour
 
-// certify replaces the certificate of all processes by one made at that time.
+// certify replaces the certificate of all processes by one of that time.
 func (r *replicated) certify(at time.Time) {
 	r.t.Helper()
 	must(r.t, os.Remove(r.certificates.Server))

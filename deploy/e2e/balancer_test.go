@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A balancer shares connections among the replicas that are ready, as a load
+// A balancer distributes connections over the ready replicas, as a load
 // balancer or a Service of Kubernetes does.
 type balancer struct {
 	listener net.Listener
@@ -44,14 +44,14 @@ func (b *balancer) add(replica string) {
 	b.ready, b.served[replica] = append(b.ready, replica), 0
 }
 
-// remove leaves the replica's connections open: it ends them when it drains.
+// remove keeps the replica's connections open: it ends them when it drains.
 func (b *balancer) remove(replica string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = slices.DeleteFunc(b.ready, func(other string) bool { return other == replica })
 }
 
-// next is whom to ask, the preferred one first.
+// next returns the replicas to try, the preferred one first.
 func (b *balancer) next() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *balancer) carry(client net.Conn) {
 	}
 }
 
-// reset ends the connections that are open.
+// reset closes all open connections.
 func (b *balancer) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func join(client, server net.Conn) {
 	server.Close()
 }
 
-// idle are the ready replicas to which nobody has connected.
+// idle returns the ready replicas without any connection.
 func (b *balancer) idle() (replicas []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

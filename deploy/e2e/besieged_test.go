@@ -33,27 +33,27 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// A siege: how many kills, among how many organizations, and how long all may
-// work before one.
+// A siege: how many kills, among how many organizations, and the
+// longest time between two kills.
 const (
 	shortSiege, fullSiege       = 4, 100 // the latter in make test-faults
 	shortBesieged, fullBesieged = 8, 1000
 	longestPeace                = 300 * time.Millisecond
-	posters                     = 32              // requests at once
-	quotaOfStage                = 190             // bytes that each stage adds to the quota; what is charged in one are fewer
-	largestMessage              = 100             // of a post of a stage
-	untilSealed                 = 3 * time.Hour   // ahead of the siege: its hours are over
-	shortPace, fullPace         = 1, 5            // how many stages it takes until billing decides about an organization again
-	siegeLimit                  = 2 * time.Minute // for what is under way to come, whatever was killed
+	posters                     = 32              // concurrent requests
+	quotaOfStage                = 190             // bytes that each stage adds to the quota; it charges fewer
+	largestMessage              = 100             // of a stage's post
+	untilSealed                 = 3 * time.Hour   // after the siege's start: its hours are over
+	shortPace, fullPace         = 1, 5            // stages between two decisions of billing about an organization
+	siegeLimit                  = 2 * time.Minute // for pending work to complete after any kill
 )
 
-// Two ledgers, the database and the broker are killed with SIGKILL one after
-// the other, while organizations post to two replicas of ingest until their
-// quotas are used up, and billing changes plans, grants, budgets, charges and
-// suspensions. Not one byte is off; each decision is made once; each fact is
-// published, and pushed to the organization's webhook, under one id; every
-// invariant holds, by the ledger's own verification; and a ledger that is made
-// anew is the same, with the same chains.
+// Two ledgers, the database and the broker are killed with SIGKILL in
+// turn, while organizations post to two replicas of ingest until their
+// quotas are exhausted, and billing changes plans, grants, budgets,
+// charges and suspensions. No byte is lost or doubled; each decision is
+// made once; each fact is published, and pushed to the organization's
+// webhook, under one id; every invariant holds, by the ledger's own
+// verification; and a rebuilt ledger is equal, with the same chains.
 func TestBesieged(t *testing.T) {
 	kills, organizations, pace := testenv.Rounds(t, shortSiege, fullSiege), shortBesieged, shortPace
 	if kills > shortSiege {
@@ -79,7 +79,7 @@ func TestBesieged(t *testing.T) {
 	s.compare()
 }
 
-// A siege is what is killed, what is posted to, and what all of it is to come to.
+// A siege holds what is killed, what is posted to, and the expected results.
 type siege struct {
 	t          *testing.T
 	began      time.Time
@@ -89,21 +89,21 @@ type siege struct {
 	variables  map[string]string
 	config     ledger.Config
 	quota      int64
-	ledgers    [2]*process       // one may also end by itself, where it starts while its database is away
+	ledgers    [2]*process       // one may end by itself if it starts without its database
 	addresses  [2]string         // of the ledgers
-	offices    [2]*client.Client // that ask them
+	offices    [2]*client.Client // their clients
 	replicas   []*client.Client  // of ingest
 	all        []*besieged
-	billing    func(organization int) bool // whether it decides about one in this stage
+	billing    func(organization int) bool // whether it decides about an organization in this stage
 	pool       *pgxpool.Pool
 
 	mu     sync.Mutex
 	facts  map[string]map[string]string // by organization and id, what each is about
-	pushed map[string]map[string]string // the same that came to webhooks
+	pushed map[string]map[string]string // the same, as received by webhooks
 }
 
-// A besieged organization posts one request at a time, and billing decides
-// about it between two.
+// A besieged organization posts one request at a time, with decisions
+// of billing between.
 type besieged struct {
 	id, project, key string
 	random           *rand.Rand
@@ -113,9 +113,9 @@ type besieged struct {
 	billed
 }
 
-// besiegedBroker is a broker and how to kill it. One that the run has given to
-// all tests lives on, unless the test is at its full count: to start an Apache
-// Kafka for four kills takes longer than these.
+// besiegedBroker returns a broker and how to kill it. The broker shared
+// by all tests is spared, unless the test is at its full count: to
+// start an Apache Kafka for four kills takes longer than these.
 func besiegedBroker(t *testing.T, full bool) (brokers []string, kill func()) {
 	t.Helper()
 	if os.Getenv(testenv.EnvBrokers) != "" && !full {
@@ -142,9 +142,9 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	s.variables = map[string]string{
 		"WEIR_DATABASE_URL": s.database.URL, "WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_TIER_INDIE_BYTES": fmt.Sprint(s.quota),
 		"WEIR_TIER_INDIE_REQUESTS": "1000000", "WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey,
-		"WEIR_READS_PER_MINUTE": "1000000000", // billing asks without pause
-		// Which of its grants a charge uses follows from the order of the log, and
-		// partitions have none: an organization is in one.
+		"WEIR_READS_PER_MINUTE": "1000000000", // billing calls without pause
+		// Which of its grants a charge uses depends on the order of the log,
+		// which only holds within a partition: an organization uses one.
 		"WEIR_INGEST_PROJECT_SPREAD": "1",
 	}
 	for i := range s.addresses {
@@ -164,7 +164,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	return s
 }
 
-// found has tenants make the organizations, each with a key and a webhook.
+// found makes tenants create the organizations, each with a key and a webhook.
 func (s *siege) found(organizations int) {
 	s.t.Helper()
 	receiver, authority := webhooktest.Serve(s.t, http.HandlerFunc(s.push))
@@ -189,7 +189,7 @@ func (s *siege) found(organizations int) {
 	}
 }
 
-// ingest starts a replica, and waits until it admits.
+// ingest starts a replica, and waits until it admits requests.
 func (s *siege) ingest(authority string) *client.Client {
 	s.t.Helper()
 	address := freeAddress(s.t)
@@ -203,7 +203,7 @@ func (s *siege) ingest(authority string) *client.Client {
 	return in.api
 }
 
-// revive starts the ledgers that are not running.
+// revive starts stopped ledgers.
 func (s *siege) revive() {
 	s.t.Helper()
 	for i, l := range s.ledgers {
@@ -217,11 +217,11 @@ func (s *siege) revive() {
 
 const entryOfSiege = `{"timestamp":"2026-11-20T12:00:00Z","level":"info","message":"%s"}`
 
-// emptyEntry is the size of an entry whose message is empty.
+// emptyEntry is the size of an entry with an empty message.
 const emptyEntry = int64(len(entryOfSiege) - len("%s"))
 
-// post has every organization post, to either replica first, and returns how to
-// wait for all.
+// post makes every organization post, to either replica first, and
+// returns a function that waits for all.
 func (s *siege) post(post func(b *besieged, to, other *client.Client)) (wait func()) {
 	var work sync.WaitGroup
 	turns := make(chan struct{}, posters)
@@ -236,8 +236,8 @@ func (s *siege) post(post func(b *besieged, to, other *client.Client)) (wait fun
 	return work.Wait
 }
 
-// stage posts something, and now and then the same once more to the other
-// replica: that is one request. Billing decides something before.
+// stage posts something, and sometimes the same again to the other
+// replica: that is one request. Before it, billing decides something.
 func (s *siege) stage(b *besieged, to, other *client.Client) {
 	if s.billing(b.turn) {
 		bills[(b.turn+b.bills)%len(bills)](s, b)
@@ -254,7 +254,7 @@ func (s *siege) stage(b *besieged, to, other *client.Client) {
 	}
 }
 
-// rest posts all that is left, once the replica has heard of it.
+// rest posts all that is left, once the replica knows of it.
 func (s *siege) rest(b *besieged, to, _ *client.Client) {
 	s.await(b, func(ctx context.Context) error { return s.offers(ctx, b, to) })
 	b.posts++
@@ -272,7 +272,7 @@ func (s *siege) offers(ctx context.Context, b *besieged, replica *client.Client)
 	return err
 }
 
-// deliver posts a request of a size, however often it takes.
+// deliver posts a request of a size, with as many tries as needed.
 func (b *besieged) deliver(t *testing.T, to *client.Client, size int64) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), siegeLimit)
 	defer cancel()
@@ -284,20 +284,20 @@ func (b *besieged) deliver(t *testing.T, to *client.Client, size int64) bool {
 	return true
 }
 
-// batch is the next post, of a size.
+// batch returns the next post, of a size.
 func (b *besieged) batch(size int64) client.Batch {
 	batch := plainly(body(fmt.Sprintf(entryOfSiege, strings.Repeat("m", int(size-emptyEntry)))))
 	batch.IdempotencyKey = fmt.Sprint("post ", b.posts)
 	return batch
 }
 
-// fact takes a record of weir.ledger.v1.
+// fact notes a record of weir.ledger.v1.
 func (s *siege) fact(record bus.Record) {
 	fact, _ := contract.NotificationOf(record.Header(contract.HeaderType))
 	s.note(s.facts, string(record.Key), record.Header(contract.HeaderID), fact.Name)
 }
 
-// push takes a message to a webhook, whose path is the organization.
+// push notes a message to a webhook, whose path is the organization.
 func (s *siege) push(w http.ResponseWriter, r *http.Request) {
 	var payload struct{ Type string }
 	if err := json.NewDecoder(r.Body).Decode(&payload); err != nil {
@@ -316,7 +316,7 @@ func (s *siege) note(facts map[string]map[string]string, organization, id, about
 	facts[organization][id] = about
 }
 
-// awaitUsed waits until the books have all that was accepted, and no more.
+// awaitUsed waits until the books show exactly what was accepted.
 func (s *siege) awaitUsed() {
 	s.t.Helper()
 	testenv.Eventually(s.t, siegeLimit, func() error {
@@ -331,7 +331,7 @@ func (s *siege) awaitUsed() {
 	})
 }
 
-// A besiegedBook is what the books of an organization come to, in bytes.
+// A besiegedBook sums up an organization's books, in bytes.
 type besiegedBook struct{ issued, used, left int64 }
 
 func (s *siege) books() (map[string]besiegedBook, error) {
@@ -367,7 +367,7 @@ func (s *siege) awaitFacts() {
 	})
 }
 
-// countFacts counts facts by what they are about.
+// countFacts counts facts by subject.
 func countFacts(facts map[string]string) map[string]int {
 	counts := map[string]int{}
 	for _, about := range facts {
@@ -376,8 +376,8 @@ func countFacts(facts map[string]string) map[string]int {
 	return counts
 }
 
-// compare seals the hours of the siege, and compares the ledger with itself,
-// with the log, and with one that is made anew.
+// compare seals the hours of the siege, and compares the ledger with
+// itself, with the log, and with a rebuilt one.
 func (s *siege) compare() {
 	s.t.Helper()
 	for _, l := range s.ledgers {

@@ -17,28 +17,28 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// What billing decides about a besieged organization, in bytes.
+// Billing's decisions about a besieged organization, in bytes.
 const (
 	largestRaise      = 300 // of its plan
 	largestGrant      = 100
-	largestChargeMore = 15 // less than a stage adds and its post takes
+	largestChargeMore = 15 // less than a stage adds minus its post
 	ampleBudget       = 1 << 40
 	askedAgain        = 200 * time.Millisecond
 )
 
-const planChanged = "ledger.v1.plan_changed" // as it is kept
+const planChanged = "ledger.v1.plan_changed" // its stored name
 
-// bills are what billing decides in turn.
+// bills are billing's decisions in turn.
 var bills = []func(s *siege, b *besieged){
 	(*siege).raise, (*siege).grant, (*siege).giveBack, (*siege).suspend, (*siege).lower, (*siege).budget, (*siege).chargeMore,
 }
 
-// billed is what billing has decided about an organization, and what it is to
-// come to.
+// billed is what billing has decided about an organization, and
+// the expected results.
 type billed struct {
 	bills     int            // so far
 	requests  int            // of these
-	decisions map[string]int // by the names that they are kept under
+	decisions map[string]int // by their stored names
 	facts     map[string]int // by the names of notifications
 	plan      map[string]any
 	quota     int64 // of the plan
@@ -81,10 +81,10 @@ func (s *siege) lower(b *besieged) {
 	s.decide(b, http.MethodPut, "/subscription", map[string]any{"tier": b.plan["tier"], "quota": b.quota - 1})
 }
 
-// suspend has every replica of ingest refuse the organization, and then admit
-// it again.
+// suspend waits until every replica of ingest refuses the organization,
+// and then admits it again.
 func (s *siege) suspend(b *besieged) {
-	if b.lowered { // who sends the plan that is in force drops the other
+	if b.lowered { // sending the current plan cancels a scheduled one
 		b.lowered = false
 		b.decisions["ledger.v1.plan_change_cancelled"]++
 	}
@@ -122,15 +122,15 @@ func (s *siege) adjust(b *besieged, amount int64) {
 	s.decide(b, http.MethodPost, "/adjustments", map[string]any{"amount": amount, "reason": "siege"})
 }
 
-// budget raises what the project may use: always more than it does.
+// budget raises the project's budget, always above its use.
 func (s *siege) budget(b *besieged) {
 	b.budget = max(b.budget, ampleBudget) + 1
 	b.decisions["ledger.v1.budget_set"]++
 	s.decide(b, http.MethodPut, "/budgets", []map[string]any{{"project": b.project, "bytes": b.budget}})
 }
 
-// decide has one ledger decide, and the other once more: that answers the same.
-// Another request under that key is refused.
+// decide sends a decision to one ledger, and again to the other, which
+// gives the same answer. Another request with that key is refused.
 func (s *siege) decide(b *besieged, method, path string, body any) {
 	b.requests++
 	request := s.request(b, method, path, body)
@@ -154,8 +154,8 @@ func (s *siege) request(b *besieged, method, path string, body any) client.Reque
 	}}
 }
 
-// insist asks the ledgers in turn until one answers for good. What is not found
-// is not known to it yet.
+// insist asks the ledgers in turn until one gives a final answer. Not
+// found is not final: the ledger may not know it yet.
 func (s *siege) insist(turn int, request client.Request) client.Answer {
 	ctx, cancel := context.WithTimeout(s.t.Context(), siegeLimit)
 	defer cancel()
@@ -170,8 +170,9 @@ func (s *siege) insist(turn int, request client.Request) client.Answer {
 	}
 }
 
-// awaitAdmitted waits until every replica of ingest admits an organization, or
-// refuses it. One that is admitted is told that its request has no entries.
+// awaitAdmitted waits until every replica of ingest admits an
+// organization, or refuses it. An admitted one gets the answer that its
+// request has no entries.
 func (s *siege) awaitAdmitted(b *besieged, want bool) {
 	status, code := http.StatusTooManyRequests, "quota_exceeded"
 	if want {
@@ -185,7 +186,7 @@ func (s *siege) awaitAdmitted(b *besieged, want bool) {
 	}
 }
 
-// await asks until there is no error any more, on behalf of an organization.
+// await retries check until it succeeds, for an organization.
 func (s *siege) await(b *besieged, check func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), siegeLimit)
 	defer cancel()
@@ -201,8 +202,7 @@ func (s *siege) await(b *besieged, check func(ctx context.Context) error) {
 	}
 }
 
-// compareBilled compares what the ledger has decided and issued with what
-// billing has decided.
+// compareBilled compares the ledger's decisions and grants with billing's.
 func (s *siege) compareBilled() {
 	s.t.Helper()
 	decided, err := s.decided()
@@ -220,14 +220,14 @@ func (s *siege) compareBilled() {
 	}
 }
 
-// share is the part of all raises for the rest of the month, rounded down.
+// share returns the part of all raises for the rest of the month, rounded down.
 func (b *besieged) share(at time.Time) int64 {
 	period := calendar.PeriodAt(at, 1)
 	return int64(float64(b.raised) * float64(period.End.Sub(at)) / float64(period.End.Sub(period.Start)))
 }
 
-// decided counts the decisions about each organization by their names, without
-// those of time.
+// decided counts the decisions about each organization by name, except
+// those caused by time.
 func (s *siege) decided() (map[string]map[string]int, error) {
 	found := map[string]map[string]int{}
 	ctx := s.t.Context()

@@ -14,10 +14,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Every table of a schema has a bound, which its module names with what
-// enforces it, and which there is. Nothing is named that is no table. Once the
-// module has pruned, metrics say how large each table is, and of those that are
-// pruned what went and what stayed.
+// Every table of a schema has a bound, named by its module with what
+// enforces it, which must exist. Every name is a table's. After the
+// module has pruned, metrics show each table's size, and for pruned
+// ones what was removed and kept.
 func TestTablesHaveABound(t *testing.T) {
 	database, registry := postgrestest.URL(t), telemetry.New()
 	modules := openModules(t, database, registry)
@@ -54,7 +54,7 @@ func TestTablesHaveABound(t *testing.T) {
 	}
 }
 
-// checkMeasured holds a table to the metrics that show its bound fail.
+// checkMeasured checks that a table has the metrics that show a failing bound.
 func checkMeasured(t *testing.T, shown map[string]bool, name string, bound prune.Bound) {
 	t.Helper()
 	wanted := []string{"weir_table_bytes"}
@@ -68,14 +68,14 @@ func checkMeasured(t *testing.T, shown map[string]bool, name string, bound prune
 	}
 }
 
-// What a bound may name that a table or a page has.
+// What a bound may name of a table or a page.
 var (
 	namesKey     = regexp.MustCompile(`foreign key to (\w+)`)
 	namesSetting = regexp.MustCompile(`WEIR_[A-Z_]+`)
 )
 
-// checkEnforced holds a bound to what it names: a foreign key that removes rows
-// with others, a key of one row, a setting.
+// checkEnforced checks what a bound names: a foreign key that removes
+// rows with others, a key of one row, a setting.
 func checkEnforced(t *testing.T, conn *pgx.Conn, name string, bound prune.Bound) {
 	t.Helper()
 	if key := namesKey.FindStringSubmatch(bound.By); key != nil && !goesWith(t, conn, name, key[1]) {
@@ -93,7 +93,8 @@ func checkEnforced(t *testing.T, conn *pgx.Conn, name string, bound prune.Bound)
 	}
 }
 
-// goesWith reports whether rows of a table go with those of another one of its schema.
+// goesWith reports whether rows of a table are deleted with those of
+// another one of its schema.
 func goesWith(t *testing.T, conn *pgx.Conn, name, parent string) (goes bool) {
 	t.Helper()
 	must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_constraint k JOIN pg_class p ON p.oid = k.confrelid
@@ -101,7 +102,7 @@ func goesWith(t *testing.T, conn *pgx.Conn, name, parent string) (goes bool) {
 	return goes
 }
 
-// hasOneRow reports whether the primary key of a table has one value.
+// hasOneRow reports whether the primary key of a table has one possible value.
 func hasOneRow(t *testing.T, conn *pgx.Conn, name string) (one bool) {
 	t.Helper()
 	must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_constraint p JOIN pg_constraint c USING (conrelid)
@@ -111,7 +112,8 @@ func hasOneRow(t *testing.T, conn *pgx.Conn, name string) (one bool) {
 	return one
 }
 
-// tablesShown are the metrics of tables, as "weir_table_bytes ledger.books".
+// tablesShown returns the metrics of tables, as "weir_table_bytes
+// ledger.books".
 func tablesShown(t *testing.T, registry *telemetry.Registry) map[string]bool {
 	t.Helper()
 	families, err := registry.Registered().Gather()

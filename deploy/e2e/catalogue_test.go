@@ -28,9 +28,9 @@ import (
 // The schemas are the modules' names.
 var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 
-// exceptions are tables without data of tenants, by name, and indexes
-// that the organization does not lead, as "table.index", each with the
-// reason. One that is needed no more has to go.
+// exceptions are tables without tenants' data, by name, and indexes
+// that do not begin with the organization, as "table.index", each with
+// the reason. Unneeded ones must be removed.
 var exceptions = map[string]string{
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
@@ -79,19 +79,18 @@ var exceptions = map[string]string{
 	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
 }
 
-// A table is a row of the catalogue.
+// A table is a table's row in the catalogue.
 type table struct {
 	Schema, Name                                               string
 	Parent                                                     string // of a partition
 	Partitioned, Organization, NotNull, Leads, Secured, Forced bool
 	Policies                                                   []string
-	Indexes                                                    []string // in which the organization is not first
-	Foreign                                                    []string // keys that can lead to another organization's row
+	Indexes                                                    []string // those that do not begin with the organization
+	Foreign                                                    []string // keys that may refer to another organization's row
 }
 
-// tablesQuery reads every table of the modules. The column, the
-// key and the policies are those of the table itself, so a
-// partition does not hide behind its parent.
+// tablesQuery reads every table of the modules. The column, the key and the
+// policies are the table's own, so a partition can't rely on its parent's.
 const tablesQuery = `
 	SELECT n.nspname, c.relname, coalesce((SELECT p.relname FROM pg_inherits JOIN pg_class p ON p.oid = inhparent WHERE inhrelid = c.oid), ''),
 		c.relkind = 'p', a.attnum IS NOT NULL, coalesce(a.attnotnull, false),
@@ -106,11 +105,11 @@ const tablesQuery = `
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization' AND NOT a.attisdropped
 	WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') ORDER BY 1, 2`
 
-// Every table with data of a tenant has the organization first in its primary
-// key, in every other index and in every foreign key, and shows its rows to
-// that organization alone, to its owner as well. Exempt are the partitions of a
-// day, into which consumers copy and which no request names. The role that Weir
-// logs in with can't bypass any of that.
+// Every table with a tenant's data has the organization first in its
+// primary key, in every other index and in every foreign key, and shows
+// its rows only to that organization, even to the table's owner. Exempt
+// are the partitions of days, into which consumers copy and which no
+// request names. Weir's login role can't bypass any of that.
 func TestCatalogue(t *testing.T) {
 	database := postgrestest.URL(t)
 	openModules(t, database, telemetry.New())
@@ -152,8 +151,8 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// check reports what is wrong with a table that is no partition, and
-// writes down which exceptions it needs.
+// check returns what is wrong with a table that is no partition, and
+// notes the needed exceptions.
 func (d table) check(needed map[string]bool) error {
 	if !d.Organization {
 		return except(needed, d.Name, "has no column organization")
@@ -177,7 +176,7 @@ func (d table) check(needed map[string]bool) error {
 	return errors.Join(faults...)
 }
 
-// except allows a fault that has an exception, by its name.
+// except allows a fault with an exception, by its name.
 func except(needed map[string]bool, name, fault string) error {
 	if exceptions[name] == "" {
 		return fmt.Errorf("%s, and there is no exception %q with a reason", fault, name)
@@ -186,8 +185,8 @@ func except(needed map[string]bool, name, fault string) error {
 	return nil
 }
 
-// checkDay reports what is wrong with a partition: it must be that of a
-// day, of a table that is checked itself.
+// checkDay returns what is wrong with a partition: it must be a day of
+// a checked table.
 func (d table) checkDay(parent table) error {
 	day, err := time.Parse("20060102", d.Name[strings.LastIndex(d.Name, "_")+1:])
 	if d.Partitioned && strings.HasPrefix(d.Name, parent.Name+"_") && parent.Parent == "" {
@@ -199,8 +198,8 @@ func (d table) checkDay(parent table) error {
 	return nil
 }
 
-// hasClasses reports whether the partitions of d are partitioned
-// by day, not d itself.
+// hasClasses reports whether the partitions of d, not d itself, are
+// partitioned by day.
 func (d table) hasClasses(tables []table) bool {
 	return slices.ContainsFunc(tables, func(part table) bool { return part.Schema == d.Schema && part.Parent == d.Name && part.Partitioned })
 }
@@ -214,15 +213,15 @@ func readTables(t *testing.T, conn *pgx.Conn) []table {
 	return tables
 }
 
-// A schemaOwner is a module that has just brought its schema up to date.
+// A schemaOwner is a module that has migrated its schema.
 type schemaOwner interface {
 	Bounds() []prune.Bound
 	Prune(ctx context.Context) error
 	Close()
 }
 
-// openModules lets each module bring its schema up to date, as it does wherever
-// it starts. They are in the order of schemas, and register what they measure.
+// openModules lets each module migrate its schema, as at any start.
+// They are in the order of schemas, and register their metrics.
 func openModules(t *testing.T, database string, registry *telemetry.Registry) (modules []schemaOwner) {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
@@ -245,8 +244,8 @@ func openModules(t *testing.T, database string, registry *telemetry.Registry) (m
 	return modules
 }
 
-// makeDays makes a partition of every table that has some, so
-// that there are partitions to look at.
+// makeDays creates a partition of every partitioned table, so that
+// there are partitions to check.
 func makeDays(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	tables := readTables(t, conn)

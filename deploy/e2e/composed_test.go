@@ -18,13 +18,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Where scenario.yaml has those who watch listen.
+// Addresses of Prometheus and Alertmanager in scenario.yaml.
 const (
 	prometheusURL   = "http://127.0.0.1:19090/api/v1/"
 	alertmanagerURL = "http://127.0.0.1:19093/api/v2/"
 )
 
-// What `make up` starts, at WEIR_BASE_URL, with the secrets in WEIR_SECRETS.
+// The installation of `make up`, at WEIR_BASE_URL, with the
+// secrets in WEIR_SECRETS.
 func TestComposed(t *testing.T) {
 	o := newConsole(t)
 	o.follow("install.md", "One machine")
@@ -37,8 +38,8 @@ func TestComposed(t *testing.T) {
 	t.Run("runbooks", func(t *testing.T) { o.on(t).followRunbooks() })
 }
 
-// targetsAnswer waits until Prometheus has heard from every process, and knows
-// whom to tell of alerts.
+// targetsAnswer waits until Prometheus has scraped every process, and
+// knows its Alertmanager.
 func targetsAnswer(t *testing.T) {
 	testenv.Eventually(t, viewTimeout, func() error {
 		var seen struct {
@@ -68,7 +69,7 @@ func targetsAnswer(t *testing.T) {
 	}
 }
 
-// rulesAreLoaded compares the alerts that Prometheus has with those in the file.
+// rulesAreLoaded compares Prometheus's alerts with those in the file.
 func rulesAreLoaded(t *testing.T) {
 	var seen struct {
 		Data struct {
@@ -96,7 +97,7 @@ func rulesAreLoaded(t *testing.T) {
 	}
 }
 
-// tracesAreTaken waits until the collector has taken spans.
+// tracesAreTaken waits until the collector has received spans.
 func tracesAreTaken(t *testing.T) {
 	testenv.Eventually(t, viewTimeout, func() error {
 		var seen struct {
@@ -110,14 +111,14 @@ func tracesAreTaken(t *testing.T) {
 	})
 }
 
-// doctorFindsNothing has it look from within.
+// doctorFindsNothing runs the doctor inside the network.
 func doctorFindsNothing(t *testing.T) {
 	compose(t, "run --rm -T doctor doctor --strict")
 }
 
-// A service that is stopped is an alert that reaches Alertmanager, and ends once
-// the service is back. It takes minutes: COMPOSED=TestComposed has `make
-// test-compose` run it.
+// A stopped service raises an alert that reaches Alertmanager, and ends
+// once the service is back. It takes minutes: COMPOSED=TestComposed
+// makes `make test-compose` run it.
 func TestComposedAlarm(t *testing.T) {
 	const stopped = "grouping:9464"
 	newConsole(t).follow("install.md", "One machine")
@@ -127,8 +128,8 @@ func TestComposedAlarm(t *testing.T) {
 	await(t, stopped, false)
 }
 
-// await waits until Alertmanager has, or no longer has, the alert that an
-// instance is down.
+// await waits until Alertmanager has, or no longer has, the alert that
+// an instance is down.
 func await(t *testing.T, instance string, raised bool) {
 	t.Helper()
 	testenv.Eventually(t, scenarioLimit, func() error {
@@ -149,8 +150,8 @@ func await(t *testing.T, instance string, raised bool) {
 	})
 }
 
-// compose runs a command of Docker Compose for this project, which
-// WEIR_COMPOSE begins.
+// compose runs a command of Docker Compose for this project, after the
+// words of WEIR_COMPOSE.
 func compose(t *testing.T, command string) {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "sh", "-c", os.Getenv("WEIR_COMPOSE")+" "+command)

@@ -17,12 +17,13 @@ import (
 	"github.com/weirlog/weir/deploy/provision"
 )
 
-// A console is a shell in the root of the repository, for what `make up` starts.
+// A console is a shell in the root of the repository, for the
+// installation of `make up`.
 type console struct {
 	t       *testing.T
 	path    string
 	secrets string
-	page    *strings.Replacer // what stands for this project's in pages
+	page    *strings.Replacer // replaces a page's names by this project's
 }
 
 func newConsole(t *testing.T) *console {
@@ -36,8 +37,8 @@ func newConsole(t *testing.T) *console {
 	}
 }
 
-// havePlugin has the engine find the Compose that make has compiled, where it
-// has none, as the page says.
+// havePlugin makes the engine find the compiled Compose if it has none,
+// as the page says.
 func havePlugin(t *testing.T) {
 	t.Helper()
 	if exec.CommandContext(t.Context(), "docker", "compose", "version").Run() == nil {
@@ -51,13 +52,13 @@ func havePlugin(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", config)
 }
 
-// on is the same console in a part of the test.
+// on returns the console for a part of the test.
 func (o console) on(t *testing.T) *console {
 	o.t = t
 	return &o
 }
 
-// connect makes a client of the gateway.
+// connect returns a client of the gateway.
 func (o *console) connect() installation {
 	o.t.Helper()
 	token, err := os.ReadFile(filepath.Join(o.secrets, provision.OperatorToken))
@@ -66,8 +67,8 @@ func (o *console) connect() installation {
 	return connect(o.t, os.Getenv("WEIR_BASE_URL"), authority, strings.TrimSpace(string(token)))
 }
 
-// follow runs the commands in a section of a page, but for those that stop what
-// it has started: make does that at the end.
+// follow runs the commands in a section of a page, except those that
+// stop the installation: make does that at the end.
 func (o *console) follow(page, section string) {
 	o.t.Helper()
 	for _, block := range docstest.BlocksOf(o.t, page, section) {
@@ -77,7 +78,7 @@ func (o *console) follow(page, section string) {
 	}
 }
 
-// run runs commands, of which none may fail, and returns what they print.
+// run runs commands, none of which may fail, and returns their output.
 func (o *console) run(script string) string {
 	o.t.Helper()
 	shell := exec.CommandContext(o.t.Context(), "bash", "-c", "set -euo pipefail\n"+o.page.Replace(script))
@@ -89,8 +90,8 @@ func (o *console) run(script string) string {
 	return string(said)
 }
 
-// bearing has the shell go on where nothing is found, and where only the
-// beginning of an output is asked for.
+// bearing lets the shell continue if grep finds nothing, and if only
+// the beginning of an output is read.
 const bearing = `grep() { command grep "$@" || [ $? = 1 ]; }
 head() { command head "$@"; cat >/dev/null; }
 `
@@ -101,14 +102,14 @@ var notHere = map[string]string{
 	`docker run --rm --network weir_outside --entrypoint getent "$(compose images --quiet postgres)" hosts example.com` + "\n": "a way out",
 }
 
-// shows is what some commands print, by their pages: each function that the
-// runbooks begin with is among them.
+// shows is the output of some commands, by page: each function at the
+// beginning of the runbooks is among them.
 var shows = map[string]string{
 	"WeirNotScraped.md": "ledger:9464", "WeirTargetDown.md": `"service":"weir-ledger"`, "WeirOutboxBehind.md": "epoch",
 	"WeirRecordsParked.md": parkedHere, "WeirBooksViolated.md": "every invariant holds",
 }
 
-// followRunbooks runs all commands of each, once a record was set aside.
+// followRunbooks runs all commands of each, after a record was parked.
 func (o *console) followRunbooks() {
 	o.t.Helper()
 	helpers := docstest.BlocksOf(o.t, "runbooks/README.md", "Before you begin")[0] + bearing
@@ -136,14 +137,14 @@ func (o *console) followRunbooks() {
 	}
 }
 
-// setAside is a record that can't be applied.
+// setAside parks a record that can't be applied.
 const (
 	parkedHere = "of no kind that there is"
 	setAside   = `sql ledger "INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, header_names, header_values, reason)
 	VALUES ('*', 'ledger.quota', 'weir.logs.v1', 0, 0, now(), '{}', '{}', '` + parkedHere + `')"`
 )
 
-// runbooks are the commands of each, by its file.
+// runbooks returns each one's commands, by file.
 func runbooks(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../docs/runbooks/Weir*.md")

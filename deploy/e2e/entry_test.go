@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// A sent entry is one line of what a client sends: its compact text, and the
-// kind of error that it carries, if any.
+// A sent entry is one line from a client: its compact text, and its
+// kind of error, if any.
 type sent struct {
 	text string
 	kind string
 }
 
-// A maker makes entries, no two alike. Safe for concurrent use.
+// A maker generates entries, no two alike. Safe for concurrent use.
 type maker struct {
-	mark   string // in every message: whose entry it is
+	mark   string // in every message: its entry's owner
 	serial atomic.Int64
 }
 
 // levels are all levels.
 var levels = []string{"debug", "info", "warn", "error", "fatal"}
 
-// plain makes an entry without an error.
+// plain returns an entry without an error.
 func (m *maker) plain() sent {
 	n := m.serial.Add(1)
 	return sent{text: fmt.Sprintf(`{"timestamp":"%s","level":"%s","message":"%s entry %d of the scenario","environment":"prod",`+
 		`"metadata":{"n":%d,"host":"web-%d","nested":{"list":[1,2.50,1e3,true,null]}}}`, m.stamp(n), levels[n%3], m.mark, n, n, n%7)}
 }
 
-// stamp is an event time a little in the past, different for
-// neighbours, now and then without a fraction.
+// stamp returns an event time a little in the past, different for
+// neighbours, sometimes without a fraction.
 func (m *maker) stamp(n int64) string {
 	at := time.Now().UTC().Add(-time.Duration(n%60) * time.Second)
 	if n%10 == 0 {
@@ -40,8 +40,8 @@ func (m *maker) stamp(n int64) string {
 	return at.Format("2006-01-02T15:04:05.000000Z")
 }
 
-// failing makes an entry with an error of the given language. Ids, hosts and a
-// few line numbers differ each time; the kind of error is the same.
+// failing returns an entry with an error of the given language. Ids, hosts
+// and a few line numbers differ each time; the kind of error is the same.
 func (m *maker) failing(language string) sent {
 	n := m.serial.Add(1)
 	fill := strings.NewReplacer("{id}", fmt.Sprint(10_000+n), "{line}", fmt.Sprint(40+n%4), "{hex}", fmt.Sprintf("%08x", n*2654435761&0xffffffff))
@@ -57,8 +57,8 @@ type kind struct {
 	frames         []string
 }
 
-// kinds has one error of each language; the classes differ, so
-// each is a group of its own.
+// kinds has one error of each language; the classes differ, so each has
+// its own group.
 var kinds = map[string]kind{
 	"javascript": {"TypeError", "Cannot read properties of undefined (reading 'id_{id}')", []string{
 		"at Cart.total (/srv/shop/src/cart.js:{line}:13)", "at checkout (/srv/shop/src/checkout.js:88:20)"}},
@@ -80,7 +80,7 @@ var kinds = map[string]kind{
 // languages are the keys of kinds in a fixed order.
 var languages = []string{"javascript", "python", "java", "go", "ruby", "php", "dotnet"}
 
-// some makes n entries, every tenth with an error, the languages in turn.
+// some returns n entries, every tenth with an error, the languages in turn.
 func (m *maker) some(n int) []sent {
 	entries := make([]sent, n)
 	for i := range entries {
@@ -93,7 +93,7 @@ func (m *maker) some(n int) []sent {
 	return entries
 }
 
-// texts are the compact texts of entries.
+// texts returns entries' compact texts.
 func texts(entries []sent) []string {
 	all := make([]string, len(entries))
 	for i, entry := range entries {
@@ -102,7 +102,7 @@ func texts(entries []sent) []string {
 	return all
 }
 
-// body makes the body of a post of entries, as compact as it gets.
+// body returns the most compact body of a post of entries.
 func body(entries ...string) []byte {
 	return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`)
 }

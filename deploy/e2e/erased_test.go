@@ -21,16 +21,16 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// canary is in all that is deleted, and in nothing else.
+// canary occurs in all that is deleted, and in nothing else.
 const canary = "Quetzal"
 
-// midway is a table of each module: others are erased before it,
-// and it is not the end.
+// midway is a table of each module: others are erased before it, and
+// others after it.
 var midway = []string{"grouping.error_groups", "ingest.inbox_held", "ledger.inbox_held", "tenants.devices"}
 
-// Everything in one process, killed while every module is in the middle of
-// erasing an organization: started again it goes on, erases and reports
-// all, once, and nothing else is touched.
+// Everything in one process, killed while every module is erasing an
+// organization: after a restart it continues, erases and reports all,
+// once, and touches nothing else.
 func TestKilledWhileErasing(t *testing.T) {
 	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -90,8 +90,8 @@ func dial(t *testing.T, database string) *pgx.Conn {
 	return conn
 }
 
-// posted makes an organization of which everything has the mark,
-// with entries and errors.
+// posted creates an organization with the mark everywhere, with
+// entries and errors.
 func (in installation) posted(t *testing.T, mark string) (tenant, *history) {
 	t.Helper()
 	made, m, h := in.tenant(t, t.Context(), mark, "scale"), &maker{mark: mark}, &history{}
@@ -100,8 +100,8 @@ func (in installation) posted(t *testing.T, mark string) (tenant, *history) {
 	return made, h
 }
 
-// inTheMiddle reports whether every module has erased something
-// and waits to erase more.
+// inTheMiddle reports whether every module has erased something and has
+// more to erase.
 func inTheMiddle(ctx context.Context, conn *pgx.Conn) error {
 	var waiting int
 	err := conn.QueryRow(ctx, `SELECT count(DISTINCT relation) FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -112,8 +112,8 @@ func inTheMiddle(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// isGone waits until a deletion has finished, and returns what
-// each module has removed.
+// isGone waits until a deletion has finished, and returns what each
+// module has removed.
 func (in installation) isGone(t *testing.T, organization string) (removed map[string]map[string]int64) {
 	t.Helper()
 	testenv.Eventually(t, viewTimeout, func() error {
@@ -140,8 +140,8 @@ func (in installation) isGone(t *testing.T, organization string) (removed map[st
 	return removed
 }
 
-// placesOf are the tables that show the canary, and those with
-// compressed content of an organization.
+// placesOf returns the tables that contain the canary, and those with
+// an organization's compressed content.
 func placesOf(t *testing.T, conn *pgx.Conn, organization string) (places []string) {
 	t.Helper()
 	patterns := []string{"%" + canary + "%", "%" + hex.EncodeToString([]byte(canary)) + "%"} // as text, and as bytes are shown

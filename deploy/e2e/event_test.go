@@ -15,16 +15,16 @@ import (
 
 var slowest = flag.Duration("p99", time.Second, "how slow p99 of the answers to posts may be outside of events")
 
-// Around events.
+// Limits around events.
 const (
-	calmAnswers = 200             // posts accepted between two
-	settled     = 5 * time.Second // after one, still its own
+	calmAnswers = 200             // accepted posts between two
+	settled     = 5 * time.Second // time after one that still belongs to it
 )
 
 // An event is something that happens to an installation.
 type event struct{ begun, ended time.Time }
 
-// calm waits until further posts were accepted.
+// calm waits for further accepted posts.
 func (a *answers) calm(t *testing.T) {
 	t.Helper()
 	before := a.accepted()
@@ -47,7 +47,7 @@ func (a *answers) accepted() (n int) {
 	return n
 }
 
-// fast fails the test where p99 of the posts that no event disturbed is too
+// fast fails the test if p99 of the posts outside of events is too
 // slow, or one of them failed.
 func (a *answers) fast(t *testing.T, events []event) {
 	t.Helper()

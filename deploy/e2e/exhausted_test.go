@@ -23,8 +23,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Exhausted stays exhausted: once a replica has refused a request, no other
-// replica and no later run accepts a smaller one that would still fit.
+// Exhausted stays exhausted: after a replica has refused a request, no
+// other replica and no later run accepts a smaller one that would fit.
 func TestExhaustedStaysExhausted(t *testing.T) {
 	database, brokers := httpapi.Secret(postgrestest.URL(t)), kafkatest.Brokers(t)
 	others := contracttest.New(t, "nobody", brokers, 2)
@@ -82,7 +82,7 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	if used > 95_000 {
 		t.Errorf("%d bytes are charged: the quota was used up, not refused", used)
 	}
-	testenv.Eventually(t, startLimit, func() error { // both replicas have published what they counted when they ended
+	testenv.Eventually(t, startLimit, func() error { // both replicas have published their last counts
 		err := conn.QueryRow(t.Context(), `SELECT coalesce(sum(requests), 0)::bigint FROM ledger.usage_days WHERE outcome = 'quota_exceeded'`).Scan(&refused)
 		if err == nil && refused != 2 {
 			err = fmt.Errorf("%d refusals are counted, want one of each replica", refused)
@@ -91,8 +91,8 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	})
 }
 
-// postTo posts one entry of at least a size, and returns the code of the
-// problem that it is answered with; empty where there is none.
+// postTo posts one entry of at least a size, and returns the code of
+// the answer's problem; empty without one.
 func postTo(t *testing.T, ingest http.Handler, key string, size int) (code string) {
 	t.Helper()
 	body := `{"logs":[{"timestamp":"2026-11-20T10:00:00Z","level":"info","message":"m","metadata":{"text":"` + strings.Repeat("x", size) + `"}}]}`

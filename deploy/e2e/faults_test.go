@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What happens to an installation, as the page of runbooks names it.
+// Events and faults, by their names on the page of runbooks.
 const (
 	restarted     = "a replica restarts, an upgrade, another partition or replica"
 	killed        = "a process is killed and comes back"
@@ -31,8 +31,7 @@ const (
 	booksChanged  = "books were changed by hand"
 )
 
-// recorded are the tests that plant each of these, and have
-// Prometheus judge what it raises.
+// recorded are the tests that plant each of these, and let Prometheus judge it.
 var recorded = map[string]string{
 	restarted: "TestAvailable", failedOver: "TestAvailable", brokerLost: "TestAvailable", brokersLost: "TestAvailable", expired: "TestAvailable",
 	killed: "TestAlerted", brokerKilled: "TestAlerted", databaseBack: "TestAlerted", brokerGone: "TestAlerted", databaseGone: "TestAlerted",
@@ -40,7 +39,7 @@ var recorded = map[string]string{
 	booksChanged: "TestAlerted", mayNotWrite: "TestSecuredProcesses", mayNotRead: "TestSecuredProcesses",
 }
 
-// tried are the faults of make test-faults, and what they are to an installation.
+// tried are the faults of make test-faults, with their names on the page.
 var tried = map[string][]string{
 	"TestFaultPoison":                                 {inapplicable},
 	"TestFaults/broker killed":                        {brokerKilled},
@@ -68,8 +67,8 @@ var tried = map[string][]string{
 	"TestBooksAreTheModel": nil, // steps, no faults
 }
 
-// Each fault of make test-faults is on the page with the alerts that it
-// raises, and a test has Prometheus judge each that is on the page.
+// Each fault of make test-faults is on the page with its alerts, and a
+// test lets Prometheus judge each that is on the page.
 func TestFaultsAreOnThePage(t *testing.T) {
 	page := alertsOnThePage(t)
 	if on, judged := slices.Sorted(maps.Keys(page)), slices.Sorted(maps.Keys(recorded)); !slices.Equal(on, judged) {
@@ -95,7 +94,7 @@ var (
 	faultsAll  = regexp.MustCompile(`(?ms)^KILLED .*?\n|^test-faults: .*?\n\n|^test-upgrade: .*?\n\n|^test-availability: .*?\n\n|^test-alerts: .*?\n\n|^test-secured: .*?\n\n`)
 )
 
-// faultsTried are those of make test-faults.
+// faultsTried returns those of make test-faults.
 func faultsTried(t *testing.T) (names []string) {
 	t.Helper()
 	for _, file := range []string{"fault_test.go", "cluster_apache_test.go"} {
@@ -116,7 +115,7 @@ func faultsTried(t *testing.T) (names []string) {
 	return names
 }
 
-// alertsOnThePage are those that each fault raises, by the page of runbooks.
+// alertsOnThePage returns each fault's alerts, by the page of runbooks.
 func alertsOnThePage(t *testing.T) map[string][]string {
 	t.Helper()
 	_, table, _ := strings.Cut(read(t, "../docs/runbooks/README.md"), "\n| Fault | Alert |\n|---|---|\n")

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/deploy/docs/docstest"
 )
 
-// guide runs every command of a page, one after the other as somebody who
-// reads it would, with the stand-in for curl. None may fail.
+// guide runs every command of a page in order, with the replacement for
+// curl. None may fail.
 func guide(t *testing.T, page, dataDir string) {
 	text, err := os.ReadFile(page)
 	must(t, err)

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// A record of one post: the entries that must be stored if it was accepted.
-// The promise: a post that was answered with 200 is stored whole. One of
-// unknown outcome is stored or not, part by part, each part whole or not at
-// all, since a part is one record of the log; a post of up to 900 KiB is a
-// single part. What is stored is charged, and nothing else. Sent again with
-// its idempotency key, it is stored whole and once.
+// A record of one post: the entries that must be stored if it was
+// accepted. The promise: a post answered with 200 is stored whole. One
+// of unknown outcome is stored or not, part by part, each part whole or
+// not at all, since a part is one record of the log; a post of up to
+// 900 KiB is a single part. Exactly what is stored is charged. Sent
+// again with its idempotency key, it is stored whole and once.
 type posted struct {
 	name    string
-	entries []sent // of a post; of one part of it where the outcome is unknown
-	known   bool   // accepted for sure
+	entries []sent // of a post; of one of its parts if the outcome is unknown
+	known   bool   // surely accepted
 }
 
-// A history is all that was posted to one organization. Safe for concurrent use.
+// A history holds all posts to one organization. Safe for concurrent use.
 type history struct {
 	mu    sync.Mutex
 	posts []posted
@@ -27,7 +27,7 @@ func (h *history) accepted(name string, entries []sent) {
 	h.add(posted{name, entries, true})
 }
 
-// unknown notes a part of a post that got no answer, or one that
+// unknown notes a part of a post without an answer, or with one that
 // leaves its outcome open.
 func (h *history) unknown(name string, entries []sent) {
 	h.add(posted{name, entries, false})
@@ -39,7 +39,7 @@ func (h *history) add(post posted) {
 	h.posts = append(h.posts, post)
 }
 
-// totals are what a history amounts to, given what is stored of it.
+// totals sum up a history, given what is stored of it.
 type totals struct {
 	entries   int
 	bytes     int64
@@ -48,9 +48,9 @@ type totals struct {
 	stored    int              // those of them that are stored
 }
 
-// check compares what is stored with what was posted: nothing
-// unknown, nothing twice, every accepted post whole, and every
-// part of any other whole or not at all.
+// check compares what is stored with what was posted: nothing foreign,
+// nothing twice, every accepted post whole, and every part of any other
+// whole or not at all.
 func (h *history) check(stored []string) (totals, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/weirlog/weir/deploy/prometheus/recording"
 )
 
-// Recordings are of faults, which Prometheus judges when all is over.
+// Recordings are of faults; Prometheus judges them at the end.
 type recordings struct {
 	t        *testing.T
 	promtool string
-	all      map[string][]*recording.Recording // by fault, as the page names it
+	all      map[string][]*recording.Recording // by fault, named as on the page
 }
 
 func newRecordings(t *testing.T) *recordings {
@@ -25,7 +25,7 @@ func newRecordings(t *testing.T) *recordings {
 	return s
 }
 
-// begin begins a recording, with processes to which nothing has happened yet.
+// begin begins a recording with undisturbed processes.
 func (s *recordings) begin(fault string, processes []string) *recording.Recording {
 	s.t.Helper()
 	r, err := recording.Begin(s.t.Context(), processes, "../prometheus/slo.yaml", "../prometheus/alerts.yaml")
@@ -34,8 +34,8 @@ func (s *recordings) begin(fault string, processes []string) *recording.Recordin
 	return r
 }
 
-// judge fails the test where a fault raises anything but what the page says,
-// something was raised before it, or it was not recorded.
+// judge fails the test if a fault raises other alerts than the page
+// says, an alert fired before it, or it was not recorded.
 func (s *recordings) judge() {
 	s.t.Helper()
 	page := alertsOnThePage(s.t)

@@ -15,22 +15,21 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Kills: how often, how long the process may work before each, and how long the
-// scenario waits for it to be back. A broker that outlives the process gives
-// its partitions away only once the member's session has timed out.
+// Kills: how often, how long the process may work before each, and how long
+// the scenario waits for its return. A broker that outlives the process
+// reassigns its partitions only after the member's session has timed out.
 const (
 	shortKills   = 3
 	fullKills    = 10 // in make test-faults
 	shortestLife = 200 * time.Millisecond
 	longestLife  = 1500 * time.Millisecond
 	startLimit   = 60 * time.Second
-	aimLimit     = 2 * time.Second       // for the large post before to end
-	largeLife    = 60 * time.Millisecond // of a large post, about
+	aimLimit     = 2 * time.Second       // for the last large post to end
+	largeLife    = 60 * time.Millisecond // typical duration of a large post
 )
 
-// Everything in one process, killed again and again in the
-// middle of posting. Where the broker is the embedded one, it
-// lives in the process and dies with it.
+// Everything in one process, killed repeatedly while it is posted to.
+// The embedded broker lives in the process and dies with it.
 func TestKilled(t *testing.T) {
 	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -73,7 +72,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// life lets the process work for a random while.
+// life lets the process work for a random time.
 func life(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -81,8 +80,8 @@ func life(ctx context.Context) {
 	}
 }
 
-// aim asks for a large post and returns somewhere in the middle of it,
-// unless the one before is still under way.
+// aim requests a large post and returns somewhere within it, unless the
+// last one still runs.
 func aim(ctx context.Context, underway <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -92,7 +91,7 @@ func aim(ctx context.Context, underway <-chan struct{}) {
 	}
 }
 
-// givenBroker reports whether the tests run against a broker that lives outside.
+// givenBroker reports whether the tests use a broker outside of the process.
 func givenBroker() bool {
 	return os.Getenv("WEIR_TEST_BROKERS") != "" || os.Getenv("WEIR_TEST_BACKEND") == "containers"
 }

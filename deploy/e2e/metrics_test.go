@@ -29,8 +29,8 @@ var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 const metricsPage = "../docs/metrics.md"
 
-// docs/metrics.md has every metric that a process of Weir shows, and no
-// other. With -update the test writes it.
+// docs/metrics.md lists exactly the metrics of Weir's processes. With
+// -update the test writes it.
 func TestMetricsAreDocumented(t *testing.T) {
 	registry := telemetry.New()
 	openModules(t, postgrestest.URL(t), registry)
@@ -52,7 +52,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// measureGateway registers what the gateway measures.
+// measureGateway registers the gateway's metrics.
 func measureGateway(t *testing.T, registry *telemetry.Registry) {
 	t.Helper()
 	const nobody = "https://127.0.0.1:1"
@@ -62,8 +62,8 @@ func measureGateway(t *testing.T, registry *telemetry.Registry) {
 	must(t, err)
 }
 
-// measureListener registers what a listener measures. It ends
-// before it has served anybody.
+// measureListener registers a listener's metrics. It ends before it has
+// served a request.
 func measureListener(t *testing.T, registry *telemetry.Registry) {
 	t.Helper()
 	listener, err := httpapi.Listen("127.0.0.1:0")
@@ -75,13 +75,14 @@ func measureListener(t *testing.T, registry *telemetry.Registry) {
 	must(t, server.Serve(ended, listener))
 }
 
-// A metric is what the page says of one.
+// A metric is the page's description of one.
 type metric struct {
 	name, help       string
 	labels, services []string
 }
 
-// kind is the metric's type: the names say it, as Prometheus' conventions have it.
+// kind returns the metric's type, which its name shows
+// by Prometheus's conventions.
 func (m metric) kind() string {
 	switch {
 	case strings.HasSuffix(m.name, "_total"):
@@ -93,7 +94,7 @@ func (m metric) kind() string {
 	}
 }
 
-// description is how a Desc, which has no accessors, prints itself.
+// description matches the text of a Desc, which has no accessors.
 var description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), .*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 var (
@@ -101,8 +102,8 @@ var (
 	ours       = regexp.MustCompile(`^weir_[a-z][a-z_]*[a-z]$`)
 )
 
-// describe returns the metrics of a registry by their names, but
-// those of Go and the process.
+// describe returns the metrics of a registry by name, except those of
+// Go and the process.
 func describe(registry *telemetry.Registry) map[string]*metric {
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -123,8 +124,8 @@ func describe(registry *telemetry.Registry) map[string]*metric {
 	return shown
 }
 
-// add takes in one more description of the metric: of another
-// service, or with other labels.
+// add adds one more description of the metric: of another service, or
+// with other labels.
 func (m *metric) add(help string, fixed [][]string, variable string) {
 	_, _ = fmt.Sscanf(help, "%q", &m.help)
 	for _, label := range fixed {
@@ -142,8 +143,8 @@ func (m *metric) add(help string, fixed [][]string, variable string) {
 	m.services, m.labels = slices.Compact(m.services), slices.Compact(m.labels)
 }
 
-// compareTypes holds the types that the names promise against those of what is
-// measured already, and that every service says the same of a metric.
+// compareTypes compares the types by name with those already measured,
+// and the descriptions of all services.
 func compareTypes(t *testing.T, registry *telemetry.Registry, shown map[string]*metric) {
 	t.Helper()
 	families, err := registry.Registered().Gather()

@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// An operator goes through the pages, command by command: installs the services,
-// looks at them, prepares an upgrade, makes backups, loses a database and brings
-// it back.
+// An operator follows the pages, command by command: installs the
+// services, observes them, prepares an upgrade, makes backups, loses a
+// database and restores it.
 func TestOperated(t *testing.T) {
 	o := newOperator(t, strings.Join(kafkatest.Brokers(t), ","))
 	o.follow("observe.md", "Traces")
@@ -45,7 +45,7 @@ func (o *operator) install() {
 	o.start()
 }
 
-// observe looks at metrics, a profile, sizes and spans.
+// observe reads metrics, a profile, sizes and spans.
 func (o *operator) observe() {
 	o.t.Helper()
 	for section, want := range map[[2]string]string{
@@ -63,13 +63,14 @@ func (o *operator) observe() {
 	})
 }
 
-// loseLedger leaves the ledger without its tables.
+// loseLedger drops the ledger's tables.
 func (o *operator) loseLedger() {
 	o.t.Helper()
 	o.run(`psql --host="$PGHOST" --username="$PGUSER" --dbname=ledger --quiet --command='ALTER SCHEMA ledger RENAME TO damaged'`)
 }
 
-// restore takes the steps of the night, with the services started before the last.
+// restore follows the steps for the night, and starts the services
+// before the last.
 func (o *operator) restore() {
 	o.t.Helper()
 	steps := o.blocks("backup.md", "At three in the morning")

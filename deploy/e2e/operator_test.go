@@ -17,22 +17,23 @@ import (
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// An operator has a shell, in a folder with the secrets, a PostgreSQL server and a broker.
+// An operator has a shell, in a folder with the secrets, a PostgreSQL
+// server and a broker.
 type operator struct {
 	t         *testing.T
 	folder    string
 	postgres  *postgres.Server
 	brokers   string
 	collector *tracingtest.Collector
-	page      *strings.Replacer // what stands for this installation's in pages
+	page      *strings.Replacer // replaces a page's names by this installation's
 	given     map[string]string // variables of the shell
 	starting  string            // commands that start the ledger
-	listens   map[string]string // where services do
-	shows     map[string]string // where they show metrics
-	services  []*process        // that run
+	listens   map[string]string // services' addresses
+	shows     map[string]string // addresses of their metrics
+	services  []*process        // running
 }
 
-// operated are the services in the order in which they are started.
+// operated are the services in their order of starting.
 var operated = []string{"tenants", "ledger", "grouping", "ingest", "gateway"}
 
 func newOperator(t *testing.T, brokers string) *operator {
@@ -58,7 +59,7 @@ func newOperator(t *testing.T, brokers string) *operator {
 	return o
 }
 
-// startPostgres starts a server, whose variables are PostgreSQL's own.
+// startPostgres starts a server, with PostgreSQL's own variables for it.
 func (o *operator) startPostgres() {
 	o.t.Helper()
 	var err error
@@ -80,7 +81,7 @@ func (o *operator) read(file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// blocks are those of commands in a section of a page, as they are here.
+// blocks returns those in a section of a page, with this installation's names.
 func (o *operator) blocks(page, section string) (found []string) {
 	o.t.Helper()
 	for _, block := range docstest.BlocksOf(o.t, page, section) {
@@ -89,7 +90,7 @@ func (o *operator) blocks(page, section string) (found []string) {
 	return found
 }
 
-// follow runs all blocks of a section, and returns what they print.
+// follow runs all blocks of a section, and returns their output.
 func (o *operator) follow(page, section string) (output string) {
 	o.t.Helper()
 	for _, block := range o.blocks(page, section) {
@@ -98,7 +99,7 @@ func (o *operator) follow(page, section string) (output string) {
 	return output
 }
 
-// run runs a block of commands. None may fail; what it exports stays.
+// run runs a block of commands. None may fail; its exported variables stay.
 func (o *operator) run(block string) string {
 	o.t.Helper()
 	p := o.shell(o.given, block+"\nexport -p >exported")
@@ -131,7 +132,7 @@ func (o *operator) start() {
 	testenv.Eventually(o.t, startLimit, in.isDescribed)
 }
 
-// settings are those that the page names for one service.
+// settings returns those that the page names for one service.
 func (o *operator) settings(service string) map[string]string {
 	settings := map[string]string{}
 	switch service {
@@ -146,8 +147,8 @@ func (o *operator) settings(service string) map[string]string {
 	return settings
 }
 
-// startingOf are the commands that start the ledger, for another service and
-// with addresses of its own. The shell becomes the service.
+// startingOf returns the commands that start the ledger, for another
+// service and with other addresses. The shell becomes the service.
 func (o *operator) startingOf(service string) string {
 	exports, last, _ := strings.Cut(o.starting, "WEIR_BROKERS=")
 	if last = "exec env WEIR_BROKERS=" + last; service == "gateway" {
@@ -156,7 +157,7 @@ func (o *operator) startingOf(service string) string {
 	return strings.NewReplacer(":8443", o.listens[service], "127.0.0.1:9464", o.shows[service], "ledger", service).Replace(exports + last)
 }
 
-// connect makes a client of the gateway.
+// connect returns a client of the gateway.
 func (o *operator) connect() installation {
 	o.t.Helper()
 	return connect(o.t, "https://"+o.listens["gateway"]+"/v1", filepath.Join(o.folder, "secrets/tls/ca.pem"), o.read("secrets/operator_token"))

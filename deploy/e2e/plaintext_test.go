@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An API key that comes over plain HTTP to any of the services is refused and
-// flagged, whoever serves what it was sent for.
+// An API key sent over plain HTTP to any of the services is refused and
+// flagged, whichever service owns the path.
 func TestKeysPlaintext(t *testing.T) {
 	in, started := startProcesses(t, nil, nil)
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")

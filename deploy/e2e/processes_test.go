@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// Every service as a process of its own, the gateway before them.
+// Every service as a separate process, behind the gateway.
 func TestProcesses(t *testing.T) {
 	collector := tracingtest.New(t)
 	in, _ := startProcesses(t, map[string]string{
@@ -23,21 +23,21 @@ func TestProcesses(t *testing.T) {
 	t.Run("traces", func(t *testing.T) { tracedBehindGateway(t, in, collector) })
 }
 
-// services are the processes behind the gateway, by the names of
-// their settings, and what they are built of.
+// services are the processes behind the gateway, by their names in
+// settings, with their main packages.
 var services = map[string]string{
 	"TENANTS": "tenants/cmd/tenants", "INGEST": "ingest/cmd/ingest", "LEDGER": "ledger/cmd/ledger", "GROUPING": "grouping/cmd/grouping",
 }
 
-// A served service is a process and where it listens.
+// A served service is a process with its address.
 type served struct {
 	*process
 
 	address string
 }
 
-// startProcesses starts every service with settings, and with those of its own,
-// and the gateway before them. It returns the services by their names.
+// startProcesses starts every service with common and own settings, and
+// the gateway before them. It returns the services by name.
 func startProcesses(t *testing.T, settings map[string]string, own func(service string) map[string]string) (in installation, started map[string]served) {
 	t.Helper()
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
@@ -69,8 +69,8 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 	return in, started
 }
 
-// isDescribed is nil once there is the document that answers are held against,
-// which a gateway that could not join it tries again only after a second.
+// isDescribed returns nil once there is the document that answers are compared
+// with; a gateway that could not join it retries only after a second.
 func (in installation) isDescribed() error {
 	answer, err := in.api.Call(context.Background(), client.Request{Method: http.MethodGet, Path: "/openapi.json"})
 	if err != nil {
@@ -87,7 +87,8 @@ func merged(given map[string]string, own func(service string) map[string]string,
 	return all
 }
 
-// serve builds and starts one service, and stops it in order when the test ends.
+// serve builds and starts one service, and stops it in order when
+// the test ends.
 func serve(t *testing.T, main string, given map[string]string, address string) *process {
 	t.Helper()
 	variables := maps.Clone(given)

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// programs is the folder of what build has made.
+// programs is the folder of built programs.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the program of a main package, named by its path from the root of
-// the repository, once for all tests. The program is alone in its folder.
+// build builds the program of a main package, named by its path from
+// the root of the repository, once for all tests. The program is alone
+// in its folder.
 func build(t *testing.T, main string) string {
 	t.Helper()
 	program := filepath.Join(programs, main, filepath.Base(main))
@@ -46,14 +47,15 @@ func build(t *testing.T, main string) string {
 	return program
 }
 
-// A process is a running program of the test. Its output shows when the test fails.
+// A process is a running program of the test. Its output is shown if
+// the test fails.
 type process struct {
 	command *exec.Cmd
 	output  *output
 	ended   chan error
 }
 
-// output keeps what a process writes.
+// output keeps a process's output.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -71,8 +73,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// launch starts a program with further variables. It gets none
-// of the test's own WEIR_ variables.
+// launch starts a program with further variables. It gets none of the
+// test's own WEIR_ variables.
 func launch(t *testing.T, program string, variables map[string]string, args ...string) *process {
 	t.Helper()
 	p := &process{command: exec.Command(program, args...), output: &output{}, ended: make(chan error, 1)}
@@ -89,21 +91,20 @@ func launch(t *testing.T, program string, variables map[string]string, args ...s
 	return p
 }
 
-// kill ends the process without giving it a chance to do
-// anything; one that has ended stays so.
+// kill kills the process; one that has ended stays so.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	_ = p.wait()
 }
 
-// wait returns how a process that ends by itself has ended.
+// wait returns the result of a process that ends by itself.
 func (p *process) wait() error {
 	err := <-p.ended
 	p.ended <- err
 	return err
 }
 
-// hasEnded reports whether the process has.
+// hasEnded reports whether the process has ended.
 func (p *process) hasEnded() bool {
 	select {
 	case err := <-p.ended:
@@ -114,10 +115,10 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// stopTimeout is how long an orderly stop may take.
+// stopTimeout limits an orderly stop.
 const stopTimeout = 30 * time.Second
 
-// stop asks the process to end and returns how it did.
+// stop asks the process to end and returns its result.
 func (p *process) stop() error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -132,8 +133,7 @@ func (p *process) stop() error {
 	}
 }
 
-// awaitReady waits until the installation answers that it is
-// ready, or the process has ended.
+// awaitReady waits until the installation is ready, or the process has ended.
 func (p *process) awaitReady(ctx context.Context, in installation, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -162,7 +162,7 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", free)
 }
 
-// backends are those that testenv provides, as variables of a process.
+// backends returns testenv's backends, as variables of a process.
 func backends(t *testing.T) map[string]string {
 	t.Helper()
 	brokers := ""

@@ -31,8 +31,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// What the ledger finds is pushed: to a webhook, signed, each fact under one id
-// until it is taken, and to the owner by mail, once.
+// The ledger's facts are pushed: to a webhook, signed, each under one
+// id until it is accepted, and to the owner by mail, once.
 func TestFactsArePushed(t *testing.T) {
 	const quota = 1000
 	endpoint, office := webhooktest.New(t, 1), mailtest.OpenPlain(t)
@@ -50,13 +50,13 @@ func TestFactsArePushed(t *testing.T) {
 	want := map[string]int{"quota.threshold_reached": 3, "quota.exhausted": 1}
 	testenv.Eventually(t, startLimit, func() error { return haveCome(endpoint, want, 1) })
 	p.await(t, organization, 4, `SELECT count(*) FROM tenants.deliveries WHERE state = 'pending' AND status = 503 AND attempts = 1`)
-	p.now.Add(int64(5 * time.Second)) // the first pause is no longer
+	p.now.Add(int64(5 * time.Second)) // the first pause is not longer
 	testenv.Eventually(t, startLimit, func() error { return haveCome(endpoint, want, 2) })
 	testenv.Eventually(t, startLimit, func() error { return oneOfEach(office.Taken()) })
 }
 
-// pushing are the ledger and tenants, whose clock stands still
-// unless it is put forward.
+// pushing is the ledger and tenants, whose clock stands still unless
+// the test advances it.
 type pushing struct {
 	others *contracttest.Others
 	people *tenants.App
@@ -91,12 +91,12 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	return p
 }
 
-// made is what answers have of what was made.
+// made is the answer for a created thing.
 type made struct {
 	ID, Key, Secret string
 }
 
-// post has something made by the operator.
+// post creates something as the operator.
 func (p *pushing) post(t *testing.T, path string, body map[string]any) (got made) {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -126,7 +126,7 @@ func (p *pushing) await(t *testing.T, organization string, want int, query strin
 	})
 }
 
-// accepted is a request of some bytes that ingest has accepted.
+// accepted returns a request of some bytes that ingest has accepted.
 func accepted(organization string, bytes int64) contract.LogsAccepted {
 	return contract.LogsAccepted{
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: "prj_1", Environment: "prod", Key: "key_1",
@@ -134,8 +134,8 @@ func accepted(organization string, bytes int64) contract.LogsAccepted {
 	}
 }
 
-// haveCome reports what other than so many messages of each type has come, each
-// so many times, or what was wrong.
+// haveCome returns what differs from so many messages of each type,
+// each so many times, or what was wrong.
 func haveCome(endpoint *webhooktest.Receiver, want map[string]int, times int) error {
 	types, seen, err := endpoint.Types()
 	got := map[string]int{}
@@ -150,7 +150,7 @@ func haveCome(endpoint *webhooktest.Receiver, want map[string]int, times int) er
 	return err
 }
 
-// oneOfEach reports whether the owner has a mail of each fact, and no other.
+// oneOfEach reports whether the owner has exactly one mail of each fact.
 func oneOfEach(mails []string) error {
 	all := strings.Join(mails, "\n")
 	subjects := []string{"Acme has used up its quota", "Acme has used 50% of its quota", "Acme has used 80% of its quota", "Acme has used 100% of its quota"}

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// idempotency: the same key with the same body is one request,
-// with another body it is a mistake.
+// idempotency: the same key with the same body is one request, with
+// another body an error.
 func idempotency(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history) {
 	entries := m.some(10)
 	batch := client.Batch{Body: body(texts(entries)...), IdempotencyKey: "twice"}
@@ -31,7 +31,7 @@ func idempotency(t *testing.T, ctx context.Context, in installation, to tenant, 
 	must(t, wantProblem(err, 400, "idempotency_key_reused"))
 }
 
-// refusals: what has no valid key, or comes in plaintext, or does not exist.
+// refusals: requests without a valid key, in plaintext, or for unknown paths.
 func refusals(t *testing.T, ctx context.Context, in installation, main tenant) {
 	post := plainly(body((&maker{mark: "refused"}).plain().text))
 	for name, key := range map[string]string{"missing_api_key": "", "invalid_api_key": alter(main.key)} {
@@ -54,7 +54,7 @@ func refusals(t *testing.T, ctx context.Context, in installation, main tenant) {
 	must(t, wantProblem(answer.Problem(), 401, "invalid_api_key"))
 }
 
-// plainHTTP is refused for ever, never redirected.
+// plainHTTP is always refused, never redirected.
 func plainHTTP(t *testing.T, ctx context.Context, in installation, key string) {
 	t.Helper()
 	base, err := url.Parse(in.api.Base())
@@ -70,9 +70,9 @@ func plainHTTP(t *testing.T, ctx context.Context, in installation, key string) {
 	}
 }
 
-// revocation: a second after its revocation was answered a key is refused,
-// whichever process it reaches. The answer may itself wait until the
-// revocation is in force where it was made.
+// revocation: a second after the answer to its revocation, every
+// process refuses a key. The answer may itself wait until the
+// revocation is in force at its own process.
 func revocation(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "revoked", "scale")
 	m, h := &maker{mark: "revoked"}, &history{}
@@ -96,7 +96,7 @@ func revocation(t *testing.T, ctx context.Context, in installation) {
 	testenv.Eventually(t, viewTimeout, func() error { return checkBalance(ctx, in, to, sum) })
 }
 
-// all lists the entries of a history.
+// all returns the entries of a history.
 func (h *history) all() (entries []sent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,8 +106,8 @@ func (h *history) all() (entries []sent) {
 	return entries
 }
 
-// quota: what the quota covers is accepted, what it does not cover is refused
-// whole, and the ledger agrees to the byte.
+// quota: what the quota covers is accepted, what it does not cover is
+// refused whole, and the ledger agrees to the byte.
 func quota(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "exhausted", "bootstrapper")
 	m, h := &maker{mark: "exhausted"}, &history{}
@@ -133,8 +133,8 @@ func quota(t *testing.T, ctx context.Context, in installation) {
 	verify(t, ctx, in, to, h)
 }
 
-// rate: the tier indie admits 60 requests at once and one a second; then it
-// asks for patience, and reports how much.
+// rate: the tier indie admits 60 requests at once and one a second;
+// then it refuses with a Retry-After.
 func rate(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "hasty", "indie")
 	post := plainly(body((&maker{mark: "hasty"}).plain().text)).Request(to.key)

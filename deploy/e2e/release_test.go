@@ -18,13 +18,14 @@ type release string
 
 func (r release) program(main string) string { return filepath.Join(string(r), filepath.Base(main)) }
 
-// today are the programs of this tree.
+// today returns the programs of this tree.
 func today(t *testing.T) release {
 	t.Helper()
 	return compile(t, filepath.Join("..", ".."))
 }
 
-// earlier are the programs of WEIR_UPGRADE_FROM, from a clone beside this tree.
+// earlier returns the programs of WEIR_UPGRADE_FROM, from a clone
+// beside this tree.
 func earlier(t *testing.T) release {
 	t.Helper()
 	commit := os.Getenv(envUpgradeFrom)
@@ -37,7 +38,8 @@ func earlier(t *testing.T) release {
 	return compile(t, tree)
 }
 
-// compile builds every service of a tree, the gateway, and what makes topics.
+// compile builds every service of a tree, the gateway, and the program
+// that creates topics.
 func compile(t *testing.T, tree string) release {
 	t.Helper()
 	folder := t.TempDir()

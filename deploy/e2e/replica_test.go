@@ -30,7 +30,7 @@ func readByStandby(t *testing.T, in installation, metrics string) {
 	}
 }
 
-// metricsAt are the metrics that a process shows at an address, as text.
+// metricsAt returns a process's metrics at an address, as text.
 func metricsAt(address string) (string, error) {
 	answer, err := http.Get("http://" + address + "/metrics")
 	if err != nil {
@@ -43,7 +43,8 @@ func metricsAt(address string) (string, error) {
 
 var replicaReads = regexp.MustCompile(`(?m)^weir_postgres_replica_reads_total\{outcome="(\w+)",service="(\w+)"\} (\d+)`)
 
-// answeredBy is how many reads of a service a standby has answered, by metrics.
+// answeredBy returns how many reads of a service a standby has
+// answered, by metrics.
 func answeredBy(metrics, service string) (reads int) {
 	for _, found := range replicaReads.FindAllStringSubmatch(metrics, -1) {
 		if found[1] == "answered" && found[2] == service {

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// lineup are the services in the order in which they are started and upgraded:
-// who publishes what others know them by comes first, the gateway last.
+// lineup are the services in their order of starting and upgrading:
+// publishers of state come first, the gateway last.
 var lineup = []struct{ name, main string }{
 	{"TENANTS", "tenants/cmd/tenants"}, {"LEDGER", "ledger/cmd/ledger"}, {"GROUPING", "grouping/cmd/grouping"},
 	{"INGEST", "ingest/cmd/ingest"}, {"GATEWAY", "deploy/cmd/gateway"},
@@ -29,8 +29,8 @@ const (
 	burst        = 32 // requests
 )
 
-// A replicated installation has two replicas of each service, the gateway
-// among them, each pair behind a balancer.
+// A replicated installation has two replicas of each service, gateway
+// included, each pair behind a balancer.
 type replicated struct {
 	t            *testing.T
 	given        map[string]string // variables of every process
@@ -42,13 +42,13 @@ type replicated struct {
 type service struct {
 	*balancer
 	name, main string
-	settings   map[string]string // of its own
+	settings   map[string]string // its own
 	replicas   []*replica
 }
 
 type replica struct {
 	address string
-	metrics string // where it shows them
+	metrics string // their address
 	running *process
 }
 
@@ -94,7 +94,7 @@ func (r *replicated) add(s *service, of release) {
 	r.begin(s, s.replicas[len(s.replicas)-1], of)
 }
 
-// begin starts a replica and has the balancer use it once it is ready.
+// begin starts a replica and adds it to the balancer once it is ready.
 func (r *replicated) begin(s *service, one *replica, of release) {
 	r.t.Helper()
 	r.start(s, one, of)
@@ -113,7 +113,7 @@ func (r *replicated) start(s *service, one *replica, of release) {
 	one.running = launch(r.t, of.program(s.main), variables)
 }
 
-// end stops a replica in order, once the balancer uses it no more.
+// end removes a replica from the balancer and stops it in order.
 func (r *replicated) end(s *service, one *replica) {
 	r.t.Helper()
 	s.remove(one.address)
@@ -122,7 +122,7 @@ func (r *replicated) end(s *service, one *replica) {
 	}
 }
 
-// replace has a replica go on as another release.
+// replace restarts a replica with another release.
 func (r *replicated) replace(s *service, number int, by release) {
 	r.t.Helper()
 	r.end(s, s.replicas[number])
@@ -139,8 +139,8 @@ func (r *replicated) stop() {
 	}
 }
 
-// connect makes a client of an address. Releases need not answer by one
-// description of the API, so that none is compared with.
+// connect returns a client of an address. It does not check answers, as
+// releases may have different descriptions of the API.
 func (r *replicated) connect(address string) installation {
 	r.t.Helper()
 	api, err := client.New("https://"+address+"/v1", r.certificates.CA, 32)
@@ -149,12 +149,12 @@ func (r *replicated) connect(address string) installation {
 	return installation{api: api, operator: r.given["WEIR_OPERATOR_TOKEN"]}
 }
 
-// front makes a client of the gateways.
+// front returns a client of the gateways.
 func (r *replicated) front() installation {
 	return r.connect(r.services[len(r.services)-1].address())
 }
 
-// awaitMixed waits until every replica that is ready has been connected to.
+// awaitMixed waits until every ready replica has a connection.
 func (r *replicated) awaitMixed() {
 	r.t.Helper()
 	testenv.Eventually(r.t, setupTimeout, func() error {
@@ -170,7 +170,8 @@ func (r *replicated) awaitMixed() {
 	})
 }
 
-// burst asks more at once than connections are open: more are made.
+// burst sends more concurrent requests than there are connections, so
+// that new ones are made.
 func (r *replicated) burst() error {
 	var work sync.WaitGroup
 	errs := make([]error, burst)
@@ -185,7 +186,7 @@ func (r *replicated) burst() error {
 	return errors.Join(errs...)
 }
 
-// verify has the ledger compare its books with its transfers and the log.
+// verify makes the ledger compare its books with its transfers and the log.
 func (r *replicated) verify(by release) {
 	r.t.Helper()
 	variables := maps.Clone(r.given)

@@ -17,19 +17,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// restartWithin is how soon a stopped installation is back, on a
-// machine that other tests keep busy.
+// restartWithin limits the restart of a stopped installation, on a
+// machine busy with other tests.
 const restartWithin = 30 * time.Second
 
-// A stopped installation finds everything as it was, demo organization
+// A stopped installation finds everything unchanged, demo organization
 // included, and is back within ten seconds.
 func TestRestart(t *testing.T) {
 	twice(t, func(string) {})
 }
 
-// Derived data can be rebuilt: without the schemas of the three
-// modules that consume the log, the next start reads it again, and
-// balance, groups and entries are as before.
+// Derived data can be rebuilt: without the schemas of the three modules
+// that consume the log, the next start reads it again, and balance,
+// groups and entries are as before.
 func TestRebuilt(t *testing.T) {
 	twice(t, func(database string) {
 		conn, err := pgx.Connect(t.Context(), database)
@@ -77,8 +77,8 @@ func twice(t *testing.T, between func(database string)) {
 	}
 }
 
-// awaitEnv waits until the process has logged that it is ready,
-// and reads what it left for clients.
+// awaitEnv waits until the process has logged that it is ready, and
+// reads its dev.env.
 func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevEnv) {
 	t.Helper()
 	testenv.Eventually(t, startLimit, func() (err error) {
@@ -91,11 +91,10 @@ func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevE
 	return env
 }
 
-// A hint is a command that is printed under a title, and what its answer has in it.
+// A hint is a command printed under a title, with a part of its answer.
 type hint struct{ title, want string }
 
-// The commands that are printed work as they are pasted, with a
-// demo organization and without one.
+// The printed commands work as pasted, with and without a demo organization.
 func TestPrintedCommands(t *testing.T) {
 	t.Run("with a demo organization", func(t *testing.T) {
 		paste(t, nil, hint{"Post a batch:", `"processed":2`}, hint{"Read the balance:", `"consumed":`},

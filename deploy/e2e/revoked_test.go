@@ -24,8 +24,8 @@ import (
 
 var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away. From 1000 on it measures: the second is the limit then")
 
-// revokeLimit is the second that is promised where the machine has nothing else
-// to do, which only who measures sees to.
+// revokeLimit is the promised second on an idle machine, which only
+// a measurement guarantees.
 func revokeLimit() time.Duration {
 	if *revocations >= 1000 {
 		return time.Second
@@ -33,20 +33,20 @@ func revokeLimit() time.Duration {
 	return quietTimeout
 }
 
-// Load while keys are revoked: organizations of their own, each with a
+// Load while keys are revoked: separate organizations, each with a
 // client that posts to the replicas in turn.
 const (
 	loadClients   = 4
 	loadPause     = 40 * time.Millisecond // within the rate of the tier
 	loadEntries   = 50
-	tailLength    = 20 // requests with a key after its revocation was seen: none of them may pass
+	tailLength    = 20 // requests with a key after its revocation was seen, none of which may pass
 	longestOutage = 3 * time.Second
 )
 
-// Every replica of ingest refuses a revoked API key within a second of the
-// request that revokes it: under load, whichever replica of tenants decides,
-// and also when the publishing process has just been killed. Where the broker
-// is away, the second begins with its return.
+// Every replica of ingest refuses a revoked API key within a second of
+// the revoking request: under load, whichever replica of tenants
+// decides, and also just after the publishing process was killed. If
+// the broker is away, the second begins with its return.
 func TestRevoked(t *testing.T) {
 	f := newFleet(t)
 	stop := f.load(t)
@@ -78,7 +78,7 @@ func TestRevoked(t *testing.T) {
 	stop()
 }
 
-// report shows how long it took, and fails where a second was not enough.
+// report shows the times, and fails if one exceeds a second.
 func (f *fleet) report(t *testing.T, took []time.Duration) {
 	t.Helper()
 	slices.Sort(took)
@@ -91,7 +91,7 @@ func (f *fleet) report(t *testing.T, took []time.Duration) {
 	}
 }
 
-// A member is one process of the fleet, and a client of it alone.
+// A member is one process of the fleet, with a client of it alone.
 type member struct {
 	program   string
 	variables map[string]string
@@ -99,10 +99,10 @@ type member struct {
 	api       *client.Client
 }
 
-// A fleet is what a revocation goes through: two replicas of tenants, two of
+// A fleet is the path of a revocation: two replicas of tenants, two of
 // ingest, and a broker that can be away.
 type fleet struct {
-	t            *testing.T // whose end is that of all processes
+	t            *testing.T // all processes end with it
 	operator     string
 	caFile       string
 	brokerConfig kafka.Config
@@ -123,13 +123,13 @@ func newFleet(t *testing.T) *fleet {
 		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_OPERATOR_TOKEN": f.operator,
 		"WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_BROKERS": f.broker.Addr(),
 		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
-		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // it asks without pause whether a key works
+		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // the test polls without pause whether a key works
 	}
 	must(t, launch(t, build(t, "deploy/cmd/weir"), given, "topics").wait())
 	tenants, ingest := build(t, "tenants/cmd/tenants"), build(t, "ingest/cmd/ingest")
 	f.tenants = []*member{f.join(t, tenants, given), f.join(t, tenants, given)}
 	f.ingest = []*member{f.join(t, ingest, given), f.join(t, ingest, given)}
-	f.join(t, build(t, "ledger/cmd/ledger"), given) // publishes what the organizations of the load may send
+	f.join(t, build(t, "ledger/cmd/ledger"), given) // it publishes what the load's organizations may send
 	organization, err := f.tenants[0].api.CreateOrganization(t.Context(), f.operator, "Revoked", "scale")
 	must(t, err)
 	project, err := f.tenants[0].api.CreateProject(t.Context(), f.operator, organization.ID, "Shop")
@@ -138,8 +138,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// startBroker starts the broker on a port of its own, which it
-// has again after it was away.
+// startBroker starts the broker, on the same port each time.
 func (f *fleet) startBroker(t *testing.T) {
 	t.Helper()
 	number, err := port.Free()
@@ -168,7 +167,7 @@ func (m *member) start(t *testing.T) {
 	}
 }
 
-// keys makes API keys and waits until every replica knows them.
+// keys creates API keys and waits until every replica knows them.
 func (f *fleet) keys(t *testing.T, n int) (keys []client.APIKey) {
 	t.Helper()
 	for i := range n {
@@ -189,8 +188,9 @@ func (f *fleet) keys(t *testing.T, n int) (keys []client.APIKey) {
 	return keys
 }
 
-// ask uses a key for what is refused only after the key was accepted, and
-// before any database is asked: 400 where the key works, 401 where it does not.
+// ask uses a key for a request that is refused after the key was
+// accepted, and before any database is queried: 400 if the key works,
+// 401 if not.
 func ask(ctx context.Context, replica *client.Client, key string) int {
 	answer, err := replica.Call(ctx, client.Request{Method: http.MethodGet, Path: "/logs?limit=0", Header: map[string]string{"X-Api-Key": key}})
 	if err != nil {
@@ -199,8 +199,8 @@ func ask(ctx context.Context, replica *client.Client, key string) int {
 	return answer.Status
 }
 
-// revoke revokes a key and returns how long after it had been
-// asked for the last replica refused the key.
+// revoke revokes a key and returns the time from the request until the
+// last replica refused the key.
 func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -209,8 +209,8 @@ func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.
 	return seen().Sub(begun)
 }
 
-// revokeWithoutBroker does the same while the broker is away, and
-// returns how long after its return it took.
+// revokeWithoutBroker does so while the broker is away, and returns the
+// time from its return.
 func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
 	t.Helper()
 	must(t, f.broker.Close())
@@ -229,8 +229,8 @@ func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.
 	return max(0, seen().Sub(begun))
 }
 
-// watch uses a key on every replica until it is refused. What it returns waits
-// for that, and reports when the last one did.
+// watch uses a key on every replica until it is refused. The returned
+// function waits for that, and returns the last time.
 func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	t.Helper()
 	refused := make([]time.Time, len(f.ingest))
@@ -256,8 +256,8 @@ func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	}
 }
 
-// load posts to both replicas until stop is called, which
-// describes how much was accepted.
+// load posts to both replicas until stop is called, which reports how
+// much was accepted.
 func (f *fleet) load(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -290,7 +290,7 @@ func (f *fleet) load(t *testing.T) (stop func()) {
 	}
 }
 
-// key makes an organization with a project, and returns the secret of a key.
+// key creates an organization with a project, and returns a key's secret.
 func (in installation) key(t *testing.T, name string) string {
 	t.Helper()
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, name, "scale")

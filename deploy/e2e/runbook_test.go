@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// PostgreSQL understands each statement of the runbooks, in the
-// schema of the module that it names.
+// PostgreSQL parses each statement of the runbooks, in the schema of
+// the named module.
 func TestRunbooksStatements(t *testing.T) {
 	database := postgrestest.URL(t)
 	openModules(t, database, telemetry.New())

@@ -25,9 +25,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// The steps of scale.md under load: another replica of each service, which
-// reads from a standby, twice the partitions, a broker replaced, and the ledger moves to another database by
-// the page's commands. Nothing is lost or doubled.
+// The steps of scale.md under load: another replica of each service,
+// which reads from a standby, twice the partitions, a replaced broker,
+// and another database for the ledger by the page's commands. Nothing
+// is lost or doubled.
 func TestScaled(t *testing.T) {
 	cluster, programs := kafkatest.Faulty(t, 3), today(t)
 	brokers := cluster.Brokers()
@@ -58,7 +59,7 @@ func TestScaled(t *testing.T) {
 	r.verify(programs)
 }
 
-// widen has the log have so many partitions, as kafka-topics.sh does.
+// widen raises the log's number of partitions, as kafka-topics.sh does.
 func widen(t *testing.T, brokers []string, partitions int32) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...)}
@@ -69,8 +70,8 @@ func widen(t *testing.T, brokers []string, partitions int32) {
 	must(t, answer.Errors[contract.TopicLogs])
 }
 
-// replace has an empty node take the place of one that was lost, and then do
-// without another one: what is acknowledged from then on is on the new one.
+// replace replaces a lost node by an empty one, and then stops another
+// one: the new one then has all newly acknowledged records.
 func replace(t *testing.T, cluster *kafkatest.Cluster, seen *answers) {
 	t.Helper()
 	lost, other := cluster.Nodes[1], cluster.Nodes[2]
@@ -84,8 +85,8 @@ func replace(t *testing.T, cluster *kafkatest.Cluster, seen *answers) {
 	awaitInSync(t, cluster)
 }
 
-// awaitInSync waits until every partition has all its copies, as
-// kafka-topics.sh --under-replicated-partitions does.
+// awaitInSync waits until all replicas of every partition are in sync,
+// as kafka-topics.sh --under-replicated-partitions shows.
 func awaitInSync(t *testing.T, cluster *kafkatest.Cluster) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(cluster.Brokers()...)}
@@ -105,7 +106,7 @@ func awaitInSync(t *testing.T, cluster *kafkatest.Cluster) {
 	})
 }
 
-// examine has the doctor look at a read replica, by the commands of the page.
+// examine runs the doctor on a read replica, by the commands of the page.
 func (r *replicated) examine(standby string, by release) {
 	r.t.Helper()
 	const well = "it has what the database has"
@@ -115,7 +116,7 @@ func (r *replicated) examine(standby string, by release) {
 	}
 }
 
-// awaitStandby reads from replicas that have a standby until that has answered.
+// awaitStandby reads from replicas with a standby until that has answered.
 func (r *replicated) awaitStandby(to tenant) {
 	r.t.Helper()
 	for name, read := range map[string]func(in installation) error{
@@ -155,7 +156,7 @@ func (r *replicated) follow(page, section string, by release, given map[string]s
 	return string(out), err
 }
 
-// move has a service go on with another database, by the commands of the page.
+// move gives a service another database, by the commands of the page.
 func (r *replicated) move(name, database string, by release) {
 	r.t.Helper()
 	s := r.service(name)
@@ -176,11 +177,11 @@ func (r *replicated) move(name, database string, by release) {
 // consumers are the services that consume the log.
 var consumers = []string{"LEDGER", "GROUPING", "INGEST"}
 
-// assigned finds the partitions of the log that a replica consumes.
+// assigned matches the log's partitions that a replica consumes.
 var assigned = regexp.MustCompile(`(?m)^weir_bus_lag_records\{.*partition="(\d+)".*topic="` + regexp.QuoteMeta(contract.TopicLogs) + `"`)
 
-// awaitShared waits until every replica of each consumer has partitions, and
-// all of them together so many.
+// awaitShared waits until every replica of each consumer has
+// partitions, so many in all.
 func (r *replicated) awaitShared(partitions int) {
 	r.t.Helper()
 	testenv.Eventually(r.t, 2*setupTimeout, func() error {
@@ -194,8 +195,8 @@ func (r *replicated) awaitShared(partitions int) {
 	})
 }
 
-// shares are how many partitions of the log each replica consumes, and how many
-// all of them do.
+// shares returns how many partitions of the log each replica consumes,
+// and all of them.
 func (s *service) shares() (shares []int, all int, err error) {
 	together := map[string]bool{}
 	for _, one := range s.replicas {

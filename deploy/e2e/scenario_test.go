@@ -15,17 +15,17 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An installation is what the scenario runs against: an address
-// and the operator's token.
+// An installation is the scenario's target: an address and
+// the operator's token.
 type installation struct {
 	api      *client.Client
 	operator string
 }
 
-// Bounds of the waits. Views and revocations are promised within a second of an
-// answer, which `make bench` and `make bench-revocation` measure. Here other
-// tests keep the machine busy: quietTimeout only demands that they come, where
-// nothing else happens; viewTimeout is for views after a load.
+// Limits of waits. Views and revocations are promised within a second of
+// an answer, which `make bench` and `make bench-revocation` measure.
+// Here other tests keep the machine busy: quietTimeout only demands that
+// they come without other load; viewTimeout is for views after a load.
 const (
 	viewTimeout   = 60 * time.Second
 	quietTimeout  = 30 * time.Second
@@ -33,14 +33,14 @@ const (
 	scenarioLimit = 10 * time.Minute
 )
 
-// quotaBytes is what the scenario's installations grant the tier
-// bootstrapper, so that a quota can be used up.
+// quotaBytes is the installations' quota of the tier bootstrapper,
+// small enough to be exhausted.
 const quotaBytes = 60_000
 
 // scenario is what must hold in every shape. disturb, if any, runs
-// while traffic is posted and may do anything to the installation,
-// as long as it is whole again when it returns; each value that it
-// takes from underway begins a large post.
+// while traffic is posted and may do anything to the installation that
+// it repairs before it returns; each value that it takes from underway
+// begins a large post.
 func scenario(t *testing.T, in installation, disturb func(ctx context.Context, underway <-chan struct{})) {
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
 	defer cancel()
@@ -74,8 +74,8 @@ type tenant struct {
 	organization, project, key, keyID, billing string
 }
 
-// tenant creates an organization, a project, a key and a billing
-// token, and waits until posts are admitted.
+// tenant creates an organization, a project, a key and a billing token,
+// and waits until posts are admitted.
 func (in installation) tenant(t *testing.T, ctx context.Context, name, tier string) tenant {
 	t.Helper()
 	organization, err := in.api.CreateOrganization(ctx, in.operator, name, tier)
@@ -98,18 +98,18 @@ func (in installation) tenant(t *testing.T, ctx context.Context, name, tier stri
 	return made
 }
 
-// Traffic: how many clients post at once, how many batches each at
-// least, and how often while it is disturbed.
+// Traffic: how many clients post concurrently, how many batches each at
+// least, and how often during a disturbance.
 const (
 	clients        = 4
 	batchesEach    = 15
-	disturbedPause = 50 * time.Millisecond // stays within the rate of the tier
-	calmBatch      = 80                    // entries at most
-	disturbedBatch = 12                    // a disturbance lasts minutes, and all that was sent meanwhile is read back
+	disturbedPause = 50 * time.Millisecond // within the rate of the tier
+	calmBatch      = 80                    // largest, in entries
+	disturbedBatch = 12                    // a disturbance lasts minutes, and all its entries are read back
 )
 
-// traffic posts every trial and ordinary batches from several
-// clients at once, through whatever happens.
+// traffic posts every trial and ordinary batches from several clients,
+// despite the disturbance.
 func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturb func(context.Context, <-chan struct{})) {
 	t.Helper()
 	disturbed, underway := make(chan struct{}), make(chan struct{})
@@ -154,17 +154,18 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A large post. An entry is so large that a part has nine of them.
+// A large post. A part has nine of its entries.
 const (
 	largeEntries = 25
 	largeMessage = 9 << 10
 	largeMeta    = 90 << 10
-	partBytes    = 900 << 10 // most that ingest puts into one record
+	partBytes    = 900 << 10 // ingest's limit of one record
 )
 
-// large posts batches of several parts, two at once and one whenever a value is
-// taken from underway: in turn one that is sent until it is accepted, which its
-// idempotency key makes one, and one that is sent once, without a key.
+// large posts batches of several parts, two at once and one for each
+// value from underway: in turn one that is sent until it is accepted,
+// which its idempotency key makes one, and one that is sent once,
+// without a key.
 func large(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, underway chan<- struct{}, disturbed <-chan struct{}) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -192,8 +193,8 @@ func (m *maker) many(n int) []sent {
 	return entries
 }
 
-// ordinary posts one batch: until it is accepted, or, once,
-// without caring what becomes of it.
+// ordinary posts one batch: until it is accepted, or once without
+// regard to its outcome.
 func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, entries []sent, h *history, name string, careless bool) {
 	if careless {
 		once(t, ctx, in, to, name, entries, h)
@@ -202,7 +203,7 @@ func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, ent
 	deliver(t, ctx, in, to, name, plainly(body(texts(entries)...)), entries, h)
 }
 
-// once posts a batch without a key. If no answer reports what became of it,
+// once posts a batch without a key. If no answer shows its outcome,
 // each of its parts may be stored or not.
 func once(t *testing.T, ctx context.Context, in installation, to tenant, name string, entries []sent, h *history) {
 	t.Helper()
@@ -234,8 +235,8 @@ func parts(t *testing.T, entries []sent) (cut [][]sent) {
 	return cut
 }
 
-// deliver posts a batch until it is accepted; its idempotency
-// key makes any number of tries one.
+// deliver posts a batch until it is accepted; its idempotency key makes
+// any number of tries one.
 func deliver(t *testing.T, ctx context.Context, in installation, to tenant, name string, batch client.Batch, entries []sent, h *history) {
 	t.Helper()
 	batch.IdempotencyKey = name
@@ -248,8 +249,8 @@ func deliver(t *testing.T, ctx context.Context, in installation, to tenant, name
 	h.accepted(name, entries)
 }
 
-// checkAccepted compares an answer with the entries that had to be accepted:
-// bytes_used is what a client can compute.
+// checkAccepted compares an answer with the entries that had to be
+// accepted: a client can compute bytes_used.
 func checkAccepted(t *testing.T, name string, accepted client.Accepted, entries []sent, rejected int) {
 	t.Helper()
 	var bytes int64
@@ -296,7 +297,7 @@ func checkFaults(t *testing.T, trial trial, faults []client.Fault) {
 	}
 }
 
-// wantProblem reports whether err is the given refusal; any code where that is "".
+// wantProblem checks that err is the given refusal; any code for "".
 func wantProblem(err error, status int, code string) error {
 	var problem *client.Problem
 	if !errors.As(err, &problem) || problem.Status != status || code != "" && problem.Code != code {

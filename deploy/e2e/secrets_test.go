@@ -13,10 +13,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// The secrets of an installation are in dev.env alone, and the
-// broker's password in a file of the broker, which only their owner
-// reads: in no other file of the data directory, no output, no log,
-// and nothing that others see of the process.
+// An installation's secrets are only in dev.env, and the broker's
+// password only in a file of the broker, which only their owner can
+// read: in no other file of the data directory, no output, no log, and
+// nothing that others see of the process.
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
 	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
@@ -58,7 +58,7 @@ func TestSecretsLieInOneFile(t *testing.T) {
 	}
 }
 
-// filesOf are the files below a directory, by their paths in it.
+// filesOf returns the files below a directory, by their paths in it.
 func filesOf(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

@@ -27,11 +27,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Every service as a user of its own at an Apache Kafka that allows what weir
-// acls says and nothing else, and at PostgreSQL as a role that owns nothing, both
-// over TLS, by the commands of secure.md. The doctor finds nothing. A right that
-// is taken away is one line in the log and an alert; nothing is lost, and the
-// service goes on once it is given back.
+// Every service with its own user at an Apache Kafka that allows only
+// the rights of weir acls, and at PostgreSQL as a role that owns
+// nothing, both over TLS, by the commands of secure.md. The doctor finds
+// nothing. A revoked right causes one line in the log and an alert;
+// nothing is lost, and the service continues once it is restored.
 func TestSecuredProcesses(t *testing.T) {
 	judges, s := newRecordings(t), startSecured(t)
 	in, started := startProcesses(t, map[string]string{
@@ -54,7 +54,7 @@ func TestSecuredProcesses(t *testing.T) {
 type loss struct {
 	service, fault string
 	rights         apache.Rights
-	said           string // what the service says then
+	said           string // the service's message then
 }
 
 var losses = []loss{
@@ -63,15 +63,15 @@ var losses = []loss{
 	{"GROUPING", mayNotRead, apache.AllRights, "cannot read all partitions"},
 }
 
-// lose takes rights from a service, and waits until it says so.
+// lose revokes rights of a service, and waits for its message.
 func (s *secured) lose(t *testing.T, ctx context.Context, l loss, from served) {
 	t.Helper()
 	must(t, s.node.Revoke(ctx, contract.TopicLogs, "User:"+strings.ToLower(l.service), l.rights))
 	from.awaitLine(t, l.said+".*Topic Authorization Failed")
 }
 
-// awaitLine waits until the service has said something from now on, as a
-// regular expression.
+// awaitLine waits until the service writes a new line that matches
+// a regular expression.
 func (s served) awaitLine(t *testing.T, line string) {
 	t.Helper()
 	before, wanted := len(s.output.String()), regexp.MustCompile(line)
@@ -86,13 +86,13 @@ func (s served) awaitLine(t *testing.T, line string) {
 // administrator is the broker's user who may change rights.
 const administrator = "admin"
 
-// A secured installation is what an operator makes of a node that lets in users
-// alone, and of a server with a certificate.
+// A secured installation is the result of the page on a node that
+// admits only users, and a server with a certificate.
 type secured struct {
 	*operator
 
 	node    *apache.Broker
-	metrics map[string]string // addresses where modules show them
+	metrics map[string]string // addresses of modules' metrics
 }
 
 func startSecured(t *testing.T) *secured {
@@ -117,13 +117,13 @@ func startSecured(t *testing.T) *secured {
 	return s
 }
 
-// issue makes the certificate of a server of this machine.
+// issue issues the certificate of a local server.
 func issue(t *testing.T, by *authority.Authority) authority.Certificate {
 	t.Helper()
 	return by.Issue(t, "server", time.Now().Add(time.Hour), "127.0.0.1")
 }
 
-// provide makes the databases, and what the page expects in files.
+// provide creates the databases, and the files that the page expects.
 func (s *secured) provide(passwords map[string]string, trusted *authority.Authority) {
 	s.t.Helper()
 	s.run(`weir provision secrets --postgres "$PGHOST" && psql --quiet --host="$PGHOST" --username="$PGUSER" --file=secrets/roles.sql`)
@@ -142,7 +142,7 @@ func (s *secured) provide(passwords map[string]string, trusted *authority.Author
 		}
 	}
 	s.write("pgpass", lines)
-	delete(s.given, "PGPASSWORD") // goes before a passfile
+	delete(s.given, "PGPASSWORD") // it overrides a passfile
 }
 
 func (s *secured) write(secret, text string) {
@@ -150,7 +150,7 @@ func (s *secured) write(secret, text string) {
 	must(s.t, os.WriteFile(filepath.Join(s.folder, "secrets", secret), []byte(text), 0o600))
 }
 
-// secure does what the page says, and migrates.
+// secure follows the page, and migrates.
 func (s *secured) secure() {
 	s.t.Helper()
 	s.follow("secure.md", "Encrypt")
@@ -165,7 +165,7 @@ func (s *secured) secure() {
 	s.run("weir migrate")
 }
 
-// database is the address that the page gives the ledger, for a module.
+// database returns the page's address of the ledger's database, for a module.
 func (s *secured) database(module string) string {
 	return strings.ReplaceAll(s.given["WEIR_DATABASE_URL"], "ledger", module)
 }
@@ -177,14 +177,14 @@ func (s *secured) as(user, block string) {
 	s.run(block)
 }
 
-// signIn are the settings of a user of the broker.
+// signIn returns the settings of a user of the broker.
 func (s *secured) signIn(user string) map[string]string {
 	return map[string]string{
 		"WEIR_BROKERS_USER": user, "WEIR_BROKERS_PASSWORD_FILE": filepath.Join(s.folder, "secrets", provision.BrokerPassword(user)),
 	}
 }
 
-// settings are those of a service's own.
+// settings returns a service's own.
 func (s *secured) settings(service string) map[string]string {
 	program := strings.ToLower(service)
 	own := s.signIn(program)
@@ -194,5 +194,5 @@ func (s *secured) settings(service string) map[string]string {
 	return own
 }
 
-// processes are the addresses where all modules show their metrics.
+// processes returns the addresses of all modules' metrics.
 func (s *secured) processes() []string { return slices.Sorted(maps.Values(s.metrics)) }

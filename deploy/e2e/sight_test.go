@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// raises waits until a metric that an alert goes by is as it should be.
+// raises waits until an alert's metric is as wanted.
 func (r *replicated) raises(alert, metric string, is func(values []float64) bool) {
 	r.t.Helper()
 	if !strings.Contains(expression(r.t, alert), metric) {
@@ -21,7 +21,7 @@ func (r *replicated) raises(alert, metric string, is func(values []float64) bool
 	r.await(setupTimeout, metric, is)
 }
 
-// await waits until a metric is as it should be.
+// await waits until a metric is as wanted.
 func (r *replicated) await(limit time.Duration, metric string, is func(values []float64) bool) {
 	r.t.Helper()
 	testenv.Eventually(r.t, limit, func() error {
@@ -41,13 +41,13 @@ func (r *replicated) grows(alert, metric string) {
 	r.raises(alert, metric, func(now []float64) bool { return sum(now) > sum(before) })
 }
 
-// quiet fails the test where a metric of an alert is not 0 everywhere.
+// quiet fails the test if an alert's metric is not 0 everywhere.
 func (r *replicated) quiet(alert, metric string) {
 	r.t.Helper()
 	r.raises(alert, metric, func(values []float64) bool { return len(values) > 0 && slices.Max(values) == 0 })
 }
 
-// processes are the addresses where all replicas show their metrics.
+// processes returns the addresses of all replicas' metrics.
 func (r *replicated) processes() (addresses []string) {
 	for _, s := range r.services {
 		for _, one := range s.replicas {
@@ -57,7 +57,7 @@ func (r *replicated) processes() (addresses []string) {
 	return addresses
 }
 
-// shown are the values of a metric's series, of all replicas.
+// shown returns the values of a metric's series, of all replicas.
 func (r *replicated) shown(metric string) (values []float64, err error) {
 	for _, s := range r.services {
 		for _, one := range s.replicas {

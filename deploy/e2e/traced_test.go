@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// exportTo has every module export to a collector, and posts sampled.
+// exportTo makes every module export to a collector, and posts sampled.
 func exportTo(modules *allinone.Modules, collector *tracingtest.Collector) {
 	modules.Ingest.Tracing.Endpoint, modules.Ingest.Tracing.Ratio = collector.URL, 1
 	modules.Ledger.Tracing.Endpoint = collector.URL
@@ -19,8 +19,8 @@ func exportTo(modules *allinone.Modules, collector *tracingtest.Collector) {
 	modules.Tenants.Tracing.Endpoint = collector.URL
 }
 
-// traced posts once: the spans reach from the request to each commit that
-// follows from it, and hold neither what was sent nor the key.
+// traced posts once: the spans reach from the request to each resulting
+// commit, and hold neither the content nor the key.
 func traced(t *testing.T, in installation, collector *tracingtest.Collector) (request tracingtest.Span) {
 	t.Helper()
 	const canary = "canary-of-a-trace"
@@ -40,8 +40,8 @@ func traced(t *testing.T, in installation, collector *tracingtest.Collector) (re
 	return request
 }
 
-// tracedBehindGateway is traced where the gateway is a process of its own: the
-// trace begins there.
+// tracedBehindGateway is traced with the gateway as a separate process,
+// where the trace begins.
 func tracedBehindGateway(t *testing.T, in installation, collector *tracingtest.Collector) {
 	request := traced(t, in, collector)
 	testenv.Eventually(t, viewTimeout, func() error {
@@ -57,7 +57,8 @@ func tracedBehindGateway(t *testing.T, in installation, collector *tracingtest.C
 	})
 }
 
-// reaches returns the span of an organization's post once there is all of its trace.
+// reaches returns the span of an organization's post once its
+// trace is complete.
 func reaches(spans []tracingtest.Span, organization string) (request tracingtest.Span, err error) {
 	at := slices.IndexFunc(spans, func(s tracingtest.Span) bool {
 		return s.Name == "POST /v1/logs" && s.Attributes["weir.organization"] == organization && s.Attributes["http.response.status_code"] == "200"
@@ -79,8 +80,8 @@ func reaches(spans []tracingtest.Span, organization string) (request tracingtest
 	return request, nil
 }
 
-// commits reports whether a service has committed a transaction linked to
-// a request.
+// commits reports whether a service has committed a transaction linked
+// to a request.
 func commits(spans []tracingtest.Span, service, request string) bool {
 	return slices.ContainsFunc(spans, func(transaction tracingtest.Span) bool {
 		return transaction.Service == service && transaction.Name == "process weir.logs.v1" && slices.Contains(transaction.Links, request) &&

@@ -11,14 +11,14 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A trial is one post and the answer that the interface promises for it.
+// A trial is one post with the answer that the interface promises.
 type trial struct {
 	name     string
 	batch    client.Batch
-	entries  []sent   // those that are to be accepted
-	rejected int      // beside them
+	entries  []sent   // those to be accepted
+	rejected int      // number of the others
 	status   int      // 0 means 200
-	code     string   // of a refusal; "" is not looked at
+	code     string   // of a refusal; "" is not checked
 	faults   []string // "index pointer code" of each
 }
 
@@ -28,14 +28,14 @@ const (
 	maxMetadata = 100 << 10
 )
 
-// Entries that the interface refuses, each with the fault that
-// the answer must name.
+// Entries that the interface refuses, each with the fault that the
+// answer must name.
 const (
 	noLevel    = `{"timestamp":"2026-11-21T09:30:00Z","message":"no level"}`
 	withOffset = `{"timestamp":"2026-11-21T09:30:00+02:00","level":"info","message":"not UTC"}`
 )
 
-// trials are the posts of the scenario that have an answer of their own.
+// trials are the scenario's posts with particular answers.
 func trials(t *testing.T, m *maker) []trial {
 	t.Helper()
 	valid, spaced, mixed, zipped, thousand := m.some(5), m.some(7), m.some(8), m.some(40), m.some(1000)
@@ -63,7 +63,7 @@ func trials(t *testing.T, m *maker) []trial {
 
 func plainly(body []byte) client.Batch { return client.Batch{Body: body} }
 
-// sized makes an entry whose message and compact metadata have
+// sized returns an entry whose message and compact metadata have
 // exactly these many bytes.
 func (m *maker) sized(message, metadata int) sent {
 	n := m.serial.Add(1)
@@ -72,7 +72,7 @@ func (m *maker) sized(message, metadata int) sent {
 		head+strings.Repeat("m", message-len(head)), strings.Repeat("d", metadata-len(`{"fill":""}`)))}
 }
 
-// odd makes entries whose text any careless re-encoding would change.
+// odd returns entries whose text any careless re-encoding would change.
 func (m *maker) odd() []sent {
 	var entries []sent
 	for _, rest := range []string{

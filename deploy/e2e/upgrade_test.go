@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// upgrade: an organization that has used up its quota is refused until billing
-// grants bytes, and again until its plan changes. Then everything continues,
-// and what was accepted is charged to the byte.
+// upgrade: an organization with an exhausted quota is refused until
+// billing grants bytes, and again until its plan changes. Then
+// everything continues, and what was accepted is charged to the byte.
 func upgrade(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "growing", "bootstrapper")
 	m, h := &maker{mark: "growing"}, &history{}
@@ -58,7 +58,7 @@ func postOne(ctx context.Context, in installation, to tenant, m *maker, h *histo
 	return err
 }
 
-// decide is a request of billing's about an organization.
+// decide sends a request of billing about an organization.
 func (in installation) decide(t *testing.T, ctx context.Context, method, path string, want int, input any) (answered map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(input)

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// mostTries of a post while replicas are replaced: the gateway may meet one
-// that has just gone, and so may the next try.
+// mostTries limits a post's tries while replicas are replaced: the
+// gateway may meet one that has just stopped, and so may the next try.
 const mostTries = 5
 
-// Every service goes from an earlier version to today's and back, a replica at
-// a time, on one broker and one database, under load. In each state a new
-// organization is made, posts and reads. Nothing is lost or doubled.
+// Every service is upgraded from an earlier version to today's and
+// back, replica by replica, on one broker and one database, under load.
+// In each state a new organization is created, posts and reads. Nothing
+// is lost or doubled.
 func TestUpgraded(t *testing.T) {
 	before, after := earlier(t), today(t)
 	r := replicate(t, before, backends(t))
@@ -47,13 +48,13 @@ func TestUpgraded(t *testing.T) {
 	r.verify(after)
 }
 
-// A newcomer is an organization that one state of the installation has made.
+// A newcomer is an organization created in one state of the installation.
 type newcomer struct {
 	tenant
 	sent *history
 }
 
-// newcomer makes one, posts errors of every language, and reads them back.
+// newcomer creates one, posts errors of every language, and reads them back.
 func (r *replicated) newcomer(ctx context.Context, name string) *newcomer {
 	r.t.Helper()
 	in, m := r.front(), &maker{mark: name}

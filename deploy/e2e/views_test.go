@@ -30,8 +30,8 @@ func verify(t *testing.T, ctx context.Context, in installation, who tenant, h *h
 	testenv.Eventually(t, viewTimeout, func() error { return checkGroups(ctx, in, who, sum) })
 }
 
-// quiet posts one entry where nothing else is going on: it shows
-// in all three views soon after its 200.
+// quiet posts one entry without other load: all three views show it
+// soon after its 200.
 func quiet(t *testing.T, ctx context.Context, in installation) {
 	who := in.tenant(t, ctx, "quiet", "scale")
 	m, h := &maker{mark: "quiet"}, &history{}
@@ -57,7 +57,7 @@ func quiet(t *testing.T, ctx context.Context, in installation) {
 }
 
 // readBack reads every entry of the tenant's project, and checks
-// what each page promises.
+// each page's promises.
 func readBack(ctx context.Context, in installation, who tenant) (stored []string, err error) {
 	last, ids := time.Time{}, map[string]bool{}
 	err = in.api.EachLog(ctx, who.key, client.LogsQuery{Project: who.project}, func(e client.StoredEntry) error {
@@ -96,8 +96,8 @@ func checkBalance(ctx context.Context, in installation, who tenant, sum totals) 
 	return nil
 }
 
-// checkGroups compares the groups: one of each kind, with its
-// exact count, and no other.
+// checkGroups checks that there is exactly one group of each kind, with
+// its exact count.
 func checkGroups(ctx context.Context, in installation, who tenant, sum totals) error {
 	groups, err := in.api.ErrorGroups(ctx, who.key, who.project)
 	if err != nil {
@@ -116,8 +116,8 @@ func checkGroups(ctx context.Context, in installation, who tenant, sum totals) e
 	return checkSamples(ctx, in, who, groups)
 }
 
-// checkSamples reads each group by itself: the same, with
-// occurrences and the reason for the grouping.
+// checkSamples reads each group by itself: the same, with occurrences
+// and the reason for the grouping.
 func checkSamples(ctx context.Context, in installation, who tenant, groups []client.ErrorGroup) error {
 	for _, listed := range groups {
 		group, err := in.api.ErrorGroup(ctx, who.key, listed.ID)
@@ -131,8 +131,8 @@ func checkSamples(ctx context.Context, in installation, who tenant, groups []cli
 	return nil
 }
 
-// isolation: nothing of one organization is visible to another,
-// not even whether it exists.
+// isolation: nothing of one organization is visible to another, not
+// even whether it exists.
 func isolation(t *testing.T, ctx context.Context, in installation, main, other tenant) {
 	groups, err := in.api.ErrorGroups(ctx, main.key, main.project)
 	must(t, err)
@@ -162,7 +162,7 @@ func isolation(t *testing.T, ctx context.Context, in installation, main, other t
 	}
 }
 
-// alter makes an id of the same form that nobody has.
+// alter returns an unknown id of the same form.
 func alter(id string) string {
 	text := []byte(id)
 	last := len(text) - 1

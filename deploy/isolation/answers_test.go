@@ -28,19 +28,21 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// unproduced are described answers that no test here gets, and why.
+// unproduced lists the described answers that no test here gets,
+// with the reason.
 var unproduced = map[string]string{
 	"POST /v1/logs 403": "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
 }
 
-// How much the world of answers bounds.
+// Limits of an installation for which every answer can be produced.
 const (
 	readsPerMinute = 400 // more than it takes to make its things
 	maxProjects    = 6
 )
 
-// Each answer that the OpenAPI document describes is given: what the other
-// tests of this package don't get is got here, and TestMain sees to the rest.
+// Every answer that the OpenAPI document describes is given: this test
+// produces those that the other tests of the package don't, and
+// TestMain checks that none is missing.
 func TestEveryAnswerIsGiven(t *testing.T) {
 	s := newScanner(t)
 	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) {
@@ -61,14 +63,15 @@ func TestEveryAnswerIsGiven(t *testing.T) {
 	w.isAskedTooOften(t, a)
 }
 
-// A situation is what the last of some requests of the operator is answered;
-// those before it succeed. The same requests have the same Idempotency-Key.
+// A situation is a sequence of the operator's requests with the wanted
+// status of the last; the earlier ones succeed. Equal requests have
+// the same Idempotency-Key.
 type situation struct {
 	want     int
 	requests []string // method, path and body
 }
 
-// situations are answers that need more than one request, or a special one.
+// situations produce answers that need several requests, or a special one.
 var situations = []situation{
 	{409, twice(`POST /v1/api-keys {"project":"{project}","environment":"dev","name":"K"}`)}, // secrets are shown once
 	{409, twice(`POST /v1/api-keys/{new-key}/rotate`)},
@@ -121,7 +124,7 @@ func (w *world) is(t *testing.T, of *tenant, s situation) {
 	}
 }
 
-// joined is an invitation that somebody has accepted.
+// joined returns an accepted invitation.
 func (w *world) joined(t *testing.T, of *tenant) string {
 	t.Helper()
 	invited := w.operate(t, "POST", "/v1/invitations", map[string]any{"organization": of.things["organization"], "email": "joins@example.com", "role": "viewer"})
@@ -133,9 +136,9 @@ func (w *world) joined(t *testing.T, of *tenant) string {
 	return invited.get("id")
 }
 
-// faulty are the requests of the API's policies, each as one who gets through
-// sends it, with a parameter, a header and a body that are wrong: nothing is
-// changed, so that what is used up elsewhere need not be made anew.
+// faulty returns the requests of the API's policies as a permitted
+// caller sends them, with an invalid parameter, header and body. They
+// change nothing, so what others use up is not created again.
 func (w *world) faulty(t *testing.T, of *tenant) (requests []request) {
 	t.Helper()
 	asked := &tenant{world: w, name: of.name, things: maps.Clone(of.things)}
@@ -162,7 +165,7 @@ func (w *world) faulty(t *testing.T, of *tenant) (requests []request) {
 	return requests
 }
 
-// refusesFaults sends what is wrong, with queries that nobody can read.
+// refusesFaults sends invalid requests, with malformed queries.
 func (w *world) refusesFaults(t *testing.T, of *tenant) {
 	t.Helper()
 	for _, r := range w.faulty(t, of) {
@@ -173,7 +176,7 @@ func (w *world) refusesFaults(t *testing.T, of *tenant) {
 	}
 }
 
-// isAskedTooOften asks without pause until that is refused.
+// isAskedTooOften sends requests without pause until one is refused.
 func (w *world) isAskedTooOften(t *testing.T, of *tenant) {
 	t.Helper()
 	slow := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": of.things["project"], "environment": "dev", "name": "slow", "rate_per_minute": 1})
@@ -194,7 +197,7 @@ func (w *world) isAskedTooOften(t *testing.T, of *tenant) {
 	}
 }
 
-// decidesTooOften has as many decisions be about an organization as may be.
+// decidesTooOften makes as many decisions about an organization as are allowed.
 func (w *world) decidesTooOften(t *testing.T, of *tenant) {
 	t.Helper()
 	books := "/v1/organizations/" + of.things["organization"]
@@ -215,7 +218,7 @@ func (w *world) decidesTooOften(t *testing.T, of *tenant) {
 	}
 }
 
-// A scanner finds secrets in public, and signs what it reports.
+// A scanner finds secrets in public places, and signs its reports.
 type scanner struct {
 	key       *ecdsa.PrivateKey
 	published string // file with its public key
@@ -235,7 +238,8 @@ func newScanner(t *testing.T) scanner {
 	return s
 }
 
-// takesReports has a scanner report: well, what is no report, and in another's name.
+// takesReports sends a valid report, a malformed one, and one
+// in another's name.
 func (w *world) takesReports(t *testing.T, s scanner) {
 	t.Helper()
 	for report, want := range map[string]int{`[{"token":"none of ours"}]`: 200, `{`: 400, `[]`: 401} {

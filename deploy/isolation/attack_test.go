@@ -11,9 +11,9 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A change is refused when a browser reports that another site
-// sent it, whatever the body is called, and nothing has
-// happened: no form of the console is left out.
+// A change is refused, without effect, when the browser reports that
+// another site sent it, whatever the body's type. Every form of the
+// console is tried.
 func testForgery(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	owner := w.memberOf(t, a, "owner")
@@ -44,8 +44,8 @@ func testForgery(t *testing.T, w *world) {
 	}
 }
 
-// A session planted in the browser before the sign-in is not the one after it,
-// and opens nothing; nor does one that was replaced.
+// The session after the sign-in is not one that was planted in the
+// browser before; neither a planted nor a replaced one opens anything.
 func testSessionFixation(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	email := a.fill(t, "{new-email}")[0]
@@ -65,8 +65,8 @@ func testSessionFixation(t *testing.T, w *world) {
 	}
 }
 
-// Every page is protected from being framed, sniffed and from scripts,
-// whoever asks and whatever is answered.
+// Every page has headers against framing, sniffing and scripts, for
+// every caller and answer.
 func testHeadersOfPages(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	owner := w.memberOf(t, a, "owner")
@@ -85,7 +85,7 @@ func testHeadersOfPages(t *testing.T, w *world) {
 	}
 }
 
-// Nobody is led to another site, by whatever address, host or parameter.
+// No address, host or parameter redirects to another site.
 func testOpenRedirects(t *testing.T, w *world) {
 	owner := w.memberOf(t, w.tenant(t, "Acorn"), "owner")
 	evil := []string{"https://evil.example", "//evil.example", `/\evil.example`, "/%5Cevil.example", "/\t/evil.example", "javascript:alert(1)", "http:evil.example", "https:/evil.example"}
@@ -106,8 +106,8 @@ func testOpenRedirects(t *testing.T, w *world) {
 	}
 }
 
-// A body decides about nothing but what is documented: members that would give
-// more are refused by name, and change nothing.
+// Bodies set only documented members: others, which would give more
+// rights, are refused by name and change nothing.
 func testMassAssignment(t *testing.T, w *world) {
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	admin := w.tokenHolder(t, a, "an admin of A", "tenants:admin")
@@ -135,8 +135,8 @@ func testMassAssignment(t *testing.T, w *world) {
 	}
 }
 
-// Wrong and unknown are answered alike at the sign-in: the page
-// does not show who is a member.
+// The sign-in answers wrong passwords and unknown addresses alike: the
+// page does not show who is a member.
 func testNobodyIsEnumerated(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	email := a.fill(t, "{new-email}")[0]
@@ -151,8 +151,8 @@ func testNobodyIsEnumerated(t *testing.T, w *world) {
 	}
 }
 
-// Methods that a route does not know are refused, nothing overrides them, and a
-// request that is too large is refused as that.
+// Unknown methods of a route are refused, nothing overrides a method,
+// and a request that is too large is refused as such.
 func testMethodsAndSizes(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	owner := w.memberOf(t, a, "owner")

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// withMail gives a world a mail server.
+// withMail adds a mail server to a world.
 func withMail(t *testing.T) (*mailtest.Server, func(*allinone.Modules)) {
 	t.Helper()
 	office := mailtest.OpenPlain(t)
@@ -23,9 +23,9 @@ func withMail(t *testing.T) (*mailtest.Server, func(*allinone.Modules)) {
 	}
 }
 
-// bill puts the tenant's name into all that billing decides about an
-// organization: the reasons of grants and adjustments, a webhook, and a budget
-// that is used up, which its owner gets mail of.
+// bill puts the tenant's name into everything that billing decides
+// about an organization: reasons of grants and adjustments, a webhook,
+// and an exhausted budget, which is mailed to its owner.
 func (of *tenant) bill(t *testing.T, organization, project string) {
 	t.Helper()
 	books := "/v1/organizations/" + organization
@@ -38,8 +38,8 @@ func (of *tenant) bill(t *testing.T, organization, project string) {
 	of.world.decide(t, books+"/budgets", `[{"project":"`+project+`","bytes":1}]`)
 }
 
-// rehearse makes an organization with which billing rehearses, by the name, and
-// has a period of it close. It returns its id.
+// rehearse makes an organization with a test clock, named after the
+// tenant, and lets one of its periods close. It returns its id.
 func (of *tenant) rehearse(t *testing.T) string {
 	t.Helper()
 	organization := of.world.operate(t, "POST", "/v1/organizations", map[string]any{"name": of.name + "'s rehearsal", "tier": "indie"}).get("id")
@@ -70,7 +70,8 @@ func (of *tenant) rehearse(t *testing.T) string {
 	return organization
 }
 
-// decide has billing decide something, once the ledger has the organization.
+// decide makes one of billing's decisions, once the ledger
+// has the organization.
 func (w *world) decide(t *testing.T, path, body string) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -81,7 +82,7 @@ func (w *world) decide(t *testing.T, path, body string) {
 	})
 }
 
-// isMailed waits until somebody got mail that names the tenant.
+// isMailed waits until a mail names the tenant.
 func (of *tenant) isMailed(t *testing.T, office *mailtest.Server) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {

@@ -18,19 +18,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A canary is a secret that must be found nowhere once it has
-// been through the whole product.
+// A canary is a secret that must not be found anywhere after it went
+// through the whole product.
 type canary struct{ name, secret string }
 
-// canaryPassword is that of one member, in no dictionary.
+// canaryPassword is the password of one member, in no dictionary.
 const canaryPassword = "Zaunkönig-kestrel-9f2c71"
 
-// A secret is in the answer to its creation and nowhere else: in no log at
-// any level, of Weir or of the database server, no metric, record, row, file
-// that modules exchange, process list or error body. Every operation was
-// done, also failing ones, and secrets were put where they do not belong.
-// Data is exempt: a client that writes its key into a message, a name or a
-// reason has sent it to be kept and shown.
+// A secret is only in the answer to its creation: in no log at any
+// level, of Weir or of the database server, no metric, record, row,
+// exchanged file, process list or error body. Every operation was done,
+// failing ones included, and secrets were put where they do not belong.
+// Data is exempt: a client that writes its key into a message, a name
+// or a reason wants it kept and shown.
 func TestCanary(t *testing.T) {
 	server := startServer(t)
 	provider, adjust := withProvider(t)
@@ -67,8 +67,7 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// The search finds what it looks for, wherever that is: a canary
-// is planted in each place.
+// The search finds a canary planted in each place.
 func TestCanaryIsFound(t *testing.T) {
 	server := startServer(t)
 	w := newWorldOn(t, server.URL(), func(*allinone.Modules) {})
@@ -95,7 +94,7 @@ func TestCanaryIsFound(t *testing.T) {
 	}
 }
 
-// canaries are the secrets, and those who carry them.
+// canaries returns the secrets and the callers that carry them.
 func (w *world) canaries(t *testing.T, a, b *tenant) ([]canary, []principal) {
 	t.Helper()
 	token := w.tokenHolder(t, a, "a token of A with all scopes", scopes...)
@@ -117,8 +116,8 @@ func (w *world) canaries(t *testing.T, a, b *tenant) ([]canary, []principal) {
 	return canaries, callers
 }
 
-// linked is a one-time code as a link carries it: behind the #,
-// which browsers send to nobody.
+// linked matches a one-time code in a link: after the #, which
+// browsers don't send.
 var linked = regexp.MustCompile(`https://weir\.example/console/(?:welcome|join|reset)#([a-z]+_[0-9a-f]+)`)
 
 // foundedBy lets somebody become the first owner by the link

@@ -27,8 +27,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// search looks for the canaries everywhere, and reports where it found which.
-// It stops the modules, which then keep their state.
+// search looks for the canaries everywhere, and reports which it found
+// where. It stops the modules first; their state remains.
 func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary, answers *journal) (found []string) {
 	t.Helper()
 	places := map[string]string{"metrics": w.shown()}
@@ -53,8 +53,8 @@ func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary,
 	return found
 }
 
-// in returns what is around the canary in a text: whole, its digits without the
-// prefix, most of its digits, or as hexadecimal text.
+// in returns the text around the canary: whole, its digits without the
+// prefix, most of its digits, or in hexadecimal.
 func (c canary) in(text string) string {
 	prefix, digits, _ := strings.Cut(c.secret, "_")
 	forms := []string{c.secret, hex.EncodeToString([]byte(c.secret))}
@@ -69,17 +69,17 @@ func (c canary) in(text string) string {
 	return ""
 }
 
-// shown is what the metrics show.
+// shown returns the metrics.
 func (w *world) shown() string {
 	recorder := httptest.NewRecorder()
 	w.metrics.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return recorder.Body.String()
 }
 
-// schemas are those of the modules.
+// schemas of the modules.
 var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 
-// tables are all rows of all tables of all modules, as text.
+// tables returns all rows of all tables of all modules as text.
 func (w *world) tables(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -123,7 +123,7 @@ func rowsOf(t *testing.T, pool *pgxpool.Pool, table string) (text string) {
 	return text
 }
 
-// topics are all records of all topics, as text.
+// topics returns all records of all topics as text.
 func (w *world) topics(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -173,7 +173,7 @@ func (w *world) eachRecord(t *testing.T, topic string, visit func(bus.Record)) {
 	<-ended
 }
 
-// plantRow keeps a secret in a table.
+// plantRow stores a secret in a table.
 func (w *world) plantRow(t *testing.T, secret string) {
 	t.Helper()
 	_, err := w.pool.Exec(t.Context(), `INSERT INTO migrations (set_name, file) VALUES ('planted', $1)`, secret)

@@ -25,15 +25,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// mark is in all that is deleted, and in nothing else. It is so long that no
-// text with it shares its memory: Go puts short ones into common blocks.
+// mark is in everything that is deleted, and nowhere else. It is so long that
+// it never shares memory with another text: Go packs short strings together.
 const mark = "QuetzalcoatlusNorthropi"
 
-// What is deleted is found nowhere: in no table, no state file, no metric, no
-// log, no manifest of a backup, and no topic once its time is over. One
-// organization is deleted whole, and one project of another, whose rest stays as
-// it was. Modules rebuilt from the log, which still has it all, don't bring it
-// back.
+// Deleted data is found nowhere: in no table, state file, metric, log
+// or manifest of a backup, and in no topic after its retention. One
+// organization is deleted whole, and one project of another, which
+// otherwise stays as it was. Modules rebuilt from the log, which still
+// has everything, don't bring it back.
 func TestDeletedIsFoundNowhere(t *testing.T) {
 	server := startServer(t)
 	office, mailed := withMail(t)
@@ -110,7 +110,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	w.isForgotten(t)
 }
 
-// isRead has the tenant's entries read back.
+// isRead reads the tenant's entries back.
 func (of *tenant) isRead(t *testing.T) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -121,13 +121,13 @@ func (of *tenant) isRead(t *testing.T) {
 	})
 }
 
-// Variants of records. One with fewer entries than its header counts is parked.
+// Variants of records. One with fewer entries than its header states is parked.
 func readable(*contract.LogsAccepted)          {}
 func unreadable(record *contract.LogsAccepted) { record.Entries = 2 }
 func firstOfTwo(record *contract.LogsAccepted) { record.Parts = 2 }
 
-// isUnmarked looks for the mark, as text and as Postgres shows bytes; and for
-// the projects where they have things of their own, which may be compressed.
+// isUnmarked looks for the mark, as text and as Postgres prints bytes;
+// and for the projects, where their data may be compressed.
 func isUnmarked(t *testing.T, places map[string]string, projects ...string) {
 	t.Helper()
 	for _, place := range slices.Sorted(maps.Keys(places)) {
@@ -145,12 +145,12 @@ func isUnmarked(t *testing.T, places map[string]string, projects ...string) {
 	}
 }
 
-// wholeRecord is a row of an inbox, by its last columns: the part,
-// which is the only one, and its checksum.
+// wholeRecord matches the end of a row of an inbox: the part, which is
+// the only one, and its checksum.
 var wholeRecord = regexp.MustCompile(`,1,-?\d+\)`)
 
-// rebuild drops what the modules have made of the log, and waits until they
-// have read it again and erased what is deleted.
+// rebuild drops what the modules derived from the log, and waits until
+// they have read it again and erased deleted data.
 func (w *world) rebuild(t *testing.T) {
 	t.Helper()
 	made := []string{"grouping", "ingest", "ledger"}
@@ -181,8 +181,7 @@ func (w *world) rebuild(t *testing.T) {
 	}
 }
 
-// hasRemoved checks that modules have reported how many rows of
-// which tables they have removed.
+// hasRemoved checks that modules reported the number of removed rows by table.
 func hasRemoved(t *testing.T, removed map[string]map[string]int64) {
 	t.Helper()
 	groups := removed["grouping"]["error_groups"]
@@ -191,8 +190,8 @@ func hasRemoved(t *testing.T, removed map[string]map[string]int64) {
 	}
 }
 
-// isGone waits until a deletion has finished, and returns what
-// every module has reported.
+// isGone waits until a deletion has finished, and returns the report
+// of each module.
 func (w *world) isGone(t *testing.T, organization, id string) (removed map[string]map[string]int64) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -217,7 +216,7 @@ func (w *world) isGone(t *testing.T, organization, id string) (removed map[strin
 	return removed
 }
 
-// accepted publishes that an entry of a deleted project was accepted.
+// accepted publishes the acceptance of an entry of a deleted project.
 func (w *world) accepted(t *testing.T, organization, project string, like func(*contract.LogsAccepted)) {
 	t.Helper()
 	out, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
@@ -235,7 +234,7 @@ func (w *world) accepted(t *testing.T, organization, project string, like func(*
 	must(t, out.Publish(contract.TopicLogs, m))
 }
 
-// isParked waits until a module has parked so many records.
+// isParked waits until a module has parked that many records.
 func (w *world) isParked(t *testing.T, schema string, records int) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -247,7 +246,7 @@ func (w *world) isParked(t *testing.T, schema string, records int) {
 	})
 }
 
-// retained is what a topic holds once its time is over, and it is compacted.
+// retained returns the content of a topic after its retention and compaction.
 func (w *world) retained(t *testing.T, topic contract.Topic) string {
 	t.Helper()
 	newest, all := map[string]string{}, ""

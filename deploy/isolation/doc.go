@@ -1,5 +1,5 @@
-// Package isolation tests that nobody reaches what is not theirs: every
-// route of every module, asked by every kind of caller, about its own
-// organization and a foreign one, by the lines of policy_test.go, which
-// lists who may use which. It has no code of its own.
+// Package isolation tests that callers reach only what is theirs: every
+// route of every module, called by every kind of principal, about its
+// own organization and a foreign one, by the rules in policy_test.go.
+// It has no code of its own.
 package isolation

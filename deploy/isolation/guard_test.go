@@ -12,12 +12,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// open are routes that ask nobody who they are and show
-// everybody the same, at any time.
+// open are the routes without authentication that always
+// answer everybody alike.
 var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /console/assets/{version}/{name}"}
 
-// Every authenticated route limits its callers, and answers with the limit,
-// also those who are refused for lack of a scope or a permission.
+// Every authenticated route limits its callers and sends the limit,
+// also to callers without the scope or permission.
 func testEveryAuthenticatedRouteIsLimited(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	key := principal{name: "an API key", header: asKey(a.key), key: a}
@@ -51,8 +51,8 @@ func testEveryAuthenticatedRouteIsLimited(t *testing.T, w *world) {
 	t.Logf("%d policies of authenticated routes", limited)
 }
 
-// Who reads or administers without pause is refused with a time to wait, by
-// every module and for every kind of credential, and nobody else is.
+// Every module refuses callers that read or administer without pause, with
+// a time to wait, for every kind of credential; other callers are served.
 func TestReadsAreLimitedByOrganization(t *testing.T) {
 	const perMinute = 30
 	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) {
@@ -88,9 +88,9 @@ func TestReadsAreLimitedByOrganization(t *testing.T) {
 	}
 }
 
-// Until a module has the credentials it answers that it is starting, on
-// every route and to everybody: no valid key is called invalid, and no
-// signed-in member is sent to the sign-in.
+// Until a module has the credentials it answers on every route that it
+// is starting: it calls no valid key invalid, and sends no signed-in
+// member to the sign-in.
 func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	w := builtWorld(t, kafkatest.Brokers(t), postgrestest.URL(t), func(*allinone.Modules) {})
 	digits := strings.Repeat("a", 48)

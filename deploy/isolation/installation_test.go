@@ -8,8 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// shared are the tests that need no installation of their own: each has
-// tenants of its own.
+// shared are the tests that share one installation: each has its own tenants.
 var shared = []struct {
 	name string
 	test func(*testing.T, *world)

@@ -10,12 +10,12 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 )
 
-// clobbering has the collector overwrite what it frees. Else memory that is
-// taken again without being cleared shows what was there before.
+// clobbering makes the collector overwrite what it frees. Otherwise
+// memory that is used again without being cleared shows its old content.
 const clobbering = "clobberfree=1"
 
-// TestMain begins anew with a setting that Go reads at the start of a process
-// alone.
+// TestMain starts the process again with a setting that Go reads only
+// at its start.
 func TestMain(m *testing.M) {
 	settings := os.Getenv("GODEBUG")
 	if !strings.Contains(settings, clobbering) {
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(openapitest.Main(m, unproduced))
 }
 
-// beginWith makes this process another one of the same program.
-// It returns where it can't.
+// beginWith replaces this process by another of the same program. It
+// returns if it can't.
 func beginWith(name, value string) error {
 	program, err := os.Executable()
 	if err == nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
-// Every route has a policy, every policy a route, and every route is
-// reached through the gateway: a module's route that the gateway sends
-// elsewhere would be open or dead, unnoticed.
+// Every route has a policy, every policy a route, and the gateway leads to
+// every route: one that it sent elsewhere would be open or dead, unnoticed.
 func testEveryRouteHasAPolicy(t *testing.T, w *world) {
 	routes, listed := w.routes(t), map[string]bool{}
 	for _, p := range policies {
@@ -36,7 +35,7 @@ func testEveryRouteHasAPolicy(t *testing.T, w *world) {
 	}
 }
 
-// suggestion is a line for a route that has none.
+// suggestion is a policy line for a route without one.
 func suggestion(route string) string {
 	who := `tokens("tenants:admin")`
 	if strings.Contains(route, " /console") {
@@ -49,8 +48,8 @@ func suggestion(route string) string {
 	return line + "},"
 }
 
-// Everybody reaches what is theirs and nothing else. A refusal changes nothing,
-// a success shows nothing of anybody else.
+// All callers reach what is theirs and nothing else. A refusal changes
+// nothing, a success shows nothing of another tenant.
 func testMatrix(t *testing.T, w *world) {
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	all := w.principals(t, a, b)
@@ -67,12 +66,12 @@ func testMatrix(t *testing.T, w *world) {
 	t.Logf("%d policies, %d kinds of callers", len(policies), len(all))
 }
 
-// concurrency is how many routes are asked beside each other: whoever has a session
-// that is unknown waits for it to arrive.
+// concurrency is the number of routes tested at once: a caller with an
+// unknown session waits for it to arrive.
 const concurrency = 16
 
-// refuses checks those who do not get through: each is refused as its kind of
-// route refuses, and nothing has happened.
+// refuses checks callers without access: each is refused in the way of
+// its kind of route, without effect.
 func (w *world) refuses(t *testing.T, a, b *tenant, all []principal) {
 	t.Helper()
 	requests := make([]request, len(policies))
@@ -97,7 +96,7 @@ func (w *world) refuses(t *testing.T, a, b *tenant, all []principal) {
 	}
 }
 
-// refusesAll checks those whom one route does not let through.
+// refusesAll checks all callers that one route refuses.
 func (w *world) refusesAll(t *testing.T, p policy, a *tenant, all []principal, r request) {
 	var asked sync.WaitGroup
 	for _, caller := range all {
@@ -108,7 +107,7 @@ func (w *world) refusesAll(t *testing.T, p policy, a *tenant, all []principal, r
 	asked.Wait()
 }
 
-// refusesOne checks one who does not get through.
+// refusesOne checks one caller without access.
 func (w *world) refusesOne(t *testing.T, a *tenant, caller principal, r request, want int) {
 	got := w.send(t, caller.sends(r))
 	if got.status != want {
@@ -122,7 +121,7 @@ func (w *world) refusesOne(t *testing.T, a *tenant, caller principal, r request,
 	}
 }
 
-// serves checks those who get through, each with things of its own.
+// serves checks the callers with access, each on its own things.
 func (w *world) serves(t *testing.T, p policy, a, b *tenant, all []principal) {
 	t.Helper()
 	for _, caller := range all {
@@ -148,7 +147,7 @@ func (w *world) serves(t *testing.T, p policy, a, b *tenant, all []principal) {
 	}
 }
 
-// A foreign id and one that was never given are answered alike, to the byte, in
+// A foreign id and an unknown one are answered alike, to the byte, in
 // body and headers; also where only one of several ids is foreign.
 func testForeignLooksUnknown(t *testing.T, w *world) {
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
@@ -167,8 +166,8 @@ func testForeignLooksUnknown(t *testing.T, w *world) {
 	}
 }
 
-// alike sends a request that names one thing of A and else things of B,
-// and the same with an id that nobody has.
+// alike sends a request that names one thing of A and otherwise things
+// of B, and the same with an unknown id.
 func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, foreign string) {
 	t.Helper()
 	theirs := a.fill(t, "{"+foreign+"}")[0]
@@ -186,15 +185,15 @@ func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, fo
 	}
 }
 
-// requestID is what differs between any two answers.
+// requestID differs between any two answers.
 var requestID = regexp.MustCompile(`req_[0-9a-f]+`)
 
-// counted are the headers with how many requests the caller has left: they
-// differ from answer to answer, whatever is asked.
+// counted are the headers with the number of requests left: they differ
+// between answers to any request.
 var counted = []string{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit"}
 
-// without is all of an answer but the id that was asked for, the
-// id of the request and how many are left.
+// without returns an answer without the requested id, the request's id
+// and the number of requests left.
 func (a answer) without(id string) string {
 	var all strings.Builder
 	fmt.Fprintln(&all, a.status)
@@ -207,7 +206,7 @@ func (a answer) without(id string) string {
 	return requestID.ReplaceAllString(strings.ReplaceAll(all.String(), id, "ID"), "REQUEST")
 }
 
-// request is how the test uses a policy's route, with things of a tenant.
+// request is the test's use of a policy's route, with things of a tenant.
 func (p policy) request(t *testing.T, of *tenant) request {
 	t.Helper()
 	method, path, _ := strings.Cut(p.route, " ")
@@ -218,8 +217,7 @@ func (p policy) request(t *testing.T, of *tenant) request {
 	return request{method: method, path: filled[0], body: filled[1]}
 }
 
-// sends is a request as the caller sends it. What a browser
-// sends reports where it comes from.
+// sends returns a request as the caller sends it. A browser reports the origin.
 func (caller principal) sends(r request) request {
 	r.header, r.cookies = maps.Clone(caller.header), caller.cookies
 	if r.header == nil {
@@ -238,7 +236,7 @@ func (p policy) success() int {
 	return p.want
 }
 
-// names are the things that a policy names, but for those that are nobody's.
+// names returns the things that a policy names, except those without an owner.
 func (p policy) names() (names []string) {
 	path := p.path
 	if path == "" {
@@ -252,13 +250,14 @@ func (p policy) names() (names []string) {
 	return names
 }
 
-// isForeignTo reports whether the things that a policy names are foreign to a
-// tenant where they are those of the owner.
+// isForeignTo reports whether the things that a policy names are
+// foreign to a tenant if they are the owner's.
 func (p policy) isForeignTo(who, owner *tenant) bool {
 	return who != nil && who != owner && len(p.names()) > 0
 }
 
-// expects is how a caller is answered that uses the route with things of a tenant.
+// expects returns the expected answer for a caller that uses the route
+// with a tenant's things.
 func (p policy) expects(caller principal, of *tenant) int {
 	as, refusal := p.who.passes(caller)
 	switch {
@@ -270,8 +269,8 @@ func (p policy) expects(caller principal, of *tenant) int {
 	return p.success()
 }
 
-// shownBy is the first thing of a tenant that a text shows and the
-// request did not name; "" where there is none.
+// shownBy returns the first thing of a tenant that a text shows though
+// the request did not name it; "" if there is none.
 func (of *tenant) shownBy(text string, r request) string {
 	for _, thing := range append(slices.Sorted(maps.Values(of.things)), of.name, of.key) {
 		if thing != "" && strings.Contains(text, thing) && !strings.Contains(r.path+r.body, thing) {

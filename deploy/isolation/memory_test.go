@@ -16,10 +16,11 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// isForgotten looks for the mark in the memory of this process: in all that the
-// caches of the modules, which have run here from the tenant's first day on,
-// and the variables of packages lead to. The broker runs here as well and
-// forgets its topics before: those have a time of their own.
+// isForgotten looks for the mark in the memory of this process: in
+// everything reachable from the variables of packages and the caches of
+// the modules, which have run here since the tenant's first day. The
+// broker runs here too, so its topics, which have their own retention,
+// are deleted first.
 func (w *world) isForgotten(t *testing.T) {
 	t.Helper()
 	w.deleteTopics(t)
@@ -39,13 +40,12 @@ func (w *world) isForgotten(t *testing.T) {
 	runtime.KeepAlive(w.modules)
 }
 
-// printable leaves out of a piece of memory what is no text.
+// printable removes the bytes that are no text.
 func printable(memory []byte) string {
 	return strings.Join(strings.FieldsFunc(string(memory), func(r rune) bool { return r < ' ' || r > '~' }), " ")
 }
 
-// heap is what is in use of this process's memory, and nothing that could be
-// collected.
+// heap returns the memory in use, without what could be collected.
 func heap(t *testing.T) []byte {
 	t.Helper()
 	for range 2 { // a sync.Pool lasts for one collection
@@ -61,7 +61,7 @@ func heap(t *testing.T) []byte {
 	return memory
 }
 
-// deleteTopics has the broker forget all.
+// deleteTopics deletes all topics of the broker.
 func (w *world) deleteTopics(t *testing.T) {
 	t.Helper()
 	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: patience}

@@ -19,9 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// startServer starts a database server of the test's own, whose
-// log it can read. It also logs the parameters of failing
-// statements, as an administrator may configure.
+// startServer starts the test's own database server with a readable
+// log. It also logs the parameters of failing statements, as an
+// administrator may configure.
 func startServer(t *testing.T) *postgres.Server {
 	t.Helper()
 	server, err := postgrestest.Start(t.Context())
@@ -68,8 +68,8 @@ func (w *world) states(t *testing.T) map[string]string {
 	return all
 }
 
-// backup is what a backup made now says of itself. What it copies
-// are the tables, which it compresses.
+// backup is the manifest of a backup made now. The backup itself
+// is compressed tables.
 func (w *world) backup(t *testing.T) map[string]string {
 	t.Helper()
 	t.Setenv(endpoint.SharedDatabase, w.database)
@@ -80,9 +80,9 @@ func (w *world) backup(t *testing.T) map[string]string {
 	return map[string]string{"a backup's manifest": read(t, filepath.Join(dir, backup.ManifestName)), "a backup's progress": progress.String()}
 }
 
-// processes are what every user of the machine reads of this process, its
-// children and the database server's: their command lines; and their
-// environment, which only their own user reads. None except on Linux.
+// processes returns what every user of the machine can read of this
+// process, its children and the database server's: their command lines; and
+// their environments, which only their own user can read. Only on Linux.
 func processes(t *testing.T, server *postgres.Server) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -96,7 +96,7 @@ func processes(t *testing.T, server *postgres.Server) map[string]string {
 	return all
 }
 
-// family is a process and all that descend from it.
+// family returns a process and its descendants.
 func family(pid int) (pids []int) {
 	pids = []int{pid}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -113,7 +113,7 @@ func family(pid int) (pids []int) {
 	return pids
 }
 
-// servers are the processes of the database server.
+// servers returns the processes of the database server.
 func servers(t *testing.T, server *postgres.Server) (pids []int) {
 	t.Helper()
 	asAdmin(t, server, func(conn *pgx.Conn) {
@@ -125,7 +125,7 @@ func servers(t *testing.T, server *postgres.Server) (pids []int) {
 	return pids
 }
 
-// plantFailure lets a statement fail because of a secret.
+// plantFailure makes a statement with a secret fail.
 func (w *world) plantFailure(t *testing.T, secret string) {
 	t.Helper()
 	if _, err := w.pool.Exec(t.Context(), "SELECT $1::text::int", secret); err == nil {
@@ -133,7 +133,7 @@ func (w *world) plantFailure(t *testing.T, secret string) {
 	}
 }
 
-// plantProcess runs a program that has a secret on its command line.
+// plantProcess runs a program with a secret on its command line.
 func plantProcess(t *testing.T, secret string) {
 	t.Helper()
 	planted := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line", secret) // reads until its input is closed

@@ -8,16 +8,16 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A policy is who may use a route, and how the test uses it. A route may have
-// several: for different things in its path or body.
+// A policy states who may use a route, and how the test uses it. A
+// route has several for different things in its path or body.
 type policy struct {
 	route string // as the router has it
 	who   gate   // who gets through; all others are refused, and nothing happens
 
-	// How it is used, always with things of tenant A: {project} is A's project,
-	// {new-key} a key that is made for the call. tenant_test.go has all of
-	// them. Permitted callers of tenant B are answered 404, exactly as for
-	// unknown ids; where nothing is named, B gets its own.
+	// How it is used, always with things of tenant A: {project} is A's
+	// project, {new-key} a key made for this call; all are in
+	// tenant_test.go. Permitted callers of tenant B get 404, as for
+	// unknown ids; where the request names nothing, B gets its own.
 	path string // with its query; "": the route itself, its parameters named like the things
 	body string // JSON for the API, a form for the console
 	want int    // how those are answered who get through; 0: 200
@@ -25,16 +25,16 @@ type policy struct {
 	ends bool // it ends or replaces the caller's session: each call has one of its own
 }
 
-// policies is who may use what. Who adds a route adds a line.
+// policies states who may use which route. A new route needs a new line.
 var policies = []policy{
-	// Everybody, without any credential.
+	// Everybody, without a credential.
 	{route: "GET /", who: everybody, want: 303},
 	{route: "GET /healthz", who: everybody},
 	{route: "GET /readyz", who: everybody},
 	{route: "GET /v1/openapi.json", who: everybody},
 
-	// Entries: an API key is for all of its organization, unless
-	// it was made to read less.
+	// Entries: an API key reads those of its whole organization, unless
+	// it is restricted.
 	{route: "POST /v1/logs", who: keys, body: logs("Anybody")},
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
@@ -77,7 +77,7 @@ var policies = []policy{
 	{route: "POST /v1/organizations/{organization}/dry-run", who: tokens("billing:read"), body: `{"bytes":1}`},
 	{route: "POST /v1/organizations/{organization}/simulation", who: tokens("billing:read"), body: `{"tier":"scale"}`},
 
-	// Organizations and what is theirs.
+	// Organizations and what belongs to them.
 	{route: "POST /v1/organizations", who: operators, body: `{"name":"C","tier":"indie"}`, want: 201},
 	{route: "GET /v1/organizations", who: tokens("tenants:admin")},
 	{route: "POST /v1/projects", who: tokens("tenants:admin"), body: `{"organization":"{organization}","name":"P"}`, want: 201},
@@ -116,7 +116,7 @@ var policies = []policy{
 	{route: "POST /v1/members", who: operators, want: 201,
 		body: `{"organization":"{organization}","email":"{new-email}","name":"M","role":"viewer","password":"correct horse battery"}`},
 
-	// Webhooks: those who bill, and those who administer.
+	// Webhooks: billing and administrators.
 	{route: "GET /v1/organizations/{organization}/webhooks", who: tokens("billing:write", "tenants:admin")},
 	{route: "POST /v1/organizations/{organization}/webhooks", who: tokens("billing:write", "tenants:admin"), body: `{"url":"https://hooks.invalid","events":["quota.exhausted"]}`, want: 201},
 	{route: "GET /v1/organizations/{organization}/webhooks/{webhook}", who: tokens("billing:write", "tenants:admin"),
@@ -140,7 +140,7 @@ var policies = []policy{
 	{route: "GET /v1/sessions", who: tokens("tenants:admin"), path: "/v1/sessions?member={member}"},
 	{route: "POST /v1/sessions/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/sessions/{new-session}/revoke", body: `{"reason":"test"}`},
 
-	// The console before the sign-in, and what every page refers to.
+	// The console before the sign-in, and the assets of its pages.
 	{route: "GET /console", who: visitors, want: 303},
 	{route: "GET /console/*", who: visitors, path: "/console/nothing", want: 404},
 	{route: "GET /console/sign-in", who: visitors},
@@ -160,7 +160,7 @@ var policies = []policy{
 	{route: "POST /console/unsubscribe", who: visitors, want: 404}, // the same
 	{route: "GET /console/assets/{version}/{name}", who: visitors, path: "/console/assets/1/weir.css"},
 
-	// The console: what members see and do, by the permission of their role.
+	// The console: what members see and do, by their role's permission.
 	{route: "GET /console/logs", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead), path: "/console/logs?project={project}"},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead)},
@@ -258,20 +258,20 @@ var policies = []policy{
 	{route: "POST /console/settings/security", who: members(tenants.SecurityWrite), body: "leaked_keys=revoke&plain_http_keys=flag", want: 303},
 }
 
-// unreached are routes that a module has and the gateway does not
-// lead to: its own description of itself.
+// unreached are the routes of a module that the gateway does not
+// forward: each module's own description.
 var unreached = []string{
 	"GET /v1/ingest/openapi.json", "GET /v1/ledger/openapi.json", "GET /v1/grouping/openapi.json", "GET /v1/tenants/openapi.json",
 }
 
-// ownOfGateway are those that the gateway answers itself, for all modules.
+// ownOfGateway are the routes that the gateway itself answers, for all modules.
 var ownOfGateway = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json"}
 
-// A gate is who gets through, and how others are refused.
+// A gate decides who has access, and how others are refused.
 type gate struct {
 	line string // how the policy is written
-	// passes returns whose affairs a caller who gets through sees to, nil for
-	// the installation's; else how it is refused.
+	// passes returns the tenant for which a caller with access acts,
+	// nil for the installation's; otherwise how it is refused.
 	passes func(p principal) (as *tenant, refusal int)
 	loose  bool // whoever has signed in may be sent somewhere else
 }
@@ -316,7 +316,7 @@ var (
 	}}
 )
 
-// tokens lets service tokens with one of the scopes through.
+// tokens admits service tokens with one of the scopes.
 func tokens(scopes ...string) gate {
 	return gate{line: `tokens("` + strings.Join(scopes, `", "`) + `")`, passes: func(p principal) (*tenant, int) {
 		switch {
@@ -329,8 +329,8 @@ func tokens(scopes ...string) gate {
 	}}
 }
 
-// members lets members through whose role has a permission; "": all.
-// Whoever has not signed in is sent to do so.
+// members admits members whose role has a permission; "": all. Others
+// are redirected to the sign-in.
 func members(needs tenants.Permission) gate {
 	return gate{line: `members("` + string(needs) + `")`, passes: func(p principal) (*tenant, int) {
 		switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A principal is one kind of caller: what it sends, and what of that is worth
-// something. Most have one valid credential or none; some send several, and
-// then the route decides which one counts.
+// A principal is one kind of caller: the credentials that it sends, and
+// what they are worth. Most have one valid credential or none; some
+// send several, of which the route chooses one.
 type principal struct {
 	name    string
 	header  map[string]string
@@ -28,7 +28,7 @@ type principal struct {
 	session *grant  // the same of a session
 }
 
-// A grant is what a token or a session stands for.
+// A grant is what a token or a session gives access to.
 type grant struct {
 	of     *tenant // nil: the installation
 	scopes []string
@@ -67,7 +67,7 @@ func (w *world) principals(t *testing.T, a, b *tenant) []principal {
 	return slices.Concat(all, w.worthless(t, a), several(all))
 }
 
-// keyHolder has an API key that reads less.
+// keyHolder has a restricted API key.
 func (w *world) keyHolder(t *testing.T, of *tenant, access string) principal {
 	t.Helper()
 	key := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": of.things["project"], "environment": "prod", "name": of.name + "'s key", "access": access})
@@ -87,8 +87,8 @@ func (w *world) memberOf(t *testing.T, of *tenant, role string) principal {
 		session: &grant{of: of, role: role, email: email}}
 }
 
-// several are callers that send more than one valid credential. What is meant
-// for another kind of route counts for nothing.
+// several are callers that send several valid credentials. One for
+// another kind of route is ignored.
 func several(all []principal) []principal {
 	find := func(name string) principal {
 		return all[slices.IndexFunc(all, func(p principal) bool { return p.name == name })]
@@ -100,7 +100,7 @@ func several(all []principal) []principal {
 	}
 }
 
-// worthless are callers whose credential is none, none any more,
+// worthless are callers whose credential is missing, no longer valid,
 // or in the wrong place.
 func (w *world) worthless(t *testing.T, a *tenant) []principal {
 	t.Helper()
@@ -137,7 +137,7 @@ func (w *world) revokedKey(t *testing.T, of *tenant) string {
 	return key.get("key")
 }
 
-// expiredKey makes a key that lives for a moment, and waits until that is over.
+// expiredKey makes a key that expires at once, and waits for that.
 func (w *world) expiredKey(t *testing.T, of *tenant) string {
 	t.Helper()
 	expires := time.Now().Add(time.Second)
@@ -168,8 +168,8 @@ func (w *world) endedSession(t *testing.T, of *tenant) string {
 	return cookie.Value
 }
 
-// refused waits until an API key is refused with a code, by
-// every module that takes it.
+// refused waits until every module that accepts API keys refuses one
+// with a code.
 func (w *world) refused(t *testing.T, code string, header map[string]string) {
 	t.Helper()
 	for _, path := range []string{"/v1/logs", "/v1/projects/none/error-groups"} {

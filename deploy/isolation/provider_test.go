@@ -17,14 +17,14 @@ import (
 	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
-// ticketCookie holds what a browser answers a question with: by a
-// passkey, or by an identity provider's token.
+// ticketCookie identifies the browser's open challenge: for a passkey,
+// or for an identity provider's token.
 const ticketCookie = "__Host-weir-challenge"
 
-// providerKnows is the address that the identity provider of a world has verified.
+// providerKnows is the address that the world's identity provider has verified.
 const providerKnows = "provided@example.com"
 
-// withProvider gives a world an identity provider.
+// withProvider adds an identity provider to a world.
 func withProvider(t *testing.T) (*mockoidc.MockOIDC, func(*allinone.Modules)) {
 	t.Helper()
 	provider, err := mockoidc.Run()
@@ -43,7 +43,8 @@ type visitor struct {
 	tickets []canary
 }
 
-// visit sends a request as the console's pages do, and keeps what it is given.
+// visit sends a request as the console's pages do, and keeps the
+// cookies it gets.
 func (v *visitor) visit(t *testing.T, method, path string, form url.Values) answer {
 	t.Helper()
 	r := request{method: method, path: path, body: form.Encode(), header: map[string]string{"Sec-Fetch-Site": "same-origin"}}
@@ -63,8 +64,8 @@ func (v *visitor) visit(t *testing.T, method, path string, form url.Values) answ
 	return got
 }
 
-// byProvider signs somebody in by the identity provider, and again with the
-// same answer, which is refused. It returns what of that was secret.
+// byProvider signs a user in by the identity provider, and tries the
+// same answer again, which is refused. It returns the secrets used.
 func (w *world) byProvider(t *testing.T, answers *journal, of *tenant, provider *mockoidc.MockOIDC) []canary {
 	t.Helper()
 	of.member(t, "viewer", providerKnows)
@@ -93,8 +94,8 @@ func (w *world) byProvider(t *testing.T, answers *journal, of *tenant, provider 
 		canary{"the nonce for the provider", question.Query().Get("nonce")})
 }
 
-// sentBack goes to an address at the identity provider, and
-// returns the one that it sends back to.
+// sentBack requests an address of the identity provider, and
+// returns its redirect.
 func sentBack(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -104,7 +105,7 @@ func sentBack(t *testing.T, address string) string {
 	return got.Header.Get("Location")
 }
 
-// challengeOf is what a question for a passkey has to be answered for.
+// challengeOf returns the challenge for a passkey.
 func challengeOf(t *testing.T, question string) string {
 	t.Helper()
 	var asked struct {
@@ -117,9 +118,9 @@ func challengeOf(t *testing.T, question string) string {
 	return asked.PublicKey.Challenge
 }
 
-// byPasskey adds a passkey to somebody's account, signs them in by it, and
-// tries the same answer again, which is refused. It returns the secrets:
-// challenges, their tickets, and the proofs.
+// byPasskey adds a passkey to a user's account, signs in by it, and
+// tries the same answer again, which is refused. It returns the
+// secrets: challenges, their tickets, and the proofs.
 func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets []canary) {
 	t.Helper()
 	const passkeys, signIn = "/console/settings/account/passkeys", "/console/sign-in/passkey"
@@ -145,8 +146,8 @@ func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets [
 		canary{"a proof by a passkey", signatureOf(t, proof.Get("credential"))})
 }
 
-// signatureOf is what in the answer of an authenticator proves
-// that it has a passkey.
+// signatureOf returns the proof in an authenticator's answer that it
+// has a passkey.
 func signatureOf(t *testing.T, credential string) string {
 	t.Helper()
 	var proof struct{ Response struct{ Signature string } }

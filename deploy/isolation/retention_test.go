@@ -13,15 +13,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// An agingBroker is a broker by whose clock time passes when a test says so.
+// An agingBroker is a broker whose clock the test moves.
 type agingBroker struct {
 	*kafka.Broker
 
 	ahead atomic.Int64
 }
 
-// startAging starts one on a directory; nil where the tests are
-// given a broker, whose clock is the machine's.
+// startAging starts one on a directory; nil if the tests are given a
+// broker, which uses the machine's clock.
 func startAging(t *testing.T) *agingBroker {
 	t.Helper()
 	if os.Getenv(testenv.EnvBrokers) != "" {
@@ -39,7 +39,7 @@ func startAging(t *testing.T) *agingBroker {
 	return b
 }
 
-// addresses are those of the broker, or of one that the tests are given.
+// addresses are those of the broker, or of the given one.
 func (b *agingBroker) addresses(t *testing.T) []string {
 	t.Helper()
 	if b == nil {
@@ -48,7 +48,7 @@ func (b *agingBroker) addresses(t *testing.T) []string {
 	return []string{b.Addr()}
 }
 
-// expire has the time of all topics pass.
+// expire lets the retention of all topics pass.
 func (b *agingBroker) expire(t *testing.T) {
 	t.Helper()
 	must(t, b.Retain(t.Context())) // what is young gets its age
@@ -57,8 +57,8 @@ func (b *agingBroker) expire(t *testing.T) {
 	must(t, b.Compact(t.Context()))
 }
 
-// isForgottenOnTopics looks for the mark in all that topics hold once their
-// time is over and they are compacted.
+// isForgottenOnTopics looks for the mark in all topics after their
+// retention and compaction.
 func (w *world) isForgottenOnTopics(t *testing.T, broker *agingBroker) {
 	t.Helper()
 	before := w.topics(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// password is that of every member.
+// password of every member.
 const password = "correct horse battery staple"
 
-// A tenant is an organization with one of everything: the things
-// that a policy names in braces.
+// A tenant is an organization with one of everything that a policy can
+// name in braces.
 type tenant struct {
 	world  *world
 	name   string
@@ -27,8 +27,8 @@ type tenant struct {
 	key    string            // the secret of its API key
 }
 
-// makers make a thing anew for each use, because the route uses it up, and
-// return its id. Their names begin with "new-".
+// makers make a new thing for each use, because the route uses it up,
+// and return its id. Their names begin with "new-".
 var makers = map[string]func(t *testing.T, of *tenant) string{
 	"new-key": func(t *testing.T, of *tenant) string {
 		return of.world.operate(t, "POST", "/v1/api-keys",
@@ -90,20 +90,20 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	return made
 }
 
-// webhook makes a webhook to an endpoint that nobody has.
+// webhook makes a webhook with a non-existent endpoint.
 func (of *tenant) webhook(t *testing.T) answer {
 	t.Helper()
 	return of.world.operate(t, "POST", "/v1/organizations/"+of.things["home"]+"/webhooks",
 		map[string]any{"url": "https://hooks.invalid/weir", "events": []string{"quota.exhausted", "error_group.created"}})
 }
 
-// delivery has the tenant's webhook tried.
+// delivery triggers a delivery to the tenant's webhook.
 func (of *tenant) delivery(t *testing.T) string {
 	t.Helper()
 	return of.world.operate(t, "POST", "/v1/organizations/"+of.things["home"]+"/webhooks/"+of.things["home-webhook"]+"/test", nil).get("id")
 }
 
-// issue makes an API key of prod, which expires where an instant is given.
+// issue makes an API key of prod, which expires at an instant, if given.
 func (of *tenant) issue(t *testing.T, expires *time.Time) answer {
 	t.Helper()
 	wanted := map[string]any{"project": of.things["project"], "environment": "prod", "name": of.name + "'s key"}
@@ -141,7 +141,7 @@ func (w *world) signIn(t *testing.T, email string) *http.Cookie {
 	return nil
 }
 
-// logs is a body for POST /v1/logs with an error of whoever is named.
+// logs is a body for POST /v1/logs with an error of the named.
 func logs(name string) string {
 	entry, _ := json.Marshal(map[string]any{"timestamp": "2026-11-21T09:30:00Z", "level": "error", "message": name + " failed",
 		"error": map[string]any{"type": name + "Error", "message": name + " has a secret", "stack_trace": []string{"at a (/srv/a.js:1:1)"}}})
@@ -171,11 +171,11 @@ func (of *tenant) group(t *testing.T, project, secret string) (id string) {
 	return id
 }
 
-// named is what stands for a thing.
+// named returns the value for a name.
 var named = regexp.MustCompile(`\{([a-z-]+)\}`)
 
-// fill puts a tenant's things into a text that names them; a thing to be used
-// up is made anew, once for all its places.
+// fill replaces the names in a text by the tenant's things; a thing
+// that is used up is made once for all its places.
 func (of *tenant) fill(t *testing.T, texts ...string) []string {
 	t.Helper()
 	made := map[string]string{}
@@ -204,5 +204,5 @@ func (of *tenant) thing(t *testing.T, name string) string {
 	return maker(t, of)
 }
 
-// stranger is an id of the same form that names nothing.
+// stranger returns an unknown id of the same form.
 func stranger(id string) string { return id[:len(id)-4] + "zzzz" }

@@ -38,10 +38,10 @@ import (
 // patience is how long a test waits for what should take milliseconds.
 const patience = 60 * time.Second
 
-// operatorToken is the operator of every world.
+// operatorToken of every world.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// webhookKey is what the secrets of webhooks follow from.
+// webhookKey derives the secrets of webhooks.
 const webhookKey = "5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de"
 
 // A module is what all four have in common.
@@ -85,14 +85,14 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// newWorldOn starts an installation on a database, with settings of its own,
-// and waits until it is ready.
+// newWorldOn starts an installation on a database, with its own
+// settings, and waits until it is ready.
 func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
 	return newWorldAt(t, kafkatest.Brokers(t), database, adjust)
 }
 
-// newWorldAt is newWorldOn at brokers of the test's own.
+// newWorldAt is newWorldOn with the test's own brokers.
 func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
 	w := builtWorld(t, brokers, database, adjust)
@@ -109,7 +109,7 @@ func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*al
 	return w
 }
 
-// builtWorld is an installation in which nothing runs yet.
+// builtWorld is an installation of which nothing runs yet.
 func builtWorld(t *testing.T, brokers []string, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
 	w := &world{database: database, brokers: brokers, log: &journal{}, metrics: telemetry.New(), output: &journal{}, state: t.TempDir()}
@@ -158,7 +158,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 	return modules
 }
 
-// run runs a module until the test ends, or until stop is called.
+// run runs a module until the test ends or stop is called.
 func run(t *testing.T, name gateway.Module, module module) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -173,7 +173,7 @@ func run(t *testing.T, name gateway.Module, module module) (stop func()) {
 	return stop
 }
 
-// A request is what somebody sends.
+// A request to send.
 type request struct {
 	method, path string // the path with its query
 	body         string
@@ -181,7 +181,7 @@ type request struct {
 	cookies      []*http.Cookie
 }
 
-// An answer is what a request got.
+// An answer to a request.
 type answer struct {
 	status  int
 	header  http.Header
@@ -189,8 +189,7 @@ type answer struct {
 	text    string
 }
 
-// get returns a member of a JSON body, "" where it has none of
-// that name that is a text.
+// get returns a text member of a JSON body; "" if it has none of that name.
 func (a answer) get(member string) string {
 	var body map[string]any
 	_ = json.Unmarshal([]byte(a.text), &body)
@@ -198,12 +197,12 @@ func (a answer) get(member string) string {
 	return text
 }
 
-// brief is the beginning of the body.
+// brief returns the beginning of the body.
 func (a answer) brief() string { return a.text[:min(len(a.text), 300)] }
 
-// send sends a request through the gateway, from an unused address: limits per
-// client are tested elsewhere. It retries a 429: the tests ask for one
-// organization more than its members ever would.
+// send sends a request through the gateway, from an unused address:
+// limits per client are tested elsewhere. It retries a 429: the tests
+// send more requests for one organization than members would.
 func (w *world) send(t *testing.T, r request) (a answer) {
 	t.Helper()
 	testenv.Eventually(t, bustest.Patience, func() error {
@@ -236,7 +235,7 @@ func (w *world) sendOnce(t *testing.T, r request) answer {
 	return answer{result.StatusCode, result.Header, result.Cookies(), string(text)}
 }
 
-// contentType is that of a body: the API takes JSON, the console forms.
+// contentType of a body: JSON for the API, a form for the console.
 func contentType(path string) string {
 	if strings.HasPrefix(path, "/console") {
 		return "application/x-www-form-urlencoded"
@@ -244,7 +243,7 @@ func contentType(path string) string {
 	return "application/json"
 }
 
-// operate sends a request as the operator that has to succeed.
+// operate sends a request as the operator, which must succeed.
 func (w *world) operate(t *testing.T, method, path string, body map[string]any) answer {
 	t.Helper()
 	var encoded []byte
@@ -260,13 +259,13 @@ func (w *world) operate(t *testing.T, method, path string, body map[string]any) 
 	return got
 }
 
-// events counts what happened to an organization. A refusal adds nothing to it.
+// events counts the audit events of an organization. A refusal adds none.
 func (w *world) events(t *testing.T, organization string) int {
 	t.Helper()
 	return len(w.history(t, organization))
 }
 
-// history names what happened to an organization, the oldest first.
+// history names the audit events of an organization, the oldest first.
 func (w *world) history(t *testing.T, organization string) (names []string) {
 	t.Helper()
 	must(t, pg.ReadAs(t.Context(), w.pool, pg.Organization(organization), func(tx pgx.Tx) error {
@@ -280,8 +279,8 @@ func (w *world) history(t *testing.T, organization string) (names []string) {
 	return names
 }
 
-// routes are all routes of all modules and of the gateway, each once, as "GET
-// /v1/logs", with the modules that have it.
+// routes returns all routes of all modules and of the gateway, such as
+// "GET /v1/logs", each once, with its modules.
 func (w *world) routes(t *testing.T) map[string][]gateway.Module {
 	t.Helper()
 	found := map[string][]gateway.Module{}

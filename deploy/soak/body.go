@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// entries are those of a post.
+// entries of a post.
 const entries = 40
 
-// body is a post: mostly routine, some late entries, some daily
-// errors, and some errors of new kinds.
+// body of a post: mostly routine entries, some late ones, some daily
+// errors, and some new kinds of errors.
 func body(tenant, day, post int, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"logs":[`)
@@ -45,7 +45,7 @@ func failure(at time.Time, kind string) string {
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// usual are the errors that come every day.
+// usual are the errors of every day.
 var usual = []string{"TimeoutError", "CartError", "PaymentDeclined"}
 
 var (
@@ -54,10 +54,10 @@ var (
 	third  = []string{"Error", "Fault", "Failure", "Exception", "Refusal", "Conflict", "Mismatch", "Overflow"}
 )
 
-// kindsOfPost are new.
+// kindsOfPost is the number of new kinds.
 const kindsOfPost = 3
 
-// kindOf is an error of a kind that this post alone has for years.
+// kindOf returns a kind of error that only this post has, for years.
 func kindOf(tenant, day, post, number int) string {
 	n := ((day*8+tenant)*4+post)*kindsOfPost + number
 	return first[n%16] + second[n/16%16] + third[n/256%8] + second[n/2048%16] + third[n/32768%8]

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// exceedBudget gives the first tenant's visiting project a budget of a byte, and
-// sends until that refuses. It returns how much was accepted before.
+// exceedBudget sets a budget of one byte for the first tenant's visiting
+// project, and sends until it refuses. It returns the number accepted before.
 func (r *run) exceedBudget(ctx context.Context) (accepted int64, err error) {
 	budgets := fmt.Sprintf(`[{"project":%q,"bytes":1}]`, r.visitors.project)
 	path := "/organizations/" + r.tenants[0].organization + "/budgets"

@@ -11,11 +11,11 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A decision is what an operator, billing or an owner changes by the API.
-// Names in braces stand for what it is about.
+// A decision is a change by an operator, billing or an owner, by the
+// API. Names in braces stand for its subject.
 type decision struct{ method, path, body string }
 
-// monthly are made about each tenant every month.
+// monthly decisions are made about each tenant every month.
 var monthly = []decision{
 	{http.MethodPost, "/organizations/{organization}/grants", `{"amount":1000000,"reason":"gift {number}","expires_at":"{soon}"}`},
 	{http.MethodPost, "/organizations/{organization}/adjustments", `{"amount":-1000,"reason":"mistake {number}"}`},
@@ -26,8 +26,8 @@ var monthly = []decision{
 	{http.MethodPatch, "/projects/{project}", `{"name":"shop {number}"}`},
 }
 
-// decide has a decision made once. One that a module doesn't know the subject of
-// yet is made again.
+// decide makes a decision once. It tries again while a module doesn't
+// know the subject yet.
 func decide(ctx context.Context, api *client.Client, token string, d decision) (made struct{ ID string }, err error) {
 	header := map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json"}
 	if d.method == http.MethodPost && strings.HasPrefix(d.path, "/organizations/") {
@@ -53,13 +53,13 @@ func decide(ctx context.Context, api *client.Client, token string, d decision) (
 	return made, err
 }
 
-// about puts what a decision is about in the place of names.
+// about replaces the names by the subject.
 func (d decision) about(names ...string) decision {
 	replacer := strings.NewReplacer(names...)
 	return decision{d.method, replacer.Replace(d.path), replacer.Replace(d.body)}
 }
 
-// subscribe has a webhook send the tenant's facts to a receiver.
+// subscribe adds a webhook that sends the tenant's facts to a receiver.
 func (t *tenant) subscribe(ctx context.Context, api *client.Client, receiver string) error {
 	webhook, err := decide(ctx, api, t.operator, decision{http.MethodPost, "/organizations/" + t.organization + "/webhooks",
 		fmt.Sprintf(`{"url":%q,"events":["error_group.created","period.closed","statement.ready"]}`, receiver)})
@@ -67,8 +67,8 @@ func (t *tenant) subscribe(ctx context.Context, api *client.Client, receiver str
 	return err
 }
 
-// decideMonth makes the decisions of a month, and has a colleague come
-// and the one of the month before go.
+// decideMonth makes the decisions of a month, adds a colleague and
+// removes the one of the month before.
 func (t *tenant) decideMonth(ctx context.Context, api *client.Client, now time.Time, month int) error {
 	soon := now.Add(10 * day)
 	for _, d := range monthly {

@@ -1,5 +1,5 @@
-// Package soak runs all of Weir through a year of believable days in
-// minutes, by a clock of its own, and looks at what has grown: every
-// table, topic and file, and the memory of the process. Whatever has a
-// bound is flat once its bound is reached.
+// Package soak runs all of Weir through a year of realistic days in
+// minutes, by its own clock, and measures what has grown: every table,
+// topic and file, and the process's memory. Whatever has a bound must
+// be flat once it has reached it.
 package soak

@@ -22,7 +22,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// segmentBytes is small, so that files of the log are closed within its retention.
+// segmentBytes is small, so that segments of the log close
+// within their retention.
 const segmentBytes = 64 << 10
 
 // An installation is all of Weir in this process, and its broker.
@@ -37,7 +38,7 @@ type installation struct {
 	ended   chan error
 }
 
-// start takes up what is in the directory and the database.
+// start continues with the data in the directory and the database.
 func (i *installation) start(ctx context.Context, config Config, now func() time.Time) (err error) {
 	*i = installation{ended: make(chan error, 1)}
 	defer func() {
@@ -74,9 +75,9 @@ const (
 	logRetention  = 7 * day
 )
 
-// fleetingTombstones are all topics, with tombstones kept for a
-// second instead of a day: the broker compacts by the machine's
-// clock, for which a month takes seconds.
+// fleetingTombstones returns all topics, keeping tombstones for a
+// second instead of a day: the broker compacts by the machine's clock,
+// for which a month takes seconds.
 func fleetingTombstones() []contract.Topic {
 	all := contract.Topics(logPartitions, logRetention)
 	for i, topic := range all {
@@ -88,7 +89,7 @@ func fleetingTombstones() []contract.Topic {
 	return all
 }
 
-// modules use the clock, with the retentions of the configuration.
+// modules use the clock and the configured retentions.
 func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
 	m, err := allinone.ModulesFromEnvironment()
 	m.Ingest.Clock, m.Ledger.Clock, m.Grouping.Clock, m.Tenants.Clock = now, now, now, now
@@ -123,7 +124,7 @@ func (i *installation) run(ctx context.Context) (err error) {
 	return err
 }
 
-// stop ends what runs, in order.
+// stop ends everything, in order.
 func (i *installation) stop() (err error) {
 	if i.api != nil {
 		i.api.Close()
@@ -147,34 +148,34 @@ func (i *installation) stop() (err error) {
 	return err
 }
 
-// applied are each consumer's records of the log before its
+// applied counts each consumer's records of the log before its
 // position, less the deferred ones.
 const applied = `least(
 	(SELECT coalesce(sum(next), 0) FROM ingest.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ingest.bus_deferred),
 	(SELECT coalesce(sum(next), 0) FROM ledger.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ledger.bus_deferred),
 	(SELECT coalesce(sum(next), 0) FROM grouping.bus_positions WHERE topic = $1) - (SELECT count(*) FROM grouping.bus_deferred))::bigint`
 
-// awaitApplied returns once every consumer has applied so many records.
+// awaitApplied returns once every consumer has applied that many records.
 func (i *installation) awaitApplied(ctx context.Context, records int64) error {
 	return i.await(ctx, fmt.Sprintf("every consumer has applied %d records", records), `SELECT `+applied+` >= $2`, contract.TopicLogs, records)
 }
 
-// sealed: what was charged before an instant is in the chains.
+// sealed: charges before an instant are in the chains.
 const sealed = `SELECT NOT EXISTS (SELECT FROM ledger.ranges r WHERE booked_at < $1 AND next_offset > coalesce((
 	SELECT max(c.next_offset) FROM ledger.cuts c JOIN ledger.seals s USING (hour) WHERE c.partition = r.partition AND s.root IS NOT NULL), 0))`
 
-// awaitSealed returns once the ledger has sealed what it charged before an
-// instant: ranges stay until then, whatever their age.
+// awaitSealed returns once the ledger has sealed all charges before an
+// instant: it keeps their ranges until then, whatever their age.
 func (i *installation) awaitSealed(ctx context.Context, before time.Time) error {
 	return i.await(ctx, "the charges of before "+before.Format(time.RFC3339)+" are sealed", sealed, before)
 }
 
-// awaitErased returns once all that is deleted is gone.
+// awaitErased returns once all deletions are complete.
 func (i *installation) awaitErased(ctx context.Context) error {
 	return i.await(ctx, "what is deleted is gone", `SELECT NOT EXISTS (SELECT FROM tenants.deletions WHERE state IN ('deleting', 'erasing'))`)
 }
 
-// await returns once a query answers true, which what says in words.
+// await returns once a query answers true; what describes it.
 func (i *installation) await(ctx context.Context, what, query string, args ...any) error {
 	if _, err := i.db.Exec(ctx, asSystem); err != nil {
 		return err

@@ -27,14 +27,14 @@ const (
 	Goroutines Kind = "goroutines"
 )
 
-// A Size is how large something is.
+// A Size is a measured value.
 type Size struct {
 	Kind Kind
 	Name string
 	N    int64
 }
 
-// look measures everything there is.
+// look measures everything.
 func (r *run) look(ctx context.Context) ([]Size, error) {
 	sizes, err := r.lookAtTables(ctx)
 	if err != nil {
@@ -55,12 +55,12 @@ func (r *run) look(ctx context.Context) ([]Size, error) {
 		{Goroutines, "of the process", int64(runtime.NumGoroutine())}}), err
 }
 
-// tables are those of all modules; partitions count to theirs.
+// tables of all modules; a partition counts as its table.
 const tables = `SELECT n.nspname, coalesce(whole.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_class whole ON whole.oid = pg_partition_root(c.oid)
 	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND c.relkind IN ('r', 'p') GROUP BY 1, 2 ORDER BY 1, 2`
 
-// lookAtTables vacuums first, as a month has time for.
+// lookAtTables vacuums first, as happens within a month.
 func (r *run) lookAtTables(ctx context.Context) (sizes []Size, err error) {
 	for _, statement := range []string{`VACUUM`, asSystem} {
 		if _, err := r.db.Exec(ctx, statement); err != nil {
@@ -92,8 +92,9 @@ func (r *run) lookAtTables(ctx context.Context) (sizes []Size, err error) {
 	return sizes, nil
 }
 
-// counted is what grows with a table's rows. How many records share a range
-// depends on the machine's speed, so ranges count by the records they cover.
+// counted is the quantity that grows with a table's rows. The number of
+// records in a range depends on the machine's speed, so ranges count by
+// the records they cover.
 func counted(table string) string {
 	if table == "ledger.ranges" {
 		return `coalesce(sum(next_offset - first_offset), 0)::bigint`
@@ -101,7 +102,8 @@ func counted(table string) string {
 	return `count(*)`
 }
 
-// sizesUnder adds up the files under a directory by a name that their paths give.
+// sizesUnder adds up the files under a directory by a name derived
+// from their paths.
 func sizesUnder(dir string, kind Kind, name func(path string) string) (sizes []Size, err error) {
 	bytes := map[string]int64{}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

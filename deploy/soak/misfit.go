@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// misfits are what comes of a producer that fails: a record that nobody can
-// read, which is parked, and the first part of a request whose second never comes.
+// misfits are what a failing producer leaves: an unreadable record, which
+// is parked, and the first part of a request whose second never comes.
 func (t *tenant) misfits(now time.Time) []*message.Message {
 	unreadable, incomplete := messageOf(t.record(now, 1)), messageOf(t.record(now, 2))
 	unreadable.Metadata[contract.HeaderBytes] = "many"
@@ -38,7 +38,7 @@ func messageOf(logs contract.LogsAccepted) *message.Message {
 	return m
 }
 
-// publishMisfits publishes those of a tenant.
+// publishMisfits publishes a tenant's misfits.
 func (r *run) publishMisfits(ctx context.Context, t *tenant) (err error) {
 	out, err := publisher.New(publisher.Config{Brokers: []string{r.broker.Addr()}}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A console is where people sign in, each time in an unknown browser.
+// A console is where people sign in, each time with an unknown browser.
 type console struct {
 	url  string
 	http *http.Client
@@ -30,15 +30,15 @@ func newConsole(env allinone.DevEnv) (console, error) {
 	}}, nil
 }
 
-// password is that of all people.
+// password of all people.
 const password = "forty-two weirs upstream"
 
-// signIn tries to sign in, and returns how that was answered.
+// signIn tries to sign in, and returns the answer.
 func (c console) signIn(ctx context.Context, email, password string) (status int, err error) {
 	return c.post(ctx, "/sign-in", url.Values{"email": {email}, "password": {password}})
 }
 
-// askForPasskey has somebody begin to sign in by a passkey, and leave it at that.
+// askForPasskey begins a sign-in by a passkey and abandons it.
 func (c console) askForPasskey(ctx context.Context) error {
 	status, err := c.post(ctx, "/sign-in/passkey/options", nil)
 	if err == nil && status != http.StatusOK {
@@ -62,7 +62,7 @@ func (c console) post(ctx context.Context, path string, form url.Values) (status
 	return answer.StatusCode, err
 }
 
-// visit signs the tenant's owner in, after a wrong guess at the password.
+// visit signs the tenant's owner in, after a wrong password.
 func (t *tenant) visit(ctx context.Context, console console) error {
 	if status, err := console.signIn(ctx, t.owner, "wrong "+password); err != nil || status == http.StatusSeeOther {
 		return fmt.Errorf("a guess was answered %d: %w", status, err)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A receiver takes what webhooks send, and fails now and then.
+// A receiver accepts what webhooks send, and sometimes fails.
 type receiver struct {
 	server *http.Server
 	url    string
 }
 
-// failsEvery is how many requests there are to one that fails.
+// failsEvery so many requests, one fails.
 const failsEvery = 10
 
 func startReceiver() (*receiver, error) {

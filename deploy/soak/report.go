@@ -9,31 +9,31 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// A Report is what was there at the end of each month.
+// A Report is the measurements at the end of each month.
 type Report struct {
 	FlatFrom int // day
 	Looks    []Look
 	written  []string // tables, sorted
 }
 
-// A Look is what was there after so many days.
+// A Look is the measurements after so many days.
 type Look struct {
 	Day   int
 	Sizes []Size
 }
 
-// figure is one thing that is looked at every month.
+// figure is one thing that is measured every month.
 type figure struct {
 	Kind Kind
 	Name string
 }
 
-// slack is by how much something may grow beside a tenth: what comes and
-// goes in steps, such as files of a log.
+// slack is how much something may grow beside a tenth: some things come
+// and go in steps, such as files of a log.
 var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20, Goroutines: 50}
 
-// Grown lists what is not flat: in the second half of the time it exceeded
-// its former maximum, or grew at each look.
+// Grown lists what is not flat: in the second half of the time it
+// exceeded its former maximum, or grew at each look.
 func (r Report) Grown() (grown []string) {
 	flat := slices.IndexFunc(r.Looks, func(look Look) bool { return look.Day >= r.FlatFrom })
 	if flat < 0 {
@@ -53,14 +53,15 @@ func (r Report) Grown() (grown []string) {
 	return grown
 }
 
-// byNumber are tables that are bounded by a number of rows which
-// takes them longer to reach.
+// byNumber are tables that are bounded by a number of rows, which
+// they reach later.
 var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts": outbox.Retained}
 
-// leastClimb is how many looks show slow growth beside what comes and goes.
+// leastClimb is the number of looks that distinguishes slow growth from
+// what comes and goes.
 const leastClimb = 4
 
-// climbs reports whether there was more at each look than at the one before.
+// climbs reports whether each look showed more than the one before.
 func climbs(looks []Look, w figure) bool {
 	for i := 1; i < len(looks); i++ {
 		if looks[i].size(w) <= looks[i-1].size(w) {
@@ -77,7 +78,8 @@ func most(looks []Look, w figure) (n int64) {
 	return n
 }
 
-// figures are all things that were ever there, in the order in which they were found.
+// figures returns everything that was ever measured, in the order in
+// which it was found.
 func (r Report) figures() (all []figure) {
 	seen := map[figure]bool{}
 	for _, look := range r.Looks {
@@ -117,7 +119,7 @@ func (r Report) Write(out io.Writer) error {
 	return table.Flush()
 }
 
-// shown is a number as people read it.
+// shown formats a number for people.
 func shown(w figure, n int64) string {
 	if w.Kind == Rows || w.Kind == Goroutines {
 		return fmt.Sprint(n)

@@ -23,7 +23,7 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// Kept are the retentions that are settings. All others are what they are.
+// Kept are the configurable retentions. All others have their defaults.
 type Kept struct {
 	Tiers           [4]int // days for indie, bootstrapper, compliance and scale
 	TransfersMonths int
@@ -33,8 +33,9 @@ type Kept struct {
 	DeletionsMonths int
 }
 
-// Year is a year in which every bound is reached thrice. Its longest retentions
-// are shorter than the defaults, else a year would be too short.
+// Year is a year in which every bound is reached three times. Its
+// longest retentions are shorter than the defaults, for which a year
+// would be too short.
 func Year() Config {
 	return Config{
 		Days: 360, Step: 1, Month: 30, FlatFrom: 270,
@@ -42,7 +43,7 @@ func Year() Config {
 	}
 }
 
-// Short is a season in steps of days, for tests.
+// Short is five months in steps of five days, for tests.
 func Short() Config {
 	return Config{
 		Days: 150, Step: 5, Month: 30, FlatFrom: 120,
@@ -50,7 +51,8 @@ func Short() Config {
 	}
 }
 
-// Run lets the days pass, and returns what was there at the end of each month.
+// Run lets the days pass, and returns the measurements at the end
+// of each month.
 func Run(ctx context.Context, config Config, progress io.Writer) (report Report, err error) {
 	r := &run{Config: config, clock: &clock{}, report: Report{FlatFrom: config.FlatFrom}}
 	if r.receiver, err = startReceiver(); err != nil {
@@ -92,8 +94,8 @@ type run struct {
 	report   Report
 }
 
-// pass is a day, or several at once: what is sent is applied everywhere, then
-// time passes, and what is past is removed.
+// pass is one step, a day or several: what is sent is applied
+// everywhere, then time passes, and expired data is removed.
 func (r *run) pass(ctx context.Context) error {
 	if r.day%r.Month == 0 {
 		if err := r.beginMonth(ctx, r.day/r.Month); err != nil {
@@ -112,7 +114,7 @@ func (r *run) pass(ctx context.Context) error {
 	return errors.Join(r.app.Prune(ctx), r.broker.Retain(ctx))
 }
 
-// passOf is what a tenant does in a day.
+// passOf is a tenant's day.
 func (r *run) passOf(ctx context.Context, t *tenant) error {
 	if err := t.end(ctx, r.api, r.day); err != nil || t.deleted {
 		return err
@@ -125,7 +127,7 @@ func (r *run) passOf(ctx context.Context, t *tenant) error {
 	return errors.Join(err, t.visit(ctx, r.console))
 }
 
-// beginMonth is what happens once a month beside what tenants do.
+// beginMonth does what happens once a month beside the tenants' work.
 func (r *run) beginMonth(ctx context.Context, month int) error {
 	if err := r.changeVisitors(ctx, month); err != nil {
 		return err
@@ -135,8 +137,7 @@ func (r *run) beginMonth(ctx context.Context, month int) error {
 	return errors.Join(err, r.publishMisfits(ctx, r.tenants[1]), r.console.askForPasskey(ctx))
 }
 
-// endMonth starts everything anew, as operators do now and then,
-// and looks at what is there.
+// endMonth restarts everything, as operators sometimes do, and measures.
 func (r *run) endMonth(ctx context.Context, passed int) error {
 	if err := errors.Join(r.stop(), r.start(ctx)); err != nil {
 		return err

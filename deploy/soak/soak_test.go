@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// After four months nothing grows any more.
+// After four months nothing grows.
 func TestShort(t *testing.T) {
 	config := soak.Short()
 	config.Dir, config.DatabaseURL = t.TempDir(), postgrestest.URL(t)
@@ -33,7 +33,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// What grows on is found, slowly too, and what comes to its bound is not.
+// Steady growth is found, even slow, and growth up to a bound is not.
 func TestGrown(t *testing.T) {
 	report := soak.Report{FlatFrom: 90}
 	for month, n := range []int64{100, 900, 1000, 1010, 1020, 1015} {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// tiers are in the order of Kept.Tiers.
+// tiers in the order of Kept.Tiers.
 var tiers = []string{"indie", "bootstrapper", "compliance", "scale"}
 
-// monthsOfTier is how long a tenant that changes its tier keeps one. The period
-// at whose end a smaller one begins is over by then.
+// monthsOfTier is how long a tenant that changes its tier keeps one:
+// longer than a billing period, at whose end a smaller tier takes effect.
 const monthsOfTier = 2
 
-// changeTier has a tenant that changes its tier go to the other one, in the
-// middle of a month. The change before must have taken effect.
+// changeTier changes a tenant to its other tier, in the middle of a
+// month. The change before must have taken effect.
 func (r *run) changeTier(ctx context.Context, t *tenant) error {
 	if t.otherTier == "" || r.day%(monthsOfTier*r.Month) != r.Month/2 {
 		return nil
@@ -27,11 +27,11 @@ func (r *run) changeTier(ctx context.Context, t *tenant) error {
 	return err
 }
 
-// latestRetention is that of what an organization sent last.
+// latestRetention is the retention of an organization's latest block.
 const latestRetention = `SELECT retention FROM ingest.blocks WHERE organization = $1 ORDER BY received_at DESC LIMIT 1`
 
-// checkTier is an error where the tier that a tenant wanted is not in force, or
-// does not decide for how long is kept what it sends.
+// checkTier returns an error if the tier that a tenant chose is not in
+// force, or does not set the retention of what it sends.
 func (r *run) checkTier(ctx context.Context, t *tenant) error {
 	found, err := r.api.Subscription(ctx, t.billing, t.organization)
 	if err != nil {

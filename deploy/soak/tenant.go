@@ -29,14 +29,14 @@ type tenant struct {
 	colleague    string // who is there for a month
 }
 
-// Days on which one tenant stops, and another is deleted.
+// The days on which one tenant stops, and another is deleted.
 const (
 	idleAfter = 45
 	deletedOn = 60
 )
 
-// newTenants makes two organizations of each tier. One goes up and down again
-// now and then, one down and up, one stops after a while, and one is deleted.
+// newTenants makes two organizations of each tier. One sometimes goes up and
+// down again, one down and up, one stops after a while, and one is deleted.
 func newTenants(ctx context.Context, api *client.Client, operator, receiver string) (tenants []*tenant, err error) {
 	for n, tier := range slices.Concat(tiers, tiers) {
 		name := fmt.Sprintf("%s %d", tier, n)
@@ -63,7 +63,7 @@ func newTenants(ctx context.Context, api *client.Client, operator, receiver stri
 	return tenants, nil
 }
 
-// plan decides what becomes of the tenant.
+// plan decides the tenant's behavior.
 func (t *tenant) plan(ctx context.Context, api *client.Client) error {
 	switch t.number {
 	case 4:
@@ -78,14 +78,14 @@ func (t *tenant) plan(ctx context.Context, api *client.Client) error {
 	return nil
 }
 
-// changesTo gives the tenant a tier to change to.
+// changesTo sets the tier to which the tenant changes.
 func (t *tenant) changesTo(ctx context.Context, api *client.Client, tier string) error {
 	token, err := api.CreateServiceToken(ctx, t.operator, t.organization, "billing", "billing:read", "billing:write")
 	t.otherTier, t.billing = tier, token.Token
 	return err
 }
 
-// end deletes the tenant when its day has come.
+// end deletes the tenant on its day.
 func (t *tenant) end(ctx context.Context, api *client.Client, day int) error {
 	if t.deleted || t.deleteOn == 0 || day < t.deleteOn {
 		return nil
@@ -94,8 +94,8 @@ func (t *tenant) end(ctx context.Context, api *client.Client, day int) error {
 	return api.DeleteOrganization(ctx, t.operator, t.organization)
 }
 
-// live sends a tenant's records of a day, and returns their number. Once a
-// month it rotates its key, and what is decided about it changes.
+// live sends a tenant's records of a day, and returns their number.
+// Once a month it rotates its key and changes decisions.
 func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, day, month int) (records int64, err error) {
 	if t.idleFrom > 0 && day >= t.idleFrom {
 		return 0, nil
@@ -119,7 +119,7 @@ func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, da
 	return records, nil
 }
 
-// changeKey takes a new key, and ends the one before.
+// changeKey makes a new key, and revokes the old one.
 func (t *tenant) changeKey(ctx context.Context, api *client.Client) error {
 	old := t.key
 	var err error
@@ -132,8 +132,8 @@ func (t *tenant) changeKey(ctx context.Context, api *client.Client) error {
 	return api.RevokeAPIKey(ctx, t.operator, old.ID, "a new month")
 }
 
-// awaitKey returns once a new key is in force. On a busy machine that may take
-// longer than the answer to its creation waits.
+// awaitKey returns once a new key is in force. On a busy machine that
+// may take longer than its creation waits.
 func awaitKey(ctx context.Context, api *client.Client, key string) error {
 	return until(ctx, "a new key is in force", func(ctx context.Context) (bool, error) {
 		_, err := api.Logs(ctx, key, client.LogsQuery{})

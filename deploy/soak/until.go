@@ -8,13 +8,13 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Bounds of waiting for what the modules do by themselves.
+// Bounds for waiting on the modules' own work.
 const (
 	awaitTimeout = time.Minute
 	awaitPoll    = 5 * time.Millisecond
 )
 
-// until returns once try is done or fails. what says in words what it waits for.
+// until returns once try is done or fails; what describes it.
 func until(ctx context.Context, what string, try func(ctx context.Context) (done bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()

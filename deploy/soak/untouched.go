@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// idle are the tables into which nothing comes all year, and why: that they
-// are flat says nothing.
+// idle are the tables that stay empty all year, with the reason: that
+// they are flat shows nothing.
 var idle = map[string]string{
 	"ingest.bus_relays":    "ingest has no outbox",
 	"ingest.gap_charges":   "the ledger is never far behind",
@@ -20,18 +20,21 @@ var idle = map[string]string{
 	"tenants.passkeys":     "they need an authenticator",
 }
 
-// occasional are the tables into which rows come on a busy machine alone, and why.
+// occasional are the tables that get rows only on a busy machine,
+// with the reason.
 var occasional = map[string]string{
 	"grouping.bus_deferred": "a lane is deferred where it is over its share, or fails beside others",
 	"ingest.bus_deferred":   "a lane is deferred where it is over its share, or fails beside others",
 }
 
-// written are the tables into which rows were ever inserted. Partitions count to theirs.
+// written lists the tables into which rows were ever inserted. A
+// partition counts as its table.
 const written = `SELECT DISTINCT n.nspname || '.' || coalesce(whole.relname, c.relname)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_class whole ON whole.oid = pg_partition_root(c.oid)
 	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND pg_stat_get_tuples_inserted(c.oid) > 0`
 
-// noteWritten adds them to those of the months before: with a partition goes its count.
+// noteWritten adds them to those of earlier months: the count of a
+// dropped partition is lost.
 func (r *run) noteWritten(ctx context.Context) error {
 	rows, err := r.db.Query(ctx, written)
 	if err != nil {
@@ -42,8 +45,8 @@ func (r *run) noteWritten(ctx context.Context) error {
 	return err
 }
 
-// Untouched lists the tables into which nothing came, though it should have,
-// and those into which something came, though it should not.
+// Untouched lists the tables that unexpectedly got no rows, and those
+// that unexpectedly got some.
 func (r Report) Untouched() (untouched []string) {
 	for _, w := range r.figures() {
 		_, comes := slices.BinarySearch(r.written, w.Name)

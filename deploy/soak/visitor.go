@@ -8,14 +8,14 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// visitors come for a month, and are deleted: an organization that tries Weir,
-// one with which billing rehearses, and a project.
+// visitors come for a month, and are deleted: an organization that
+// tries Weir, one with a test clock, and a project.
 type visitors struct {
 	trial, rehearsal, project string
 	key                       string // of the project
 }
 
-// changeVisitors has those of the month before go, and others come.
+// changeVisitors deletes last month's visitors and adds new ones.
 func (r *run) changeVisitors(ctx context.Context, month int) error {
 	before := r.visitors
 	if err := r.receiveVisitors(ctx, month); err != nil || before == (visitors{}) {
@@ -49,7 +49,7 @@ func (r *run) receiveVisitors(ctx context.Context, month int) error {
 	return err
 }
 
-// use makes a project of an organization with a key, and sends something.
+// use makes a project of an organization with a key, and sends entries.
 func (r *run) use(ctx context.Context, organization string) (key client.APIKey, err error) {
 	made, err := r.api.CreateProject(ctx, r.operator(), organization, "Prototype")
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *run) use(ctx context.Context, organization string) (key client.APIKey, 
 	return key, err
 }
 
-// rehearse gives an organization a clock of its own, by which it uses something.
+// rehearse gives an organization a test clock, and uses it.
 func (r *run) rehearse(ctx context.Context, organization string) error {
 	clock := "/organizations/" + organization + "/test-clock"
 	for _, d := range []decision{{http.MethodPut, clock, `{}`}, {http.MethodPost, clock + "/use", `{"bytes":1000}`}} {

@@ -1,6 +1,6 @@
-// Package testenv is what tests on real servers share: patience, repetition, a
-// log. kafkatest and postgrestest give them the servers; README.md
-// describes where a run takes these from.
+// Package testenv is what tests on real servers share: waiting, repetition, a
+// log. kafkatest and postgrestest provide the servers; README.md describes
+// where a run takes these from.
 //
 //	url := postgrestest.URL(t)         // a database of the test's own
 //	brokers := kafkatest.Brokers(t)    // a broker without topics

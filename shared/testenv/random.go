@@ -10,8 +10,8 @@ import (
 // EnvSeed repeats a run; `make test-faults` sets it.
 const EnvSeed = "WEIR_FAULT_SEED"
 
-// Random is the randomness of one test, which its log allows to
-// repeat: from seed without EnvSeed.
+// Random is the random source of one test, seeded by EnvSeed, else by
+// seed; the log has it, to repeat the test.
 func Random(t testing.TB, seed uint64) *rand.Rand {
 	t.Helper()
 	if text := os.Getenv(EnvSeed); text != "" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// EnvRounds is how often a fault is to happen, or "full"; `make
+// EnvRounds is the number of times to repeat a fault, or "full"; `make
 // test-faults` sets it.
 const EnvRounds = "WEIR_FAULT_ROUNDS"
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Run runs run beside the test until stop is called or the test
-// ends, and then waits for it. The test fails if run returns an
-// error. stop may be called again.
+// Run runs run beside the test until stop is called or the test ends,
+// and then waits for it. The test fails if run returns an error. stop
+// may be called again.
 func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

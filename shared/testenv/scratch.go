@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Scratch makes a folder for the data of a test's server, in memory if there is
-// room: a database is three hundred files, and each test makes one, which takes
-// five times the CPU on a disk, and waits.
+// Scratch makes a folder for the data of a test's server, in memory if
+// there is room: each test makes a database, which is three hundred
+// files; on a disk that takes five times the CPU, and waits.
 func Scratch(pattern string) (string, error) {
 	if InMemory() {
 		return os.MkdirTemp(inMemory, pattern)
@@ -21,10 +21,11 @@ func Scratch(pattern string) (string, error) {
 // InMemory reports whether the data of servers for tests goes to memory.
 func InMemory() bool { return os.Getenv("TMPDIR") == "" && hasRoom(inMemory) }
 
-// inMemory is Linux's file system in memory. In a container it is small by default.
+// inMemory is Linux's file system in memory. In a container it is
+// small by default.
 const inMemory = "/dev/shm"
 
-// How much of the memory file system a whole test run leaves free for the tests.
+// Free space needed in the memory file system, and free memory.
 const (
 	leastRoom   = 4 << 30
 	leastMemory = 8 << 30
@@ -43,8 +44,8 @@ func hasRoom(dir string) bool {
 	return available(info) >= leastMemory
 }
 
-// available reads the memory available to processes from
-// /proc/meminfo; 0 where it is missing.
+// available reads the memory available to processes from /proc/meminfo;
+// 0 if it is missing.
 func available(info io.Reader) (bytes uint64) {
 	for lines := bufio.NewScanner(info); lines.Scan(); {
 		if _, err := fmt.Sscanf(lines.Text(), "MemAvailable: %d kB", &bytes); err == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What TMPDIR names is taken, and memory only where there is room.
+// TMPDIR wins, and memory is used only if there is room.
 func TestScratch(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir, err := Scratch("server-")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The environment that chooses a backend.
+// Environment variables that choose a backend.
 const (
 	EnvDatabase = "WEIR_TEST_DATABASE_URL"
 	EnvBrokers  = "WEIR_TEST_BROKERS"
@@ -22,8 +22,8 @@ func Logger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// logWriter drops what a goroutine still logs after its test: the testing
-// package would panic, and looks at what it changes itself when a test ends.
+// logWriter drops what a goroutine logs after its test's end: the
+// testing package would panic, or race with the end of the test.
 type logWriter struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -45,7 +45,7 @@ func (w *logWriter) Write(line []byte) (n int, err error) {
 	return len(line), nil
 }
 
-// poll is the longest pause between two looks of Eventually.
+// poll is the longest pause between two checks of Eventually.
 const poll = 50 * time.Millisecond
 
 // Eventually calls check until it returns nil, and fails the

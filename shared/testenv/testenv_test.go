@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What is logged behind the end of a test is dropped, without a look at the test.
+// A log line after the end of a test is dropped, without using the test.
 func TestLoggerOutlivesItsTest(t *testing.T) {
 	var logger *slog.Logger
 	t.Run("ends", func(t *testing.T) { logger = testenv.Logger(t) })

@@ -18,11 +18,11 @@ func main() {
 	}
 }
 
-// A command is what the arguments ask for.
+// A command holds the parsed arguments.
 type command struct {
 	url, caFile, data, method string
 	header                    http.Header
-	fails                     bool // where the answer is an error
+	fails                     bool // for an error status
 }
 
 func parse(arguments []string) (command, error) {

@@ -14,9 +14,9 @@ import (
 )
 
 // archive makes the archive of a node's classes, which Java maps into
-// memory instead of loading them anew: a start takes a third less
-// time and CPU. It is beside the jars; the first user makes it,
-// others wait. "": this Java makes none.
+// memory instead of loading them: a start takes a third less time and
+// CPU. It lies beside the jars; the first user makes it, others wait.
+// "": this Java makes none.
 func archive(ctx context.Context, java []byte, jars string) (string, error) {
 	id := sha256.Sum256(java) // another Java takes none of this one's
 	place := jars + "-" + hex.EncodeToString(id[:6]) + ".jsa"
@@ -43,8 +43,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// makeArchive runs a node until it answers: Java writes the archive when it
-// ends. fs.ErrNotExist: this Java wrote none.
+// makeArchive runs a node until it answers: Java writes the archive at
+// its end. fs.ErrNotExist: this Java wrote none.
 func makeArchive(ctx context.Context, jars, place string) error {
 	dir, err := os.MkdirTemp(filepath.Dir(place), "archiving-")
 	if err != nil {

@@ -20,30 +20,30 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Config is a node's place and kind.
+// Config of a node.
 type Config struct {
 	Dir   string // its data, settings and log; removed by Stop
-	Cache string // where jars are kept between runs; "" means DefaultCache
+	Cache string // where jars are cached; "" means DefaultCache
 
-	// Killable is for nodes that are killed and started again: the cluster
+	// Killable is for nodes that are killed and restarted: the cluster
 	// notices within three seconds instead of nine.
 	Killable bool
 
 	// Brief is for nodes that live for minutes: Java compiles less, so
-	// that a run of tests takes a third less CPU, and a node under load
-	// is slower. Killable nodes are brief.
+	// a run of tests takes a third less CPU, and a node under load is
+	// slower. Killable nodes are brief.
 	Brief bool
 
-	// Forgets has a node look each second for what is older than its topic's
-	// retention, instead of every five minutes.
+	// Forgets makes a node apply its topics' retention each second
+	// instead of every five minutes.
 	Forgets bool
 
-	// Secured adds listeners at which clients are known: see
+	// Secured adds listeners that authenticate clients: see
 	// SignInAddr and CertificateAddr.
 	Secured *Secured
 }
 
-// A Broker is one running node, broker and controller in one.
+// A Broker is a running node, broker and controller in one.
 type Broker struct {
 	node
 	jars    string
@@ -60,8 +60,8 @@ const startTime = time.Minute
 // brief reports whether the nodes live for minutes.
 func (cfg Config) brief() bool { return cfg.Brief || cfg.Killable }
 
-// Start fetches Apache Kafka when it must, starts a node, and
-// returns when it answers.
+// Start fetches Apache Kafka if needed, starts a node, and returns
+// when it answers.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	nodes, err := StartCluster(ctx, cfg, 1)
 	if err != nil {
@@ -70,8 +70,8 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return nodes[0], nil
 }
 
-// StartCluster starts so many nodes as one cluster, each in a folder
-// of Dir, and returns when all are in it.
+// StartCluster starts so many nodes as one cluster, each in a folder of
+// Dir, and returns when all have joined.
 func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, err error) {
 	jars, classes, err := prepare(ctx, cfg)
 	if err != nil {
@@ -92,8 +92,8 @@ func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, e
 	return nodes, startTogether(ctx, nodes)
 }
 
-// prepare makes sure of Java, the jars, and for brief nodes of the
-// option with the archive of their classes.
+// prepare checks Java, fetches the jars, and makes the archive of
+// classes for brief nodes, whose option it returns.
 func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) {
 	java, err := checkJava(ctx)
 	if err != nil {
@@ -115,8 +115,8 @@ func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) 
 	return jars, "-XX:SharedArchiveFile=" + place, nil
 }
 
-// startTogether formats all nodes under one id and starts them: none of
-// several answers before the others are there.
+// startTogether formats all nodes under one id and starts them: in a
+// cluster no node answers before the others are there.
 func startTogether(ctx context.Context, nodes []*Broker) error {
 	id := clusterID()
 	for _, b := range nodes {
@@ -136,8 +136,9 @@ func startTogether(ctx context.Context, nodes []*Broker) error {
 	return nil
 }
 
-// clusterID is a random one, as Kafka's tool would make it a second later: none
-// begins with a dash, which the tool would take for an option.
+// clusterID returns a random id as Kafka's tool does, which would take
+// a second longer. None begins with a dash, which the tool would read
+// as an option.
 func clusterID() string {
 	for {
 		id := uuid.New()
@@ -147,7 +148,7 @@ func clusterID() string {
 	}
 }
 
-// stopCluster ends all nodes and removes their folders.
+// stopCluster stops all nodes and removes their folders.
 func stopCluster(nodes []*Broker) error {
 	var errs []error
 	for _, b := range nodes {
@@ -184,8 +185,8 @@ func (b *Broker) format(ctx context.Context) error {
 
 // runScript runs a node, the command after its folder, until it ends or
 // the pipe on descriptor 3 does, which the kernel closes with this
-// process; then it removes the folder. A killed node leaves no watcher
-// that would mistake a later process for it.
+// process; then it removes the folder. So no watcher outlives a killed
+// node and mistakes a later process for it.
 const runScript = `folder=$1; shift
 "$@" 3<&- & node=$!
 (cat; trap '' TERM; kill -TERM $node; while kill -0 $node; do sleep 0.1; done; rm -rf "$folder") <&3 >/dev/null 2>&1 & guard=$!
@@ -221,7 +222,7 @@ func (b *Broker) launch() error {
 	return nil
 }
 
-// look is how often a starting node is asked; the client itself
+// look is the interval of checks of a starting node; the client itself
 // would wait for up to 2.5 seconds.
 const look = 50 * time.Millisecond
 
@@ -250,7 +251,7 @@ func (b *Broker) await(ctx context.Context, size int) error {
 	}
 }
 
-// sees returns nil when the answering node has so many in its cluster.
+// sees returns nil if the answering node has so many in its cluster.
 func sees(ctx context.Context, client *kgo.Client, size int) error {
 	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
 	if err == nil && len(answer.Brokers) < size {
@@ -259,8 +260,7 @@ func sees(ctx context.Context, client *kgo.Client, size int) error {
 	return err
 }
 
-// logTail is how much of the node's log LogTail returns: an
-// error with its stack trace.
+// logTail is the size of LogTail: an error with its stack trace.
 const logTail = 8 << 10
 
 // LogTail is the end of the node's log.
@@ -275,16 +275,15 @@ func (b *Broker) LogTail() string {
 // Addr is the node's address, host:port.
 func (b *Broker) Addr() string { return b.addr }
 
-// SignInAddr is where a secured node wants its clients to sign in, by PLAIN,
+// SignInAddr is a secured node's listener for users, by PLAIN,
 // SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.
 func (b *Broker) SignInAddr() string { return b.signIn }
 
-// CertificateAddr is where a secured node wants a certificate of its
-// clients, whose common name is the user.
+// CertificateAddr is a secured node's listener for clients with
+// certificates, whose common name is the user.
 func (b *Broker) CertificateAddr() string { return b.certified }
 
-// Pid is the process that runs the node's Java, to measure it; 0
-// when it is unknown.
+// Pid is the process of the node's Java, for measurements; 0 if unknown.
 func (b *Broker) Pid() int {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", b.cmd.Process.Pid, b.cmd.Process.Pid))
 	if err != nil {

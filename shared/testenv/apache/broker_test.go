@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A node is alone: whatever would wait for a second one must be configured not to.
+// A node is alone: no setting may make it wait for a second one.
 func TestPropertiesAreOfASingleNode(t *testing.T) {
 	got := node{id: 1, addr: "127.0.0.1:9092", controller: "127.0.0.1:9093", voters: "1@127.0.0.1:9093", copies: 1, dir: "/data"}.properties()
 	for _, line := range []string{
@@ -21,7 +21,7 @@ func TestPropertiesAreOfASingleNode(t *testing.T) {
 	}
 }
 
-// No id is an option of Kafka's tool, as one of 64 random ones would be.
+// No id looks like an option of Kafka's tool, as one of 64 random ones would.
 func TestClusterIDIsNoOption(t *testing.T) {
 	for range 1000 {
 		if id := clusterID(); strings.HasPrefix(id, "-") || len(id) != 22 {

@@ -9,9 +9,9 @@ import (
 // Image is the image of Apache Kafka's containers.
 func Image() string { return cmp.Or(os.Getenv("WEIR_TEST_KAFKA_IMAGE"), "apache/kafka:"+Version) }
 
-// ContainerSettings are the variables for a container of apache/kafka, or a
-// compatible image: one node that advertises a port of this machine. A
-// setting a.b.c is the variable KAFKA_A_B_C.
+// ContainerSettings are the variables for a container of apache/kafka,
+// or a compatible image: one node that advertises a port of this
+// machine. A setting a.b.c is the variable KAFKA_A_B_C.
 func ContainerSettings(port int) map[string]string {
 	return map[string]string{
 		"KAFKA_NODE_ID":                                  "1",

@@ -1,5 +1,5 @@
 // Package apache runs a real Apache Kafka node on this machine, for
 // tests and measurements without a container engine: the published
-// broker jars, fetched once by Maven, on the machine's Java. Of Weir it
-// imports only what lends files and ports to tests.
+// jars, fetched once by Maven, on the machine's Java. Of Weir it
+// imports only the packages that provide files and ports to tests.
 package apache

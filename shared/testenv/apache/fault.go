@@ -9,15 +9,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// What can be done to a node's process. Each returns when it is done.
+// Faults of a node's process. Each returns when it is done.
 
 // Pause stops the process (SIGSTOP).
 func (b *Broker) Pause() error { return fault.Stop(b.Pid()) }
 
-// Resume lets it go on.
+// Resume continues it.
 func (b *Broker) Resume() error { return syscall.Kill(b.Pid(), syscall.SIGCONT) }
 
-// Kill ends the process without a warning. Its folder stays.
+// Kill sends SIGKILL. The folder stays.
 func (b *Broker) Kill() error {
 	pid := b.Pid()
 	if pid == 0 {
@@ -31,7 +31,7 @@ func (b *Broker) Kill() error {
 	return nil
 }
 
-// Start starts a killed node on what it has left, and returns when it answers.
+// Start starts a killed node with its data, and returns when it answers.
 func (b *Broker) Start() error {
 	if err := b.launch(); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (b *Broker) Start() error {
 	return b.await(context.Background(), 1)
 }
 
-// Replace starts a node with empty directories under the id of a
-// killed one, and returns when it answers.
+// Replace starts a node without data under the id of a killed one, and
+// returns when it answers.
 func (b *Broker) Replace() error {
 	if err := os.RemoveAll(b.file("data")); err != nil {
 		return err

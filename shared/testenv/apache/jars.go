@@ -12,10 +12,10 @@ import (
 	"text/template"
 )
 
-// Version is the Apache Kafka that is run.
+// Version of Apache Kafka.
 const Version = "4.2.1"
 
-// oldestJava is the oldest Java that Version runs on.
+// oldestJava that Version runs on.
 const oldestJava = 17
 
 // ErrMissing means that this machine lacks Java or Maven.
@@ -25,7 +25,7 @@ const whatToInstall = "install Java 17 and Maven (Debian and Ubuntu: apt install
 
 var javaVersion = regexp.MustCompile(`version "(\d+)`)
 
-// checkJava makes sure of a Java that is new enough, and returns what it is.
+// checkJava checks that Java is new enough, and returns its version text.
 func checkJava(ctx context.Context) (version []byte, err error) {
 	out, err := exec.CommandContext(ctx, "java", "-version").CombinedOutput()
 	if err != nil {
@@ -41,7 +41,7 @@ func checkJava(ctx context.Context) (version []byte, err error) {
 	return out, nil
 }
 
-// project asks Maven for the broker and what it needs at run time.
+// project makes Maven fetch the broker and its run-time dependencies.
 var project = template.Must(template.New("pom.xml").Parse(`<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>org.weirlog</groupId>
@@ -54,8 +54,8 @@ var project = template.Must(template.New("pom.xml").Parse(`<project xmlns="http:
 </project>
 `))
 
-// Jars fetches the broker's jars into cache, unless they are
-// there, and returns their folder.
+// Jars fetches the broker's jars into cache, unless they are there, and
+// returns their folder.
 func Jars(ctx context.Context, cache string) (string, error) {
 	place := filepath.Join(cache, "kafka-"+Version)
 	if _, err := os.Stat(place); err == nil {
@@ -98,7 +98,7 @@ func download(ctx context.Context, scratch string) error {
 	return nil
 }
 
-// DefaultCache is where jars are kept between runs.
+// DefaultCache is where jars are cached.
 func DefaultCache() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "weir"), err

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// A node is what is decided of one before it starts.
+// A node is the plan of a node before it starts.
 type node struct {
 	id         int
 	addr       string // where clients connect, and the other nodes
@@ -30,8 +30,8 @@ type node struct {
 // A heap is Java's memory.
 type heap struct{ first, most string }
 
-// quickStart are Java's options for a brief life: half the work
-// until it answers, less speed later.
+// quickStart are Java's options for a short life: half the work until
+// it answers, less speed later.
 var quickStart = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"}
 
 var (
@@ -75,7 +75,7 @@ func freeAddresses(n int) ([]string, error) {
 
 func (n node) file(name string) string { return filepath.Join(n.dir, name) }
 
-// clients are the listeners of clients.
+// clients returns the listeners for clients.
 func (n node) clients() string {
 	listeners := "PLAINTEXT://" + n.addr
 	if n.secured != nil {
@@ -84,8 +84,8 @@ func (n node) clients() string {
 	return listeners
 }
 
-// properties configure a single node without replication. Topics are not made
-// by accident; groups form without delay.
+// properties configures a node. Topics are not created automatically;
+// groups form without delay.
 func (n node) properties() string {
 	lines := []string{
 		"process.roles=broker,controller",

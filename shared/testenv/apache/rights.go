@@ -8,10 +8,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Rights that can be taken away.
+// Rights that can be revoked.
 type Rights = kmsg.ACLOperation
 
-// All of them, and those that writing takes.
+// All of them, and those needed for writing.
 const (
 	AllRights = kmsg.ACLOperationAny
 	Writing   = kmsg.ACLOperationWrite

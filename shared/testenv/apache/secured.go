@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Secured is how a node is closed: TLS, and nothing that no rule allows. The
-// listener of Addr stays open to who sets the node up.
+// Secured configures TLS and denies what no rule allows. The listener
+// of Addr stays open for setting up the node.
 type Secured struct {
 	Users       map[string]string // and their passwords
 	Identity    string            // PEM file with the node's key and certificate
@@ -15,11 +15,11 @@ type Secured struct {
 	Audience    string            // whom tokens have to be for
 }
 
-// scrams are the ways of signing in that keep the password to themselves.
+// scrams are the mechanisms that don't send the password.
 var scrams = []string{"SCRAM-SHA-256", "SCRAM-SHA-512"}
 
-// credentials are the arguments by which Kafka's tool puts users
-// into a new cluster.
+// credentials are the arguments of Kafka's tool that add users to
+// a new cluster.
 func (s *Secured) credentials() (args []string) {
 	if s == nil {
 		return nil
@@ -32,8 +32,8 @@ func (s *Secured) credentials() (args []string) {
 	return args
 }
 
-// options are Java's. Since version 4, brokers read keys of
-// tokens only from the configured addresses.
+// options of Java. Since version 4, brokers read token keys only from
+// the configured addresses.
 func (s *Secured) options() []string {
 	if s == nil {
 		return nil

@@ -25,13 +25,14 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// A Certificate is one in files, PEM.
+// A Certificate in files, PEM.
 type Certificate struct {
 	Cert, Key string
 	Both      string // key and certificate in one file, as Apache Kafka takes them
 }
 
-// New makes an authority, valid around now, whose files go with the test.
+// New makes an authority, valid around now, whose files are removed
+// with the test.
 func New(t testing.TB, name string, now time.Time) *Authority {
 	t.Helper()
 	a := &Authority{dir: t.TempDir(), now: now}
@@ -44,8 +45,8 @@ func New(t testing.TB, name string, now time.Time) *Authority {
 	return a
 }
 
-// Issue makes a certificate for servers at hosts and for clients, which was
-// valid since yesterday and is until an instant.
+// Issue makes a certificate for servers at hosts and for clients, valid
+// from yesterday to until.
 func (a *Authority) Issue(t testing.TB, name string, until time.Time, hosts ...string) Certificate {
 	t.Helper()
 	template := &x509.Certificate{
@@ -72,8 +73,8 @@ func (a *Authority) Issue(t testing.TB, name string, until time.Time, hosts ...s
 	}
 }
 
-// sign makes a key and signs a certificate for it: by itself
-// where the authority has none yet.
+// sign makes a key and signs a certificate for it; the authority's
+// own is self-signed.
 func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,3 +1,3 @@
-// Package authority issues certificates for tests: good ones, and such as are
-// out of date or of somebody else. It writes to the folder that it is given.
+// Package authority issues certificates for tests: valid ones, expired
+// ones, and those of an unknown authority. It writes to the given folder.
 package authority

@@ -19,7 +19,7 @@ type Issuer struct {
 	key *rsa.PrivateKey
 }
 
-// NewIssuer makes one whose keys lie beside the authority's.
+// NewIssuer makes an issuer whose keys lie beside the authority's.
 func (a *Authority) NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -33,7 +33,7 @@ func (a *Authority) NewIssuer(t testing.TB) *Issuer {
 	return &Issuer{a.write(t, "keys.json", text(t, map[string]any{"keys": []any{public}})), key}
 }
 
-// Token signs one for a user and an audience.
+// Token signs a token for a user and an audience.
 func (i *Issuer) Token(t testing.TB, user, audience string, until time.Time) string {
 	t.Helper()
 	header := encode(text(t, map[string]string{"alg": "RS256", "kid": "1"}))

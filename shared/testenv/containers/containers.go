@@ -27,31 +27,30 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// A Container is a running one.
+// A Container that runs.
 type Container struct {
 	Address   string // URL of PostgreSQL's superuser, or host:port of Kafka
 	container testcontainers.Container
 }
 
-// stopTime bounds how long removing a container may take.
+// stopTime bounds the removal of a container.
 const stopTime = time.Minute
 
-// Stop removes the container and what it kept.
+// Stop removes the container and its data.
 func (c *Container) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	return c.container.Terminate(ctx, testcontainers.StopTimeout(0))
 }
 
-// pullTime bounds the download of an image, startTime how long a
-// container may take to answer.
+// pullTime bounds the download of an image, startTime the start of a container.
 const (
 	pullTime  = 5 * time.Minute
 	startTime = 2 * time.Minute
 )
 
-// Provides returns nil when a container engine has the image or
-// can pull it, else why not.
+// Provides returns nil if a container engine has the image or can pull
+// it, else the reason.
 func Provides(ctx context.Context, image string) error {
 	engine, err := connect(ctx)
 	if err != nil {
@@ -94,12 +93,12 @@ func provide(ctx context.Context, engine *client.Client, image string) error {
 	return nil
 }
 
-// adapt sets variables for testcontainers that some machines need, before it
-// first reads them. What a person has set stays.
+// adapt sets variables of testcontainers that some machines need,
+// before it reads them. Variables that are set stay.
 func adapt(ctx context.Context, engine *client.Client) error {
 	if insideContainer() && strings.HasPrefix(engine.DaemonHost(), "unix://") {
-		// It would dial the default gateway, as from inside a container of
-		// this engine; but the engine runs here.
+		// It would dial the default gateway, as from inside a
+		// container; but the engine runs here.
 		if err := setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1"); err != nil {
 			return err
 		}
@@ -111,8 +110,8 @@ func adapt(ctx context.Context, engine *client.Client) error {
 	return nil
 }
 
-// reaperImage is what this version of testcontainers-go starts
-// to remove leftover containers.
+// reaperImage is the image by which this version of testcontainers-go
+// removes leftover containers.
 const reaperImage = "testcontainers/ryuk:0.14.0"
 
 func insideContainer() bool {
@@ -127,9 +126,9 @@ func setDefault(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// Postgres starts a container of an image that behaves as the
-// official one: POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB,
-// PGDATA, port 5432. Its data can be in memory.
+// Postgres starts a container of an image compatible with the official
+// one: POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB, PGDATA, port
+// 5432. Its data can be in memory.
 func Postgres(ctx context.Context, image string, inMemory bool) (*Container, error) {
 	password := rand.Text()
 	options := []testcontainers.ContainerCustomizer{testcontainers.WithExposedPorts("5432/tcp"),
@@ -166,8 +165,8 @@ func (c *Container) answersSQL(ctx context.Context) error {
 // Kafka starts a container of an image compatible with apache/kafka: a
 // setting a.b.c is the variable KAFKA_A_B_C.
 //
-// A broker advertises its address, so the port must be chosen before
-// it starts: a free one of this machine.
+// A broker advertises its address, so the port, a free one of this
+// machine, is chosen before it starts.
 func Kafka(ctx context.Context, image string) (*Container, error) {
 	port, err := port.Free()
 	if err != nil {
@@ -224,7 +223,7 @@ func run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	return &Container{container: c}, nil
 }
 
-// fail removes a useless container and adds the end of its log to err.
+// fail removes a failed container and adds the end of its log to err.
 func (c *Container) fail(ctx context.Context, image string, err error) error {
 	err = fmt.Errorf("cannot use a container of %s: %w", image, err)
 	if lines, logErr := c.container.Logs(ctx); logErr == nil {

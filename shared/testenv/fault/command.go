@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A Command is a server started by a command, as a Process. It
-// ends with this process, in any case.
+// A Command is a Process started by a command. It always ends
+// with this process.
 type Command struct {
 	Line   []string // program and arguments, the same at each start
 	Env    []string // added to that of this process
@@ -30,8 +30,8 @@ type Command struct {
 // startTime bounds how long a server may take until it answers.
 const startTime = time.Minute
 
-// guardScript waits for the end of its input, which the kernel
-// closes with the process that holds it open.
+// guardScript waits for the end of its input, which the kernel closes
+// with the process that holds it open.
 const guardScript = `cat >/dev/null; kill -KILL "$1"; rm -rf "$2"`
 
 func (c *Command) log() string { return filepath.Join(c.Dir, "server.log") }
@@ -94,7 +94,7 @@ func (c *Command) await() error {
 	}
 }
 
-// logTail is how much of the server's log LogTail returns.
+// logTail is the size of LogTail.
 const logTail = 8 << 10
 
 // LogTail is the end of the server's log.
@@ -112,7 +112,7 @@ func (c *Command) Pause() error { return Stop(c.cmd.Process.Pid) }
 // Resume lets it go on.
 func (c *Command) Resume() error { return c.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Kill ends the process without a warning.
+// Kill sends SIGKILL.
 func (c *Command) Kill() error {
 	if c.guard != nil && c.guard.Process != nil {
 		_ = c.guard.Process.Kill() // before the process is gone: it must not kill another one of the same number

@@ -1,5 +1,5 @@
 // Package fault injects faults into a Server: its Process stops, continues,
-// is killed, starts again; the Network before it, a TCP proxy, cuts, delays,
-// swallows, dribbles or resets. Only tests import it; kafkatest and
-// postgrestest make Servers.
+// is killed and restarted; the Network before it, a TCP proxy, cuts, delays,
+// holds back, slows down or resets connections. Only tests import it;
+// kafkatest and postgrestest make Servers.
 package fault

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Before puts a network before the process that serves a URL, and returns the
-// URL through it. Both are healed when the test ends.
+// Before puts a network before the process that serves a URL, and
+// returns the URL through it. Both are healed when the test ends.
 func Before(t testing.TB, what, direct string, process Process) (*Server, string) {
 	t.Helper()
 	u, err := url.Parse(direct)
@@ -23,8 +23,8 @@ func Before(t testing.TB, what, direct string, process Process) (*Server, string
 	return server, u.String()
 }
 
-// HealAtEnd undoes the faults when the test ends, before end, which may be nil.
-// What the servers of a failed test have logged may be why.
+// HealAtEnd heals the faults when the test ends, before end, which may
+// be nil. It logs the servers' logs if the test failed.
 func HealAtEnd(t testing.TB, end func() error, servers ...*Server) {
 	t.Cleanup(func() {
 		for _, s := range servers {

@@ -18,7 +18,7 @@ type link struct {
 	broken bool
 }
 
-// A chunk is what came in one read, and when.
+// A chunk is what one read returned, and its time.
 type chunk struct {
 	bytes []byte
 	at    time.Time
@@ -29,7 +29,7 @@ const (
 	underWay   = 32 // chunks that a network holds for one direction of a connection
 )
 
-// carry carries both directions until both have ended or the link is broken.
+// carry copies both directions until both have ended or the link is broken.
 func (l *link) carry(server net.Conn) {
 	if !l.complete(server) {
 		return
@@ -54,7 +54,7 @@ func (l *link) complete(server net.Conn) bool {
 	return true
 }
 
-// pump carries one direction.
+// pump copies one direction.
 func (l *link) pump(to net.Conn, from io.Reader) {
 	chunks := make(chan chunk, underWay)
 	var reading sync.WaitGroup
@@ -84,7 +84,7 @@ func (l *link) read(from io.Reader, chunks chan<- chunk) {
 	}
 }
 
-// deliver writes a chunk when and as the state of the network allows.
+// deliver writes a chunk as the state of the network allows.
 func (l *link) deliver(to net.Conn, c chunk) error {
 	for rest := c.bytes; len(rest) > 0; {
 		piece, err := l.allowed(c, len(rest))
@@ -99,8 +99,7 @@ func (l *link) deliver(to net.Conn, c chunk) error {
 	return nil
 }
 
-// allowed waits for what it must, and returns how much of a
-// chunk may be written now.
+// allowed waits as needed, and returns how much of a chunk may be written now.
 func (l *link) allowed(c chunk, rest int) (piece int, err error) {
 	s, changed := l.network.now()
 	switch left := time.Until(c.at.Add(s.delay)); { //nolint:forbidigo // a network delays in real time
@@ -121,7 +120,7 @@ func (l *link) allowed(c chunk, rest int) (piece int, err error) {
 	return rest, nil
 }
 
-// pause waits for the time, and reports whether it came before the state changed.
+// pause waits, and reports whether the time passed before the state changed.
 func (l *link) pause(changed <-chan struct{}, wait <-chan time.Time) (due bool, err error) {
 	select {
 	case <-l.over:
@@ -133,7 +132,7 @@ func (l *link) pause(changed <-chan struct{}, wait <-chan time.Time) (due bool, 
 	}
 }
 
-// reset breaks the link; both ends see a reset if they had anything open.
+// reset breaks the link; ends with an open connection see a reset.
 func (l *link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// A Network is a proxy between one server and its clients: they connect to its
-// address instead of the server's. Without a fault it passes everything; faults
-// add up until Heal. Its methods may be called from several goroutines.
+// A Network is a proxy between one server and its clients, which connect to
+// its address instead of the server's. Without a fault it passes everything;
+// faults add up until Heal. Its methods are safe for concurrent use.
 //
-// Nothing that a server has acknowledged to TCP is dropped from the middle of a
-// stream: as in a real network, bytes come late, or the connection breaks.
+// No bytes that a server acknowledged to TCP are lost from the middle of a
+// stream: as in a real network, they come late, or the connection breaks.
 type Network struct {
 	address string // where clients connect
 	server  string // where the server listens
@@ -37,7 +37,7 @@ type state struct {
 	pace  int           // bytes per second of a connection, each way; 0 means all at once
 }
 
-// An Editor is shown the streams of each connection and may replace them.
+// An Editor sees the streams of each connection and may replace them.
 type Editor func(clients, server net.Conn) (requests, answers io.Reader)
 
 func unedited(clients, server net.Conn) (requests, answers io.Reader) { return clients, server }
@@ -59,7 +59,7 @@ func NewEditedNetwork(server string, edit Editor) (*Network, error) {
 	return n, nil
 }
 
-// Address is where clients connect, host:port. It stays the same.
+// Address for clients, host:port. It never changes.
 func (n *Network) Address() string { return n.address }
 
 func (n *Network) serve(listener net.Listener) {
@@ -78,8 +78,8 @@ func (n *Network) serve(listener net.Listener) {
 // dialTime bounds how long the server may take to accept a connection.
 const dialTime = 10 * time.Second
 
-// connect carries one connection until it ends. A client whose
-// server is not there is turned away.
+// connect carries one connection until it ends. It closes a client's
+// connection if the server can't be reached.
 func (n *Network) connect(client net.Conn) {
 	l := &link{network: n, client: client, over: make(chan struct{})}
 	if !n.join(l) {
@@ -124,19 +124,18 @@ func (n *Network) Cut() {
 	n.Reset()
 }
 
-// Delay holds every byte back for so long, each way.
+// Delay delays every byte by so long, each way.
 func (n *Network) Delay(d time.Duration) { n.set(func(s *state) { s.delay = d }) }
 
 // BlackHole passes nothing: connections stay open, new ones are
-// accepted, and nothing arrives. What was sent meanwhile arrives
-// after Heal, unless the sender has given up.
+// accepted, and nothing arrives. What was sent meanwhile arrives after
+// Heal, unless the sender has given up.
 func (n *Network) BlackHole() { n.set(func(s *state) { s.hole = true }) }
 
-// Trickle lets through so many bytes per second, in each connection and each way.
+// Trickle passes so many bytes per second, in each connection and each way.
 func (n *Network) Trickle(bytesPerSecond int) { n.set(func(s *state) { s.pace = bytesPerSecond }) }
 
-// Reset breaks all connections that are open now, with a TCP
-// reset towards both ends.
+// Reset breaks all open connections, with a TCP reset towards both ends.
 func (n *Network) Reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +144,7 @@ func (n *Network) Reset() {
 	}
 }
 
-// Heal ends all faults. Connections that were broken stay so.
+// Heal ends all faults. Broken connections stay broken.
 func (n *Network) Heal() error {
 	n.set(func(s *state) { *s = state{} })
 	n.mu.Lock()
@@ -178,12 +177,12 @@ func (n *Network) set(change func(*state)) {
 	n.changed = make(chan struct{})
 }
 
-// now is the state and the channel that is closed by its next change.
+// now returns the state and the channel that its next change closes.
 func (n *Network) now() (state, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.state, n.changed
 }
 
-// errOver ends the carrying of a connection that was broken.
+// errOver ends the copying of a broken connection.
 var errOver = errors.New("the connection was broken")

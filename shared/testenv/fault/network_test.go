@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// echo is an echo server, and the network before it.
+// echo is an echo server with a network before it.
 func echo(t *testing.T) *fault.Network {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,7 +81,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A network carries everything, and an orderly end of it.
+// A network carries everything, including an orderly end.
 func TestCarries(t *testing.T) {
 	conn := dial(t, echo(t))
 	says(t, conn, strings.Repeat("x", 1<<20))
@@ -119,8 +119,8 @@ func TestResetBreaksOnlyWhatIsOpen(t *testing.T) {
 	says(t, dial(t, n), "after")
 }
 
-// What goes into a black hole comes out when it is healed, in
-// order and whole, as TCP sends it again.
+// What goes into a black hole arrives after Heal, complete and in
+// order, as TCP sends it again.
 func TestBlackHoleHoldsEverything(t *testing.T) {
 	n := echo(t)
 	before := dial(t, n)
@@ -158,7 +158,7 @@ func TestDelayAndTrickleTakeTheirTime(t *testing.T) {
 	}
 }
 
-// A fault that needs a process of our own fails the test, with the reason.
+// A fault that needs the test's own process fails the test, with the reason.
 func TestGivenServersCannotBeKilled(t *testing.T) {
 	p := fault.Given("WEIR_TEST_BROKERS")
 	for name, do := range map[string]func() error{"pause": p.Pause, "resume": p.Resume, "kill": p.Kill, "start": p.Start, "restart": p.Restart} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A Process is a server that can be stopped and started. Each method returns
-// when it is done: a server that Start has started answers.
+// A Process is a server that can be stopped and started. Each method
+// returns when it is done: after Start the server answers.
 type Process interface {
 	Pause() error   // SIGSTOP: it keeps its connections and answers nothing
 	Resume() error  // SIGCONT
@@ -16,8 +16,8 @@ type Process interface {
 	Restart() error // as fast as it goes: PostgreSQL by an immediate shutdown, others by Kill and Start
 }
 
-// A Server is one server of a backend, with the network before it.
-// Its methods fail the test when they fail.
+// A Server is one server of a backend, with the network before it. Its
+// methods fail the test when they fail.
 type Server struct {
 	*Network
 	Name    string
@@ -31,7 +31,7 @@ func NewServer(name string, n *Network, process Process) *Server {
 	return &Server{Network: n, Name: name, process: process}
 }
 
-// LogTail is the end of the server's log; "" where it is not ours to read.
+// LogTail is the end of the server's log; "" for a given server.
 func (s *Server) LogTail() string {
 	if writer, ok := s.process.(interface{ LogTail() string }); ok {
 		return writer.LogTail()
@@ -39,8 +39,8 @@ func (s *Server) LogTail() string {
 	return ""
 }
 
-// Given is the process of an external server: only its network can be
-// disturbed. By is the variable that names it.
+// Given is the process of an external server: only its network can have
+// faults. By is the variable that names it.
 func Given(by string) Process { return given(by) }
 
 type given string
@@ -72,14 +72,14 @@ func (s *Server) Pause(t testing.TB) {
 	s.paused = true
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
 	s.must(t, "resume", s.process.Resume())
 	s.paused = false
 }
 
-// Kill ends the process without a warning.
+// Kill sends SIGKILL.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	s.must(t, "kill", s.process.Kill())
@@ -93,15 +93,16 @@ func (s *Server) Start(t testing.TB) {
 	s.killed = false
 }
 
-// Restart stops the server at once and starts it again; it returns when it answers.
+// Restart stops the server at once and starts it again; it returns
+// when it answers.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.must(t, "restart", s.process.Restart())
 	s.killed, s.paused = false, false
 }
 
-// Replace starts an empty server in the place of a killed one, and
-// returns when it answers: nodes of Apache Kafka alone know how.
+// Replace starts an empty server in place of a killed one, and returns
+// when it answers: only nodes of Apache Kafka support it.
 func (s *Server) Replace(t testing.TB) {
 	t.Helper()
 	replaced, able := s.process.(interface{ Replace() error })

@@ -12,9 +12,9 @@ import (
 // stopTime bounds how long a process may take to stop.
 const stopTime = 30 * time.Second
 
-// Stop sends SIGSTOP to a process and returns once all its threads stand still:
-// on a busy machine one may answer yet. Where the system does not show threads,
-// it only sends the signal.
+// Stop sends SIGSTOP to a process and returns once all its threads have
+// stopped: on a busy machine one may still answer. Where the system
+// does not show threads, it only sends the signal.
 func Stop(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err

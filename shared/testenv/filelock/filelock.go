@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// ErrHeld means that somebody else has the file.
+// ErrHeld means that another holder has the file.
 var ErrHeld = errors.New("another test holds it")
 
-// Take waits until nobody else holds the file, of this process or another.
-// Closing it, or the end of the process, ends the turn.
+// Take waits until nobody else holds the file, in this process or
+// another. Closing it, or the end of the process, releases it.
 func Take(name string) (*os.File, error) { return lock(name, syscall.LOCK_EX) }
 
 // Try is Take without waiting: ErrHeld.

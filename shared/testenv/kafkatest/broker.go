@@ -13,21 +13,20 @@ import (
 
 // Brokers gives the test a broker without topics and returns its addresses.
 //
-// A top-level test and its subtests share one broker while any of them that
-// asked for it runs; other tests never see it. An embedded broker is the
-// test's own; it refuses what Apache Kafka 4 no longer serves, and fails
-// the test that tried. A given broker is used in turn by the tests of all
-// packages, as the contract fixes the names of topics. The topics and
-// groups of the contract, and those whose names begin with "test.", are
-// deleted before: a test uses no other names.
+// A top-level test and its subtests share one broker while any of them
+// that asked for it runs; other tests never see it. An embedded broker
+// is the test's own; it refuses what Apache Kafka 4 no longer serves,
+// and fails the test that tried. The tests of all packages take turns
+// on a given broker, as the contract fixes the names of topics. Before
+// each turn, the topics and groups of the contract, and those whose
+// names begin with "test.", are deleted: tests use no other names.
 func Brokers(t testing.TB) []string {
 	t.Helper()
 	return broker(t, lease.TopLevel(t))
 }
 
-// Shared is Brokers for parallel tests with names of topics and
-// groups of their own, which also begin with "test.": a given
-// broker is theirs together, for one turn.
+// Shared is Brokers for parallel tests with their own names of topics and
+// groups, which also begin with "test.": they share one turn on a given broker.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if os.Getenv(testenv.EnvBrokers) == "" {
@@ -36,7 +35,7 @@ func Shared(t testing.TB) []string {
 	return broker(t, "")
 }
 
-// broker is the one that the tests of that name hold.
+// broker returns the broker of the tests of that name.
 func broker(t testing.TB, name string) []string {
 	t.Helper()
 	given := os.Getenv(testenv.EnvBrokers)
@@ -52,7 +51,7 @@ type held interface {
 	addresses() []string
 }
 
-// brokers is shared by the tests of a package, who have nothing else in common.
+// brokers of this package's tests.
 var brokers lease.Register[held]
 
 func open(given string) (broker held, err error) {

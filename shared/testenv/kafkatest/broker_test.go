@@ -22,7 +22,7 @@ func TestBrokerIsEmpty(t *testing.T) {
 	}
 }
 
-// createTopic fails when the topic is there already.
+// createTopic fails if the topic exists.
 func createTopic(t *testing.T, brokers []string, name string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))

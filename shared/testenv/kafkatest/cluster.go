@@ -10,11 +10,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
 )
 
-// A Cluster is a Kafka that faults can be done to.
+// A Cluster is a Kafka with faults.
 type Cluster struct{ Nodes []*fault.Server }
 
-// Brokers are the addresses of the nodes, as their clients are
-// to have them: those of their networks.
+// Brokers are the addresses for clients: those of the nodes' networks.
 func (c *Cluster) Brokers() []string {
 	var addresses []string
 	for _, n := range c.Nodes {
@@ -23,14 +22,15 @@ func (c *Cluster) Brokers() []string {
 	return addresses
 }
 
-// Faulty gives the test a cluster of its own, of so many nodes,
-// without topics: an embedded broker in a process of its own, Apache
-// Kafka from its jars, or a container, as the run uses. Several nodes are
-// always Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the
-// networks before them can be disturbed.
+// Faulty gives the test a cluster of its own, of so many nodes, without
+// topics: an embedded broker in its own process, Apache Kafka from its
+// jars, or a container, depending on the run. Several nodes are always
+// Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the networks
+// before them can have faults.
 //
-// All faults are healed when the test ends. Tests with faults take turns,
-// parallel or not: one that also needs a shared server asks for it after this.
+// All faults are healed when the test ends. Tests with faults take
+// turns, parallel or not: one that also needs a shared server asks for
+// it after this.
 func Faulty(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	fault.Turn(t)
@@ -51,7 +51,7 @@ func Faulty(t testing.TB, nodes int) *Cluster {
 	return c
 }
 
-// nodeSet are the nodes of a cluster, without networks.
+// nodeSet is the nodes of a cluster, without networks.
 type nodeSet struct {
 	addresses []string
 	processes []fault.Process

@@ -27,8 +27,8 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// throughTheNetwork asks where the brokers and a group's
-// coordinator are, which must be the network.
+// throughTheNetwork checks that the advertised addresses of the brokers
+// and of a group's coordinator are the network's.
 func throughTheNetwork(ctx context.Context, client *kgo.Client, want string) error {
 	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
 	if err != nil {

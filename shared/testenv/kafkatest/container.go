@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// containerNode is a Kafka of one node in a container.
+// containerNode is a one-node Kafka in a container.
 func containerNode() (nodeSet, error) {
 	port, err := port.Free()
 	if err != nil {

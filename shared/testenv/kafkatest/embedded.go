@@ -26,7 +26,8 @@ func openEmbedded() (held, error) {
 
 func (l embeddedLease) addresses() []string { return []string{l.broker.Addr()} }
 
-// End closes the broker, and fails the test that asked it for the impossible.
+// End closes the broker, and fails the test if it sent what Apache
+// Kafka 4 doesn't serve.
 func (l embeddedLease) End(t testing.TB) {
 	if refused := l.broker.Refused(); len(refused) > 0 {
 		t.Errorf("testenv: the test used requests that Apache Kafka 4 does not serve: %s", strings.Join(refused, ", "))
@@ -41,7 +42,7 @@ const aBroker = "broker"
 
 func init() { serve.As(aBroker, serveBroker) } //nolint:gochecknoinits // see serve.As
 
-// serveBroker returns only if it cannot: the process is killed.
+// serveBroker returns only on an error: the process is killed.
 func serveBroker(dir string, port int) error {
 	if _, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Port: port, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		return err

@@ -107,7 +107,7 @@ func sweepTopics(ctx context.Context, client *kgo.Client) error {
 	})
 }
 
-// topicNames lists the topics of tests that the broker has.
+// topicNames lists the broker's topics of tests.
 func topicNames(ctx context.Context, client *kgo.Client) ([]string, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	resp, err := req.RequestWith(ctx, client)
@@ -123,7 +123,7 @@ func topicNames(ctx context.Context, client *kgo.Client) ([]string, error) {
 	return names, nil
 }
 
-// sweepGroups waits for the members of a killed test to time out where it must.
+// sweepGroups waits, if needed, for the members of a killed test to time out.
 func sweepGroups(ctx context.Context, client *kgo.Client) error {
 	return backend.Retry(ctx, func() error {
 		list, err := kmsg.NewPtrListGroupsRequest().RequestWith(ctx, client)

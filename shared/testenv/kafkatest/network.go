@@ -15,14 +15,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// A Kafka broker advertises the addresses of all brokers, by which clients
-// would bypass the network. So the networks before the nodes of a cluster
-// replace the nodes' addresses in these answers. That works for any
-// broker, wherever it runs and whatever it advertises, as long as the
+// A Kafka broker advertises the addresses of all brokers, by which
+// clients would bypass the network. So the networks before the nodes of
+// a cluster replace these addresses in the answers. That works for any
+// broker, wherever it runs and whatever it advertises, if the
 // connection is neither encrypted nor compressed.
 
-// NewNetworks puts a network before each node of a cluster, in
-// the order of their advertised addresses.
+// NewNetworks puts a network before each node of a cluster, in the
+// order of their advertised addresses.
 func NewNetworks(nodes []string) ([]*fault.Network, error) {
 	places := &places{networks: map[string]*fault.Network{}}
 	var networks []*fault.Network
@@ -40,7 +40,7 @@ func NewNetworks(nodes []string) ([]*fault.Network, error) {
 	return networks, nil
 }
 
-// places are the networks by what the nodes behind them advertise.
+// places maps the advertised address of a node to its network.
 type places struct {
 	mu       sync.Mutex
 	networks map[string]*fault.Network
@@ -52,7 +52,7 @@ func (p *places) put(node string, n *fault.Network) {
 	p.networks[node] = n
 }
 
-// move replaces a node's address. One without a network stays as it is.
+// move replaces a node's address. One without a network stays.
 func (p *places) move(host *string, port *int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +77,8 @@ type conversation struct {
 	open   map[uint32]kmsg.Request // by correlation id, those whose answers name brokers
 }
 
-// request notes a request: key, version and correlation id are
-// the first eight bytes.
+// request notes a request: key, version and correlation id are the
+// first eight bytes.
 func (c *conversation) request(frame []byte) []byte {
 	if len(frame) < 8 {
 		return frame
@@ -102,8 +102,8 @@ func namesBrokers(req kmsg.Request) bool {
 	return false
 }
 
-// answer moves the brokers that an answer names. What cannot be
-// understood goes through untouched.
+// answer moves the brokers that an answer names. Unknown
+// answers pass unchanged.
 func (c *conversation) answer(frame []byte) []byte {
 	if len(frame) < 4 {
 		return frame
@@ -128,8 +128,8 @@ func (c *conversation) answer(frame []byte) []byte {
 	return resp.AppendTo(bytes.Clone(frame[:head]))
 }
 
-// wanted spares the records of versions that name no new leaders
-// from being decoded.
+// wanted skips the records of versions that name no new leaders, which
+// need no decoding.
 func wanted(resp kmsg.Response) bool {
 	switch r := resp.(type) {
 	case *kmsg.ProduceResponse:
@@ -166,12 +166,11 @@ func (c *conversation) move(resp kmsg.Response) {
 	}
 }
 
-// maxFrame is the largest frame that is carried, Apache Kafka's
-// socket.request.max.bytes.
+// maxFrame is the largest frame, Apache Kafka's socket.request.max.bytes.
 const maxFrame = 100 << 20
 
-// frames reads a stream of frames, each with its size in front,
-// and shows each of them to edit.
+// frames reads a stream of frames, each after its size, and passes
+// each to edit.
 type frames struct {
 	in   *bufio.Reader
 	edit func([]byte) []byte

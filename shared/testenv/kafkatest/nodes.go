@@ -22,8 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// givenNodes finds the nodes of a given cluster, by the
-// addresses that they advertise.
+// givenNodes finds the nodes of a given cluster, by their advertised addresses.
 func givenNodes(brokers []string, want int) (nodeSet, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), backend.StartTime)
 	defer cancel()
@@ -59,14 +58,15 @@ func advertised(ctx context.Context, brokers []string) ([]string, error) {
 	return addresses, nil
 }
 
-// apacheClusters are those of this process, by size: each takes
-// seconds to start, so tests share them.
+// apacheClusters of this process, by size: each takes seconds to start,
+// so tests share them.
 var apacheClusters struct {
 	mu     sync.Mutex
 	bySize map[int][]*apache.Broker
 }
 
-// apacheNodes gives a cluster without topics. Its processes end with this one.
+// apacheNodes returns a cluster without topics. Its processes end
+// with this one.
 func apacheNodes(size int) (nodeSet, string, error) {
 	where := fmt.Sprintf("Apache Kafka %s from its jars, %d nodes", apache.Version, size)
 	nodes, err := apacheCluster(size)

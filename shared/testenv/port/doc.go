@@ -1,3 +1,4 @@
-// Package port lends ports of this machine to servers of tests. It touches them
-// and the files by which it lends them, and imports filelock alone of Weir.
+// Package port reserves ports of this machine for servers of tests. It
+// touches them and the files by which it reserves them, and imports of
+// Weir only filelock.
 package port

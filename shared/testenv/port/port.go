@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/filelock"
 )
 
-// What is lent lies below the ports that Linux and macOS give to outgoing
-// connections and to those who listen on port 0: nobody gets one of these
-// while its server is dead or not yet begun.
+// Reserved ports lie below those that Linux and macOS give to outgoing
+// connections and to listeners on port 0: no other program gets one
+// while its server is dead or not yet started.
 const (
 	first = 20_000
 	last  = 29_999
@@ -23,8 +23,8 @@ const (
 
 const tries = 100
 
-// Free is a port of 127.0.0.1 on which nobody listens. No other test gets it,
-// in this process or another, before this process ends.
+// Free reserves a port of 127.0.0.1 on which nothing listens. No other
+// test gets it, in this process or another, before this process ends.
 func Free() (int, error) {
 	var err error
 	for range tries {
@@ -49,8 +49,8 @@ func take(port int) error {
 	return ln.Close()
 }
 
-// lent are the files of the ports lent: a file that nothing
-// refers to is closed, which releases the port.
+// lent are the files of the reserved ports: the collector closes a file
+// without a reference, which would release the port.
 var lent files
 
 type files struct {

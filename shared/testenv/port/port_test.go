@@ -26,7 +26,7 @@ func TestFree(t *testing.T) {
 	defer ln.Close()
 }
 
-// Nobody listens at a lent port yet, and it is lent all the same.
+// A reserved port is not given again, even before anything listens on it.
 func TestLentOnce(t *testing.T) {
 	t.Parallel()
 	port, err := Free()

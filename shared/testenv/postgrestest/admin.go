@@ -34,21 +34,21 @@ func asAdmin(ctx context.Context, admin string, do func(context.Context, *pgx.Co
 	return nil
 }
 
-// admins are the connections of this process that may create databases.
+// admins are this process's connections that may create databases.
 var admins = idleConns{of: map[string][]*pgx.Conn{}}
 
-// idleConns keeps connections, by their address, for the next who needs one: a
-// new one costs the server as much as to copy a database.
+// idleConns keeps connections, by their address, for reuse: a new one
+// costs the server as much as copying a database.
 type idleConns struct {
 	mu sync.Mutex
 	of map[string][]*pgx.Conn
 }
 
-// mostIdle is how many are kept for each address.
+// mostIdle bounds the connections kept for each address.
 const mostIdle = 2
 
-// take returns a connection that works: a test may have killed
-// the server since the last use.
+// take returns a connection that works: a test may have killed the
+// server since the last use.
 func (c *idleConns) take(ctx context.Context, address string) (*pgx.Conn, error) {
 	for conn := c.pop(address); conn != nil; conn = c.pop(address) {
 		if conn.Ping(ctx) == nil {

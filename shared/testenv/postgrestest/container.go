@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// inContainer returns the URL of the superuser of a
-// PostgreSQL in a container.
+// inContainer returns the superuser's URL of a PostgreSQL in a container.
 func inContainer(t testing.TB) (admin string, _ fault.Process, err error) {
 	t.Helper()
 	port, err := port.Free()

@@ -37,7 +37,7 @@ func newDatabase(t testing.TB, admin string) string {
 
 func newName() string { return "weir_test_" + strings.ToLower(rand.Text()[:12]) }
 
-// create makes a role and an empty database of one name.
+// create makes a role and an empty database of the same name.
 func create(ctx context.Context, conn *pgx.Conn, name string) error {
 	if err := createRole(ctx, conn, name); err != nil {
 		return err
@@ -49,7 +49,7 @@ func createRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	return execAll(ctx, conn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, secretOf(name)), fmt.Sprintf("GRANT %s TO CURRENT_USER", name))
 }
 
-// createDatabase copies files where the server does not flush them anyway:
+// createDatabase copies files if the server does not flush them anyway:
 // through its log, the default since version 15, takes four times as long.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name, owner, template string) error {
 	var strategy string
@@ -81,8 +81,8 @@ func drop(t testing.TB, admin string, objects ...string) {
 	})
 }
 
-// urlOf is the server's URL for a database and its role, whose
-// name is its password too.
+// urlOf is the server's URL for a database and its role, whose password
+// is its name.
 func urlOf(admin, role, database string) string {
 	u, err := url.Parse(admin)
 	if err != nil {
@@ -92,7 +92,7 @@ func urlOf(admin, role, database string) string {
 	return u.String()
 }
 
-// adminURL is the server of this run.
+// adminURL of this run's server.
 func adminURL(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv(testenv.EnvDatabase); given != "" {
@@ -109,9 +109,9 @@ func adminURL(t testing.TB) string {
 }
 
 // localServer starts this package's own server. Only the end of the
-// process stops it, by its watchdog: the testing package has no hook for
-// a package's end. The result refers to the server: once that were
-// garbage, its watchdog's pipe would be closed.
+// process stops it, by its watchdog: the testing package has no hook
+// for a package's end. The result refers to the server, since
+// collecting it would close its watchdog's pipe.
 var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 	server, err := Start(context.Background())
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Each test has a database of its own, whose owner row level security binds.
+// Each test has a database of its own, whose owner is bound by
+// row level security.
 func TestDatabaseIsFreshAndItsRoleOrdinary(t *testing.T) {
 	first, second := postgrestest.URL(t), postgrestest.URL(t)
 	if first == second {
@@ -28,8 +29,8 @@ func TestDatabaseIsFreshAndItsRoleOrdinary(t *testing.T) {
 	}
 }
 
-// Copies of one filled database are independent, their owner is
-// ordinary, and it is filled once.
+// Copies of a filled database are independent, their owner is ordinary,
+// and it is filled once.
 func TestDatabaseIsCopied(t *testing.T) {
 	name, fills := strings.ToLower(rand.Text()), 0
 	fill := func(ctx context.Context, url string) error {

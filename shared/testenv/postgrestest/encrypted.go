@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/authority"
 )
 
-// Encrypt has a server take a certificate with new connections. The server
+// Encrypt gives a server a certificate for new connections. The server
 // writes the files itself: it may run as another user.
 func Encrypt(t testing.TB, server *postgres.Server, certificate authority.Certificate) {
 	t.Helper()

@@ -12,19 +12,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv/internal/docker"
 )
 
-// A Database is one of the test's own on a server that faults
-// can be done to.
+// A Database is one of the test's own on a server with faults.
 type Database struct {
 	*fault.Server
 	URL string // through the network
 }
 
-// Faulty gives the test a database of its own as URL does, on a server that no
-// test without faults uses. Where only WEIR_TEST_DATABASE_URL names the
-// server, only the network before it can be disturbed.
+// Faulty gives the test a database of its own as URL does, on a server
+// that no test without faults uses. If only WEIR_TEST_DATABASE_URL
+// names the server, only the network before it can have faults.
 //
-// All faults are healed when the test ends. Tests with faults take turns,
-// parallel or not: one that also needs a shared server asks for it after this.
+// All faults are healed when the test ends. Tests with faults take
+// turns, parallel or not: one that also needs a shared server asks for
+// it after this.
 func Faulty(t testing.TB) *Database {
 	t.Helper()
 	fault.Turn(t)
@@ -37,13 +37,13 @@ func Faulty(t testing.TB) *Database {
 	return &Database{server, url}
 }
 
-// faultyServer is this package's second server: what happens to it
-// must not happen to tests without faults.
+// faultyServer is this package's second server: its faults must not
+// affect tests without faults.
 var faultyServer = sync.OnceValues(func() (*postgres.Server, error) {
 	return start(context.Background(), postgres.Config{Killable: true})
 })
 
-// serverForFaults returns the URL of a superuser on a server for faults.
+// serverForFaults returns the superuser's URL of a server for faults.
 func serverForFaults(t testing.TB) (admin string, process fault.Process, where string, err error) {
 	t.Helper()
 	if url := backend.Given(testenv.EnvDatabase); url != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// A Pair is a PostgreSQL server of this machine and its standby, without which
-// it commits nothing: whoever was answered loses nothing with it.
+// A Pair is a PostgreSQL server of this machine and its synchronous
+// standby: no acknowledged commit is lost with the primary.
 type Pair struct {
 	Primary *postgres.Server
 	Standby string // address of its superuser
@@ -26,7 +26,7 @@ type Pair struct {
 	Replica string // of the standby alone
 }
 
-// pairTime is how long the two may take until commits wait for the standby.
+// pairTime bounds how long the two may take until commits wait for the standby.
 const pairTime = time.Minute
 
 // NewPair starts the two, which end with the test.
@@ -67,8 +67,8 @@ func withHost(t testing.TB, address string, host func(string) string) string {
 	return u.String()
 }
 
-// copy makes the standby and starts it, by the account that runs the primary,
-// in its folder: it ends soon after that is removed.
+// copy makes the standby and starts it, by the account that runs the
+// primary, in its folder: it ends soon after that is removed.
 func (p *Pair) copy(t testing.TB) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.Primary.AdminURL())

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// secretOf is what PostgreSQL keeps of a role's password, which is its name,
-// made with one iteration in place of 4096: tests sign in thousands of times.
+// secretOf is PostgreSQL's stored form of a role's password, which is its
+// name, with one iteration instead of 4096: tests sign in thousands of times.
 func secretOf(name string) string {
 	salt := []byte("a salt for tests")
 	salted, err := pbkdf2.Key(sha256.New, name, salt, 1, sha256.Size)

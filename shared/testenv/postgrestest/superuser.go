@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Superuser runs statements on the server of URL as a role that may do
-// everything, such as giving another role rights.
+// Superuser runs statements on URL's server as a superuser, such as
+// granting rights to another role.
 func Superuser(t testing.TB, statements ...string) {
 	t.Helper()
 	withAdmin(t, adminURL(t), func(ctx context.Context, conn *pgx.Conn) error { return execAll(ctx, conn, statements...) })

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Filled is URL for a database filled by fill, once per server and
-// name, and copied for each test. All copies have the same owner. So the name
-// must cover everything that fill depends on. Serving is the address for a role
-// beside the owner, which has no right but what fill gives it.
+// Filled is URL for a database filled by fill, once per server and name,
+// and copied for each test. All copies have the same owner. So the name
+// must cover everything that fill depends on. Serving is the address for
+// a role beside the owner, which has only the rights that fill grants.
 func Filled(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
 	t.Helper()
 	template := template{admin: adminURL(t), name: "weir_template_" + name, fill: fill}
@@ -28,8 +28,7 @@ func Filled(t testing.TB, name string, fill func(ctx context.Context, url string
 // servingSuffix ends the name of the role beside the owner.
 const servingSuffix = "_serving"
 
-// Serving is the address of a database of Filled for the role
-// beside its owner.
+// Serving is the address of a database of Filled for the role beside its owner.
 func Serving(owner string) string {
 	u, err := url.Parse(owner)
 	if err != nil {
@@ -40,7 +39,8 @@ func Serving(owner string) string {
 	return u.String()
 }
 
-// Owner is the address whose Serving is the given one; one of an owner stays.
+// Owner is the address whose Serving is the given one; an
+// owner's address stays.
 func Owner(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -51,7 +51,7 @@ func Owner(address string) string {
 	return u.String()
 }
 
-// templates are those that this process has made sure of.
+// templates that this process has provided.
 var templates sync.Map
 
 // A template is a database that is copied instead of filled again:
@@ -61,9 +61,9 @@ type template struct {
 	fill        func(ctx context.Context, url string) error
 }
 
-// provide makes a missing or unfinished template. Packages test in parallel:
-// one makes it, the others wait. They look in a statement of its own: one that
-// waits for the lock sees what was there before.
+// provide makes a missing or unfinished template. Packages test in
+// parallel: one makes it, the others wait. They check in a separate
+// statement: one that waited for the lock would see the state before it.
 func (p template) provide() error {
 	return asAdmin(context.Background(), p.admin, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, 0))`, p.name); err != nil {

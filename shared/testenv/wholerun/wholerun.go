@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// A Check finds what a package's tests have left out.
+// A Check finds what a package's tests left out.
 type Check struct {
 	What string // the text before what was found
 	Find func() []string
 }
 
-// Main runs the tests, for a TestMain, and returns the exit status: not 0 too
-// where all tests ran and a check finds something.
+// Main runs the tests, for a TestMain, and returns the exit status:
+// also not 0 if all tests ran and a check finds something.
 func Main(m *testing.M, checks ...Check) int {
 	status := m.Run()
 	if status != 0 || isPart() {
@@ -36,7 +36,7 @@ func report(w io.Writer, checks []Check) (status int) {
 	return status
 }
 
-// isPart reports whether only some tests were asked for.
+// isPart reports whether only some tests were selected.
 func isPart() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.short"} {
 		if value := flag.Lookup(name).Value.String(); value != "" && value != "false" {

@@ -45,12 +45,12 @@ func run(backend string, measure bool, output io.Writer, command []string) (code
 	return execute(ctx, command, output, set)
 }
 
-// leftBehind is how long output is awaited of a process that the
-// command has started and not ended.
+// leftBehind bounds the wait for output of a process that the command
+// started and did not end.
 const leftBehind = 10 * time.Second
 
-// execute runs the command. It is asked to end when this one is,
-// and may take its time.
+// execute runs the command. When this process is asked to end, it asks
+// the command, which may take its time.
 func execute(ctx context.Context, command []string, output io.Writer, set *set) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, io.MultiWriter(os.Stdout, output), os.Stderr
@@ -72,7 +72,7 @@ func execute(ctx context.Context, command []string, output io.Writer, set *set) 
 	return 0, nil
 }
 
-// environment is where testenv finds things.
+// environment returns the variables that testenv reads.
 func (s *set) environment() []string {
 	env := []string{testenv.EnvBackend + "=" + s.backend}
 	if s.database != "" {

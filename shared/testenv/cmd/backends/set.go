@@ -23,7 +23,7 @@ type set struct {
 	stops    []func() error
 }
 
-// stop stops everything, the last first.
+// stop stops everything, in reverse order.
 func (s *set) stop() error {
 	var errs []error
 	for _, stop := range slices.Backward(s.stops) {
@@ -34,7 +34,7 @@ func (s *set) stop() error {
 
 func (s *set) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
-// start starts a backend. What it has started is in the set even when it fails.
+// start starts a backend. On an error the set has what was started.
 func start(ctx context.Context, backend string, measure bool) (*set, error) {
 	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: backend, measure: measure}
 	switch backend {
@@ -72,8 +72,8 @@ func (s *set) startBroker(ctx context.Context, start func(context.Context) error
 	return nil
 }
 
-// leaveKafkaToTests starts nothing: an embedded broker is quick
-// to start, so that each test has its own.
+// leaveKafkaToTests starts nothing: an embedded broker starts so fast
+// that each test has its own.
 func leaveKafkaToTests(context.Context) error {
 	say("Kafka", "embedded broker, one for each test")
 	return nil
@@ -90,8 +90,8 @@ func (s *set) localDatabase(ctx context.Context) error {
 	return nil
 }
 
-// anyKafka takes a container where an engine can provide the
-// image, else the published jars.
+// anyKafka uses a container if an engine has the image, else
+// the published jars.
 func (s *set) anyKafka(ctx context.Context) error {
 	unavailable := containers.Provides(ctx, apache.Image())
 	if unavailable == nil {
@@ -120,7 +120,7 @@ func (s *set) jarsKafka(ctx context.Context) error {
 	return nil
 }
 
-// onDisk is for what is measured: a broker's data is on a disk.
+// onDisk is for measurements: the data of a broker in production is on a disk.
 func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
 
 func (s *set) containerDatabase(ctx context.Context) error {

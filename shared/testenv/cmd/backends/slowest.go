@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowest reads what `go test` prints, and adds up how long each package took.
+// slowest reads the output of `go test`, and adds up the time of each package.
 type slowest struct {
 	line []byte // begun and not ended yet
 	took map[string]time.Duration
@@ -29,8 +29,8 @@ func (s *slowest) Write(p []byte) (int, error) {
 	}
 }
 
-// note takes "ok", or FAIL, a package and its time, separated by
-// tabs. Cached results took no time.
+// note reads "ok" or FAIL, a package and its time, separated by tabs.
+// Cached results took no time.
 func (s *slowest) note(line string) {
 	columns := strings.Split(line, "\t")
 	if len(columns) < 3 || strings.TrimSpace(columns[0]) != "ok" && columns[0] != "FAIL" {
@@ -42,7 +42,7 @@ func (s *slowest) note(line string) {
 	}
 }
 
-// print lists so many packages, the slowest first.
+// print lists the count slowest packages.
 func (s *slowest) print(out io.Writer, count int) {
 	names := slices.SortedFunc(maps.Keys(s.took), func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
 	names = names[:min(count, len(names))]

@@ -1,3 +1,3 @@
-// Package faulttest does faults to a server and looks for their effects. Only
-// the tests of the packages that give such servers import it.
+// Package faulttest injects faults into a server and checks their effects.
+// Only the tests of the packages that provide such servers import it.
 package faulttest

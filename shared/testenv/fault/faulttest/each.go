@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// Each does each fault to a server and looks for its effect: ask fails
-// while it lasts, and works again after it.
+// Each injects each fault into a server and checks its effect: ask
+// fails while it lasts, and works again after it.
 func Each(t testing.TB, s *fault.Server, ask func(context.Context) error) {
 	t.Helper()
 	works := func() {

@@ -13,19 +13,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// StartTime bounds how long a server may take to start, downloads included.
+// StartTime bounds a server's start, downloads included.
 const StartTime = 3 * time.Minute
 
-// Chosen is what the run takes for its servers: machine, kafka (Apache Kafka,
+// Chosen is the run's kind of servers: machine, kafka (Apache Kafka,
 // the rest from the machine), containers.
 func Chosen() string { return cmp.Or(os.Getenv(testenv.EnvBackend), "machine") }
 
-// ErrUnknown says that Chosen is none.
+// ErrUnknown means that Chosen is none of them.
 func ErrUnknown() error {
 	return errors.New(testenv.EnvBackend + " is " + Chosen() + ": it can be machine, kafka or containers")
 }
 
-// Given is a variable's value unless a server can be had in another way.
+// Given is a variable's value, unless a server can be had in another way.
 func Given(variable string) string {
 	if os.Getenv(testenv.EnvBackend) != "" {
 		return ""
@@ -33,8 +33,8 @@ func Given(variable string) string {
 	return os.Getenv(variable)
 }
 
-// MustBeGiven fails a test that lacks a server from the command that starts
-// them: one per package would take longer than the tests.
+// MustBeGiven fails a test without a server from the command that
+// starts them: one per package would take longer than the tests.
 func MustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	t.Helper()
 	if chosen := Chosen(); slices.Contains(elsewhere, chosen) {
@@ -45,7 +45,7 @@ func MustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 
 var announced sync.Map
 
-// Announce logs what a test runs against, once per package and server.
+// Announce logs a test's server, once per package and server.
 func Announce(what, where string) {
 	if _, before := announced.LoadOrStore(what+where, true); !before {
 		fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", what, where)

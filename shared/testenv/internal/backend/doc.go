@@ -1,3 +1,3 @@
-// Package backend knows which servers a run of tests takes, and announces them.
-// Only the packages of testenv that give servers import it.
+// Package backend knows which servers a run of tests uses, and logs
+// them. Only the packages of testenv that provide servers import it.
 package backend

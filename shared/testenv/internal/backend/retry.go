@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pause is between two tries of Retry.
+// pause between two tries of Retry.
 const pause = 50 * time.Millisecond
 
 // Retry tries until it works, and returns the last error when ctx ends.

@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
 )
 
-// A Process is a container of the test's own, controlled by
-// the command docker: a test with faults does not need the library
-// that starts the containers of a whole run.
+// A Process is a container of the test's own, controlled by the command
+// docker: a test with faults does not need the library that starts the
+// containers of a whole run.
 type Process struct {
 	id     string
 	answer func(context.Context) error
@@ -72,7 +72,7 @@ func (p *Process) Pause() error {
 	return backend.Retry(ctx, func() error { return p.do("pause") })
 }
 
-// Resume lets all its threads go on.
+// Resume continues all its threads.
 func (p *Process) Resume() error { return p.do("unpause") }
 
 // Kill sends SIGKILL.
@@ -84,7 +84,7 @@ func (p *Process) Start() error { return errors.Join(p.do("start"), p.await()) }
 // Restart is Kill and Start.
 func (p *Process) Restart() error { return errors.Join(p.Kill(), p.Start()) }
 
-// Remove ends the container, and what it has kept.
+// Remove ends the container and removes its data.
 func (p *Process) Remove() error {
 	_, err := docker("rm", "--force", "--volumes", p.id)
 	return err

@@ -9,8 +9,8 @@ import (
 // A Lease is what tests hold.
 type Lease interface{ End(t testing.TB) }
 
-// A Register holds leases by name: that of a top-level test, or
-// none for those who share. Its zero value holds none.
+// A Register holds leases by name: that of a top-level test, or none
+// for shared leases. Its zero value is empty.
 type Register[L Lease] struct {
 	mu    sync.Mutex
 	holds map[string]*hold[L]
@@ -23,7 +23,7 @@ type hold[L Lease] struct {
 	err     error
 }
 
-// TopLevel is the name of the top-level test that a test belongs to.
+// TopLevel is the name of the top-level test of a test.
 func TopLevel(t testing.TB) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return name

@@ -1,3 +1,3 @@
-// Package serve makes a test program a server, so that one has a process of its
-// own. Only the packages of testenv that give servers import it.
+// Package serve makes a test program a server in a process of its own.
+// Only the packages of testenv that provide servers import it.
 package serve

@@ -31,9 +31,9 @@ func Command(what, dir string, port int) (*fault.Command, error) {
 	return &fault.Command{Line: []string{program}, Env: []string{variable + "=" + string(text)}}, nil
 }
 
-// As serves if this program was started by a Command of this name, and returns
-// otherwise. It is called as a program begins: a test of any package may need
-// such a process, and a package has at most one TestMain.
+// As serves if a Command of this name started this program, and returns
+// otherwise. It is called at a program's start: tests of any package
+// may need such a process, and a package has at most one TestMain.
 func As(what string, serve func(dir string, port int) error) {
 	text := os.Getenv(variable)
 	if text == "" {
