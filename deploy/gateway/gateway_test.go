@@ -141,6 +141,11 @@ func TestRemoteModule(t *testing.T) {
 			t.Errorf("trusting %q: %s, want %s", trusted, w.Body, want)
 		}
 	}
+	for _, query := range []string{"project=a;level=error", "q=%zz"} {
+		if w := get(newGateway(t, remotes(t, server, "", nil)), "GET", "/v1/logs?"+query); !strings.HasPrefix(w.Body.String(), "GET /v1/logs?"+query+" ") {
+			t.Errorf("a query that can't be read, which the module refuses: %s", w.Body)
+		}
+	}
 	if w := get(newGateway(t, remotes(t, server, "", nil)), "GET", "/readyz"); w.Code != http.StatusOK {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
 	}

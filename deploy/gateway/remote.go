@@ -46,6 +46,7 @@ func (r Remote) Backend() Backend {
 func (r Remote) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(r.Target)
 	p.Out.Host = p.In.Host
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // with what can't be read, for the module to refuse: the proxy dropped it
 	if r.trusts(p.In.RemoteAddr) {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}
