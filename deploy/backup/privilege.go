@@ -34,9 +34,9 @@ func privileges(ctx context.Context, tx pgx.Tx) ([]Privilege, error) {
 	return pgx.CollectRows(found, pgx.RowToStructByPos[Privilege])
 }
 
-// bring gives a restored table, which has all rights, its former ones. Rights
-// on the table come before those on columns: revoking the first revokes both.
-func bring(ctx context.Context, tx pgx.Tx, all []Privilege) error {
+// restorePrivileges gives a restored table, which has all rights, its former
+// ones. Rights on the table come before those on columns: revoking the first revokes both.
+func restorePrivileges(ctx context.Context, tx pgx.Tx, all []Privilege) error {
 	for _, p := range all {
 		if _, err := tx.Exec(ctx, p.statements()); err != nil {
 			return fmt.Errorf("cannot set the rights on %s: %w", p.Table, err)

@@ -67,7 +67,7 @@ func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manife
 		}
 	}
 	for _, name := range names {
-		if err := r.bringBack(ctx, name); err != nil {
+		if err := r.restoreModule(ctx, name); err != nil {
 			return m, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -142,9 +142,9 @@ func advised(err error, conn *pgx.Conn, schema string) error {
 		err, schema, conn.Config().Database, schema, schema)
 }
 
-// bringBack restores one module. If it fails it leaves nothing behind,
+// restoreModule restores one module. If it fails it leaves nothing behind,
 // so that it can be repeated.
-func (r *restoration) bringBack(ctx context.Context, name string) error {
+func (r *restoration) restoreModule(ctx context.Context, name string) error {
 	module, begun := r.manifest.Modules[name], time.Now()
 	conn, database, err := r.open(ctx, name)
 	if err != nil {
@@ -184,7 +184,7 @@ func (r *restoration) fill(ctx context.Context, conn *pgx.Conn, database httpapi
 		if err := isWhole(ctx, tx, name, module); err != nil {
 			return err
 		}
-		if err := bring(ctx, tx, module.Privileges); err != nil {
+		if err := restorePrivileges(ctx, tx, module.Privileges); err != nil {
 			return err
 		}
 		if err := relay.ReleaseLeases(ctx, tx); err != nil {

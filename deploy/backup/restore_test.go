@@ -98,7 +98,7 @@ func TestSchemaOfOthersStays(t *testing.T) {
 	} {
 		_, err := conn.Exec(t.Context(), step.statement)
 		must(t, err)
-		if err := r.bringBack(t.Context(), "tenants"); err == nil || !strings.Contains(err.Error(), step.want) {
+		if err := r.restoreModule(t.Context(), "tenants"); err == nil || !strings.Contains(err.Error(), step.want) {
 			t.Errorf("after %s: %v", step.statement, err)
 		}
 		var stays bool

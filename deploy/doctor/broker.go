@@ -113,20 +113,20 @@ func (e *examination) topics(ctx context.Context) {
 // reads reports whether an examined module reads a topic: then its user
 // must be allowed to.
 func (e *examination) reads(topic contract.Topic) bool {
-	return slices.ContainsFunc(topic.Readers, e.looksAt)
+	return slices.ContainsFunc(topic.Readers, e.includes)
 }
 
 func (e *examination) writes(topic contract.Topic) bool {
-	return slices.ContainsFunc(topic.Writers(), e.looksAt)
+	return slices.ContainsFunc(topic.Writers(), e.includes)
 }
 
-// onlyLooks reports whether the user is the doctor's own, without the
+// readOnly reports whether the user is the doctor's own, without the
 // right to write.
-func (e *examination) onlyLooks() bool { return e.signIn.User == acls.Doctor }
+func (e *examination) readOnly() bool { return e.signIn.User == acls.Doctor }
 
 // unseen reports what is not checked.
 func (e *examination) unseen() {
-	if e.onlyLooks() {
+	if e.readOnly() {
 		e.report.add(OK, "access", "services", e.signIn.User+" sees topics and no rights of others: sign in as a service to see what it may", "")
 	}
 }
@@ -142,7 +142,7 @@ func (e *examination) access(topic contract.Topic) {
 		operation cluster.Operations
 		name      string
 		wanted    bool
-	}{{cluster.Read, "Read", e.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", e.writes(topic) && !e.onlyLooks()}} {
+	}{{cluster.Read, "Read", e.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", e.writes(topic) && !e.readOnly()}} {
 		if needed.wanted && !seen.Operations.Allow(needed.operation) {
 			lacks = append(lacks, needed.name)
 		}

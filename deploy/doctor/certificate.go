@@ -22,7 +22,7 @@ func (e *examination) certificate() {
 	if files.Server == "" && files.ServerKey == "" {
 		return
 	}
-	e.openToOthers("certificate's key", files.ServerKey)
+	e.worldReadable("certificate's key", files.ServerKey)
 	chain, err := readChain(files.Server)
 	if err != nil {
 		e.report.add(Fail, "certificate", files.Server, err.Error(),

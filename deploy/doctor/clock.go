@@ -11,8 +11,8 @@ import (
 // Largest differences of clocks: sessions and periods end by them, and
 // prune stops from an hour on.
 const (
-	muchSkew = 2 * time.Second
-	badSkew  = time.Minute
+	warnSkew = 2 * time.Second
+	failSkew = time.Minute
 )
 
 const clockFix = "Let both machines follow the same time servers (chrony, systemd-timesyncd)."
@@ -32,9 +32,9 @@ func (e *examination) databaseClock(ctx context.Context, o opened) {
 func (e *examination) skew(subject string, ahead time.Duration) {
 	seen := fmt.Sprintf("this machine's clock is %s ahead of the database's", ahead.Round(time.Millisecond))
 	switch by := ahead.Abs(); {
-	case by >= badSkew:
+	case by >= failSkew:
 		e.report.add(Fail, "clock", subject, seen, clockFix)
-	case by >= muchSkew:
+	case by >= warnSkew:
 		e.report.add(Warn, "clock", subject, seen, clockFix)
 	default:
 		e.report.add(OK, "clock", subject, seen, "")
@@ -51,9 +51,9 @@ func (e *examination) producers(newest time.Time) {
 	switch {
 	case newest.IsZero():
 		e.report.add(OK, "clock", subject, "there is no record to compare with", "")
-	case ahead >= badSkew:
+	case ahead >= failSkew:
 		e.report.add(Fail, "clock", subject, fmt.Sprintf("%s, %s in the future", seen, ahead.Round(time.Second)), clockFix)
-	case ahead >= muchSkew:
+	case ahead >= warnSkew:
 		e.report.add(Warn, "clock", subject, fmt.Sprintf("%s, %s in the future", seen, ahead.Round(time.Second)), clockFix)
 	default:
 		e.report.add(OK, "clock", subject, seen, "")

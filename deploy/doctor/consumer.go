@@ -36,7 +36,7 @@ func (e *examination) consumers(ctx context.Context, o opened) {
 	if len(positions) == 0 {
 		e.report.add(Warn, "consumer", o.name, "it has never applied anything", "Start the service; its log says what keeps it from the brokers.")
 	}
-	if !e.lookAgain(ctx, o, positions) {
+	if !e.recheckEnds(ctx, o, positions) {
 		return
 	}
 	order, byTopic := byFollowed(positions)
@@ -61,9 +61,9 @@ func byFollowed(positions []position) (order []followed, byTopic map[followed]ma
 	return order, byTopic
 }
 
-// lookAgain reads again the ends of topics that seem to be before
+// recheckEnds reads again the ends of topics that seem to be before
 // positions: consumers run on during the check.
-func (e *examination) lookAgain(ctx context.Context, o opened, positions []position) bool {
+func (e *examination) recheckEnds(ctx context.Context, o opened, positions []position) bool {
 	var passed []string
 	for _, at := range positions {
 		if e.hasPassed(at) && !slices.Contains(passed, at.Topic) {
@@ -171,8 +171,8 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 	return true
 }
 
-// hopeless is how many times MaxLag a record may wait before that is a failure.
-const hopeless = 15
+// failureFactor is how many times MaxLag a record may wait before that is a failure.
+const failureFactor = 15
 
 func (e *examination) lag(subject string, behind int64, oldest time.Time) {
 	waits := e.now().Sub(oldest)
@@ -180,7 +180,7 @@ func (e *examination) lag(subject string, behind int64, oldest time.Time) {
 		return
 	}
 	level := Warn
-	if waits >= hopeless*e.MaxLag {
+	if waits >= failureFactor*e.MaxLag {
 		level = Fail
 	}
 	e.report.add(level, "consumer", subject, fmt.Sprintf("%d records behind, the oldest waits for %s", behind, waits.Round(time.Second)),

@@ -23,7 +23,7 @@ func (e *examination) databases(ctx context.Context) {
 		}
 	}
 	for _, m := range modules {
-		if !e.looksAt(m.name) {
+		if !e.includes(m.name) {
 			continue
 		}
 		o, ok := e.open(ctx, m)

@@ -55,8 +55,8 @@ func (e *examination) look(ctx context.Context, check, subject, fix string, do f
 	return err == nil
 }
 
-// looksAt reports whether a module is to be checked.
-func (e *examination) looksAt(module string) bool {
+// includes reports whether a module is to be checked.
+func (e *examination) includes(module string) bool {
 	return len(e.Modules) == 0 || slices.Contains(e.Modules, module)
 }
 

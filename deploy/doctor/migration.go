@@ -19,11 +19,11 @@ func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
 	case !ok:
 		return false
 	case len(missing) > 0:
-		e.report.add(Fail, "migrations", o.name, fmt.Sprintf("%d are missing: %s", len(missing), some(missing)),
+		e.report.add(Fail, "migrations", o.name, fmt.Sprintf("%d are missing: %s", len(missing), firstFew(missing)),
 			"weir migrate applies them, or the service of this version where its role owns the schema: its log says what keeps it from that.")
 		return false
 	case len(unknown) > 0:
-		e.report.add(Warn, "migrations", o.name, fmt.Sprintf("%d are of another version: %s", len(unknown), some(unknown)),
+		e.report.add(Warn, "migrations", o.name, fmt.Sprintf("%d are of another version: %s", len(unknown), firstFew(unknown)),
 			"Use the weir of the version that the services have.")
 	default:
 		e.report.add(OK, "migrations", o.name, "all are applied", "")
@@ -32,8 +32,8 @@ func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
 	return true
 }
 
-// some returns the first of many.
-func some(names []string) string {
+// firstFew returns the first of many.
+func firstFew(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + ", …"

@@ -135,7 +135,7 @@ func (e *examination) beyondServing(o opened, found rights) {
 	case found.Uses && found.Creates:
 		what = "may make things in its schema or database, though it need not"
 	case len(found.Beyond) > 0:
-		what = "may do more than serving needs with " + some(found.Beyond)
+		what = "may do more than serving needs with " + firstFew(found.Beyond)
 	default:
 		return
 	}

@@ -26,7 +26,7 @@ func (e *examination) secrets() {
 			e.report.add(Fail, "secret", variable, err.Error(), "Write the secret into the file, and let the service's user read it.")
 			continue
 		}
-		e.openToOthers(variable, file)
+		e.worldReadable(variable, file)
 	}
 }
 
@@ -53,9 +53,9 @@ func (e *examination) secretFiles() map[string]string {
 	return files
 }
 
-// openToOthers checks whether every user of the machine can read a
+// worldReadable checks whether every user of the machine can read a
 // file: its mode and those of all directories above.
-func (e *examination) openToOthers(what, file string) {
+func (e *examination) worldReadable(what, file string) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return // its reader reports that

@@ -26,7 +26,7 @@ func (e *examination) settings() {
 	known := variables(e.catalogue)
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if meant, misspelled := known.like(name); misspelled {
+		if meant, misspelled := known.nearest(name); misspelled {
 			e.report.add(Warn, "settings", name, "it is no setting", fmt.Sprintf("Is %s meant? It is not set by this.", meant))
 		}
 	}
@@ -69,17 +69,17 @@ func variables(all []settings.Setting) names {
 	return known
 }
 
-// likeness is the largest distance of a misspelled name, in characters.
-const likeness = 2
+// maxTypos is the largest distance of a misspelled name, in characters.
+const maxTypos = 2
 
-// like finds the setting that a name resembles.
-func (n names) like(name string) (meant string, misspelled bool) {
+// nearest finds the setting that a name resembles.
+func (n names) nearest(name string) (meant string, misspelled bool) {
 	plain := strings.TrimSuffix(name, "_FILE")
 	if !strings.HasPrefix(name, "WEIR") || n[name] || n[plain] {
 		return "", false
 	}
 	for _, known := range sorted(n) {
-		if known != "" && distance(plain, known) <= likeness {
+		if known != "" && distance(plain, known) <= maxTypos {
 			return known, true
 		}
 	}

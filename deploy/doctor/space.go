@@ -19,8 +19,8 @@ func spaceOf(dir string) (Space, error) {
 
 // Shares of a file system that should be free, in percent.
 const (
-	littleSpace  = 15
-	hardlyASpace = 5
+	warnFreeSpace = 15
+	failFreeSpace = 5
 )
 
 // space checks the file system of a directory.
@@ -34,9 +34,9 @@ func (e *examination) space(dir string) {
 	seen := fmt.Sprintf("%d%% of %.1f GB are free", free, float64(space.Total)/1e9)
 	fix := "Make room, or move the directory to a larger file system: a full one stops what writes to it."
 	switch {
-	case free < hardlyASpace:
+	case free < failFreeSpace:
 		e.report.add(Fail, "disk", dir, seen, fix)
-	case free < littleSpace:
+	case free < warnFreeSpace:
 		e.report.add(Warn, "disk", dir, seen, fix)
 	default:
 		e.report.add(OK, "disk", dir, seen, "")

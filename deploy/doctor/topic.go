@@ -17,8 +17,8 @@ var topicSettings = []string{
 	"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable",
 }
 
-// A topicLook compares one topic with its contract.
-type topicLook struct {
+// A topicCheck compares one topic with its contract.
+type topicCheck struct {
 	want     contract.Topic
 	seen     cluster.Topic
 	brokers  int
@@ -29,7 +29,7 @@ type topicLook struct {
 // judgeTopic compares a topic with its contract on so many brokers,
 // with the given retention of deletions.
 func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted erasure.Retention) []Finding {
-	l := &topicLook{want: want, seen: seen, brokers: brokers, deleted: deleted}
+	l := &topicCheck{want: want, seen: seen, brokers: brokers, deleted: deleted}
 	if seen.Err != nil {
 		l.missing()
 		return l.findings
@@ -45,11 +45,11 @@ func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted er
 	return l.findings
 }
 
-func (l *topicLook) add(level Level, seen, fix string) {
+func (l *topicCheck) add(level Level, seen, fix string) {
 	l.findings = append(l.findings, Finding{Check: "topic", Subject: l.want.Name, Level: level, Seen: oneLine(seen), Fix: fix})
 }
 
-func (l *topicLook) missing() {
+func (l *topicCheck) missing() {
 	switch {
 	case errors.Is(l.seen.Err, kafka.UnknownTopicOrPartition):
 		l.add(Fail, "it does not exist", "Create it: weir topics, with the same settings.")
@@ -63,7 +63,7 @@ func (l *topicLook) missing() {
 
 // partitions compares their number. A state topic must have one: its
 // order is that of all records (decision 6).
-func (l *topicLook) partitions() {
+func (l *topicCheck) partitions() {
 	got, want := len(l.seen.Partitions), l.want.Partitions
 	switch {
 	case want == 1 && got != 1:
@@ -76,7 +76,7 @@ func (l *topicLook) partitions() {
 }
 
 // replicas returns the smallest number of replicas of a partition.
-func (l *topicLook) replicas() int {
+func (l *topicCheck) replicas() int {
 	least := l.brokers
 	for _, p := range l.seen.Partitions {
 		least = min(least, p.Replicas)
@@ -89,7 +89,7 @@ const wantedReplicas = 3
 
 // copies checks whether acknowledged records survive the loss of a
 // broker. A single broker has no replicas.
-func (l *topicLook) copies() {
+func (l *topicCheck) copies() {
 	inSync, _ := strconv.Atoi(l.seen.Settings["min.insync.replicas"])
 	replicas := l.replicas()
 	for p, partition := range l.seen.Partitions {
@@ -120,18 +120,18 @@ func (l *topicLook) copies() {
 }
 
 // leaders checks whether only brokers with all records may lead.
-func (l *topicLook) leaders() {
+func (l *topicCheck) leaders() {
 	const unclean = "unclean.leader.election.enable"
 	if l.seen.Settings[unclean] == "true" {
 		l.add(Fail, unclean+" is true: a broker that lacks records may lead, and they are lost", l.alter(unclean+"=false"))
 	}
 }
 
-func (l *topicLook) alter(setting string) string {
+func (l *topicCheck) alter(setting string) string {
 	return fmt.Sprintf("kafka-configs.sh --alter --topic %s --add-config %s.", l.want.Name, setting)
 }
 
-func (l *topicLook) policy() {
+func (l *topicCheck) policy() {
 	const name = "cleanup.policy"
 	if got, want := l.seen.Settings[name], l.want.Config[name]; got != want {
 		l.add(Fail, fmt.Sprintf("%s is %q, not %q: what is needed would be removed, or nothing ever", name, got, want), l.alter(name+"="+want))
@@ -154,7 +154,7 @@ func (l *topicLook) policy() {
 
 // retention checks whether records stay as long as a consumer may be
 // down. -1 is forever.
-func (l *topicLook) retention() {
+func (l *topicCheck) retention() {
 	const name = "retention.ms"
 	want, given := number(l.want.Config[name])
 	if !given {
@@ -173,7 +173,7 @@ func (l *topicLook) retention() {
 
 // outlivesDeletions checks whether records of a deletion may return
 // after it is forgotten.
-func (l *topicLook) outlivesDeletions(name string) {
+func (l *topicCheck) outlivesDeletions(name string) {
 	known := int64(l.deleted.Months()) * 28 * 24 * time.Hour.Milliseconds()
 	if got, given := number(l.seen.Settings[name]); given && (got < 0 || got > known) {
 		l.add(Warn, fmt.Sprintf("%s is %d: it may keep records of what was deleted for longer than that is known, %d months",

@@ -111,7 +111,7 @@ func TestMisspelled(t *testing.T) {
 		"WEIR_BROKER": "WEIR_BROKERS", "WEIR_DATABSE_URL_FILE": "WEIR_DATABASE_URL", "WEIR_BROKERS": "", "WEIR_DATABASE_URL_FILE": "",
 		"WEIR_TEST_DATABASE_URL": "", "HOME": "", "WEIR_SECRETS": "",
 	} {
-		if got, _ := known.like(name); got != meant {
+		if got, _ := known.nearest(name); got != meant {
 			t.Errorf("%s is like %q, want %q", name, got, meant)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// mostTriesInEvents limits a post's tries: while nothing can be
+// maxTriesInEvents limits a post's tries: while nothing can be
 // committed, the answers ask for another try each second.
-const mostTriesInEvents = 20
+const maxTriesInEvents = 20
 
 // Two replicas of each service under load survive typical events.
 // Nothing is lost or doubled, the right alerts fire, and outside of
@@ -47,7 +47,7 @@ func TestAvailable(t *testing.T) {
 	a.quiet("WeirRecordsParked", "weir_bus_parked_records_total")
 	a.quiet("WeirConsumerHalted", "weir_bus_halted_partitions")
 	a.quiet("WeirBooksViolated", "weir_ledger_violations_total")
-	a.seen.check(t, mostTriesInEvents)
+	a.seen.check(t, maxTriesInEvents)
 	a.seen.fast(t, a.events)
 	a.recordings.judge()
 	verify(t, t.Context(), in, loaded, sent)

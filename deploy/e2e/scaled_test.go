@@ -52,7 +52,7 @@ func TestScaled(t *testing.T) {
 		r.move("LEDGER", postgrestest.URL(t), programs)
 		seen.calm(t)
 	})
-	seen.check(t, mostTriesInEvents)
+	seen.check(t, maxTriesInEvents)
 	verify(t, t.Context(), in, loaded, sent)
 	r.awaitStandby(loaded)
 	r.stop()

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// mostTries limits a post's tries while replicas are replaced: the
+// maxTries limits a post's tries while replicas are replaced: the
 // gateway may meet one that has just stopped, and so may the next try.
-const mostTries = 5
+const maxTries = 5
 
 // Every service is upgraded from an earlier version to today's and
 // back, replica by replica, on one broker and one database, under load.
@@ -38,7 +38,7 @@ func TestUpgraded(t *testing.T) {
 			made = append(made, r.newcomer(ctx, state.name))
 		}
 	})
-	seen.check(t, mostTries)
+	seen.check(t, maxTries)
 	verify(t, t.Context(), in, loaded, sent)
 	for _, n := range made {
 		verify(t, t.Context(), in, n.tenant, n.sent)

@@ -75,10 +75,10 @@ func createProjects(ctx context.Context, n *noisy) error {
 
 // Sockets: how many are opened, if this process may, by how many goroutines.
 const (
-	mostSockets = 22_000
-	openers     = 64
-	openPause   = 12 * time.Millisecond // of each opener: at most 5,000 a second, or opening them takes more of the shared processors than the target
-	spareFiles  = 200                   // of this process, for all else
+	maxSockets = 22_000
+	openers    = 64
+	openPause  = 12 * time.Millisecond // of each opener: at most 5,000 a second, or opening them takes more of the shared processors than the target
+	spareFiles = 200                   // of this process, for all else
 )
 
 // silence opens sockets from so many networks, sends nothing on them,
@@ -89,7 +89,7 @@ func silence(networks int) func(ctx context.Context, n *noisy) error {
 		if err != nil {
 			return err
 		}
-		sockets := min(mostSockets, limit-spareFiles)
+		sockets := min(maxSockets, limit-spareFiles)
 		var serial atomic.Int64
 		free := make(chan struct{}, sockets)
 		return repeat(ctx, openers, func(int) error {

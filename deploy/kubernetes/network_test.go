@@ -66,7 +66,7 @@ func TestOthersReachTheGateway(t *testing.T) {
 					return p.Name == release+"-clients" && len(p.Spec.Ingress[0].From) > 0
 				})
 				want := to.name == "gateway" && port == https && !restricted
-				if got := letsIn(t, weir, workload{name: "another"}, to, port); got != want {
+				if got := allowsIngress(t, weir, workload{name: "another"}, to, port); got != want {
 					t.Errorf("another pod reaches %s at %d: %t", to.name, port, got)
 				}
 			}
@@ -77,15 +77,15 @@ func TestOthersReachTheGateway(t *testing.T) {
 // reaches reports whether policies allow a pod to reach another.
 func reaches(t *testing.T, weir objects, from, to workload, port int32) bool {
 	t.Helper()
-	return letsIn(t, weir, from, to, port) && slices.ContainsFunc(of(t, weir, from), func(policy *network.NetworkPolicy) bool {
+	return allowsIngress(t, weir, from, to, port) && slices.ContainsFunc(of(t, weir, from), func(policy *network.NetworkPolicy) bool {
 		return slices.ContainsFunc(policy.Spec.Egress, func(rule network.NetworkPolicyEgressRule) bool {
 			return opens(rule.Ports, port) && among(t, rule.To, to)
 		})
 	})
 }
 
-// letsIn reports whether policies allow a pod to be reached by another.
-func letsIn(t *testing.T, weir objects, from, to workload, port int32) bool {
+// allowsIngress reports whether policies allow a pod to be reached by another.
+func allowsIngress(t *testing.T, weir objects, from, to workload, port int32) bool {
 	t.Helper()
 	return slices.ContainsFunc(of(t, weir, to), func(policy *network.NetworkPolicy) bool {
 		return slices.ContainsFunc(policy.Spec.Ingress, func(rule network.NetworkPolicyIngressRule) bool {
@@ -98,7 +98,7 @@ func letsIn(t *testing.T, weir objects, from, to workload, port int32) bool {
 func of(t *testing.T, weir objects, w workload) (found []*network.NetworkPolicy) {
 	t.Helper()
 	for _, policy := range some[*network.NetworkPolicy](t, weir) {
-		if takesIn(t, &policy.Spec.PodSelector, w) {
+		if matches(t, &policy.Spec.PodSelector, w) {
 			found = append(found, policy)
 		}
 	}
@@ -114,11 +114,11 @@ func opens(ports []network.NetworkPolicyPort, port int32) bool {
 func among(t *testing.T, peers []network.NetworkPolicyPeer, w workload) bool {
 	t.Helper()
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(peer network.NetworkPolicyPeer) bool {
-		return peer.PodSelector != nil && peer.NamespaceSelector == nil && takesIn(t, peer.PodSelector, w)
+		return peer.PodSelector != nil && peer.NamespaceSelector == nil && matches(t, peer.PodSelector, w)
 	})
 }
 
-func takesIn(t *testing.T, by *meta.LabelSelector, w workload) bool {
+func matches(t *testing.T, by *meta.LabelSelector, w workload) bool {
 	t.Helper()
 	selector, err := meta.LabelSelectorAsSelector(by)
 	must(t, err)

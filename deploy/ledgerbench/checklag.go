@@ -17,7 +17,7 @@ type CheckLag struct {
 // a round itself.
 const (
 	checkEvery  = time.Second
-	mostBehind  = 3 * time.Second
+	maxCheckLag = 3 * time.Second
 	betweenLags = 20 * time.Millisecond
 )
 

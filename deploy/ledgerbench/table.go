@@ -48,14 +48,14 @@ func (c CheckLag) String() string {
 }
 
 func (c CheckLag) goal() string {
-	text := fmt.Sprintf("within %s, of which %s are between two rounds", mostBehind, checkEvery)
-	return verdict(max(c.Most, c.End) <= mostBehind, text)
+	text := fmt.Sprintf("within %s, of which %s are between two rounds", maxCheckLag, checkEvery)
+	return verdict(max(c.Most, c.End) <= maxCheckLag, text)
 }
 
 // Shares of COPY: the goal, and the least that counts as fast.
 const (
-	goalOfCopy  = 0.7
-	leastOfCopy = 0.5
+	goalOfCopy   = 0.7
+	minCopyShare = 0.5
 )
 
 func (r Result) spreadGoal() string {
@@ -63,8 +63,8 @@ func (r Result) spreadGoal() string {
 		return ""
 	}
 	share := float64(r.Spread / r.Copy)
-	text := fmt.Sprintf("%.2f of COPY, goal %.2f, the least %.2f", share, goalOfCopy, leastOfCopy)
-	if leastOfCopy <= share && share < goalOfCopy {
+	text := fmt.Sprintf("%.2f of COPY, goal %.2f, the least %.2f", share, goalOfCopy, minCopyShare)
+	if minCopyShare <= share && share < goalOfCopy {
 		return "least met: " + text
 	}
 	return verdict(share >= goalOfCopy, text)

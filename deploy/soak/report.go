@@ -57,9 +57,9 @@ func (r Report) Grown() (grown []string) {
 // they reach later.
 var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts": outbox.Retained}
 
-// leastClimb is the number of looks that distinguishes slow growth from
+// minClimb is the number of looks that distinguishes slow growth from
 // what comes and goes.
-const leastClimb = 4
+const minClimb = 4
 
 // climbs reports whether each look showed more than the one before.
 func climbs(looks []Look, w figure) bool {
@@ -68,7 +68,7 @@ func climbs(looks []Look, w figure) bool {
 			return false
 		}
 	}
-	return len(looks) >= leastClimb
+	return len(looks) >= minClimb
 }
 
 func most(looks []Look, w figure) (n int64) {

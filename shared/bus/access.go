@@ -94,7 +94,7 @@ func (a Access) Dialer() (*Dialer, error) {
 		dialer.DialFunc = a.dialEncrypted
 	}
 	if a.SignsIn() {
-		mechanism := &rereading{access: a}
+		mechanism := &freshSecret{access: a}
 		if _, err := mechanism.current(); err != nil {
 			return nil, err
 		}

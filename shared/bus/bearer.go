@@ -16,15 +16,15 @@ func (bearer) Name() string { return bearerMechanism }
 
 // Start implements sasl.Mechanism.
 func (b bearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
-	return &bearing{}, []byte("n,,\x01auth=Bearer " + b.token + "\x01\x01"), nil
+	return &bearerSession{}, []byte("n,,\x01auth=Bearer " + b.token + "\x01\x01"), nil
 }
 
-// bearing is one sign-in.
-type bearing struct{ refusal []byte }
+// bearerSession is one sign-in.
+type bearerSession struct{ refusal []byte }
 
 // Next implements sasl.StateMachine. A server that refuses gives a
 // reason, and ends the sign-in only after one byte in answer to it.
-func (b *bearing) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
+func (b *bearerSession) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
 	if b.refusal != nil {
 		return false, nil, fmt.Errorf("%w: %s", kafka.SASLAuthenticationFailed, b.refusal)
 	}

@@ -14,14 +14,14 @@ type Retention struct {
 }
 
 const (
-	parkedDays      = 90 // the log has lost the record long before
-	leastParkedDays = 8  // the ledger accounts for every offset of the days whose ranges it keeps
+	parkedDays    = 90 // the log has lost the record long before
+	minParkedDays = 8  // the ledger accounts for every offset of the days whose ranges it keeps
 )
 
 // Validate returns what is wrong.
 func (r Retention) Validate() error {
-	if r.ParkedDays != 0 && r.ParkedDays < leastParkedDays {
-		return fmt.Errorf("WEIR_PARKED_DAYS is %d: parked records are kept for at least %d days", r.ParkedDays, leastParkedDays)
+	if r.ParkedDays != 0 && r.ParkedDays < minParkedDays {
+		return fmt.Errorf("WEIR_PARKED_DAYS is %d: parked records are kept for at least %d days", r.ParkedDays, minParkedDays)
 	}
 	return nil
 }

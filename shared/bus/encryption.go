@@ -33,7 +33,7 @@ func (a Access) dialEncrypted(ctx context.Context, network, address string) (net
 		socket.Close()
 		return nil, a.unencrypted(err)
 	}
-	return &encrypted{Conn: conn, access: a}, nil
+	return &tlsConn{Conn: conn, access: a}, nil
 }
 
 // encryption returns the TLS settings for a host, from the files
@@ -103,18 +103,18 @@ func (a Access) trusts() string {
 	return fmt.Sprintf("%q (WEIR_BROKERS_CA_FILE)", a.CAFile)
 }
 
-// encrypted is a connection over TLS. A broker that refuses the
+// tlsConn is a connection over TLS. A broker that refuses the
 // client's certificate does so after the handshake, in place of the
 // first answer: by an alert, or, as it has not read the request, by a
 // reset that overtakes the alert.
-type encrypted struct {
+type tlsConn struct {
 	net.Conn
 
 	access   Access
 	answered atomic.Bool
 }
 
-func (c *encrypted) Read(p []byte) (n int, err error) {
+func (c *tlsConn) Read(p []byte) (n int, err error) {
 	n, err = c.Conn.Read(p)
 	if n > 0 && !c.answered.Load() {
 		c.answered.Store(true)
@@ -122,12 +122,12 @@ func (c *encrypted) Read(p []byte) (n int, err error) {
 	return n, c.explained(err)
 }
 
-func (c *encrypted) Write(p []byte) (n int, err error) {
+func (c *tlsConn) Write(p []byte) (n int, err error) {
 	n, err = c.Conn.Write(p)
 	return n, c.explained(err)
 }
 
-func (c *encrypted) explained(err error) error {
+func (c *tlsConn) explained(err error) error {
 	if err != nil && (isRefusal(err) || !c.answered.Load() && hungUp(err)) {
 		return c.access.refused(err)
 	}

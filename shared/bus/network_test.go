@@ -25,7 +25,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 	for name, fault := range map[string]func(*bustest.Network, *bustest.BrittleConn, []byte) error{
 		"answers lost": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
 			if bustest.IsProduce(b) && n.Strikes(10) {
-				c.Deaf.Store(true)
+				c.LosesAnswers.Store(true)
 			}
 			return nil
 		},
@@ -44,8 +44,8 @@ func TestPublishOverBadNetworks(t *testing.T) {
 		},
 		"black hole": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
 			if bustest.IsProduce(b) && n.Strikes(100) {
-				c.Mute.Store(true)
-				c.Deaf.Store(true)
+				c.HidesClose.Store(true)
+				c.LosesAnswers.Store(true)
 			}
 			return nil
 		},
@@ -57,7 +57,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 		},
 		"everything": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
 			if n.Strikes(20) {
-				c.Deaf.Store(true)
+				c.LosesAnswers.Store(true)
 			}
 			if n.Strikes(20) {
 				return cut
@@ -94,8 +94,8 @@ func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, _ []byte) error {
 		if n.Strikes(1) {
-			c.Mute.Store(true)
-			c.Deaf.Store(true)
+			c.HidesClose.Store(true)
+			c.LosesAnswers.Store(true)
 			if n.Faults.Load() >= 3 {
 				n.Healed.Store(true)
 			}
@@ -117,7 +117,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 4, nil)
 	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, _ []byte) error {
 		if n.Strikes(10) {
-			c.Deaf.Store(true)
+			c.LosesAnswers.Store(true)
 		}
 		if n.Strikes(10) {
 			return errors.New("cut by the test")
@@ -147,8 +147,8 @@ func TestPublishIntoABlackHole(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
 		if bustest.IsProduce(b) && n.Strikes(1) {
-			c.Mute.Store(true)
-			c.Deaf.Store(true)
+			c.HidesClose.Store(true)
+			c.LosesAnswers.Store(true)
 		}
 		return nil
 	}}

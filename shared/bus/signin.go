@@ -12,10 +12,10 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// rereading signs in with the secret that the file holds then. As long as that
+// freshSecret signs in with the secret that the file holds then. As long as that
 // stays, the mechanism does: SCRAM's derives its keys from a password once,
 // which takes milliseconds.
-type rereading struct {
+type freshSecret struct {
 	access Access
 
 	mu     sync.Mutex
@@ -24,10 +24,10 @@ type rereading struct {
 }
 
 // Name implements sasl.Mechanism.
-func (r *rereading) Name() string { return r.access.mechanismName() }
+func (r *freshSecret) Name() string { return r.access.mechanismName() }
 
 // Start implements sasl.Mechanism.
-func (r *rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+func (r *freshSecret) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
 	mechanism, err := r.current()
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func (r *rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error
 }
 
 // current returns how to sign in now.
-func (r *rereading) current() (sasl.Mechanism, error) {
+func (r *freshSecret) current() (sasl.Mechanism, error) {
 	secret, err := r.access.secret()
 	if err != nil {
 		return nil, err

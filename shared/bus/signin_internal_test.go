@@ -9,7 +9,7 @@ import (
 // Keys are derived from a password once, until the file holds another.
 func TestTheMechanismStaysWithItsSecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
-	sign := &rereading{access: Access{User: "weir", PasswordFile: file}}
+	sign := &freshSecret{access: Access{User: "weir", PasswordFile: file}}
 	current := func(password string) any {
 		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
 			t.Fatal(err)

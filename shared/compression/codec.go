@@ -11,11 +11,11 @@ import (
 // frees idle ones, and Go collects at least every two minutes.
 type Codec struct{ encoders, decoders sync.Pool }
 
-// New returns a codec that unpacks texts of at most mostUnpacked bytes.
-func New(mostUnpacked uint64) *Codec {
+// New returns a codec that unpacks texts of at most maxUnpacked bytes.
+func New(maxUnpacked uint64) *Codec {
 	c := &Codec{}
 	c.encoders.New = func() any { return newEncoder() }
-	c.decoders.New = func() any { return newDecoder(mostUnpacked) }
+	c.decoders.New = func() any { return newDecoder(maxUnpacked) }
 	return c
 }
 

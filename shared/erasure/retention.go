@@ -17,14 +17,14 @@ type Retention struct {
 const (
 	// DefaultMonths equals the ledger's retention of transfers.
 	DefaultMonths = 25
-	leastMonths   = 3    // facts are kept for 30 days, parked records for 90
-	mostMonths    = 1200 // a century: no backup is older
+	minMonths     = 3    // facts are kept for 30 days, parked records for 90
+	maxMonths     = 1200 // a century: no backup is older
 )
 
 // Validate returns what is wrong.
 func (r Retention) Validate() error {
-	if r.DeletionsMonths != 0 && (r.DeletionsMonths < leastMonths || r.DeletionsMonths > mostMonths) {
-		return fmt.Errorf("WEIR_DELETIONS_MONTHS is %d: what was deleted is known for %d to %d months", r.DeletionsMonths, leastMonths, mostMonths)
+	if r.DeletionsMonths != 0 && (r.DeletionsMonths < minMonths || r.DeletionsMonths > maxMonths) {
+		return fmt.Errorf("WEIR_DELETIONS_MONTHS is %d: what was deleted is known for %d to %d months", r.DeletionsMonths, minMonths, maxMonths)
 	}
 	return nil
 }

@@ -23,11 +23,11 @@ type Refusals struct {
 // Limits of the pace. Beyond the most that are held, refusals are sent
 // at once: memory is worth more than the pace.
 const (
-	refusalNetworks   = 1 << 16
-	refusalsBurst     = 500
-	refusalsPerSecond = 100
-	longestRefusal    = time.Second
-	mostRefusalsHeld  = 2048
+	refusalNetworks    = 1 << 16
+	refusalsBurst      = 500
+	refusalsPerSecond  = 100
+	longestRefusal     = time.Second
+	maxPendingRefusals = 2048
 )
 
 // NewRefusals returns a pacer without any history.
@@ -60,7 +60,7 @@ func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix
 
 func (r *Refusals) hold(ctx context.Context, wait time.Duration) {
 	defer r.held.Add(-1)
-	if r.held.Add(1) > mostRefusalsHeld {
+	if r.held.Add(1) > maxPendingRefusals {
 		return
 	}
 	lifecycle.Pause(context.WithoutCancel(ctx), wait)

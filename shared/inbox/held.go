@@ -16,11 +16,11 @@ import (
 // than a megabyte.
 const heldPage = 8
 
-// mostLines exceeds the lines of any part, in bytes.
-const mostLines = 1 << 30
+// maxLines exceeds the lines of any part, in bytes.
+const maxLines = 1 << 30
 
 // packed compresses kept lines.
-var packed = sync.OnceValue(func() *compression.Codec { return compression.New(mostLines) })
+var packed = sync.OnceValue(func() *compression.Codec { return compression.New(maxLines) })
 
 // hold keeps parts of incomplete requests.
 func hold(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) error {

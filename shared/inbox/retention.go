@@ -16,10 +16,10 @@ import (
 // any producer retries.
 const Retention = 7 * 24 * time.Hour
 
-// aheadMost limits how far the clock may be ahead of the newest part: a
+// maxAhead limits how far the clock may be ahead of the newest part: a
 // wrong clock must not make an inbox drop recent parts. Without newer
 // parts nothing needs to go.
-const aheadMost = 24 * time.Hour
+const maxAhead = 24 * time.Hour
 
 // Tables returns the tables of an inbox, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
@@ -38,7 +38,7 @@ func (d days) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err != nil || newest.IsZero() {
 		return 0, false, err
 	}
-	before, err := cutoff(ctx, tx, calendar.Earlier(d.clock(), newest.Add(aheadMost)))
+	before, err := cutoff(ctx, tx, calendar.Earlier(d.clock(), newest.Add(maxAhead)))
 	if err != nil {
 		return 0, false, err
 	}
@@ -64,7 +64,7 @@ func (k keys) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err != nil || newest.IsZero() {
 		return 0, false, err
 	}
-	before, err := cutoff(ctx, tx, calendar.Earlier(k.clock(), newest.Add(aheadMost)))
+	before, err := cutoff(ctx, tx, calendar.Earlier(k.clock(), newest.Add(maxAhead)))
 	if err != nil {
 		return 0, false, err
 	}

@@ -18,8 +18,8 @@ import (
 // wrong, and rows old by it may be new.
 var ErrClocksDiffer = errors.New("nothing is pruned while the clocks of this machine and of the database differ by more than an hour")
 
-// apartMost is the largest accepted difference of the two clocks.
-const apartMost = time.Hour
+// maxClockDifference is the largest accepted difference of the two clocks.
+const maxClockDifference = time.Hour
 
 // A clock is the earlier of this machine's and the database's: rows are
 // deleted late rather than early.
@@ -57,7 +57,7 @@ func (c *clock) check(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	c.apart.Set(ahead.Seconds())
-	if ahead.Abs() > apartMost {
+	if ahead.Abs() > maxClockDifference {
 		c.refused.Set(1)
 		here := c.machine().UTC()
 		return fmt.Errorf("%w: here it is %s, there %s", ErrClocksDiffer, here.Format(time.RFC3339), here.Add(-ahead).Format(time.RFC3339))

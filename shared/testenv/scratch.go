@@ -27,13 +27,13 @@ const inMemory = "/dev/shm"
 
 // Free space needed in the memory file system, and free memory.
 const (
-	leastRoom   = 4 << 30
-	leastMemory = 8 << 30
+	minFreeTmpfs  = 4 << 30
+	minFreeMemory = 8 << 30
 )
 
 func hasRoom(dir string) bool {
 	var room syscall.Statfs_t
-	if syscall.Statfs(dir, &room) != nil || room.Bavail*uint64(room.Bsize) < leastRoom {
+	if syscall.Statfs(dir, &room) != nil || room.Bavail*uint64(room.Bsize) < minFreeTmpfs {
 		return false
 	}
 	info, err := os.Open("/proc/meminfo")
@@ -41,7 +41,7 @@ func hasRoom(dir string) bool {
 		return false
 	}
 	defer info.Close()
-	return available(info) >= leastMemory
+	return available(info) >= minFreeMemory
 }
 
 // available reads the memory available to processes from /proc/meminfo;

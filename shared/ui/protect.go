@@ -38,16 +38,16 @@ func (p *Pages) RequireReady(guard *identity.Guard) func(http.Handler) http.Hand
 	return guard.RequireReady(p.refuse)
 }
 
-// lookAgain is after how many seconds a browser reloads a page of
+// refreshSeconds is after how many seconds a browser reloads a page of
 // a starting process.
-const lookAgain = "3"
+const refreshSeconds = "3"
 
 // refuse answers requests that a guard refuses. The page of a starting
 // service reloads itself.
 func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && problem.Code == httpapi.CodeUnavailable && r.Method == http.MethodGet {
-		w.Header().Set("Refresh", lookAgain)
+		w.Header().Set("Refresh", refreshSeconds)
 	}
 	p.writeError(w, r, err)
 }

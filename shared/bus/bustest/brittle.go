@@ -53,10 +53,10 @@ func TopicName(text string) string { return strings.ReplaceAll(text, " ", "-") }
 // BrittleConn is a connection of a network.
 type BrittleConn struct {
 	net.Conn
-	network *Network
-	Deaf    atomic.Bool // answers no longer arrive
-	Mute    atomic.Bool // nor does the end of the connection
-	Slow    atomic.Bool
+	network      *Network
+	LosesAnswers atomic.Bool // answers no longer arrive
+	HidesClose   atomic.Bool // nor does the end of the connection
+	Slow         atomic.Bool
 }
 
 // IsProduce reports whether a write begins a Produce request.
@@ -78,8 +78,8 @@ func (c *BrittleConn) Read(b []byte) (int, error) {
 		b = b[:7]
 	}
 	n, err := c.Conn.Read(b)
-	if c.Deaf.Load() && err == nil {
-		if c.Mute.Load() {
+	if c.LosesAnswers.Load() && err == nil {
+		if c.HidesClose.Load() {
 			return c.Read(b) // discard until the deadline
 		}
 		c.Close()

@@ -38,7 +38,7 @@ type assignment struct {
 	ahead      *ahead
 	reader     *deferred.Reader
 	limit      *lanes.BatchLimit // for transactions in the order of the log
-	lately     *lanes.Usage      // of those transactions
+	recent     *lanes.Usage      // of those transactions
 	tx         *transaction.Runner
 	goals      status.Goals
 	offsets    *groupOffsets
@@ -76,7 +76,7 @@ func (a *assignment) runOnce(ctx context.Context) error {
 		err = a.applyGathered(ctx, g)
 	}
 	if err == nil && a.replaysDue() {
-		if err = a.takeUpCleared(ctx); err == nil {
+		if err = a.resumeCleared(ctx); err == nil {
 			err = a.replay(ctx)
 		}
 	}
@@ -95,7 +95,7 @@ func (a *assignment) applyGathered(ctx context.Context, g *lanes.Gathering) erro
 		a.limit.Learn(a.tx.Spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
 	}
 	if len(g.Records) > 0 {
-		a.lately.Remember(g)
+		a.recent.Remember(g)
 	}
 	a.arrived(g.Reached)
 	return nil

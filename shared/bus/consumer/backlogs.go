@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
-// takeUpCleared resumes stopped lanes that were cleared, at their
+// resumeCleared resumes stopped lanes that were cleared, at their
 // stored positions, and drops deleted ones.
-func (a *assignment) takeUpCleared(ctx context.Context) error {
+func (a *assignment) resumeCleared(ctx context.Context) error {
 	if !a.backlogs.AnyHalted() {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (a *assignment) refuse(at lanes.Key) {
 	c.status.Halt(at.Partition, errNoLanes)
 }
 
-// forgetBacklogs takes the lanes of a stopped partition out of the
+// dropBacklogs takes the lanes of a stopped partition out of the
 // turns; their rows stay.
-func (a *assignment) forgetBacklogs(partition int) {
+func (a *assignment) dropBacklogs(partition int) {
 	for at := range a.backlogs {
 		if at.Partition == partition {
 			a.finish(at)

@@ -33,7 +33,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	a := &assignment{
 		consumer: c, topic: logs.ID, claims: claimed.Positions, backlogs: claimed.Backlogs, asked: make(chan struct{}, 1),
 		input: follow.NewBuffer(c.cfg.BufferBytes), goals: status.NewGoals(), offsets: newGroupOffsets(),
-		limit: lanes.NewBatchLimit(c.cfg.Lanes), lately: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(),
+		limit: lanes.NewBatchLimit(c.cfg.Lanes), recent: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(),
 		tx:     &transaction.Runner{Store: c.store, Metrics: c.metrics, Tracer: c.cfg.Tracer, Logger: c.logger},
 		reader: deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes),
 	}
@@ -66,7 +66,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		if log.Replaced || known && (claim.Next < log.Start || claim.Next > log.End) {
 			a.outside(ctx, p, claim.Next, log)
 			delete(a.claims, p)
-			a.forgetBacklogs(p)
+			a.dropBacklogs(p)
 			continue
 		}
 		a.consumer.status.Reach.Begin(p, claim.Next, log.End)

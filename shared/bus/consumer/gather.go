@@ -18,7 +18,7 @@ func (c *Consumer) maxBatch() lanes.Amount {
 }
 
 func (a *assignment) gather() *lanes.Gathering {
-	return lanes.NewGathering(a.consumer.cfg.Lanes, a.limit.Limit(a.consumer.maxBatch()), a.lately, a.backlogs, a.turns)
+	return lanes.NewGathering(a.consumer.cfg.Lanes, a.limit.Limit(a.consumer.maxBatch()), a.recent, a.backlogs, a.turns)
 }
 
 // collect gathers records until there are enough or the first has

@@ -14,7 +14,7 @@ import (
 
 const (
 	headerOrganization = "ce_organization"
-	nobodys            = "*" // records without an organization: only the system sees them
+	noOrganization     = "*" // records without an organization: only the system sees them
 	longestReason      = 8 << 10
 )
 
@@ -38,7 +38,7 @@ func add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, organizatio
 }
 
 func organizationOf(r bus.Record) string {
-	return cmp.Or(storable(r.Header(headerOrganization)), nobodys)
+	return cmp.Or(storable(r.Header(headerOrganization)), noOrganization)
 }
 
 // ReplayRequested reports whether a replay of a parked record of these

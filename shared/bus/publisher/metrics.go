@@ -33,8 +33,8 @@ func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
 	}
 }
 
-// looked shows the brokers' answer about a topic, if there is one.
-func (m publisherMetrics) looked(topic string, seen broker.TopicLayout) {
+// observeLayout shows the brokers' answer about a topic, if there is one.
+func (m publisherMetrics) observeLayout(topic string, seen broker.TopicLayout) {
 	if seen.Err != nil {
 		m.underReplicated.DeleteLabelValues(topic)
 		return

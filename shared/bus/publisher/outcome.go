@@ -16,7 +16,7 @@ type verdict int
 
 const (
 	written  verdict = iota
-	again            // not written; the same bytes may succeed, perhaps elsewhere
+	resend           // not written; the same bytes may succeed, perhaps elsewhere
 	doubtful         // perhaps written; the same bytes get the same answer or succeed
 	mistrust         // not written now: the broker refuses the producer or the sequence
 	refused          // not written, now or later
@@ -32,7 +32,7 @@ func verdictOf(code kafka.Error) verdict {
 	case kafka.UnknownTopicOrPartition, kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.ReplicaNotAvailable,
 		kafka.NotEnoughReplicas, kafka.FencedLeaderEpoch, kafka.UnknownLeaderEpoch, kafka.ThrottlingQuotaExceeded,
 		kafka.InvalidMessage: // the batch was damaged in transit: our bytes are right
-		return again
+		return resend
 	case kafka.OutOfOrderSequenceNumber, kafka.InvalidProducerEpoch, kafka.InvalidProducerIDMapping, kafka.UnknownProducerId, kafka.ProducerFenced:
 		return mistrust
 	case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidRequiredAcks, kafka.InvalidTimestamp,
@@ -50,7 +50,7 @@ func (p *Publisher) answered(s shipment, a produceAnswer) {
 	switch verdictOf(code) {
 	case written:
 		p.settle(s, a.offset, nil)
-	case again:
+	case resend:
 		p.refreshSoon()
 		p.retry(s, code)
 	case doubtful:

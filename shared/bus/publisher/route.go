@@ -101,7 +101,7 @@ func (p *Publisher) adopt(seen broker.Layout) {
 	for name, t := range seen.Topics {
 		if known := p.topics[name]; known != nil {
 			known.adopt(t)
-			p.metrics.looked(name, t)
+			p.metrics.observeLayout(name, t)
 		}
 	}
 }

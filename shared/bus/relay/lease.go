@@ -46,9 +46,9 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	}
 	var early bool
 	batch := &pgx.Batch{}
-	batch.Queue(withoutWaiting)
+	batch.Queue(asyncCommit)
 	batch.Queue(`SELECT owner <> $2 AND expires_at > clock_timestamp() FROM bus_relays WHERE name = $1 FOR UPDATE`, r.cfg.Name, r.owner).
-		QueryRow(func(row pgx.Row) error { return orNone(row.Scan(&early)) })
+		QueryRow(func(row pgx.Row) error { return ignoreNoRows(row.Scan(&early)) })
 	batch.Queue(`
 		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
 		ON CONFLICT (name) DO UPDATE
@@ -72,9 +72,9 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	return held, true, nil
 }
 
-// withoutWaiting lets commits not wait for the disk: what a crash of
+// asyncCommit lets commits not wait for the disk: what a crash of
 // the database loses is published again, with the same ids.
-const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
+const asyncCommit = `SELECT set_config('synchronous_commit', 'off', true)`
 
 // takeBack moves the cursor to where this relay began to publish under
 // a lost lease. The higher epoch keeps the present relay from moving it

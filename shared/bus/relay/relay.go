@@ -178,8 +178,8 @@ func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, r.cfg.Lease)
 }
 
-// orNone drops the error of a missing row.
-func orNone(err error) error {
+// ignoreNoRows drops the error of a missing row.
+func ignoreNoRows(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	began, held := clock.Now(), r.held
 	r.held = lease{} // until the database confirms that it is still ours
 	batch := &pgx.Batch{}
-	batch.Queue(withoutWaiting)
+	batch.Queue(asyncCommit)
 	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval
 		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, to.Position, r.cfg.Lease).
 		Exec(func(tag pgconn.CommandTag) error {

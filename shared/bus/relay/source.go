@@ -21,7 +21,7 @@ type Backlog struct {
 	Held bool  // a process has the lease
 }
 
-const countedAtMost = 100_000
+const maxCounted = 100_000
 
 // Backlog counts in the schema of tx.
 func (s Source) Backlog(ctx context.Context, tx pgx.Tx) (b Backlog, err error) {
@@ -30,7 +30,7 @@ func (s Source) Backlog(ctx context.Context, tx pgx.Tx) (b Backlog, err error) {
 	}
 	err = tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM (SELECT FROM `+pgx.Identifier{s.Table}.Sanitize()+`
 			WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0) LIMIT $2) AS waiting),
-		EXISTS (SELECT FROM bus_relays WHERE name = $1 AND expires_at > clock_timestamp())`, s.Relay, countedAtMost).Scan(&b.Rows, &b.Held)
+		EXISTS (SELECT FROM bus_relays WHERE name = $1 AND expires_at > clock_timestamp())`, s.Relay, maxCounted).Scan(&b.Rows, &b.Held)
 	if err != nil {
 		return b, fmt.Errorf("cannot count what %s has still to publish: %w", s.Relay, err)
 	}

@@ -55,9 +55,9 @@ func (s *Reader) confirm(partition int) {
 // log may have lost deletions.
 var errStale = errors.New("the state was not confirmed complete for too long")
 
-// leastStaleness is the least age of a stale state, however short the
+// minStaleness is the least age of a stale state, however short the
 // topic's retention of tombstones.
-const leastStaleness = time.Minute
+const minStaleness = time.Minute
 
 // stale reports whether a tombstone may have come and gone since the
 // partition was last read to its end.
@@ -70,5 +70,5 @@ func (s *Reader) stale(c follow.Chunk) bool {
 		return false
 	}
 	unconfirmed := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps confirms nothing
-	return unconfirmed > max(s.settings.Memory(), leastStaleness)
+	return unconfirmed > max(s.settings.Memory(), minStaleness)
 }

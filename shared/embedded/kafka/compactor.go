@@ -77,7 +77,7 @@ func (c *compactor) compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.hold = c.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1, When: toOthersThan(uncompacted(topics))})
+	c.hold = c.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1, When: appendsOutside(uncompacted(topics))})
 	c.cluster.CoordinatorFor("") // answered after all current appends
 	err = suspendRetention(ctx, c.client, c.dir, topics)
 	if err == nil {
@@ -115,9 +115,9 @@ func uncompacted(topics []topic) map[string]bool {
 	return names
 }
 
-// toOthersThan reports whether requests append to a topic outside
+// appendsOutside reports whether requests append to a topic outside
 // names: a new one may be compacted.
-func toOthersThan(names map[string]bool) func(kmsg.Request) bool {
+func appendsOutside(names map[string]bool) func(kmsg.Request) bool {
 	return func(request kmsg.Request) bool {
 		for _, topic := range request.(*kmsg.ProduceRequest).Topics {
 			if !names[topic.Topic] {

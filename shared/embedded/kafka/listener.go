@@ -52,7 +52,7 @@ type listener struct {
 	net.Listener
 	logger        *slog.Logger
 	refuseDropped bool
-	everybody     bool // no authentication
+	anonymous     bool // no authentication
 	opened        chan struct{}
 	closed        chan struct{}
 	openOnce      sync.Once
@@ -64,7 +64,7 @@ type listener struct {
 
 func newListener(ln net.Listener, cfg Config) *listener {
 	return &listener{
-		Listener: ln, logger: cfg.Logger, refuseDropped: cfg.RefuseDropped, everybody: cfg.Open,
+		Listener: ln, logger: cfg.Logger, refuseDropped: cfg.RefuseDropped, anonymous: cfg.Open,
 		opened: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
@@ -83,7 +83,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &requestConn{Conn: conn, check: l.check, closed: l.closed, logger: l.logger}
-	if !l.everybody {
+	if !l.anonymous {
 		c.signIn = &signIn{}
 	}
 	return c, nil

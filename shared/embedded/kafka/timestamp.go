@@ -9,9 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// mostAhead is how far a record may be ahead of this machine's clock,
+// maxAhead is how far a record may be ahead of this machine's clock,
 // Apache Kafka's default of message.timestamp.after.max.ms.
-const mostAhead = time.Hour
+const maxAhead = time.Hour
 
 // refuseAhead refuses records further ahead; kfake takes any time.
 // Apache Kafka refuses only the batch with one; this refuses the whole
@@ -21,7 +21,7 @@ func refuseAhead(cluster *kfake.Cluster) {
 }
 
 func isAhead(request kmsg.Request) bool {
-	latest := time.Now().Add(mostAhead).UnixMilli() //nolint:forbidigo // a broker trusts its machine's clock and no other
+	latest := time.Now().Add(maxAhead).UnixMilli() //nolint:forbidigo // a broker trusts its machine's clock and no other
 	for _, topic := range request.(*kmsg.ProduceRequest).Topics {
 		for _, partition := range topic.Partitions {
 			if newest(partition.Records) > latest {

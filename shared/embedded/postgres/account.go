@@ -17,17 +17,17 @@ import (
 type account struct {
 	name     string
 	uid, gid uint32
-	borrowed bool // the caller is root, the server is not
+	switched bool // the caller is root, the server is not
 }
 
-// lenders are the users for root's servers; the first that exists is used.
-var lenders = []string{"postgres", "nobody"}
+// serverUsers are the users for root's servers; the first that exists is used.
+var serverUsers = []string{"postgres", "nobody"}
 
 func serverAccount() (account, error) {
 	if os.Geteuid() != 0 {
 		return account{}, nil
 	}
-	for _, name := range lenders {
+	for _, name := range serverUsers {
 		u, err := user.Lookup(name)
 		if err != nil {
 			continue
@@ -38,7 +38,7 @@ func serverAccount() (account, error) {
 			return account{name, uint32(uid), uint32(gid), true}, nil
 		}
 	}
-	return account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", lenders)
+	return account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", serverUsers)
 }
 
 // command returns a program that runs as the account, in dir, outside
@@ -49,7 +49,7 @@ func (a account) command(ctx context.Context, dir, program string, args ...strin
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if a.borrowed {
+	if a.switched {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: []uint32{}}
 	}
 	return cmd
@@ -60,31 +60,31 @@ func (a account) own(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return a.give(dir)
+	return a.chown(dir)
 }
 
-// give makes the account the owner of a file or directory.
-func (a account) give(path string) error {
-	if !a.borrowed {
+// chown makes the account the owner of a file or directory.
+func (a account) chown(path string) error {
+	if !a.switched {
 		return nil
 	}
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// giveAll does so for a whole tree.
-func (a account) giveAll(root string) error {
+// chownAll does so for a whole tree.
+func (a account) chownAll(root string) error {
 	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !a.borrowed {
+		if err != nil || !a.switched {
 			return err
 		}
 		return os.Lchown(path, int(a.uid), int(a.gid))
 	})
 }
 
-// reaches reports whether the account can work in dir: all its parents
+// canWrite reports whether the account can work in dir: all its parents
 // must allow it.
-func (a account) reaches(dir string) bool {
-	if !a.borrowed {
+func (a account) canWrite(dir string) bool {
+	if !a.switched {
 		return true
 	}
 	return a.command(context.Background(), dir, "/bin/sh", "-c", "test -w .").Run() == nil

@@ -55,7 +55,7 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 		return err
 	}
 	defer os.Remove(pwfile)
-	if err := c.account.give(pwfile); err != nil {
+	if err := c.account.chown(pwfile); err != nil {
 		return err
 	}
 	args := []string{"-D", fresh, "-U", "postgres", "--pwfile=" + pwfile,

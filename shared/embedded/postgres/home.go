@@ -20,10 +20,10 @@ type home struct {
 	lock *os.File
 }
 
-// elsewhere is the folder of servers whose account can't reach the
+// fallbackDir is the folder of servers whose account can't reach the
 // given one, such as below /root. Names in it derive from the given
 // folder, so that the next start finds them.
-const elsewhere = "/var/lib/weir"
+const fallbackDir = "/var/lib/weir"
 
 // openHome creates or finds the home for dir and locks it.
 func openHome(dir string, a account) (*home, error) {
@@ -46,18 +46,18 @@ func reachablePlace(dir string, a account) (string, error) {
 	if err := a.own(dir); err != nil {
 		return "", fmt.Errorf("cannot make the database's directory: %w", err)
 	}
-	if a.reaches(dir) {
+	if a.canWrite(dir) {
 		return dir, nil
 	}
 	name := sha256.Sum256([]byte(dir))
-	place := filepath.Join(elsewhere, hex.EncodeToString(name[:6]))
-	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
+	place := filepath.Join(fallbackDir, hex.EncodeToString(name[:6]))
+	if err := os.MkdirAll(fallbackDir, 0o755); err != nil {
 		return "", fmt.Errorf("user %s, which PostgreSQL runs as, cannot reach %q, and there is no other place: %w", a.name, dir, err)
 	}
 	if err := a.own(place); err != nil {
 		return "", err
 	}
-	if !a.reaches(place) {
+	if !a.canWrite(place) {
 		return "", fmt.Errorf("user %s, which PostgreSQL runs as, can reach neither %q nor %q: open the folders above to it, "+
 			"or run as an ordinary user", a.name, dir, place)
 	}

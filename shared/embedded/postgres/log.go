@@ -34,7 +34,7 @@ func (l serverLog) open(most int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(file.Close(), l.account.give(l.path), l.rotate(most)); err != nil {
+	if err := errors.Join(file.Close(), l.account.chown(l.path), l.rotate(most)); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(l.path)

@@ -139,7 +139,7 @@ func (s *Server) findBinaries(cfg Config, major int) error {
 	}
 	s.cluster.bin = bin
 	if _, err := os.Stat(cache); err == nil {
-		return s.cluster.account.giveAll(cache)
+		return s.cluster.account.chownAll(cache)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 	case !n.trusted && n.total() >= limits.PerNetwork:
 		closing, reason = oldest(n, Idle, Silent), reasonNetwork
 	case t.total() >= limits.Total:
-		closing, reason = t.oldestOfMost(n), reasonTotal
+		closing, reason = t.oldestOfLargest(n), reasonTotal
 	case t.count[Silent] >= limits.silent() && t.silent.first() != nil:
 		closing, reason = oldest(t.silent.first(), Silent), reasonSilent
 	default:
@@ -131,10 +131,10 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 // must have before one in a request is closed for it.
 const clearlyMore = 2
 
-// oldestOfMost returns the connection that gives way to the newcomer's at
+// oldestOfLargest returns the connection that gives way to the newcomer's at
 // the total limit. If all are in a request, the network with clearly most
 // loses one: a few networks with open requests must not shut all others out.
-func (t *Table) oldestOfMost(newcomer *network) *Conn {
+func (t *Table) oldestOfLargest(newcomer *network) *Conn {
 	for _, ranking := range []*ranking{t.closable, t.proxies} {
 		if n := ranking.first(); n != nil {
 			return oldest(n, Idle, Silent)

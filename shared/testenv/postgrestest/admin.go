@@ -44,8 +44,8 @@ type idleConns struct {
 	of map[string][]*pgx.Conn
 }
 
-// mostIdle bounds the connections kept for each address.
-const mostIdle = 2
+// maxIdle bounds the connections kept for each address.
+const maxIdle = 2
 
 // take returns a connection that works: a test may have killed the
 // server since the last use.
@@ -74,7 +74,7 @@ func (c *idleConns) pop(address string) *pgx.Conn {
 func (c *idleConns) give(ctx context.Context, address string, conn *pgx.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.of[address]) >= mostIdle {
+	if len(c.of[address]) >= maxIdle {
 		conn.Close(ctx)
 		return
 	}

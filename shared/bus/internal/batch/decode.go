@@ -22,20 +22,20 @@ const (
 	attributeControl     = 0x20
 	attributeLogTime     = 0x08
 
-	// mostUnpacked bounds an unpacked batch in bytes, so that a damaged
+	// maxUnpacked bounds an unpacked batch in bytes, so that a damaged
 	// one cannot take all memory.
-	mostUnpacked = 256 << 20
+	maxUnpacked = 256 << 20
 
-	// mostNames bounds how many header names a Decoder remembers.
-	mostNames = 256
+	// maxNames bounds how many header names a Decoder remembers.
+	maxNames = 256
 )
 
 // Decoder turns the bytes of a Fetch answer into records. Only one
 // goroutine may use it.
 type Decoder struct {
 	topic string
-	names map[string]string // header names seen so far: few and constant; bounded by mostNames
-	order []string          // of the record before: most records have the same names in the same places; bounded by mostNames
+	names map[string]string // header names seen so far: few and constant; bounded by maxNames
+	order []string          // of the record before: most records have the same names in the same places; bounded by maxNames
 }
 
 func NewDecoder(topic string) *Decoder { return &Decoder{topic: topic, names: make(map[string]string)} }
@@ -146,13 +146,13 @@ func (d *Decoder) name(place int, b []byte) string {
 	s, known := d.names[string(b)]
 	if !known {
 		s = string(b)
-		if len(d.names) < mostNames {
+		if len(d.names) < maxNames {
 			d.names[s] = s
 		}
 	}
 	if place < len(d.order) {
 		d.order[place] = s
-	} else if place < mostNames {
+	} else if place < maxNames {
 		d.order = append(d.order, s)
 	}
 	return s
@@ -160,7 +160,7 @@ func (d *Decoder) name(place int, b []byte) string {
 
 // unpackers are pooled: each holds a window of memory.
 var unpackers = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostUnpacked))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
 	if err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func unpack(b []byte, packed compress.Compression) ([]byte, error) {
 	}
 	r := codec.NewReader(bytes.NewReader(b))
 	defer r.Close()
-	out, err := io.ReadAll(io.LimitReader(r, mostUnpacked+1))
-	if len(out) > mostUnpacked {
-		return nil, fmt.Errorf("a batch unpacks to more than %d bytes", mostUnpacked)
+	out, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	if len(out) > maxUnpacked {
+		return nil, fmt.Errorf("a batch unpacks to more than %d bytes", maxUnpacked)
 	}
 	return out, err
 }

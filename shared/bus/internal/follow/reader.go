@@ -114,15 +114,15 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) err
 	return nil
 }
 
-// leastOfPartition is the limit of one partition in an answer, in
+// minPartitionBytes is the limit of one partition in an answer, in
 // bytes, however many there are.
-const leastOfPartition = 1 << 20
+const minPartitionBytes = 1 << 20
 
 // share limits a partition to half of an answer, and to less if there
 // are more of them.
 func (r *brokerReader) share() {
 	for i := range r.partitions {
-		r.partitions[i].MaxBytes = int32(max(r.follower.MaxBytes/2/len(r.partitions), leastOfPartition))
+		r.partitions[i].MaxBytes = int32(max(r.follower.MaxBytes/2/len(r.partitions), minPartitionBytes))
 	}
 }
 
@@ -183,13 +183,13 @@ func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) (rest []b
 	}
 }
 
-// mostInPiece is how many bytes are unpacked before they are delivered.
-const mostInPiece = 512 << 10
+// maxPiece is how many bytes are unpacked before they are delivered.
+const maxPiece = 512 << 10
 
 // receive delivers a piece of a partition's answer, and returns the rest.
 func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer) (rest []byte, err error) {
 	p := &r.partitions[i]
-	read, err := r.decoder.Piece(a.Records, int(a.Partition), p.Offset, mostInPiece)
+	read, err := r.decoder.Piece(a.Records, int(a.Partition), p.Offset, maxPiece)
 	if err != nil && len(read.Records) == 0 {
 		r.follower.Logger.Error("cannot read from the log", "partition", a.Partition, "offset", p.Offset, "error", err)
 		r.lose(i, err)

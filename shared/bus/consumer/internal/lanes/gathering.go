@@ -21,12 +21,12 @@ type Gathering struct {
 // must not delay the applied records longer than gathering does.
 const maxDeferred = 20_000
 
-// NewGathering returns an empty transaction of at most limit. lately
+// NewGathering returns an empty transaction of at most limit. recent
 // has the ones before.
-func NewGathering(lanes Config, limit Amount, lately *Usage, backlogs Backlogs, turns *Turns) *Gathering {
+func NewGathering(lanes Config, limit Amount, recent *Usage, backlogs Backlogs, turns *Turns) *Gathering {
 	return &Gathering{
 		lanes: lanes, backlogs: backlogs, turns: turns,
-		shares:    shares{limit: limit, most: lanes.inTime(limit), lately: lately, lanes: make(map[string]Amount)},
+		shares:    shares{limit: limit, most: lanes.inTime(limit), recent: recent, lanes: make(map[string]Amount)},
 		deferring: make(map[Key]bool), Reached: make(map[int]int64),
 	}
 }

@@ -63,7 +63,7 @@ func TestALaneInTimeHasAQuarter(t *testing.T) {
 // A record larger than a lane's quarter shares its transaction with
 // small ones of other lanes, not with another large one.
 func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
-	r := shares{limit: Amount{100, 1000, 1000}, most: Amount{25, 250, 1000}, lately: NewUsage(), lanes: map[string]Amount{}}
+	r := shares{limit: Amount{100, 1000, 1000}, most: Amount{25, 250, 1000}, recent: NewUsage(), lanes: map[string]Amount{}}
 	large, small := Amount{1, 300, 300}, Amount{1, 10, 10}
 	got := []decision{r.admit("a", large, laneState{}), r.admit("b", small, laneState{}), r.admit("c", large, laneState{}), r.admit("a", small, laneState{})}
 	if want := []decision{applies, applies, waits, waits}; !slices.Equal(got, want) {

@@ -41,7 +41,7 @@ const (
 type shares struct {
 	limit  Amount
 	most   Amount // of one lane in time; all, once something is late
-	lately *Usage // by the transactions before
+	recent *Usage // by the transactions before
 	taken  Amount
 	lanes  map[string]Amount // bounded by the records of a transaction
 }
@@ -61,7 +61,7 @@ type laneState struct {
 // little is never deferred.
 func (r *shares) admit(lane string, size Amount, s laneState) decision {
 	has := r.lanes[lane]
-	over := s.elsewhere || lane == r.lately.filled || has.Records > 0 && r.exceeds(lane, has.plus(size))
+	over := s.elsewhere || lane == r.recent.filled || has.Records > 0 && r.exceeds(lane, has.plus(size))
 	switch {
 	case s.behind:
 		return defers
@@ -80,9 +80,9 @@ func (r *shares) admit(lane string, size Amount, s laneState) decision {
 // are, unless more than maxShares send alike: so a few lanes cannot
 // keep a consumer late.
 func (r *shares) exceeds(lane string, has Amount) bool {
-	all := max(someUsage, r.lately.all+r.taken.part(r.limit))
-	n := min(maxShares, max(minShares, len(r.lately.lanes)+1, len(r.lanes)+1))
-	return r.lately.lanes[lane]+has.part(r.limit) > all/float64(n)
+	all := max(someUsage, r.recent.all+r.taken.part(r.limit))
+	n := min(maxShares, max(minShares, len(r.recent.lanes)+1, len(r.lanes)+1))
+	return r.recent.lanes[lane]+has.part(r.limit) > all/float64(n)
 }
 
 // filling returns the lane of the one record that filled the transaction.

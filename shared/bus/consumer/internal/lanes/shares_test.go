@@ -12,25 +12,25 @@ import (
 // a late consumer makes of it.
 type flow struct {
 	limit  Amount
-	lately *Usage
+	recent *Usage
 	behind map[string]bool
 }
 
 func newFlow(limit Amount) *flow {
-	return &flow{limit: limit, lately: NewUsage(), behind: map[string]bool{}}
+	return &flow{limit: limit, recent: NewUsage(), behind: map[string]bool{}}
 }
 
 // transact decides about records until the transaction is full. It
 // returns what each lane got, and how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]Amount, read int) {
-	r := shares{limit: f.limit, most: f.limit, lately: f.lately, lanes: map[string]Amount{}}
+	r := shares{limit: f.limit, most: f.limit, recent: f.recent, lanes: map[string]Amount{}}
 	got = map[string]Amount{}
-	defer func() { f.lately.add(r.lanes, f.limit) }()
+	defer func() { f.recent.add(r.lanes, f.limit) }()
 	for _, lane := range log {
 		size := Amount{1, cost(lane), cost(lane)}
 		switch r.admit(lane, size, laneState{behind: f.behind[lane], late: true, mayDefer: true}) {
 		case waits:
-			f.lately.filled = r.filling()
+			f.recent.filled = r.filling()
 			return got, read
 		case defers:
 			f.behind[lane] = true
@@ -60,7 +60,7 @@ func TestShares(t *testing.T) {
 			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first lanes send most
 		}
 		for rest := log; len(rest) > 0; {
-			before := Usage{lanes: maps.Clone(f.lately.lanes), all: f.lately.all}
+			before := Usage{lanes: maps.Clone(f.recent.lanes), all: f.recent.all}
 			got, read := f.transact(rest, cost)
 			var all Amount
 			for _, has := range got {
@@ -146,7 +146,7 @@ func TestNoShares(t *testing.T) {
 		lane string
 		s    laneState
 	}{"not late": {"a", laneState{mayDefer: true}}, "no lane": {"", laneState{late: true, mayDefer: true}}, "no room": {"a", laneState{late: true}}} {
-		r, n := shares{limit: Amount{100, 1000, 1000}, most: Amount{100, 1000, 1000}, lately: NewUsage(), lanes: map[string]Amount{}}, 0
+		r, n := shares{limit: Amount{100, 1000, 1000}, most: Amount{100, 1000, 1000}, recent: NewUsage(), lanes: map[string]Amount{}}, 0
 		for r.admit(c.lane, Amount{1, 1, 1}, c.s) == applies {
 			n++
 		}

@@ -4,16 +4,16 @@ package lanes
 // transaction alone would show equal lanes as floods: it holds whatever
 // came together, often of one partition and few lanes.
 type Usage struct {
-	lanes  map[string]float64 // bounded by leastUsage
+	lanes  map[string]float64 // bounded by minUsage
 	all    float64
 	filled string // the lane whose one record was all of the last one; "": none
 }
 
 // Weights of past transactions.
 const (
-	usageKept  = 1 - 1.0/8  // of each, with every later one
-	leastUsage = 1.0 / 1024 // of a lane that is kept
-	someUsage  = 2          // transactions: below it, parts are of so many
+	usageKept = 1 - 1.0/8  // of each, with every later one
+	minUsage  = 1.0 / 1024 // of a lane that is kept
+	someUsage = 2          // transactions: below it, parts are of so many
 )
 
 // NewUsage returns an empty usage.
@@ -29,7 +29,7 @@ func (u *Usage) Remember(g *Gathering) {
 func (u *Usage) add(lanes map[string]Amount, limit Amount) {
 	u.all = 0
 	for lane, had := range u.lanes {
-		if had *= usageKept; had < leastUsage {
+		if had *= usageKept; had < minUsage {
 			delete(u.lanes, lane)
 			continue
 		}
