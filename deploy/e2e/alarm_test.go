@@ -148,12 +148,12 @@ func newWatched(t *testing.T) *watched {
 	w.key = w.others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: "acme", Project: "prj_1", Environment: "prod"})
 	measured := telemetry.Config{Registry: w.registry}
 	w.books = ledger.Config{
-		Config:        base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(address.String()), Telemetry: measured},
+		Config:        base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(address.String())}, Telemetry: measured},
 		CheckInterval: 50 * time.Millisecond, RulesConfig: ledger.RulesConfig{TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000},
 	}
 	w.start()
 	w.intake, err = ingest.New(t.Context(), ingest.Config{
-		Config:         base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(database), Telemetry: measured},
+		Config:         base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(database)}, Telemetry: measured},
 		PublishTimeout: time.Second,
 	}, testenv.Logger(t))
 	must(t, err)

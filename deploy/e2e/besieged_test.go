@@ -137,7 +137,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
 	must(t, err)
 	s.config = ledger.Config{
-		Config: base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL)}, RulesConfig: ledger.RulesConfig{TierIndieBytes: s.quota},
+		Config: base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL)}}, RulesConfig: ledger.RulesConfig{TierIndieBytes: s.quota},
 	}
 	s.variables = map[string]string{
 		"WEIR_DATABASE_URL": s.database.URL, "WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_TIER_INDIE_BYTES": fmt.Sprint(s.quota),
@@ -169,7 +169,7 @@ func (s *siege) found(organizations int) {
 	s.t.Helper()
 	receiver, authority := webhooktest.Serve(s.t, http.HandlerFunc(s.push))
 	people, err := tenants.New(s.t.Context(), tenants.Config{
-		Config:        base.Config{Brokers: s.config.Brokers, DatabaseURL: s.config.DatabaseURL},
+		Config:        base.Config{Servers: s.config.Servers},
 		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: authority},
 	}, testenv.Logger(s.t))

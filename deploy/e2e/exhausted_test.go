@@ -35,7 +35,7 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 		contract.ProjectCreated{Organization: organization, Project: project, Name: "Shop", CreatedAt: time.Now()})
 	key := others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 
-	common := base.Config{Brokers: brokers, DatabaseURL: database}
+	common := base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: database}}
 	books, err := ledger.New(t.Context(), ledger.Config{Config: common, RulesConfig: ledger.RulesConfig{TierIndieBytes: 100_000, TierIndieRequests: 1_000_000}}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, books.Run)

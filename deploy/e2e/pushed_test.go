@@ -70,7 +70,7 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	t.Helper()
 	database, brokers := httpapi.Secret(postgrestest.URL(t)), kafkatest.Brokers(t)
 	p := &pushing{others: contracttest.New(t, "nobody", brokers, 2)}
-	config := ledger.Config{Config: base.Config{Brokers: brokers, DatabaseURL: database}, RulesConfig: ledger.RulesConfig{TierIndieBytes: quota, TierIndieRequests: 1000}}
+	config := ledger.Config{Config: base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: database}}, RulesConfig: ledger.RulesConfig{TierIndieBytes: quota, TierIndieRequests: 1000}}
 	p.now.Store(time.Now().UnixNano())
 	var err error
 	p.pool, err = pg.Open(t.Context(), database.Reveal(), "tenants")
@@ -80,7 +80,7 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	must(t, err)
 	testenv.Run(t, books.Run)
 	p.people, err = tenants.New(t.Context(), tenants.Config{
-		Config:        base.Config{Brokers: brokers, DatabaseURL: database, Clock: func() time.Time { return time.Unix(0, p.now.Load()) }},
+		Config:        base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: database}, Clock: func() time.Time { return time.Unix(0, p.now.Load()) }},
 		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true, InForceWait: startLimit,
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.Authority},
 		Mail:     tenants.MailConfig{URL: httpapi.Secret("smtp://" + office.Address), From: "Weir <weir@example.com>"},

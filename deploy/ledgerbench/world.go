@@ -207,7 +207,8 @@ func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, e
 func (w *world) ledger(perTransaction int) ledger.Config {
 	return ledger.Config{
 		Config: service.Config{
-			Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL), Limits: identity.Limits{ReadsPerMinute: 1 << 30},
+			Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL)},
+			Limits:  identity.Limits{ReadsPerMinute: 1 << 30},
 		},
 		BatchRecords: perTransaction, CheckInterval: w.checked,
 	}

@@ -54,7 +54,7 @@ func newRig(t testing.TB) *rig {
 func newRigOn(t testing.TB, brokers []string) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	r.config.Config = service.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
+	r.config.Config = service.Config{Servers: service.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}}
 	r.config.Listen = "127.0.0.1:0"
 	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
 	r.config.LogPartitions = 4 // ingest creates its own topics itself

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // A program beside the ledger reads the same database and log, by the same
@@ -12,7 +13,7 @@ import (
 func TestOfflineConfig(t *testing.T) {
 	config := app.RebuildConfig{
 		VerifyConfig: app.VerifyConfig{
-			DatabaseURL: "postgres://ledger@db/ledger", Brokers: []string{"broker:9092"}, BrokerAccess: bus.Access{User: "ledger"},
+			Servers:         service.Servers{DatabaseURL: "postgres://ledger@db/ledger", Brokers: []string{"broker:9092"}, BrokerAccess: bus.Access{User: "ledger"}},
 			RetentionConfig: app.RetentionConfig{TransfersMonths: 13},
 		},
 		RulesConfig: app.RulesConfig{TierIndieBytes: 1000},

@@ -8,7 +8,6 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing/otlp"
@@ -24,14 +23,11 @@ type Config struct {
 
 	Limits identity.Limits `embed:""`
 
-	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
-	DatabaseURL httpapi.Secret `help:"URL of the service's Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL" default:""`
+	Servers `embed:""`
 
-	Replica replica.Config `embed:"" prefix:"replica-"`
-
-	BrokerAccess bus.Access        `embed:"" prefix:"brokers-"`
-	Retention    bus.Retention     `embed:""`
-	Deletions    erasure.Retention `embed:""`
+	Replica   replica.Config    `embed:"" prefix:"replica-"`
+	Retention bus.Retention     `embed:""`
+	Deletions erasure.Retention `embed:""`
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
@@ -45,10 +41,7 @@ type LogsConfig struct {
 
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
-	return errors.Join(
-		c.ServerConfig.Validate(), c.Limits.Validate(), process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(),
-		c.Deletions.Validate(), c.Replica.Validate(), process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal()),
-	)
+	return errors.Join(c.ServerConfig.Validate(), c.Limits.Validate(), c.Servers.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate())
 }
 
 // WallClock returns Clock, or the system's.

@@ -19,7 +19,7 @@ import (
 
 // All errors are named at once, without the password in an address.
 func TestValidate(t *testing.T) {
-	config := service.Config{ServerConfig: httpapi.ServerConfig{Drain: -1, TrustedProxies: []string{"nobody"}}, DatabaseURL: "https://weir:hunter2@db"}
+	config := service.Config{ServerConfig: httpapi.ServerConfig{Drain: -1, TrustedProxies: []string{"nobody"}}, Servers: service.Servers{DatabaseURL: "https://weir:hunter2@db"}}
 	config.Limits.ReadsPerMinute, config.Retention.ParkedDays, config.Deletions.DeletionsMonths, config.Replica.Wait = -1, -1, 1, -1
 	config.BrokerAccess.User = "ledger"
 	err := config.Validate()
@@ -72,7 +72,7 @@ func TestClose(t *testing.T) {
 func open(t *testing.T) *service.Base {
 	t.Helper()
 	certificate := authority.New(t, "weir", time.Now()).Issue(t, "ledger", time.Now().Add(time.Hour), "127.0.0.1")
-	config := service.Config{Brokers: []string{"127.0.0.1:1"}, DatabaseURL: httpapi.Secret(postgrestest.URL(t))}
+	config := service.Config{Servers: service.Servers{Brokers: []string{"127.0.0.1:1"}, DatabaseURL: httpapi.Secret(postgrestest.URL(t))}}
 	config.Listen, config.TLSCertFile, config.TLSKeyFile = "127.0.0.1:0", certificate.Cert, certificate.Key
 	base, err := service.New("ledger", config, testenv.Logger(t))
 	if err != nil {

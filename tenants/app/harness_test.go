@@ -108,7 +108,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
-		Config:        service.Config{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), Clock: w.clock},
+		Config:        service.Config{Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database)}, Clock: w.clock},
 		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, DeletionGrace: w.grace, CheapPasswords: !w.expensivePasswords,
 		ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks,
 		LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,

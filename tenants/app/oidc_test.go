@@ -162,7 +162,7 @@ func TestProviderSettings(t *testing.T) {
 		"a path as an origin": {func(c *app.Config) { c.ConsoleOrigin = "https://weir.example/console" }, "WEIR_CONSOLE_ORIGIN"},
 	} {
 		config := app.Config{
-			Config:      service.Config{Brokers: []string{"b:1"}, DatabaseURL: httpapi.Secret("postgres://x")},
+			Config:      service.Config{Servers: service.Servers{Brokers: []string{"b:1"}, DatabaseURL: httpapi.Secret("postgres://x")}},
 			InForceWait: time.Second, ConsoleOrigin: "https://weir.example", OIDC: good, LeakKeysURL: "https://x.example",
 		}
 		c.change(&config)

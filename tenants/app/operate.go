@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -36,19 +34,18 @@ type Services struct {
 // Operate runs fn beside the serving processes, on the same
 // database and broker: its decisions are audited, published
 // and in force like theirs. The schema must be migrated.
-func Operate(ctx context.Context, database httpapi.Secret, brokers []string, access sharedbus.Access, logger *slog.Logger,
-	fn func(context.Context, Services) error) (err error) {
-	if err := errors.Join(process.CheckDatabaseURL("WEIR_DATABASE_URL", database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
+func Operate(ctx context.Context, servers service.Servers, logger *slog.Logger, fn func(context.Context, Services) error) (err error) {
+	if err := servers.Validate(); err != nil {
 		return err
 	}
-	config := Config{Config: service.Config{DatabaseURL: database, Brokers: brokers, BrokerAccess: access}, InForceWait: inForceWait}
+	config := Config{Config: service.Config{Servers: servers}, InForceWait: inForceWait}
 	base, err := service.New("tenants", config.Config, logger)
 	if err != nil {
 		return err
 	}
 	a := &App{config: config, base: base}
 	defer a.Close()
-	if a.base.Pool, err = pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...); err != nil {
+	if a.base.Pool, err = pg.OpenCurrent(ctx, servers.DatabaseURL.Reveal(), schema.Name, schema.Migrations()...); err != nil {
 		return err
 	}
 	if err := a.assemble(); err != nil {

@@ -7,13 +7,14 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/app"
 )
 
 type verifyAudit struct {
-	database
-	Organization string `help:"Id of one organization; * for what concerns the installation itself. Without it: all."`
+	DatabaseURL  httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
+	Organization string         `help:"Id of one organization; * for what concerns the installation itself. Without it: all."`
 }
 
 // Help implements kong.HelpProvider.

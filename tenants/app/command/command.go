@@ -8,8 +8,7 @@ import (
 	"os"
 	"os/user"
 
-	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants/app"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -54,24 +53,16 @@ type Commands struct {
 	} `cmd:"" help:"The audit: who decided what, when and from where."`
 }
 
-// A database is the installation's.
-type database struct {
-	DatabaseURL httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
-}
-
 // An installation is what serving processes share:
 // commands use it beside them, or without any.
 type installation struct {
-	database
-	Brokers []string `help:"Kafka brokers of the installation, host:port." env:"WEIR_BROKERS"`
-
-	BrokerAccess bus.Access `embed:"" prefix:"brokers-"`
+	service.Servers `embed:""`
 }
 
 // do runs a command's function.
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
 	fn func(ctx context.Context, services app.Services, request unitofwork.Request) error) error {
-	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r app.Services) error {
+	return app.Operate(ctx, i.Servers, quiet(logger), func(ctx context.Context, r app.Services) error {
 		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+currentUser()))
 	})
 }
