@@ -29,6 +29,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -210,7 +211,7 @@ func (s *siege) revive() {
 		if l == nil || l.hasEnded() {
 			variables := maps.Clone(s.variables)
 			variables["WEIR_LISTEN"] = s.addresses[i]
-			s.ledgers[i] = launch(s.t, build(s.t, services["LEDGER"]), variables)
+			s.ledgers[i] = launch(s.t, programs.Build(s.t, services["LEDGER"]), variables)
 		}
 	}
 }

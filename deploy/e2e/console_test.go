@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/docs/docstest"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/deploy/provision"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // A console is a shell in the root of the repository, for the
@@ -31,7 +32,7 @@ func newConsole(t *testing.T) *console {
 	havePlugin(t)
 	project, secrets := os.Getenv("COMPOSE_PROJECT_NAME"), os.Getenv("WEIR_SECRETS")
 	return &console{
-		t: t, path: filepath.Dir(build(t, "deploy/e2e/curl")) + ":" + os.Getenv("PATH"), secrets: secrets,
+		t: t, path: filepath.Dir(programs.Build(t, "deploy/e2e/curl")) + ":" + os.Getenv("PATH"), secrets: secrets,
 		page: strings.NewReplacer("weir-topics-1", project+"-topics-1", "weir-ledger-1", project+"-ledger-1", "weir_data", project+"_data",
 			"$PWD/deploy/compose/secrets", secrets, "deploy/compose/secrets", secrets),
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // canary occurs in all that is deleted, and in nothing else.
@@ -32,7 +33,7 @@ var midway = []string{"grouping.error_groups", "ingest.inbox_held", "ledger.inbo
 // organization: after a restart it continues, erases and reports all,
 // once, and touches nothing else.
 func TestKilledWhileErasing(t *testing.T) {
-	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
+	program, dataDir, database := programs.Build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
 	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_OPERATOR_TOKEN": operator, "WEIR_LOG_LEVEL": "info"}
 	if givenBroker() {

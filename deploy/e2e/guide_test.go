@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/docs/docstest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // guide runs every command of a page in order, with the replacement for
@@ -24,7 +25,7 @@ func guide(t *testing.T, page, dataDir string) {
 	must(t, os.Symlink(dataDir, filepath.Join(dir, ".weir")))
 	shell := exec.CommandContext(t.Context(), "sh", "-c", script)
 	shell.Dir = dir
-	shell.Env = []string{"PATH=" + filepath.Dir(build(t, "deploy/e2e/curl")) + ":" + os.Getenv("PATH")}
+	shell.Env = []string{"PATH=" + filepath.Dir(programs.Build(t, "deploy/e2e/curl")) + ":" + os.Getenv("PATH")}
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", page, err, out)
 	}

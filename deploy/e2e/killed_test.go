@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // Kills: how often, how long the process may work before each, and how long
@@ -31,7 +32,7 @@ const (
 // Everything in one process, killed repeatedly while it is posted to.
 // The embedded broker lives in the process and dies with it.
 func TestKilled(t *testing.T) {
-	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
+	program, dataDir := programs.Build(t, "deploy/cmd/weir"), t.TempDir()
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
 	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_OPERATOR_TOKEN": operator, "WEIR_LOG_LEVEL": "info"}
 	if givenBroker() {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -48,7 +49,7 @@ func newOperator(t *testing.T, brokers string) *operator {
 	o.startPostgres()
 	path := []string{o.given["PATH"], os.Getenv("PATH")}
 	for _, main := range append(slices.Collect(maps.Values(services)), "deploy/cmd/gateway", "deploy/cmd/weir", "ledger/cmd/ledger-verify", "deploy/e2e/curl") {
-		path = append(path, filepath.Dir(build(t, main)))
+		path = append(path, filepath.Dir(programs.Build(t, main)))
 	}
 	slices.Reverse(path)
 	o.given["PATH"] = strings.Join(path, ":")

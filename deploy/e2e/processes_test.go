@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/programs"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -49,7 +50,7 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 		"WEIR_OPERATOR_TOKEN": operator,
 	})
 	maps.Copy(given, settings)
-	topics := launch(t, build(t, "deploy/cmd/weir"), merged(given, own, "TOPICS"), "topics")
+	topics := launch(t, programs.Build(t, "deploy/cmd/weir"), merged(given, own, "TOPICS"), "topics")
 	if err := topics.wait(); err != nil {
 		t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
 	}
@@ -93,7 +94,7 @@ func serve(t *testing.T, main string, given map[string]string, address string) *
 	t.Helper()
 	variables := maps.Clone(given)
 	variables["WEIR_LISTEN"] = address
-	running := launch(t, build(t, main), variables)
+	running := launch(t, programs.Build(t, main), variables)
 	t.Cleanup(func() {
 		if err := running.stop(); err != nil {
 			t.Errorf("%s did not stop in order: %v", main, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,36 +15,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
-
-// programs is the folder of built programs.
-var programs string
-
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = os.MkdirTemp("", "weir-e2e-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(programs)
-	os.Exit(code)
-}
-
-// build builds the program of a main package, named by its path from
-// the root of the repository, once for all tests. The program is alone
-// in its folder.
-func build(t *testing.T, main string) string {
-	t.Helper()
-	program := filepath.Join(programs, main, filepath.Base(main))
-	if _, err := os.Stat(program); err == nil {
-		return program
-	}
-	command := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", program, "./"+main)
-	command.Dir = filepath.Join("..", "..")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build %s: %v\n%s", main, err, out)
-	}
-	return program
-}
 
 // A process is a running program of the test. Its output is shown if
 // the test fails.

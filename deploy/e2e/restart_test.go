@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // restartWithin limits the restart of a stopped installation, on a
@@ -47,7 +48,7 @@ func TestRebuilt(t *testing.T) {
 // everything of the first must still be there.
 func twice(t *testing.T, between func(database string)) {
 	t.Helper()
-	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
+	program, dataDir, database := programs.Build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
 	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": database}
 	var first allinone.DevEnv
 	m, h := &maker{mark: "restarted"}, &history{}
@@ -113,7 +114,7 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 	dataDir := t.TempDir()
 	given := map[string]string{"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t)}
 	maps.Copy(given, env)
-	running := launch(t, build(t, "deploy/cmd/weir"), given, "run")
+	running := launch(t, programs.Build(t, "deploy/cmd/weir"), given, "run")
 	awaitEnv(t, running, dataDir)
 	provideCurl(t)
 	testenv.Eventually(t, viewTimeout, func() error { // they follow the line that it is ready
@@ -143,7 +144,7 @@ func provideCurl(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Log("no curl on this machine: a stand-in runs the printed commands")
-		t.Setenv("PATH", filepath.Dir(build(t, "deploy/e2e/curl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+		t.Setenv("PATH", filepath.Dir(programs.Build(t, "deploy/e2e/curl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 }
 

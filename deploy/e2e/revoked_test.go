@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/port"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away. From 1000 on it measures: the second is the limit then")
@@ -125,11 +126,11 @@ func newFleet(t *testing.T) *fleet {
 		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
 		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // the test polls without pause whether a key works
 	}
-	must(t, launch(t, build(t, "deploy/cmd/weir"), given, "topics").wait())
-	tenants, ingest := build(t, "tenants/cmd/tenants"), build(t, "ingest/cmd/ingest")
+	must(t, launch(t, programs.Build(t, "deploy/cmd/weir"), given, "topics").wait())
+	tenants, ingest := programs.Build(t, "tenants/cmd/tenants"), programs.Build(t, "ingest/cmd/ingest")
 	f.tenants = []*member{f.join(t, tenants, given), f.join(t, tenants, given)}
 	f.ingest = []*member{f.join(t, ingest, given), f.join(t, ingest, given)}
-	f.join(t, build(t, "ledger/cmd/ledger"), given) // it publishes what the load's organizations may send
+	f.join(t, programs.Build(t, "ledger/cmd/ledger"), given) // it publishes what the load's organizations may send
 	organization, err := f.tenants[0].api.CreateOrganization(t.Context(), f.operator, "Revoked", "scale")
 	must(t, err)
 	project, err := f.tenants[0].api.CreateProject(t.Context(), f.operator, organization.ID, "Shop")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // An installation's secrets are only in dev.env, and the broker's
@@ -19,7 +20,7 @@ import (
 // nothing that others see of the process.
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
-	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
+	running := launch(t, programs.Build(t, "deploy/cmd/weir"), map[string]string{
 		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_LOG_LEVEL": "debug",
 	}, "run")
 	env := awaitEnv(t, running, dataDir)

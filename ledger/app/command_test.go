@@ -3,14 +3,15 @@ package app_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // The command refuses an invalid configuration with all faults together.
 func TestCommandRefuses(t *testing.T) {
-	command := exec.CommandContext(t.Context(), build(t, "ledger"))
+	command := exec.CommandContext(t.Context(), programs.Build(t, "ledger/cmd/ledger"))
 	command.Env = append(os.Environ(), "WEIR_LISTEN=:0", "WEIR_TIER_SCALE_BYTES=-5")
 	out, err := command.CombinedOutput()
 	if err == nil {
@@ -21,13 +22,4 @@ func TestCommandRefuses(t *testing.T) {
 			t.Errorf("nothing about %s in %s", part, out)
 		}
 	}
-}
-
-func build(t testing.TB, command string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), command)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", binary, "../cmd/"+command).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
 }

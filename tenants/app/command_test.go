@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // A program is the built program tenants with a world's settings.
@@ -24,29 +23,9 @@ type program struct {
 	env  []string
 }
 
-// buildProgram builds it, once for all tests.
-var buildProgram = sync.OnceValues(func() (path string, err error) {
-	if programDir, err = os.MkdirTemp("", "weir-test-tenants-"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(programDir, "tenants")
-	if out, err := exec.Command("go", "build", "-ldflags=-s", "-o", path, "../cmd/tenants").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-var programDir string // where buildProgram has put it
-
-func removeProgram() { _ = os.RemoveAll(programDir) }
-
 func (w world) program(t *testing.T) program {
 	t.Helper()
-	path, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program{path, []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
+	return program{programs.Build(t, "tenants/cmd/tenants"), []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
 }
 
 // run runs a command and returns its standard output,

@@ -38,9 +38,7 @@ func TestMain(m *testing.M) {
 	if !given {
 		_ = flag.Set("test.parallel", parallelTests)
 	}
-	code := m.Run()
-	removeProgram()
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // timeout is how long a test waits for what should take milliseconds.
