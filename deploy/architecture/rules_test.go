@@ -141,6 +141,7 @@ func heavy(p goPackage) (found []string) {
 // that may import them: all tests that import such a package link them.
 var servers = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kfake": {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
+	"github.com/alicebob/miniredis/v2":   {"shared/testenv/redistest", "shared/testenv/redis"},
 }
 
 // serverless finds packages for tests with an unexpected server: with
