@@ -57,9 +57,9 @@ func TestBillingsStory(t *testing.T) {
 	b.leave("a", "why requests were refused", "Why requests were refused")
 	b.awaitText("It needed 700 B, and 500 B of 1.9 KiB were left")
 	in.bill(t, "PUT", books+"/subscription", map[string]any{"tier": "indie", "quota": 100_000})
-	in.bill(t, "POST", books+"/grants", map[string]any{"amount": 4096, "reason": "for your patience"})
+	in.bill(t, "POST", books+"/grants", map[string]any{"amount": 4096, "reason": "for your waitTimeout"})
 	b.open("/console/usage")
-	b.awaitText("for your patience")
+	b.awaitText("for your waitTimeout")
 	if b.shows("exhausted") {
 		t.Errorf("the larger plan restores nothing:\n%s", b.describe())
 	}
@@ -84,9 +84,9 @@ func TestBillingsStory(t *testing.T) {
 	in.bill(t, "POST", books+"/adjustments", map[string]any{"amount": 250, "reason": "sent twice"})
 	b.open("/console/usage")
 	b.awaitText("Adjustment")
-	testenv.Eventually(t, patience, func() error { return hasTypes(hook, told) })
+	testenv.Eventually(t, waitTimeout, func() error { return hasTypes(hook, told) })
 	for _, subject := range []string{"has used 50% of its quota", "has used up its quota", "statement"} {
-		testenv.Eventually(t, patience, func() error { return hasMail(office.Taken(), "ada@acme.example", subject) })
+		testenv.Eventually(t, waitTimeout, func() error { return hasMail(office.Taken(), "ada@acme.example", subject) })
 	}
 	b.open("/console/settings/webhooks/" + made["id"].(string))
 	for _, fact := range told {
@@ -110,7 +110,7 @@ func hasMail(mails []string, to, subject string) error {
 // awaitBooks waits until the ledger knows an organization.
 func (in installation) awaitBooks(t *testing.T, books string) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		answer, err := in.asOperator(t, "GET", books+"/subscription", nil)
 		if err == nil && answer.Status != 200 {
 			err = fmt.Errorf("there are no books yet: %d %s", answer.Status, answer.Body)

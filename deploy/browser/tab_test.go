@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a page may take to show something.
-const patience = 30 * time.Second
+// waitTimeout is how long a page may take to show something.
+const waitTimeout = 30 * time.Second
 
 // A tab is one person's tab, in its own browser profile. It records
 // what no page may do.
@@ -157,14 +157,14 @@ func ask[T any](b *tab, expression string) T {
 // await waits until an expression about the page is true.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for {
 		holds, err := eval[bool](b, "document.readyState === 'complete' && !!("+expression+")")
 		if err == nil && holds {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("not within %s: %s: %v\n%s", patience, expression, err, b.describe())
+			b.t.Fatalf("not within %s: %s: %v\n%s", waitTimeout, expression, err, b.describe())
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks
 	}
@@ -190,13 +190,13 @@ func (b *tab) shows(text string) bool {
 // repeat opens a page by look until it shows a text.
 func (b *tab) repeat(text string, look func()) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); ; time.Sleep(50 * time.Millisecond) {
 		look()
 		switch {
 		case b.shows(text):
 			return
 		case time.Now().After(deadline):
-			b.t.Fatalf("%q does not show within %s:\n%s", text, patience, b.describe())
+			b.t.Fatalf("%q does not show within %s:\n%s", text, waitTimeout, b.describe())
 		}
 	}
 }

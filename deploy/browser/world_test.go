@@ -176,13 +176,13 @@ func (in installation) send(t *testing.T, key string, entries ...entry) {
 // awaitGroup waits for the first error group of a project.
 func (in installation) awaitGroup(t *testing.T, key, project string) string {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		groups, err := in.api.ErrorGroups(t.Context(), key, project)
 		must(t, err)
 		if len(groups) > 0 {
 			return groups[0].ID
 		}
 	}
-	t.Fatalf("no error group within %s", patience)
+	t.Fatalf("no error group within %s", waitTimeout)
 	return ""
 }

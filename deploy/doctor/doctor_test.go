@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
-	unusable = "127.0.0.1:1" // nothing listens there
+	waitTimeout = 30 * time.Second
+	unusable    = "127.0.0.1:1" // nothing listens there
 )
 
 func must(t testing.TB, err error) {
@@ -72,7 +72,7 @@ func newInstallation(t *testing.T) *installation {
 		must(t, err)
 		allinonetest.Run(t, app)
 		i.post(t, app.Env())
-		testenv.Eventually(t, patience, func() error { return i.sound(t) })
+		testenv.Eventually(t, waitTimeout, func() error { return i.sound(t) })
 	})
 	var err error
 	i.conn, err = pgx.Connect(t.Context(), i.database)
@@ -93,7 +93,7 @@ func (i *installation) post(t *testing.T, env allinone.DevEnv) {
 	conn, err := pgx.Connect(t.Context(), i.database)
 	must(t, err)
 	defer conn.Close(t.Context())
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		var checked int
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM ledger.ranges r JOIN ledger.checked_ranges c USING (partition) WHERE c.next >= r.next_offset`).Scan(&checked)
 		if err == nil && checked == 0 {

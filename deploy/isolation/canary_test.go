@@ -125,7 +125,7 @@ var linked = regexp.MustCompile(`https://weir\.example/console/(?:welcome|join|r
 func (w *world) foundedBy(t *testing.T) canary {
 	t.Helper()
 	var code string
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		found := linked.FindStringSubmatch(w.output.String())
 		if found == nil {
 			return fmt.Errorf("no link for the first owner yet: %q", w.output.String())
@@ -281,7 +281,7 @@ func (w *world) settle(t *testing.T, of *tenant) {
 	if got.status != http.StatusOK {
 		t.Fatalf("POST /v1/logs: %d %s", got.status, got.brief())
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		got := w.send(t, request{method: "GET", path: "/v1/logs?q=Settled", header: asKey(of.key)})
 		if !strings.Contains(got.text, "Settled") {
 			return fmt.Errorf("not stored yet: %s", got.brief())

@@ -161,7 +161,7 @@ func (w *world) eachRecord(t *testing.T, topic string, visit func(bus.Record)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- reader.Run(ctx) }()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		select {
 		case <-reader.Ready():
 			return nil

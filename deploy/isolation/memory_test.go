@@ -64,7 +64,7 @@ func heap(t *testing.T) []byte {
 // deleteTopics deletes all topics of the broker.
 func (w *world) deleteTopics(t *testing.T) {
 	t.Helper()
-	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: patience}
+	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: waitTimeout}
 	var names []string
 	for _, topic := range contract.Topics(1, 0) {
 		names = append(names, topic.Name)

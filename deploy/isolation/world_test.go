@@ -35,8 +35,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// patience is how long a test waits for what should take milliseconds.
-const patience = 60 * time.Second
+// waitTimeout is how long a test waits for what should take milliseconds.
+const waitTimeout = 60 * time.Second
 
 // operatorToken of every world.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -105,7 +105,7 @@ func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*al
 			stop()
 		}
 	}
-	testenv.Eventually(t, patience, func() error { return w.gateway.Ready(t.Context()) })
+	testenv.Eventually(t, waitTimeout, func() error { return w.gateway.Ready(t.Context()) })
 	return w
 }
 
@@ -142,7 +142,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 		config.DatabaseURL, config.Brokers, config.StateDir = httpapi.Secret(w.database), w.brokers, w.state
 		config.Telemetry.Registry = w.metrics
 	}
-	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, patience, "https://weir.example"
+	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, waitTimeout, "https://weir.example"
 	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
 	adjust(&set)
@@ -205,7 +205,7 @@ func (a answer) brief() string { return a.text[:min(len(a.text), 300)] }
 // send more requests for one organization than members would.
 func (w *world) send(t *testing.T, r request) (a answer) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if a = w.sendOnce(t, r); a.status == http.StatusTooManyRequests && strings.Contains(a.text, "reads") {
 			return fmt.Errorf("%s %s: %s", r.method, r.path, a.brief())
 		}

@@ -194,7 +194,7 @@ func (s *secured) takesReplaced(t *testing.T) {
 func (s *secured) survivesRevokedRights(t *testing.T) {
 	const topic = "test.revoked"
 	s.permit(t, topic, everything)
-	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Patience)
+	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,12 +205,12 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	bustest.StartConsumer(t, cfg)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer})
 	bustest.Publish(t, p, topic, 0, 10, 3)
-	bustest.Applied(t, pool, 10, bustest.Patience)
+	bustest.Applied(t, pool, 10, bustest.Timeout)
 
 	if err := s.node.Revoke(t.Context(), topic, "User:weir", apache.AllRights); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, bustest.Patience, func() error { // the broker needs a moment
+	testenv.Eventually(t, bustest.Timeout, func() error { // the broker needs a moment
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(1000, 1, 1)...)
 		if !errors.Is(err, kafka.TopicAuthorizationFailed) {
 			return errors.New("still published, or for another reason not")
@@ -220,12 +220,12 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	open := bustest.NewPublisher(t, publisher.Config{Brokers: []string{s.node.Addr()}})
 	bustest.Publish(t, open, topic, 10, 10, 3)
 	s.permit(t, topic, everything)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(20, 1, 1)...)
 		return err
 	})
 	all := len(bustest.ReadAll(t, []string{s.node.Addr()}, topic))
-	if bustest.Applied(t, pool, all, bustest.Patience); all < 21 {
+	if bustest.Applied(t, pool, all, bustest.Timeout); all < 21 {
 		t.Errorf("%d records in the log", all)
 	}
 }
@@ -235,13 +235,13 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 func (s *secured) survivesExpired(t *testing.T) {
 	const topic = "test.expired"
 	s.permit(t, topic, everything)
-	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Patience)
+	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: bustest.Patience})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: bustest.Timeout})
 	s.serve(t, s.trusted.Issue(t, "broker", time.Now().Add(-time.Minute), "127.0.0.1"))
-	testenv.Eventually(t, bustest.Patience, func() error { // it answers before it applies it
+	testenv.Eventually(t, bustest.Timeout, func() error { // it answers before it applies it
 		err := cluster.Reach(t.Context(), s.signIn[0], dialer)
 		if err == nil || !strings.Contains(err.Error(), "is out of date, replace it at the broker") {
 			return fmt.Errorf("with an expired certificate: %w", err)
@@ -269,7 +269,7 @@ func (s *secured) makesUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		access := bus.Access{User: "made", PasswordFile: fileWith(t, password), CAFile: s.trusted.File}
-		testenv.Eventually(t, bustest.Patience, func() error { return reach(t, s.signIn[0], access) })
+		testenv.Eventually(t, bustest.Timeout, func() error { return reach(t, s.signIn[0], access) })
 	}
 	access := bus.Access{User: "made", PasswordFile: fileWith(t, "first"), CAFile: s.trusted.File}
 	if err := reach(t, s.signIn[0], access); err == nil || !strings.Contains(err.Error(), "refuses the user or the password") {

@@ -57,7 +57,7 @@ func TestSignedIn(t *testing.T) {
 func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	t.Helper()
 	pool := bustest.Database(t)
-	dialer, err := ensureAs(t, brokers, access, topic, bustest.Patience)
+	dialer, err := ensureAs(t, brokers, access, topic, bustest.Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 		select {
 		case more := <-applied:
 			n += more
-		case <-time.After(bustest.Patience):
+		case <-time.After(bustest.Timeout):
 			t.Fatalf("the consumer applied %d of 10", n)
 		}
 	}
@@ -95,13 +95,13 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 		select {
 		case m := <-messages:
 			m.Ack()
-		case <-time.After(bustest.Patience):
+		case <-time.After(bustest.Timeout):
 			t.Errorf("the subscriber of group %q gets nothing", group)
 		}
 	}
 	select {
 	case <-reader.Ready():
-	case <-time.After(bustest.Patience):
+	case <-time.After(bustest.Timeout):
 		t.Error("the state reader is not ready")
 	}
 }
@@ -162,7 +162,7 @@ func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 	}
 	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
 		access.PasswordFile, access.Mechanism = wrong, mechanism
-		_, err := ensureAs(t, brokers, access, "test.refused", bustest.Patience)
+		_, err := ensureAs(t, brokers, access, "test.refused", bustest.Timeout)
 		if err == nil || !strings.Contains(err.Error(), "refuses the user") || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") {
 			t.Errorf("%s: %v", mechanism, err)
 		}
@@ -176,7 +176,7 @@ func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 		if err != nil && strings.Contains(err.Error(), "WEIR_BROKERS_USER") {
 			return
 		}
-		if err == nil || limit > bustest.Patience {
+		if err == nil || limit > bustest.Timeout {
 			t.Fatalf("without a user: %v", err)
 		}
 	}

@@ -116,7 +116,7 @@ func (p *process) await(t testing.TB) {
 	}
 	select {
 	case <-p.lines:
-	case <-time.After(bustest.Patience):
+	case <-time.After(bustest.Timeout):
 		t.Fatal("a process of the test prints nothing")
 	}
 }

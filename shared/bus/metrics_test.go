@@ -79,7 +79,7 @@ func TestExemplarsOfDelay(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, bustest.Database(t), func(context.Context, pgx.Tx, []bus.Record) error { return nil })
 	cfg.Metrics, cfg.Tracer = registry.For("test"), tracer
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		shown := tracingtest.Exemplars(registry.Handler(), "weir_bus_apply_delay_seconds")
 		transactions := slices.DeleteFunc(collector.Spans(), func(s tracingtest.Span) bool { return s.Parent != "" })
 		if len(shown) != 1 || len(transactions) != 1 || shown[0] != transactions[0].Trace {
@@ -116,7 +116,7 @@ func TestMetricsOfRelay(t *testing.T) {
 		Interval: 20 * time.Millisecond, Metrics: registry.For("test"),
 	}, testenv.Logger(t))
 	bustest.Run(t, r.Run)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if strings.Contains(scrape.Body.String(), `weir_bus_relay_lag_seconds{relay="test",service="test"} 0`+"\n") {

@@ -62,8 +62,8 @@ func TestErasedRecordsAreParkedEmpty(t *testing.T) {
 	})
 	cfg.Erased = func(_ context.Context, _ pgx.Tx, r bus.Record) (bool, error) { return isCulprit(r), nil }
 	c, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, n-1, bustest.Patience)
-	testenv.Eventually(t, bustest.Patience, c.Ready)
+	bustest.Applied(t, pool, n-1, bustest.Timeout)
+	testenv.Eventually(t, bustest.Timeout, c.Ready)
 	var parked, empty int
 	err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
@@ -99,8 +99,8 @@ func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx
 		return bustest.WriteEffects(ctx, tx, records)
 	})
 	c, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, n-1, bustest.Patience)
-	testenv.Eventually(t, bustest.Patience, c.Ready)
+	bustest.Applied(t, pool, n-1, bustest.Timeout)
+	testenv.Eventually(t, bustest.Timeout, c.Ready)
 	if transactions.Load() > 100 {
 		t.Errorf("%d transactions to find one record", transactions.Load())
 	}

@@ -28,7 +28,7 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, map[string]string{"cleanup.policy": "delete", "retention.ms": "1000"})
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 10, 4)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		_, bounds, err := (&logrange.Reader{Brokers: brokers, Topic: topic}).Bounds(t.Context())
 		if err == nil && bounds[0].Start != 10 {
 			err = fmt.Errorf("the log still begins at %d", bounds[0].Start)
@@ -39,7 +39,7 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 	bustest.Publish(t, p, topic, 10, 5, 4)
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	consumer, stop := bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		err := consumer.Ready()
 		for _, part := range []string{bus.ErrNeverRead.Error(), topic, "partition 0", "offsets 0 to 9", "WEIR_ACCEPT_LOST_RECORDS"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
@@ -49,10 +49,10 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 		return nil
 	})
 	stop()
-	bustest.Applied(t, pool, 0, bustest.Patience)
+	bustest.Applied(t, pool, 0, bustest.Timeout)
 	cfg.AcceptLost = true
 	_, _ = bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 5, bustest.Patience)
+	bustest.Applied(t, pool, 5, bustest.Timeout)
 }
 
 // forgetful starts a node that deletes old records within seconds.

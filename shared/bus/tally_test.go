@@ -122,7 +122,7 @@ func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	begin := time.Now()
 	applied, progress, shown := 0, begin, begin
-	for applied < n && time.Since(progress) < 2*bustest.Patience {
+	for applied < n && time.Since(progress) < 2*bustest.Timeout {
 		time.Sleep(100 * time.Millisecond) // between two looks
 		var now int
 		if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects`).Scan(&now); err != nil {

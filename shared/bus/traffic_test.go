@@ -119,7 +119,7 @@ func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 func (tr *traffic) more(t testing.TB, n int) {
 	t.Helper()
 	goal := tr.confirmed() + n
-	testenv.Eventually(t, 4*bustest.Patience, func() error {
+	testenv.Eventually(t, 4*bustest.Timeout, func() error {
 		if got := tr.confirmed(); got < goal {
 			return fmt.Errorf("%d messages written, want %d", got, goal)
 		}

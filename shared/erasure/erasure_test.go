@@ -25,7 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-const patience = 30 * time.Second
+const waitTimeout = 30 * time.Second
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -289,7 +289,7 @@ func TestWritersKnow(t *testing.T) {
 	go func() {
 		began <- pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return erasure.Consume(t.Context(), tx, []bus.Record{record}) })
 	}()
-	testenv.Eventually(t, patience, func() error { return waits(t, pool) })
+	testenv.Eventually(t, waitTimeout, func() error { return waits(t, pool) })
 	select {
 	case err := <-began:
 		t.Fatalf("the deletion began while somebody wrote: %v", err)

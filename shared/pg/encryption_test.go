@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-const patience = 30 * time.Second
+const waitTimeout = 30 * time.Second
 
 // With verify-full only a server's certificate identifies it. An error
 // names the setting, and replaced files are used without a restart.
@@ -38,7 +38,7 @@ func TestVerifiedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	testenv.Eventually(t, patience, func() error { return pool.Ping(t.Context()) }) // the server loads the certificate some time later
+	testenv.Eventually(t, waitTimeout, func() error { return pool.Ping(t.Context()) }) // the server loads the certificate some time later
 	var encrypted bool
 	if err := pool.QueryRow(t.Context(), `SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`).Scan(&encrypted); err != nil || !encrypted {
 		t.Errorf("encrypted: %t, %v", encrypted, err)
@@ -58,7 +58,7 @@ func TestVerifiedServer(t *testing.T) {
 	}
 
 	postgrestest.Encrypt(t, server, trusted.Issue(t, "postgres", time.Now().Add(-time.Minute), "127.0.0.1"))
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if err := refusal(t, address.String()); err == nil || !strings.Contains(err.Error(), "which is out of date") {
 			return fmt.Errorf("with an expired certificate: %w", err)
 		}
@@ -66,7 +66,7 @@ func TestVerifiedServer(t *testing.T) {
 	})
 	postgrestest.Encrypt(t, server, other.Issue(t, "postgres", soon, "127.0.0.1"))
 	copyFile(t, other.File, root)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		pool.Reset()
 		return pool.Ping(t.Context())
 	})

@@ -22,12 +22,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-const Patience = 30 * time.Second
+const Timeout = 30 * time.Second
 
 // Ensure creates one topic of a test.
 func Ensure(t testing.TB, brokers []string, name string, partitions int, config map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: name, Partitions: partitions, Config: config}}); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func ReadAll(t testing.TB, brokers []string, topic string) []bus.Record {
 	defer stop()
 	select {
 	case <-reader.Ready():
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		t.Fatalf("cannot read %q to its end", topic)
 	}
 	mu.Lock()
@@ -119,7 +119,7 @@ func ReadAll(t testing.TB, brokers []string, topic string) []bus.Record {
 // AddPartitions raises the number of partitions of a topic to n.
 func AddPartitions(t testing.TB, brokers []string, topic string, n int32) {
 	t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Patience}
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout}
 	res, err := client.CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: n}}})
 	if err == nil {
 		err = res.Errors[topic]

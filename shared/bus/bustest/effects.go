@@ -89,7 +89,7 @@ func StartConsumer(t testing.TB, cfg consumer.Config) (*consumer.Consumer, func(
 // NotReady waits until a consumer isn't, for that reason.
 func NotReady(t testing.TB, c *consumer.Consumer, reason string) {
 	t.Helper()
-	testenv.Eventually(t, Patience, func() error {
+	testenv.Eventually(t, Timeout, func() error {
 		if err := c.Ready(); err == nil || !strings.Contains(err.Error(), reason) {
 			return fmt.Errorf("not %q: %w", reason, err)
 		}

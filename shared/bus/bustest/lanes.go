@@ -55,7 +55,7 @@ func PublishAll(t testing.TB, brokers []string, topic string, messages ...*messa
 // WereDeferred fails if no record was ever deferred, or some still are.
 func WereDeferred(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	testenv.Eventually(t, Patience, func() error {
+	testenv.Eventually(t, Timeout, func() error {
 		var left, ever int
 		err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever)
 		if err == nil && ever == 0 {

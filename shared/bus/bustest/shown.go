@@ -14,7 +14,7 @@ import (
 // Shows waits until a scrape contains these lines.
 func Shows(t testing.TB, registry *telemetry.Registry, lines ...string) {
 	t.Helper()
-	testenv.Eventually(t, Patience, func() error {
+	testenv.Eventually(t, Timeout, func() error {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		for _, line := range lines {

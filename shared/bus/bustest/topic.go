@@ -15,7 +15,7 @@ import (
 // ReplaceTopic deletes a topic and creates another one of its name.
 func ReplaceTopic(t *testing.T, brokers []string, topic string, partitions int, config map[string]string) {
 	t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Patience}
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout}
 	answer, err := client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
 	if err == nil {
 		err = answer.Errors[topic]
@@ -26,7 +26,7 @@ func ReplaceTopic(t *testing.T, brokers []string, topic string, partitions int, 
 	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it answers from its cache for six seconds
 	defer transport.CloseIdleConnections()
 	client.Transport = transport
-	testenv.Eventually(t, Patience, func() error {
+	testenv.Eventually(t, Timeout, func() error {
 		seen, err := client.Metadata(context.Background(), &kafka.MetadataRequest{Topics: []string{topic}})
 		if err == nil && !errors.Is(seen.Topics[0].Error, kafka.UnknownTopicOrPartition) {
 			err = errors.New("the topic is still there")

@@ -48,12 +48,12 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 		if err == nil {
 			t.Fatal("a silent database took the records")
 		}
-	case <-time.After(bustest.Patience):
+	case <-time.After(bustest.Timeout):
 		t.Fatal("the transaction has no end")
 	}
 	db.Heal(t)
 	pool.Reset()
-	bustest.Applied(t, pool, 100, bustest.Patience)
+	bustest.Applied(t, pool, 100, bustest.Timeout)
 }
 
 // Several consumers share the work: each record takes effect once, in
@@ -70,14 +70,14 @@ func TestConsumersShareTheWork(t *testing.T) {
 		cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 		cfg.Committed = func(records []bus.Record) { committed.Add(int64(len(records))) }
 		c, _ := bustest.StartConsumer(t, cfg)
-		testenv.Eventually(t, bustest.Patience, c.Ready)
+		testenv.Eventually(t, bustest.Timeout, c.Ready)
 	}
 	bustest.Publish(t, p, topic, 3000, 3000, 50)
-	bustest.Applied(t, pool, 6000, bustest.Patience)
+	bustest.Applied(t, pool, 6000, bustest.Timeout)
 	if a := bustest.Count(t, pool); a.OutOfOrder > 0 {
 		t.Errorf("%d records applied after later ones of their partition", a.OutOfOrder)
 	}
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if committed.Load() != 6000 {
 			return fmt.Errorf("Committed was called with %d records, want 6000", committed.Load())
 		}
@@ -103,7 +103,7 @@ func TestConsumerGathers(t *testing.T) {
 	})
 	cfg.MaxRecords = 300
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 1000, bustest.Patience)
+	bustest.Applied(t, pool, 1000, bustest.Timeout)
 	mu.Lock()
 	defer mu.Unlock()
 	if slices.Max(sizes) != 300 || len(sizes) > 8 {
@@ -129,7 +129,7 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 		}
 		return nil
 	}))
-	bustest.Applied(t, pool, 100, bustest.Patience)
+	bustest.Applied(t, pool, 100, bustest.Timeout)
 	var parked int
 	if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_user_tables WHERE relname = 'bus_parked' AND n_tup_ins > 0`).Scan(&parked); err != nil || parked > 0 {
 		t.Errorf("%d parked, error %v", parked, err)
@@ -146,7 +146,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 100, 40)
 	_, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-	bustest.Applied(t, pool, 100, bustest.Patience)
+	bustest.Applied(t, pool, 100, bustest.Timeout)
 	stop()
 	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 150 WHERE partition = 1`); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 				want++
 			}
 		}
-		bustest.Applied(t, pool, want, bustest.Patience)
+		bustest.Applied(t, pool, want, bustest.Timeout)
 		stop()
 	}
 }
@@ -181,8 +181,8 @@ func TestConsumerWaitsForItsTopic(t *testing.T) {
 	}
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 10)
-	bustest.Applied(t, pool, 100, bustest.Patience)
-	testenv.Eventually(t, bustest.Patience, c.Ready)
+	bustest.Applied(t, pool, 100, bustest.Timeout)
+	testenv.Eventually(t, bustest.Timeout, c.Ready)
 }
 
 // New partitions are found and consumed from their start.
@@ -195,11 +195,11 @@ func TestPartitionsAdded(t *testing.T) {
 	bustest.Publish(t, p, topic, 0, 100, 40)
 	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-	bustest.Applied(t, pool, 100, bustest.Patience)
+	bustest.Applied(t, pool, 100, bustest.Timeout)
 	bustest.AddPartitions(t, brokers, topic, 8)
 	grown := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, grown, topic, 100, 400, 40)
-	bustest.Applied(t, pool, 500, bustest.Patience)
+	bustest.Applied(t, pool, 500, bustest.Timeout)
 	var partitions int
 	if err := pool.QueryRow(context.Background(), `SELECT count(DISTINCT partition) FROM effects`).Scan(&partitions); err != nil || partitions != 8 {
 		t.Errorf("effects from %d partitions, want 8 (%v)", partitions, err)

@@ -52,8 +52,8 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords, cfg.ParkedWatch = bustest.Strict, 100, 50*time.Millisecond
 	consumer, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 996, 4*bustest.Patience)
-	testenv.Eventually(t, bustest.Patience, consumer.Ready)
+	bustest.Applied(t, pool, 996, 4*bustest.Timeout)
+	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
 	bustest.WereDeferred(t, pool)
 	var offsets []int64
 	bustest.InTx(t, pool, func(tx pgx.Tx) error {
@@ -73,7 +73,7 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 		_, err := parked.Replay(context.Background(), tx, parked.Filter{})
 		return err
 	})
-	bustest.Applied(t, pool, 1000, 4*bustest.Patience)
+	bustest.Applied(t, pool, 1000, 4*bustest.Timeout)
 }
 
 // A transient fault in one lane's records delays no other lane, and is
@@ -95,7 +95,7 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	bustest.StartConsumer(t, cfg)
 	quiet := func(want int) {
-		testenv.Eventually(t, bustest.Patience, func() error {
+		testenv.Eventually(t, bustest.Timeout, func() error {
 			var n int
 			err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE lane = 'quiet'`).Scan(&n)
 			if err == nil && n < want {
@@ -108,7 +108,7 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("quiet", 10, 10)...)
 	quiet(20)
 	healed.Store(true)
-	bustest.Applied(t, pool, 1020, 4*bustest.Patience)
+	bustest.Applied(t, pool, 1020, 4*bustest.Timeout)
 	bustest.InOrder(t, pool)
 }
 
@@ -130,7 +130,7 @@ func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, last+1, 4*bustest.Patience)
+	bustest.Applied(t, pool, last+1, 4*bustest.Timeout)
 	bustest.InOrder(t, pool)
 }
 
@@ -158,7 +158,7 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		var n int
 		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE partition = 1`).Scan(&n)
 		if err == nil && n < inPartition[1] {
@@ -167,7 +167,7 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 		return err
 	})
 	healed.Store(true)
-	bustest.Applied(t, pool, 2000, 4*bustest.Patience)
+	bustest.Applied(t, pool, 2000, 4*bustest.Timeout)
 	bustest.InOrder(t, pool)
 }
 

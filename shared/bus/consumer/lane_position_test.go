@@ -27,7 +27,7 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 50)...)
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 50, bustest.Patience)
+	bustest.Applied(t, pool, 50, bustest.Timeout)
 	stop()
 	bustest.LeaveBehind(t, pool, "a", 49)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 50, 50)...)
@@ -39,7 +39,7 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	}
 	cfg.Lanes = bustest.Strict
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if a := bustest.Count(t, pool); a.All != 100+50 { // those that it deferred once more
 			return fmt.Errorf("%d effects, want %d", a.All, 100+50)
 		}
@@ -58,7 +58,7 @@ func applied(t *testing.T, topic string, messages ...*message.Message) consumer.
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.Lanes = bustest.Strict
 	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, len(messages), bustest.Patience)
+	bustest.Applied(t, pool, len(messages), bustest.Timeout)
 	stop()
 	return cfg
 }
@@ -75,9 +75,9 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	bustest.NotReady(t, consumer, bus.ErrOutsideLog.Error())
 	bustest.AsSystem(t, pool, `DELETE FROM bus_deferred`)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 50, 100)...)
-	bustest.Applied(t, pool, 150, bustest.Patience)
+	bustest.Applied(t, pool, 150, bustest.Timeout)
 	bustest.InOrder(t, pool)
-	testenv.Eventually(t, bustest.Patience, consumer.Ready)
+	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
 }
 
 // Deferred records that left the log stop only their lane, with an
@@ -100,10 +100,10 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 		of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
 		bustest.Shows(t, registry, "weir_bus_halted_lanes"+of+"1", "weir_bus_halted_partitions"+of+"0")
 		bustest.PublishAll(t, brokers, topic, bustest.OfLane("other", 100+i, 1)...)
-		bustest.Applied(t, pool, 101+i, bustest.Patience)
+		bustest.Applied(t, pool, 101+i, bustest.Timeout)
 	}
 	bustest.AsSystem(t, pool, `UPDATE bus_deferred SET next = 10, halted = NULL`)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if a := bustest.Count(t, pool); a.All != 102+11 { // the lane's deferred records from offset 10 on
 			return fmt.Errorf("%d effects, want %d", a.All, 102+11)
 		}
@@ -130,7 +130,7 @@ func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 		}
 	}
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 200, bustest.Patience)
+	bustest.Applied(t, pool, 200, bustest.Timeout)
 	bustest.InOrder(t, pool)
 	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
 		t.Errorf("%d lanes are behind, error %v", n, err)
@@ -160,5 +160,5 @@ func TestOddLanes(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 600, 4*bustest.Patience)
+	bustest.Applied(t, pool, 600, 4*bustest.Timeout)
 }

@@ -37,12 +37,12 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 			cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 			cfg.Lanes, cfg.MaxRecords, cfg.Metrics = c.lanes, 100, registry.For("test")
 			consumer, _ := bustest.StartConsumer(t, cfg)
-			bustest.Applied(t, pool, flood+5, 4*bustest.Patience)
+			bustest.Applied(t, pool, flood+5, 4*bustest.Timeout)
 			if n := bustest.Before(t, pool, fmt.Sprint("quiet-id-", flood)); n < c.from || n > c.until {
 				t.Errorf("%d records took effect before that of the quiet one, want %d to %d", n, c.from, c.until)
 			}
 			bustest.InOrder(t, pool)
-			testenv.Eventually(t, bustest.Patience, consumer.Ready)
+			testenv.Eventually(t, bustest.Timeout, consumer.Ready)
 			of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
 			bustest.Shows(t, registry, `weir_bus_deferred_lanes`+of+`0`, `weir_bus_deferred_records`+of+`0`, `weir_bus_deferred_bytes`+of+`0`,
 				`weir_bus_deferred_age_seconds`+of+`0`, `weir_bus_applied_records_total`+of+fmt.Sprint(flood+5))
@@ -81,7 +81,7 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.MaxRecords = 50
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, all, bustest.Patience)
+	bustest.Applied(t, pool, all, bustest.Timeout)
 	var last int
 	err = pool.QueryRow(context.Background(), `SELECT max(n) FROM effects WHERE partition >= $1`, full).Scan(&last)
 	if err != nil || last > all/2 {
@@ -101,7 +101,7 @@ func TestLanesTakeTurns(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	cfg.Lanes.Turn = time.Minute // so that turns are equal in records, however busy the machine is
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 3150, 4*bustest.Patience)
+	bustest.Applied(t, pool, 3150, 4*bustest.Timeout)
 	bustest.InOrder(t, pool)
 	if n := bustest.Before(t, pool, "c-id-149"); n > 1000 {
 		t.Errorf("%d records took effect before the last of the lane that sent 150", n)
@@ -123,7 +123,7 @@ func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.Lanes, cfg.MaxRecords = consumer.Lanes{Of: bustest.LaneOf, Late: time.Hour}, 100
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 3000, 4*bustest.Patience)
+	bustest.Applied(t, pool, 3000, 4*bustest.Timeout)
 	var ever int
 	if err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever); err != nil || ever > 0 {
 		t.Errorf("%d were deferred, error %v", ever, err)
@@ -150,7 +150,7 @@ func TestDeferralIsBounded(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
 	cfg.Lanes.Most = 2
 	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 600, 4*bustest.Patience)
+	bustest.Applied(t, pool, 600, 4*bustest.Timeout)
 	stop()
 	bustest.InOrder(t, pool)
 	if most == 0 || most > 2 {

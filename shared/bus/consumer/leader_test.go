@@ -131,25 +131,25 @@ func TestPartitionWithoutALeader(t *testing.T) {
 	before := bustest.Database(t)
 	bustest.Effects(t, before)
 	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, before, bustest.WriteEffects))
-	bustest.Applied(t, before, 20, bustest.Patience)
+	bustest.Applied(t, before, 20, bustest.Timeout)
 	to(1, 5)
-	bustest.Applied(t, before, 25, bustest.Patience)
+	bustest.Applied(t, before, 25, bustest.Timeout)
 
 	b.led.Store(false)
 	to(0, 7)
-	bustest.Applied(t, before, 32, bustest.Patience)
+	bustest.Applied(t, before, 32, bustest.Timeout)
 	after := bustest.Database(t)
 	bustest.Effects(t, after)
 	fresh := bustest.QuickConsumer(brokers, topic, after, bustest.WriteEffects)
 	fresh.Group = "test.fresh"
 	c, _ := bustest.StartConsumer(t, fresh)
-	bustest.Applied(t, after, 17, bustest.Patience)
+	bustest.Applied(t, after, 17, bustest.Timeout)
 	if err := c.Ready(); err == nil {
 		t.Error("ready although a partition was never read")
 	}
 
 	b.led.Store(true)
 	to(1, 3)
-	bustest.Applied(t, before, 35, bustest.Patience)
-	bustest.Applied(t, after, 35, bustest.Patience)
+	bustest.Applied(t, before, 35, bustest.Timeout)
+	bustest.Applied(t, after, 35, bustest.Timeout)
 }

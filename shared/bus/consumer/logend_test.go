@@ -40,13 +40,13 @@ func TestLagCountsWhatIsNotFetched(t *testing.T) {
 		isBehind(t, consumer.Lag, int64(sent))
 	}
 	close(cured)
-	bustest.Applied(t, pool, 400, bustest.Patience)
+	bustest.Applied(t, pool, 400, bustest.Timeout)
 	isBehind(t, consumer.Lag, 0)
 }
 
 func isBehind(t *testing.T, lag func() map[int]int64, want int64) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if shown, known := lag()[0]; !known || shown != want {
 			return fmt.Errorf("the lag is %d, want %d", shown, want)
 		}

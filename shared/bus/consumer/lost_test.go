@@ -31,7 +31,7 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	for range 2 {
 		consumer, stop := bustest.StartConsumer(t, cfg)
-		testenv.Eventually(t, bustest.Patience, func() error {
+		testenv.Eventually(t, bustest.Timeout, func() error {
 			err := consumer.Ready()
 			for _, part := range []string{bus.ErrNeverRead.Error(), topic, "partition 0", "offsets 0 to 9", "WEIR_ACCEPT_LOST_RECORDS"} {
 				if err == nil || !strings.Contains(err.Error(), part) {
@@ -40,14 +40,14 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 			}
 			return nil
 		})
-		bustest.Applied(t, pool, whole, bustest.Patience)
+		bustest.Applied(t, pool, whole, bustest.Timeout)
 		stop()
 	}
 	bustest.CutLog(t, brokers, topic, 20)
 	cfg.AcceptLost = true
 	consumer, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 100-20, bustest.Patience)
-	testenv.Eventually(t, bustest.Patience, consumer.Ready)
+	bustest.Applied(t, pool, 100-20, bustest.Timeout)
+	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
 	stop()
 
 	// Accepting one loss does not accept the next: a position that the

@@ -24,7 +24,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 			bustest.Ensure(t, brokers, topic, 2, nil)
 			bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 40)
 			c, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-			bustest.Applied(t, pool, 100, bustest.Patience)
+			bustest.Applied(t, pool, 100, bustest.Timeout)
 			if !running {
 				stop()
 			}
@@ -34,8 +34,8 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 				c, stop = bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 			}
 			bustest.NotReady(t, c, bus.ErrTopicReplaced.Error())
-			bustest.Applied(t, pool, 100, bustest.Patience)
-			testenv.Eventually(t, bustest.Patience, func() (err error) { // else the second is stored after it was cleared
+			bustest.Applied(t, pool, 100, bustest.Timeout)
+			testenv.Eventually(t, bustest.Timeout, func() (err error) { // else the second is stored after it was cleared
 				var halted int
 				err = pool.QueryRow(context.Background(), `SELECT count(*) FROM bus_positions WHERE halted IS NOT NULL`).Scan(&halted)
 				if err == nil && halted < 2 {
@@ -53,7 +53,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 				t.Fatal(err)
 			}
 			bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-			bustest.Applied(t, pool, 500, bustest.Patience)
+			bustest.Applied(t, pool, 500, bustest.Timeout)
 		})
 	}
 }

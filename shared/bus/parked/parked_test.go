@@ -61,7 +61,7 @@ func replay(t testing.TB, pool *pgxpool.Pool, filter parked.Filter, want int64) 
 
 func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if n := len(listed(t, pool, parked.Filter{})); n != want {
 			return fmt.Errorf("%d records are parked, want %d", n, want)
 		}
@@ -81,7 +81,7 @@ func TestParkedRecords(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, handler.handle)
 	cfg.ParkedWatch = 20 * time.Millisecond
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 27, bustest.Patience)
+	bustest.Applied(t, pool, 27, bustest.Timeout)
 	parkedNow(t, pool, 3)
 	first := listed(t, pool, parked.Filter{Group: topic, Topic: topic})[0]
 	if r := first.Record; r.Offset != 0 || string(r.Value) != "0" || string(r.Key) != "key-0" || r.Header("ce_id") != "id-0" || r.Topic != topic || r.Time.IsZero() {
@@ -93,7 +93,7 @@ func TestParkedRecords(t *testing.T) {
 
 	ten, twenty := int64(10), int64(20)
 	replay(t, pool, parked.Filter{Offset: &ten}, 1)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		at := listed(t, pool, parked.Filter{Offset: &ten})[0]
 		if at.Attempts != 2 || !at.AskedAt.IsZero() || !at.FailedAt.After(at.ParkedAt) {
 			return fmt.Errorf("not tried again: %+v", at)
@@ -103,7 +103,7 @@ func TestParkedRecords(t *testing.T) {
 	handler.healed.Store(true)
 	replay(t, pool, parked.Filter{Offset: &ten}, 1)
 	parkedNow(t, pool, 2)
-	bustest.Applied(t, pool, 28, bustest.Patience)
+	bustest.Applied(t, pool, 28, bustest.Timeout)
 
 	inSystem(t, pool, func(tx pgx.Tx) error {
 		n, err := parked.Discard(context.Background(), tx, parked.Filter{Offset: &twenty})
@@ -114,7 +114,7 @@ func TestParkedRecords(t *testing.T) {
 	})
 	replay(t, pool, parked.Filter{}, 1)
 	parkedNow(t, pool, 0)
-	bustest.Applied(t, pool, 29, bustest.Patience)
+	bustest.Applied(t, pool, 29, bustest.Timeout)
 	onlyThePlaceStays(t, pool, twenty)
 }
 
@@ -148,7 +148,7 @@ func TestReplayWhileRebalancing(t *testing.T) {
 	cfg.ParkedWatch = 5 * time.Millisecond
 	_, stop := bustest.StartConsumer(t, cfg)
 	held := 0
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		held = len(listed(t, pool, parked.Filter{}))
 		if n := bustest.Count(t, pool).All + held; n != 1200 {
 			return fmt.Errorf("%d applied or parked", n)
@@ -168,5 +168,5 @@ func TestReplayWhileRebalancing(t *testing.T) {
 		}
 	}
 	parkedNow(t, pool, 0)
-	bustest.Applied(t, pool, 2000, bustest.Patience)
+	bustest.Applied(t, pool, 2000, bustest.Timeout)
 }

@@ -148,7 +148,7 @@ func TestCloseDelivers(t *testing.T) {
 			}
 		})
 	}
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(written) < 100 {
@@ -209,7 +209,7 @@ func TestCloseReports(t *testing.T) {
 			if !errors.Is(err, bus.ErrClosed) && !errors.Is(err, bus.ErrUnknownOutcome) {
 				t.Errorf("a message ended with %v", err)
 			}
-		case <-time.After(bustest.Patience):
+		case <-time.After(bustest.Timeout):
 			t.Fatal("a caller got no answer")
 		}
 	}

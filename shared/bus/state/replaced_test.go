@@ -40,7 +40,7 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 		}
 	}
 	clock.ahead.Add(int64(time.Hour)) // shows a partition that is no longer confirmed
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if got := s.copy(); !maps.Equal(got, want) {
 			return fmt.Errorf("state is %v, want %v", got, want)
 		}

@@ -82,13 +82,13 @@ func TestReaderFollows(t *testing.T) {
 	if err := p.Publish(topic, put("7", nil)); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if _, there := s.copy()["7"]; there {
 			return errors.New("tombstone not applied")
 		}
 		return nil
 	})
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if age := r.Age(); age > 2*time.Second {
 			return fmt.Errorf("age of a live state is %v", age)
 		}
@@ -145,7 +145,7 @@ func TestReaderWaitsForItsTopic(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	select {
 	case <-r.Ready():
-	case <-time.After(bustest.Patience):
+	case <-time.After(bustest.Timeout):
 		t.Fatal("not ready with an empty topic")
 	}
 }
@@ -232,7 +232,7 @@ func TestReaderAndCompaction(t *testing.T) {
 		stop := bustest.Run(t, r.Run)
 		select {
 		case <-r.Ready():
-		case <-time.After(bustest.Patience):
+		case <-time.After(bustest.Timeout):
 			t.Fatal("not ready on a compacted topic")
 		}
 		stop()
@@ -243,7 +243,7 @@ func TestReaderAndCompaction(t *testing.T) {
 	if err := p.Publish(topic, put("last", []byte("word"))); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		if live.copy()["last"] != "word" {
 			return errors.New("the reader that was there all the time has not seen the last word")
 		}
@@ -271,7 +271,7 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range tables {
-			testenv.Eventually(t, bustest.Patience, func() error {
+			testenv.Eventually(t, bustest.Timeout, func() error {
 				if s.copy()["key"] != "value" {
 					return errors.New("nothing was read")
 				}
@@ -299,7 +299,7 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	s := &table{rows: make(map[string]string)}
 	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(logged, nil)))
 	bustest.Run(t, r.Run)
-	testenv.Eventually(t, bustest.Patience, func() error {
+	testenv.Eventually(t, bustest.Timeout, func() error {
 		select {
 		case line := <-logged:
 			if strings.Contains(line, "level=WARN") && strings.Contains(line, "partition 0") && strings.Contains(line, "Kafka Storage Error") {
@@ -313,7 +313,7 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	refusal.Remove()
 	select {
 	case <-r.Ready():
-	case <-time.After(bustest.Patience):
+	case <-time.After(bustest.Timeout):
 		t.Fatal("not ready although the broker answers again")
 	}
 }

@@ -92,7 +92,7 @@ func (s patientSubscriber) Subscribe(ctx context.Context, topic string) (<-chan 
 		seen := make(map[string]bool)
 		for m := range in {
 			if seen[m.UUID] = true; len(seen) == 10_000 {
-				testenv.Eventually(s.t, bustest.Patience, everythingNoted)
+				testenv.Eventually(s.t, bustest.Timeout, everythingNoted)
 			}
 			out <- m
 		}

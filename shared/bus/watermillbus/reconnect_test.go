@@ -51,7 +51,7 @@ func receive(t *testing.T, messages <-chan *message.Message, n int) message.Mess
 	t.Helper()
 	seen := make(map[string]bool, n)
 	var received message.Messages
-	for timeout := time.After(4 * bustest.Patience); len(received) < n; {
+	for timeout := time.After(4 * bustest.Timeout); len(received) < n; {
 		select {
 		case m := <-messages:
 			if !seen[m.UUID] {

@@ -201,7 +201,7 @@ func await(t *testing.T, messages <-chan *message.Message) *message.Message {
 	select {
 	case m := <-messages:
 		return m
-	case <-time.After(bustest.Patience):
+	case <-time.After(bustest.Timeout):
 		t.Fatal("no message came")
 		return nil
 	}
