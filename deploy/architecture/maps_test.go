@@ -18,7 +18,7 @@ const bounded = "bounded by "
 // share (beside a lock, or a sync.Map), may live as long as the
 // process: its comment names its bound. Maps by number have partitions
 // or brokers as keys, which are few.
-func TestMapsSayTheirBound(t *testing.T) {
+func TestMapsNameTheirBound(t *testing.T) {
 	found := 0
 	for _, p := range all(t) {
 		if isForTests(p.ImportPath) || module(p.ImportPath) == "deploy" && !strings.HasPrefix(p.ImportPath, prefix+"deploy/gateway") {

@@ -47,7 +47,7 @@ func isSleep(call *ast.CallExpr) bool {
 
 // A test waits for what it can observe. If it sleeps, for a fault or a
 // pace that is a time, the line says so.
-func TestSleepsSayWhy(t *testing.T) {
+func TestSleepsHaveReasons(t *testing.T) {
 	files := 0
 	for _, p := range all(t) {
 		names, err := filepath.Glob(filepath.Join(p.Dir, "*_test.go"))

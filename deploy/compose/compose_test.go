@@ -82,7 +82,7 @@ func TestRights(t *testing.T) {
 
 // Every long-running service has a health check: by its image's own
 // program, by another one in it or, without either, by Prometheus.
-func TestHealthIsLookedAt(t *testing.T) {
+func TestHealthChecks(t *testing.T) {
 	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
 		if _, ours := services[name]; ours || service.Restart == "no" || name == "collector" {
 			continue
@@ -217,7 +217,7 @@ func TestBrokerAsksForUsers(t *testing.T) {
 }
 
 // A client of Alertmanager can silence alerts, so only Prometheus reaches it.
-func TestPrometheusAloneReachesAlertmanager(t *testing.T) {
+func TestOnlyPrometheusReachesAlertmanager(t *testing.T) {
 	services := load(t, t.TempDir(), "compose.yaml").Services
 	for name, service := range services {
 		shared := false

@@ -34,7 +34,7 @@ func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Sampl
 
 // The table marks missed goals and those that too few samples leave
 // open, and nothing else.
-func TestTableMarksWhatMissed(t *testing.T) {
+func TestTableMarksMissedGoals(t *testing.T) {
 	refused := &Outcome{}
 	refused.count("429 rate_limited")
 	quick := Result{Attack: alone, Took: took(200*time.Millisecond, 0, 0)}

@@ -54,7 +54,7 @@ func TestPlaintextIsRepeated(t *testing.T) {
 
 // If ingest does not trust the gateway, a flood of requests in
 // plaintext causes no flood of warnings.
-func TestPlaintextWarnsNowAndThen(t *testing.T) {
+func TestPlaintextWarningsAreRare(t *testing.T) {
 	asked := make(chan struct{})
 	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -91,7 +91,7 @@ func TestReadsAreLimitedByOrganization(t *testing.T) {
 // Until a module has the credentials it answers on every route that it
 // is starting: it calls no valid key invalid, and sends no signed-in
 // member to the sign-in.
-func TestNobodyIsJudgedTooEarly(t *testing.T) {
+func TestStartingUntilCredentialsAreKnown(t *testing.T) {
 	w := builtWorld(t, kafkatest.Brokers(t), postgrestest.URL(t), func(*allinone.Modules) {})
 	digits := strings.Repeat("a", 48)
 	callers := []principal{

@@ -20,7 +20,7 @@ const (
 )
 
 // Every pod is closed in both directions, except where policies open it.
-func TestNobodyReachesAnybody(t *testing.T) {
+func TestDefaultDeny(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		pods := workloads(t, weir)
 		closed := map[network.PolicyType][]string{}
@@ -41,7 +41,7 @@ func TestNobodyReachesAnybody(t *testing.T) {
 
 // Among the pods only the gateway reaches others: the modules, which
 // communicate by events, reach none.
-func TestWhoReachesWhom(t *testing.T) {
+func TestTrafficBetweenPods(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		pods := workloads(t, weir)
 		for _, from := range pods {
@@ -133,7 +133,7 @@ const (
 )
 
 // Each pod reaches only the outside ports that its settings name.
-func TestWaysOut(t *testing.T) {
+func TestEgress(t *testing.T) {
 	kafka := []int32{9093, 9094}
 	module := append(kafka, names, postgres, collector)
 	want := map[string][]int32{
@@ -151,7 +151,7 @@ func TestWaysOut(t *testing.T) {
 
 // At a first installation a job has only the policies that are hooks
 // before it: these close its way out, so they must open what it needs.
-func TestWaysOutOfTheFirstJobs(t *testing.T) {
+func TestEgressOfTheFirstJobs(t *testing.T) {
 	weir := rendered(t, "testdata/everything.yaml")
 	for _, job := range some[*batch.Job](t, weir) {
 		want := []int32{names, postgres}

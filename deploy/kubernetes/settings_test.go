@@ -95,7 +95,7 @@ func TestSecretsAreFiles(t *testing.T) {
 }
 
 // No program gets another module's database, or user at the brokers.
-func TestSecretsAreOnesOwn(t *testing.T) {
+func TestSecretsAreOfOneModule(t *testing.T) {
 	ofOne := []string{"database_url", "owner_database_url", "replica_database_url", "brokers_password", "brokers_certificate", "brokers_key"}
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, w := range workloads(t, weir) {

@@ -26,7 +26,7 @@ type kafkaUser struct {
 }
 
 // Strimzi's users have exactly the rights that `weir acls` prints.
-func TestUsersMayWhatTheContractSays(t *testing.T) {
+func TestUsersHaveTheContractsRights(t *testing.T) {
 	rights := map[string]bool{}
 	for _, document := range documents(t, read(t, "companions/users.yaml")) {
 		var user kafkaUser

@@ -75,7 +75,7 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 
 // The store lists the records of all modules of a database, and each
 // module applies its own.
-func TestDesk(t *testing.T) {
+func TestStore(t *testing.T) {
 	url, brokers, topic := postgrestest.URL(t), kafkatest.Brokers(t), "test.store"
 	ctx := t.Context()
 	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}); err != nil {
@@ -135,7 +135,7 @@ func TestDesk(t *testing.T) {
 }
 
 // A database without modules is an error that names it.
-func TestDeskOfNobody(t *testing.T) {
+func TestStoreWithoutModules(t *testing.T) {
 	store, err := parked.Open(t.Context(), postgrestest.URL(t))
 	if err != nil {
 		t.Fatal(err)

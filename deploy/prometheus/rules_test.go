@@ -62,7 +62,7 @@ func glob(t *testing.T, pattern string) []string {
 
 // Each alert says what happened, how urgent it is, and where the
 // remedy is written.
-func TestAlertsSayWhatToDo(t *testing.T) {
+func TestAlertsNameRemedies(t *testing.T) {
 	for _, alert := range rules(t, "alerts.yaml") {
 		if want := "deploy/docs/runbooks/" + alert.Alert + ".md"; alert.Annotations["runbook_url"] != want {
 			t.Errorf("%s: the runbook is %q, want %q", alert.Alert, alert.Annotations["runbook_url"], want)

@@ -55,7 +55,7 @@ func TestClosed(t *testing.T) {
 }
 
 // A damaged address is reported without being shown.
-func TestSpoiledAddress(t *testing.T) {
+func TestDamagedAddress(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	ensured(t, dir)
 	for _, text := range []string{"postgres://ledger@postgres/ledger", "postgres://ledger:hunter2@postgres/", "postgres://ledger:hunter2@%zz/x"} {

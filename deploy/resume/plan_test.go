@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 
 // A move interrupted after the log was emptied and filled is completed:
 // nobody has to read the empty records.
-func TestPlanGoesOn(t *testing.T) {
+func TestPlanResumes(t *testing.T) {
 	id := [16]byte{1}
 	positions := []Position{{Group: "behind", Next: 90, TopicID: &id}, {Group: "furthest", Next: 100, TopicID: &id, Halted: "position outside the log"}}
 	for _, end := range []int64{95, 100} {

@@ -88,7 +88,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 
 // A message is not refused while it has time, even if the first answers
 // come too late.
-func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
+func TestPublishAfterLateAnswers(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.late"
 	bustest.Ensure(t, brokers, topic, 1, nil)

@@ -26,7 +26,7 @@ func TestCodec(t *testing.T) {
 }
 
 // Idle coders are freed: they hold their last text.
-func TestCodersAreLetGo(t *testing.T) {
+func TestIdleCodersAreFreed(t *testing.T) {
 	codec := New(1 << 20)
 	var gone atomic.Int32
 	for range 2 {

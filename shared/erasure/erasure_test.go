@@ -185,7 +185,7 @@ func TestNotYet(t *testing.T) {
 }
 
 // A deletion that had to wait goes on beside a large one, not after it.
-func TestWaitsNoLonger(t *testing.T) {
+func TestSmallDeletionBesideALargeOne(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestWaitsNoLonger(t *testing.T) {
 }
 
 // Large and small deletions take turns, also if the small one begins later.
-func TestTakesTurns(t *testing.T) {
+func TestDeletionsTakeTurns(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestTakesTurns(t *testing.T) {
 
 // A row added behind the pass, which blocks the deletion of another, is
 // erased by the next pass.
-func TestComesBehind(t *testing.T) {
+func TestRowAddedBehindThePass(t *testing.T) {
 	pool := open(t)
 	system(t, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `CREATE TABLE owners (project text PRIMARY KEY, organization text); INSERT INTO owners VALUES ('shop', 'acme');
@@ -271,7 +271,7 @@ func TestComesBehind(t *testing.T) {
 
 // A deletion does not begin while a transaction that has not seen it
 // still writes; later transactions see it.
-func TestWritersKnow(t *testing.T) {
+func TestDeletionWaitsForWriters(t *testing.T) {
 	pool := open(t)
 	writer, err := pool.Begin(t.Context())
 	if err != nil {

@@ -32,7 +32,7 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 }
 
 // Only a valid key is published, once per interval; other texts are not.
-func TestWatchSays(t *testing.T) {
+func TestWatchPublishesValidKeys(t *testing.T) {
 	now := start
 	clock := func() time.Time { return now }
 	credentials := identity.NewCredentials(clock)

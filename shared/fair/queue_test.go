@@ -115,7 +115,7 @@ func TestFull(t *testing.T) {
 
 // A few keys that fill the queue shut nobody out: the last waiter of the
 // longest line gives way to keys with fewer, until all have as many.
-func TestTheLongestLineGivesWay(t *testing.T) {
+func TestLongestQueueGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 4, Queued: 8})
 		defer acquire(t, q, "holder")()

@@ -53,7 +53,7 @@ var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = 
 
 // Hundreds of sockets that send nothing, or stop in their handshake,
 // block no other client: all but a few are closed.
-func TestSilentSocketsKeepNobodyOut(t *testing.T) {
+func TestSilentSocketsAreClosed(t *testing.T) {
 	for name, says := range map[string]string{"nothing": "", "the first byte of a handshake": "\x16", "half a request": "GET / HT"} {
 		t.Run(name, func(t *testing.T) {
 			address, trust := start(t, &Server{Handler: ok, Limits: connections.Limits{Total: 50, PerNetwork: 40}})
@@ -160,7 +160,7 @@ func (deaf) Read([]byte) (int, error) { select {} }
 
 // A place that a network's clients keep blocks only that network; a
 // connection that waits too long or behind too many is closed.
-func TestHandshakesWaitInLine(t *testing.T) {
+func TestHandshakesQueueByNetwork(t *testing.T) {
 	server := &Server{Handler: ok}
 	if err := server.limit(); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func TestACursorIsOfOneList(t *testing.T) {
 }
 
 // Forged, changed and unsigned cursors are refused.
-func TestACursorIsNotMadeUp(t *testing.T) {
+func TestForgedCursors(t *testing.T) {
 	ask(t, key(1), "org_1", "/v1/things", func(r *http.Request) error {
 		made := httpapi.EncodeCursor(r, position{"b"})
 		raw, err := base64.RawURLEncoding.DecodeString(made)

@@ -43,7 +43,7 @@ func TestPublic(t *testing.T) {
 }
 
 // An internal probe is never refused; a client behind an internal proxy is.
-func TestProbesOfTheHouse(t *testing.T) {
+func TestInternalProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		router := publicRouter()
 		for _, peer := range []string{"127.0.0.1:1", "10.2.3.4:1", "192.168.1.1:1", "169.254.1.1:1", "[::1]:1", "[fd00::1]:1", "[::ffff:10.0.0.1]:1", "@"} {

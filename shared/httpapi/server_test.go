@@ -141,7 +141,7 @@ func TestServerBelievesItsProxies(t *testing.T) {
 }
 
 // A port in use is an error of one clear line.
-func TestListenSaysWhoIsThere(t *testing.T) {
+func TestListenPortInUse(t *testing.T) {
 	first, err := httpapi.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
 
 // A connection gets keep-alives after its first byte: until then it
 // costs no more than accepting it.
-func TestWhoSpeaksIsKeptAlive(t *testing.T) {
+func TestKeepAliveAfterTheFirstByte(t *testing.T) {
 	listener, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

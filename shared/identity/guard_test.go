@@ -121,7 +121,7 @@ func TestReadsAreLimited(t *testing.T) {
 
 // The limit is the organization's: its keys, tokens and sessions share it. A
 // key with a lower limit has that, and an operator's token its own bucket.
-func TestWhoseLimitItIs(t *testing.T) {
+func TestLimitIsTheOrganizations(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 6})
 	apply(t, g.credentials, secret("weir_", "2"), contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1",
 		State: contract.CredentialActive, RatePerMinute: 2})

@@ -89,7 +89,7 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 // verdicts as one that reads all in order: which of two requests with
 // one Idempotency-Key counts depends only on the order of an
 // organization's records in a partition.
-func TestWhoIsLateAgrees(t *testing.T) {
+func TestDeferredVerdictsAgree(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

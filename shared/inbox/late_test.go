@@ -59,7 +59,7 @@ func TestAPartIsReplayedLate(t *testing.T) {
 
 // Parts of an abandoned request are deleted after a week, also if the
 // missing one was parked and discarded.
-func TestPartsThatNobodyWaitsForGo(t *testing.T) {
+func TestAbandonedPartsAreDeleted(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
 	park(t, pool, "")
@@ -71,7 +71,7 @@ func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 }
 
 // A parked record keeps the parts of its own request, and no others.
-func TestPartsOfOthersGo(t *testing.T) {
+func TestParkedRecordKeepsItsPartsOnly(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, append(parts("1", 1), parts("2", 1)...)...)...)
 	park(t, pool, "")

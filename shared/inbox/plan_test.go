@@ -12,7 +12,7 @@ import (
 
 // Queries use the inbox's index once it has grown, even if they were
 // planned while the day was empty.
-func TestQuestionsFollowTheInbox(t *testing.T) {
+func TestQueriesUseTheIndex(t *testing.T) {
 	pool := onOneConnection(t, open(t))
 	made := 0
 	add := func(records int) {

@@ -42,7 +42,7 @@ func key(id string) identity.Principal {
 // A key is published at once when it is first used, then at most every
 // ten seconds, and never without uses; counts that could not be
 // published are published later, once.
-func TestMeterPublishesNowAndThen(t *testing.T) {
+func TestMeterPublishesAtIntervals(t *testing.T) {
 	now, listener := start, &published{}
 	m := NewMeter(func() time.Time { return now })
 	look := func(want int) {
@@ -170,7 +170,7 @@ func BenchmarkNote(b *testing.B) {
 }
 
 // A User-Agent is kept for each of many keys, so only a part of a long one.
-func TestNoteKeepsLittleOfALongClient(t *testing.T) {
+func TestNoteTruncatesClients(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	m.Note(key("key_1"), Accepted, home, "curl "+strings.Repeat("x", 1<<20))
 	s, _ := m.sum(key("key_1"), start.UnixNano())

@@ -165,7 +165,7 @@ func TestFilesAreAtomic(t *testing.T) {
 
 // A migration behind a long reader, such as a backup, delays no writer for
 // long. When it gives up, its error names a remedy, and it succeeds later.
-func TestMigrationGivesWay(t *testing.T) {
+func TestMigrationBehindALongReader(t *testing.T) {
 	pool := open(t)
 	write := func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `SET LOCAL statement_timeout = '20s'; LOCK TABLE notes IN ROW EXCLUSIVE MODE`)

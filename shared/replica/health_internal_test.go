@@ -11,7 +11,7 @@ import (
 
 // When a rest ends, one read tries the replica. The others do without
 // until it is answered, or until another rest is over.
-func TestOneTriesAfterARest(t *testing.T) {
+func TestOneReadTriesTheReplica(t *testing.T) {
 	now := time.Unix(1, 0)
 	h := newHealth(time.Second, Options{Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 	asked := func(want ...bool) {

@@ -58,7 +58,7 @@ func TestTurns(t *testing.T) {
 
 // A request that waits too long is refused, under the configured name,
 // and counted under the configured noun.
-func TestTurnDoesNotCome(t *testing.T) {
+func TestTurnTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.NewRegistry()
 		line := turns.New(turns.Config{Places: 2, PerOrganization: 1, Wait: 3 * time.Second, Module: "test", Noun: "decisions", Asked: "changes"}, metrics)

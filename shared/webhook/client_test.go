@@ -81,7 +81,7 @@ func TestHeadersAreBounded(t *testing.T) {
 
 // A name is judged by its address when the connection is made: one that
 // leads to this network reaches nothing, with TLS and without.
-func TestNamesThatLeadHome(t *testing.T) {
+func TestNamesOfInternalAddresses(t *testing.T) {
 	var reached atomic.Bool
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) })
 	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
@@ -97,7 +97,7 @@ func TestNamesThatLeadHome(t *testing.T) {
 }
 
 // Without TLS only the configured networks are reached.
-func TestPlainTextStaysAtHome(t *testing.T) {
+func TestPlaintextOnlyToConfiguredNetworks(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	for network, reachable := range map[string]bool{"127.0.0.0/8": true, "10.0.0.0/8": false} {

@@ -8,7 +8,7 @@ import (
 // A phase is extended: counters at their rate, through a restart as
 // well, timestamps at their distance, a rise beyond earlier values, and
 // all else repeated.
-func TestPhasesArePlayedOn(t *testing.T) {
+func TestPhasesAreExtended(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	type phase struct {
 		values  []float64

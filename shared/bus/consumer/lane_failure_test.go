@@ -79,7 +79,7 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 // A transient fault in one lane's records delays no other lane, and is
 // retried until it is over. Records of the first share are in order
 // with the others', and succeed here.
-func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
+func TestFailingLaneDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lane.fails", bustest.Database(t)
 	bustest.Effects(t, pool)
@@ -114,7 +114,7 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 
 // The last deferred record of a lane is retried too, though nothing
 // more is published.
-func TestALanesLastTurnIsTakenAgain(t *testing.T) {
+func TestLastRecordOfALaneIsRetried(t *testing.T) {
 	t.Parallel()
 	const last = 999
 	brokers, topic, pool := kafkatest.Shared(t), "test.lane.last.fails", bustest.Database(t)

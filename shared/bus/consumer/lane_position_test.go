@@ -19,7 +19,7 @@ import (
 
 // A consumer without lanes stops at partitions with deferred records,
 // and reports it: it could not find them. With lanes it goes on.
-func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
+func TestConsumerWithoutLanesStopsAtDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lanes.off", bustest.Database(t)
 	bustest.Effects(t, pool)
@@ -65,7 +65,7 @@ func applied(t *testing.T, topic string, messages ...*message.Message) consumer.
 
 // A position of a lane that an operator deletes while its consumer runs
 // does not come back: the lane continues with the next records of the log.
-func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
+func TestDeletedLanePositionStaysDeleted(t *testing.T) {
 	t.Parallel()
 	cfg := applied(t, "test.lane.deleted", bustest.OfLane("lost", 0, 50)...)
 	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool

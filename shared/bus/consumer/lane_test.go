@@ -20,7 +20,7 @@ import (
 // One organization's flood delays nobody else: a record after thousands
 // of the flood, in the same partition, is among the first to take effect,
 // and each record does once. Without lanes it waits for the flood.
-func TestAFloodHoldsNobodyUp(t *testing.T) {
+func TestFloodDelaysNoOtherLane(t *testing.T) {
 	t.Parallel()
 	const flood = 2000
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestLanesTakeTurns(t *testing.T) {
 
 // A single lane that is not late stays in order: nothing is deferred,
 // nothing is read twice.
-func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
+func TestLaneInTimeIsNotDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.intime", bustest.Database(t)
 	bustest.Effects(t, pool)

@@ -65,7 +65,7 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 
 // While all lanes with records have just failed, the Turns rest, and
 // then go on.
-func TestTurnsRestWhereAllHasFailed(t *testing.T) {
+func TestTurnsRestIfAllLanesFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
 	a.readAhead(ctx, nil)
@@ -85,7 +85,7 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 
 // Records read for a turn that now starts elsewhere are read again: the
 // turn before failed.
-func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
+func TestFailedTurnIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.ahead.next = &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a", Partition: 0}, Next: 15, Last: 19}, Next: 20}
 	if err := a.serve(ctx); err != nil || a.ahead.next != nil || !a.ahead.reading {
@@ -98,7 +98,7 @@ func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 
 // A turn waits for late records of the log, but no longer than a
 // few turns take.
-func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
+func TestTurnWaitsForTheLog(t *testing.T) {
 	a, ctx := behind(t, 0)
 	if err := a.input.Receive(ctx, follow.Chunk{Records: []bus.Record{{Time: clock.Now().Add(-time.Hour)}, {}}}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // Records written during a move are found before anything is deleted.
-func TestSomebodyWrites(t *testing.T) {
+func TestWritesDuringAMove(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.logend.written"
 	bustest.Ensure(t, brokers, topic, 1, nil)
@@ -36,7 +36,7 @@ func TestSomebodyWrites(t *testing.T) {
 
 // Wherever a copy is interrupted, the next run completes it, with
 // each record once.
-func TestCopyGoesOn(t *testing.T) {
+func TestCopyResumes(t *testing.T) {
 	t.Parallel()
 	const to, had = 300, 40
 	for name, interrupted := range map[string]func(context.Context, *log) error{
@@ -68,7 +68,7 @@ func TestCopyGoesOn(t *testing.T) {
 }
 
 // A copy directly behind the log is found, too.
-func TestCopyGoesOnBehindALongerLog(t *testing.T) {
+func TestCopyResumesInALongerLog(t *testing.T) {
 	t.Parallel()
 	l := filling(t, "test.logend.longer", 40)
 	before := recordsOf(t, l, 0)

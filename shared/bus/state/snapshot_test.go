@@ -162,7 +162,7 @@ func TestDamagedSnapshot(t *testing.T) {
 
 // A snapshot counts only for its own log, and only while all later
 // deletions are surely in that log.
-func TestSnapshotThatIsOfNoUse(t *testing.T) {
+func TestUselessSnapshot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config map[string]string
@@ -215,7 +215,7 @@ func otherFile(t *testing.T, k *kept) {
 // A reader without an answer for longer than deletions are surely kept
 // reads the whole log again and removes what is not in it; it does not
 // apply again what it has seen.
-func TestDeafReader(t *testing.T) {
+func TestReaderWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.stale", compacted)
 	want := fillKeys(t, p, k.topic, "v")

@@ -283,7 +283,7 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 
 // A reader that a broker keeps refusing logs it above debug level, and
 // continues once it may.
-func TestReaderSaysWhatKeepsIt(t *testing.T) {
+func TestRefusedReaderLogsIt(t *testing.T) {
 	t.Parallel()
 	const topic = "test.kept.away"
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))

@@ -66,7 +66,7 @@ func TestRouterOutcomes(t *testing.T) {
 }
 
 // Messages that a handler publishes carry the trace of the one that it handled.
-func TestRouterHandsTheTraceOn(t *testing.T) {
+func TestRouterPropagatesTraces(t *testing.T) {
 	t.Parallel()
 	r, err := watermillbus.NewRouter(watermillbus.RouterConfig{}, testenv.Logger(t))
 	if err != nil {

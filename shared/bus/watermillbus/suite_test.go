@@ -137,7 +137,7 @@ func TestSubscriberOrigin(t *testing.T) {
 // After a rebalance that keeps a partition, no second message of it is
 // handed out: the one that a handler has does not come again, and the
 // next waits for its acknowledgement.
-func TestSubscriberKeepsWhatIsUnderWay(t *testing.T) {
+func TestSubscriberKeepsItsMessage(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.underway"
 	bustest.Ensure(t, brokers, topic, 2, nil)

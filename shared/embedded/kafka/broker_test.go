@@ -221,7 +221,7 @@ func TestStrangers(t *testing.T) {
 
 // A record more than an hour ahead is refused, as by Apache Kafka,
 // without effect: records with right times are still accepted.
-func TestRefusesTheFuture(t *testing.T) {
+func TestFutureTimestampsAreRefused(t *testing.T) {
 	b := start(t, Config{})
 	create(t, b.Addr(), "test.future")
 	c := client(t, b.Addr(), kgo.DefaultProduceTopic("test.future"))

@@ -78,7 +78,7 @@ func secret(user, password string) sasl.Mechanism {
 
 // An unauthenticated client gets no answers: else it could write itself
 // an operator's credentials, and read all logs.
-func TestStrangersAreTurnedAway(t *testing.T) {
+func TestUnauthenticatedClientsAreRefused(t *testing.T) {
 	b, _, log := guarded(t, t.TempDir())
 	for key := range int16(kmsg.MaxKey + 1) {
 		request := kmsg.RequestForKey(key)
@@ -124,7 +124,7 @@ func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 
 // The broker keeps no large request of an unauthenticated client in
 // memory: it closes the connection at the head.
-func TestStrangersSendNothingLarge(t *testing.T) {
+func TestUnauthenticatedRequestsAreSmall(t *testing.T) {
 	b, _, _ := guarded(t, t.TempDir())
 	large := kmsg.NewPtrSASLAuthenticateRequest()
 	large.SASLAuthBytes = make([]byte, unauthenticatedBytes+1)
@@ -215,7 +215,7 @@ func TestListensToThisMachineAlone(t *testing.T) {
 
 // A broker that can't store a password runs without one only if a
 // setting allows it.
-func TestOpenIsSaid(t *testing.T) {
+func TestOpenBrokerNeedsASetting(t *testing.T) {
 	if _, err := Start(Config{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, errNoPlace) {
 		t.Errorf("%v, want %v", err, errNoPlace)
 	}

@@ -42,7 +42,7 @@ func TestStore(t *testing.T) {
 
 // A transaction that drew its position early and commits late must not be
 // overtaken: a reader already past its position would never publish it.
-func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
+func TestReadAllMissesNoLateCommit(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	early, late := stream("early"), stream("late")
 	slow := begin(t, pool)
@@ -69,7 +69,7 @@ func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 
 // Appended events can be read at once, whatever long transactions the
 // server runs: a revocation does not wait for another module's bulk load.
-func TestReadAllWaitsForNobodyElse(t *testing.T) {
+func TestReadAllIgnoresLongTransactions(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	foreign := begin(t, pool)
 	if _, err := foreign.Exec(t.Context(), `CREATE TABLE bulk (n int); INSERT INTO bulk VALUES (1)`); err != nil {

@@ -103,7 +103,7 @@ func TestTotalLimit(t *testing.T) {
 
 // When all connections are in a request, a few networks that hold all
 // of them give way to others, until they have about as many.
-func TestFewNetworksShutNobodyOut(t *testing.T) {
+func TestFewNetworksGiveWay(t *testing.T) {
 	tab := table(Limits{Total: 16, PerNetwork: 8}, nil)
 	first, second := crowd(tab, 8, "192.0.2.1", Active), crowd(tab, 8, "192.0.2.2", Active)
 	quiet := crowd(tab, 2, "192.0.2.3", Active)
