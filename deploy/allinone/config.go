@@ -24,9 +24,9 @@ type Config struct {
 	NoDemo bool `help:"Create no demo organization." env:"WEIR_NO_DEMO"`
 
 	LogPartitions int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
 
-	Drain       time.Duration            `help:"How long requests under way may go on after a stop. What ends the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
+	Drain       time.Duration            `help:"How long open requests may continue after a stop. Whatever kills the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
 	Connections httpapi.ConnectionConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`

@@ -25,7 +25,7 @@ import (
 // RestoreConfig says what is restored, and where.
 type RestoreConfig struct {
 	From    string   `arg:"" help:"Folder of the backup, or directory of backups: then the newest."`
-	Modules []string `arg:"" optional:"" name:"module" help:"Modules to bring back: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
+	Modules []string `arg:"" optional:"" name:"module" help:"Modules to restore: ingest, ledger, grouping, tenants. Without one: all." enum:"ingest,ledger,grouping,tenants"`
 
 	Check     bool              `help:"Only look whether the backup is whole, every file as it was written."`
 	Deletions erasure.Retention `embed:""`

@@ -74,7 +74,7 @@ func brokerFix(err error) string {
 	case strings.Contains(err.Error(), "speaks"):
 		return "Upgrade the broker: Apache Kafka 3.1 or later."
 	}
-	return "Start the broker, and look at host and port, name resolution, advertised.listeners and firewalls between."
+	return "Start the broker, and check host and port, name resolution, advertised.listeners and firewalls between."
 }
 
 // topics checks each topic of Weir.

@@ -14,13 +14,13 @@ import (
 // else to check. Addresses of databases come only from the environment, so
 // that an unreadable file is a finding and does not end the run.
 type Config struct {
-	Modules []string `arg:"" optional:"" name:"module" help:"Modules to look at: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
+	Modules []string `arg:"" optional:"" name:"module" help:"Modules to check: ingest, ledger, grouping, tenants. Without one: all." enum:"ingest,ledger,grouping,tenants"`
 
 	Brokers      []string   `help:"Kafka brokers, host:port. Without them, the one that weir run has started in the data directory." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access `embed:"" prefix:"brokers-"`
 
 	LogPartitions int           `help:"How many partitions weir.logs.v1 should have." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
 
 	TLSCertFile string   `help:"PEM file with the server's certificate." env:"WEIR_TLS_CERT_FILE"`
 	TLSKeyFile  string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
@@ -32,9 +32,9 @@ type Config struct {
 	Connections httpapi.ConnectionConfig `embed:""`
 	Deletions   erasure.Retention        `embed:""`
 
-	DataDir   string        `help:"Data directory of a weir run; where WEIR_BROKERS or a database is not set, those of this directory are looked at." env:"WEIR_DATA_DIR" default:".weir"`
+	DataDir   string        `help:"Data directory of a weir run; if WEIR_BROKERS or a database is not set, those of this directory are checked." env:"WEIR_DATA_DIR" default:".weir"`
 	StateDir  string        `help:"Directory in which services keep what others published." env:"WEIR_STATE_DIR"`
-	BackupDir string        `help:"Directory of backups: the newest file in it tells their age. Empty: not looked at." env:"WEIR_BACKUP_DIR"`
+	BackupDir string        `help:"Directory of backups: its newest file shows their age. Empty: not checked." env:"WEIR_BACKUP_DIR"`
 	BackupAge time.Duration `help:"How old the newest backup may be." env:"WEIR_BACKUP_AGE" default:"26h"`
 
 	Replicas     int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`

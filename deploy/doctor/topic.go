@@ -68,7 +68,7 @@ func (l *topicCheck) partitions() {
 	switch {
 	case want == 1 && got != 1:
 		l.add(Fail, fmt.Sprintf("it has %d partitions, and must have one: who follows it needs one order", got),
-			"Make the topic anew, and have its module publish again.")
+			"Recreate the topic, and make its module publish again.")
 	case got < want:
 		l.add(Warn, fmt.Sprintf("it has %d partitions, fewer than %d: so many consumers of a kind share the work at most", got, want),
 			fmt.Sprintf("kafka-topics.sh --alter --topic %s --partitions %d, or set WEIR_LOG_PARTITIONS=%d.", l.want.Name, want, got))

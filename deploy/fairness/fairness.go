@@ -147,7 +147,7 @@ func (r *run) amongIdle(ctx context.Context) error {
 	if err := r.makeIdle(ctx); err != nil {
 		return err
 	}
-	result := Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a process that was started anew", r.Idle)}
+	result := Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle)}
 	r.results = append(r.results, r.watch(ctx, result, r.Each, 0))
 	return ctx.Err()
 }

@@ -18,7 +18,7 @@ var Programs = []Program{
 	{"deploy/cmd/gateway", "Weir's whole HTTP API on one address.", true},
 	{"deploy/cmd/weir", "Weir's tools: creates topics, shows parked records, runs everything in one process.", false},
 	{"ledger/cmd/ledger-verify", "Checks every balance of Weir's ledger against its log.", false},
-	{"ledger/cmd/ledger-rebuild", "Makes Weir's ledger anew from the log and its decisions, and compares the two.", false},
+	{"ledger/cmd/ledger-rebuild", "Rebuilds Weir's ledger from the log and its decisions, and compares the two.", false},
 }
 
 // Name returns the name of the program and its image.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	settings := os.Getenv("GODEBUG")
 	if !strings.Contains(settings, clobbering) {
 		if err := beginWith("GODEBUG", strings.Trim(settings+","+clobbering, ",")); err != nil {
-			fmt.Fprintln(os.Stderr, "cannot begin anew:", err)
+			fmt.Fprintln(os.Stderr, "cannot start again:", err)
 			os.Exit(1)
 		}
 	}

@@ -144,7 +144,7 @@ func measureRebuild(ctx context.Context, w *world, r *Result) error {
 	begun := time.Now()
 	made, err := ledger.Rebuild(ctx, w.ledger(0), w.config.Logger)
 	if err == nil && len(made.Differences) > 0 {
-		err = fmt.Errorf("the ledger that was made anew is another one: %v", made.Differences)
+		err = fmt.Errorf("the rebuilt ledger differs: %v", made.Differences)
 	}
 	r.Rebuild, r.Rebuilt = time.Since(begun), w.config.Rebuilt
 	return err

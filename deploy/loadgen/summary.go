@@ -33,7 +33,7 @@ func summarise(ctx context.Context, api *client.Client, config Config, before cl
 	}
 	fmt.Fprintf(out, "\nSent %d posts with %d entries (%d errors); %d bytes were charged.\n", t.posts, t.entries, t.failures, t.bytes)
 	if t.skipped > 0 {
-		fmt.Fprintf(out, "%d posts were left out, because %d others were still under way.\n", t.skipped, concurrent)
+		fmt.Fprintf(out, "%d posts were skipped, because %d others were still open.\n", t.skipped, concurrent)
 	}
 	fmt.Fprintf(out, "Balance: %d bytes consumed before, %d now, %s of %s remain (%s until %s).\n", before.Consumed, after.Consumed,
 		size(after.Remaining), size(after.Granted), after.State, after.Period.End.Format(time.DateOnly))

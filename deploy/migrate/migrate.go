@@ -17,7 +17,7 @@ import (
 // Config names the schemas. Their addresses come only from the
 // environment, since they hold passwords.
 type Config struct {
-	Modules []string `arg:"" optional:"" name:"module" help:"Modules to bring up to date: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
+	Modules []string `arg:"" optional:"" name:"module" help:"Modules to migrate: ingest, ledger, grouping, tenants. Without one: all." enum:"ingest,ledger,grouping,tenants"`
 
 	DataDir string `help:"Data directory of a weir run; where a database is not set, that of this directory is used." env:"WEIR_DATA_DIR" default:".weir"`
 }

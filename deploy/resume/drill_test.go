@@ -77,7 +77,7 @@ func TestDrill(t *testing.T) {
 
 	d.loseLogs(t)
 	d.doctorFinds(t, "another topic of that name", "weir resume")
-	d.resumes(t, "made anew: ", contract.TopicLogs, "begins at")
+	d.resumes(t, "recreated: ", contract.TopicLogs, "begins at")
 	d.runs(t, "logs are lost, databases are there", func(t *testing.T, api *client.Client, env allinone.DevEnv) { d.post(t, api, env, 2) })
 	d.sound(t)
 
@@ -85,7 +85,7 @@ func TestDrill(t *testing.T) {
 	d.loseDatabases(t)
 	d.restore(t)
 	d.bytes, d.entries = d.kept(t) // both had what was accepted since the backup
-	d.resumes(t, "made anew: ", contract.TopicLogs)
+	d.resumes(t, "recreated: ", contract.TopicLogs)
 	d.resumes(t, "Every position is in its log") // a second run changes nothing
 	d.runs(t, "both are lost", func(t *testing.T, api *client.Client, env allinone.DevEnv) { d.post(t, api, env, 2) })
 	d.sound(t)

@@ -77,13 +77,13 @@ func (s Step) Changed() bool {
 }
 
 var (
-	errNoLeader = errors.New("it has no leader: look at the brokers")
+	errNoLeader = errors.New("it has no leader: check the brokers")
 	errUnread   = errors.New("the end of its log is lost, and not all consumers have applied what is left: " +
 		"let the consumers that can go on apply it while nobody publishes (for weir.logs.v1: not ingest, or where no client reaches it), and do this again. " +
-		"What is left for a consumer that is halted can't be applied: bring the log back, or make the topic anew, and it is shown as lost")
+		"What is left for a consumer that is halted can't be applied: bring the log back, or recreate the topic, and it is shown as lost")
 	errHalted = errors.New("a position is halted though it lies in its log, where offsets may name other records than they did")
-	errMixed  = errors.New("some consumers have applied records of the topic that was made anew, others stand behind them in the one before: " +
-		"neither can be moved. Let those that can apply what it has, and make the topic anew once more: what the others lack is then shown as lost")
+	errMixed  = errors.New("some consumers have applied records of the recreated topic, others still have positions of the old one: " +
+		"neither can be moved. Let those that can apply what it has, and recreate the topic once more: what the others lack is then shown as lost")
 )
 
 // places summarizes the positions for a plan.

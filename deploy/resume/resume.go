@@ -28,7 +28,7 @@ type Config struct {
 	backup.Source `embed:""`
 
 	LogPartitions int           `help:"How many partitions weir.logs.v1 should have." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
 
 	Yes bool `help:"Do it. Without it the command only shows what it would do."`
 }

@@ -56,9 +56,9 @@ func explain(out io.Writer, steps []Step) error {
 		changed = changed || step.Changed() || slices.ContainsFunc(step.Outcomes, func(o Outcome) bool { return o.Lost > 0 })
 		step.explain(&text)
 	}
-	if anew := madeAnew(steps); len(anew) > 0 {
-		fmt.Fprintf(&text, "made anew: %s. What their old logs had, and no consumer of these databases has applied, is lost as well, and nobody can count it.\n",
-			strings.Join(anew, ", "))
+	if recreated := recreatedTopics(steps); len(recreated) > 0 {
+		fmt.Fprintf(&text, "recreated: %s. Records of their old logs that no consumer of these databases has applied are lost too, and can't be counted.\n",
+			strings.Join(recreated, ", "))
 	}
 	if !changed {
 		text.WriteString("Every position is in its log: consumers go on where they were, and read again what they lack. Each record still takes effect once.\n")
@@ -85,9 +85,9 @@ func (s Step) explain(text io.Writer) {
 	}
 }
 
-// madeAnew are the topics that are others than those that were applied, sorted.
+// recreatedTopics are the topics that are others than those that were applied, sorted.
 // What is compacted is published again.
-func madeAnew(steps []Step) []string {
+func recreatedTopics(steps []Step) []string {
 	topics := map[string]bool{}
 	for _, step := range steps {
 		for _, o := range step.Outcomes {

@@ -33,7 +33,7 @@ type Config struct {
 	IdempotencyKeys         int           `help:"How many idempotency keys of the last 24 h are remembered in memory; beyond that, the organization with the most loses its oldest." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
 	PublishTimeout          time.Duration `help:"How long a request waits for the brokers before it is answered 500; one second more for each 4 MiB of entries." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
 	LogPartitions           int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention            time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	LogRetention            time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
 	ProjectSpread           int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`
 
 	OutcomesInterval time.Duration `help:"How often it is published what became of requests. A crash loses what came since." env:"WEIR_INGEST_OUTCOMES_INTERVAL" default:"30s"`

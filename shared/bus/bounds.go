@@ -40,7 +40,7 @@ func (r Retention) Tables(clock func() time.Time) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "bus_positions", Keeps: "a row for each partition of a topic that is consumed", By: "the topics' partitions"},
-		{Table: "bus_deferred", Keeps: "10,000 lanes of each member, stopped ones until somebody resumes them", By: "shared/bus/consumer"},
+		{Table: "bus_deferred", Keeps: "10,000 lanes of each member, stopped ones until they are resumed", By: "shared/bus/consumer"},
 		{Table: "bus_relays", Keeps: "a row for each outbox", By: "shared/bus/relay"},
 	}
 }

@@ -21,7 +21,7 @@ type ServerConfig struct {
 	TLSKeyFile     string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
 	TrustedProxies []string `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 
-	Drain time.Duration `help:"How long requests under way may go on after a stop. What ends the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
+	Drain time.Duration `help:"How long open requests may continue after a stop. Whatever kills the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
 
 	Connections ConnectionConfig `embed:""`
 }

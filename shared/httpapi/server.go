@@ -114,7 +114,7 @@ func shutdown(drain time.Duration, servers ...*http.Server) error {
 	var errs []error
 	for _, server := range servers {
 		if err := server.Shutdown(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("cannot finish the requests under way: %w", err), server.Close())
+			errs = append(errs, fmt.Errorf("cannot finish open requests: %w", err), server.Close())
 		}
 	}
 	return errors.Join(errs...)

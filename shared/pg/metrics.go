@@ -18,7 +18,7 @@ type poolStats map[string]*pgxpool.Pool
 var (
 	poolConnections = prometheus.NewDesc("weir_postgres_connections", "Connections to PostgreSQL: used by a transaction, or idle.", []string{"pool", "state"}, nil)
 	poolLimit       = prometheus.NewDesc("weir_postgres_connections_limit", "How many connections to PostgreSQL a pool may have.", []string{"pool"}, nil)
-	poolWaits       = prometheus.NewDesc("weir_postgres_connection_waits_total", "Times that somebody had to wait for a connection, or for one to be made.",
+	poolWaits       = prometheus.NewDesc("weir_postgres_connection_waits_total", "Waits for a free connection or a new one.",
 		[]string{"pool"}, nil)
 	poolWaited = prometheus.NewDesc("weir_postgres_connection_wait_seconds_total", "How long they waited in all.", []string{"pool"}, nil)
 )

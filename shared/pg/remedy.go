@@ -28,7 +28,7 @@ func Remedy(err error) string {
 	case strings.Contains(err.Error(), "server refused TLS"):
 		return "Turn ssl on at the server: sslmode in WEIR_DATABASE_URL demands it."
 	}
-	return "Start PostgreSQL, and look at host and port in WEIR_DATABASE_URL, name resolution and firewalls between."
+	return "Start PostgreSQL, and check host and port in WEIR_DATABASE_URL, name resolution and firewalls between."
 }
 
 func remedyOf(code string) string {

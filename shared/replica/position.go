@@ -58,7 +58,7 @@ func (p position) usable(s state) error {
 	case s.server != p.server || !s.standby:
 		return fmt.Errorf("the server of %s is no standby of the database", URLVariable)
 	case s.timeline != p.timeline:
-		return fmt.Errorf("the standby of %s is on timeline %d, the database on %d: it is used after a checkpoint there, or make it anew",
+		return fmt.Errorf("the standby of %s is on timeline %d, the database on %d: it is used after a checkpoint there; otherwise recreate it",
 			URLVariable, s.timeline, p.timeline)
 	}
 	return nil

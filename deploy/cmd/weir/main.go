@@ -37,7 +37,7 @@ type commands struct {
 	Fair        fairCommand        `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	BenchLedger benchLedgerCommand `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
 
-	Soak    soakCommand    `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
+	Soak    soakCommand    `cmd:"" help:"Run a year in minutes, and measure what has grown."`
 	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
 
@@ -48,7 +48,7 @@ type commands struct {
 
 	Backup  backupCommand  `cmd:"" help:"Copy the databases of an installation while it runs."`
 	Restore restoreCommand `cmd:"" help:"Bring databases back from a backup."`
-	Resume  resumeCommand  `cmd:"" help:"Let an installation go on after a restore, or with brokers that were made anew."`
+	Resume  resumeCommand  `cmd:"" help:"Let an installation continue after a restore, or with new brokers."`
 
 	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
 

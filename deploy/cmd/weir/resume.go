@@ -7,18 +7,18 @@ import (
 	"github.com/weirlog/weir/deploy/resume"
 )
 
-const resumeHelp = `Compares the position of every consumer with the log that there is, after a restore or with brokers that were made anew,
+const resumeHelp = `Compares the position of every consumer with the existing log, after a restore or with new brokers,
 and shows what is read again and what is lost. With --yes it lets everything go on:
 
   - Where the log reaches back, nothing has to be done: consumers read again what their database lacks, and each record takes effect once.
-  - Where topics were made anew, their offsets would begin at 0, below the positions that databases keep. Offsets name charges in the ledger, so they must
+  - Where topics were recreated, their offsets would begin at 0, below the positions that databases keep. Offsets name charges in the ledger, so they must
     not come twice: the log of each partition is made to begin behind the furthest position, and what it has already follows there.
   - Where the log does not reach back, positions are moved to its beginning, and the ledger accounts for what is missing.
   - Credentials that the database of tenants does not have, because they were made or changed after its backup, are taken back from the brokers: nobody
     could revoke them.
-  - Credentials and accounts are published again, so that compacted topics which were made anew have them: each in its present state, none that has ended.
+  - Credentials and accounts are published again, so that recreated compacted topics have them: each in its present state, none that has ended.
   - Where a log lost its end within the same topic, everybody has to have applied what is left. It refuses where that is not so, where a position is halted
-    though it lies in its log (offsets may name other records by now), and where some have applied a topic that was made anew and others have not.
+    though it lies in its log (offsets may name other records by now), and where some have applied a recreated topic and others have not.
 
 Make a backup right after it where logs were moved: their beginning is gone, so that ledger-rebuild refuses.
 

@@ -16,7 +16,7 @@ type topicsCommand struct {
 	Brokers       []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS" required:""`
 	BrokerAccess  bus.Access    `embed:"" prefix:"brokers-"`
 	LogPartitions int           `help:"Partitions of weir.logs.v1: how many consumers of one kind can share the work." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
 	Timeout       time.Duration `help:"How long to wait for the brokers." default:"30s"`
 }
 

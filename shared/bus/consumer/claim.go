@@ -38,7 +38,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 		reader: deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes),
 	}
 	for p, err := range claimed.Halted {
-		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
+		c.logger.Error("partition stays stopped until bus_positions.halted is cleared", "partition", p, "error", err)
 	}
 	c.status.Claim(claimed.Halted)
 	a.resume()

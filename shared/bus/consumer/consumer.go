@@ -250,7 +250,7 @@ func (c *Consumer) idle(ctx context.Context) error {
 		case unclaimed < 2:
 			unclaimed++
 		default:
-			return errors.New("got no partitions, and nobody else has them")
+			return errors.New("got no partitions, and no other member has them")
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ type Move struct {
 
 // ErrWritten means that another process writes to the log; its offsets
 // can't be moved meanwhile.
-var ErrWritten = errors.New("somebody writes to it")
+var ErrWritten = errors.New("it is being written to")
 
 // Move makes a partition's log begin at an offset, or later if the log
 // reaches further. It appends empty records, which any broker takes,

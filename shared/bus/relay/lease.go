@@ -93,7 +93,7 @@ func (r *Relay) takeBack(ctx context.Context) error {
 		return fmt.Errorf("cannot take the cursor back after the lease was lost: %w", err)
 	}
 	if tag.RowsAffected() > 0 {
-		r.logger.Warn("the lease was lost while messages were under way: what followed is published again", "from", from.Position)
+		r.logger.Warn("the lease was lost while messages were in flight: those from this position are published again", "from", from.Position)
 	}
 	r.begun = nil
 	return nil

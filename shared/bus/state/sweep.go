@@ -58,7 +58,7 @@ func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
 func (s *Reader) finish(partition int, sweep *sweep) {
 	delete(s.sweeps, partition)
 	if len(sweep.stale) > 0 {
-		s.logger.Warn("state was deleted that nobody was seen to delete", "keys", len(sweep.stale))
+		s.logger.Warn("state was deleted whose deletion was not read in time", "keys", len(sweep.stale))
 	}
 	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
 		s.take(bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})

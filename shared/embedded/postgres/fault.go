@@ -76,7 +76,7 @@ func (s *Server) signal(signal syscall.Signal) error {
 func family(parent int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err == nil && len(stats) == 0 {
-		err = errors.New("the processes of PostgreSQL can be told on Linux only")
+		err = errors.New("the processes of PostgreSQL can be identified only on Linux")
 	}
 	pids := []int{parent}
 	for _, path := range stats {

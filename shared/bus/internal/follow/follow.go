@@ -58,7 +58,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			return err
 		}
 		if err = f.changeOver(ctx); err != nil && ctx.Err() == nil {
-			f.Logger.Warn("cannot look at the topic that was made again yet", "error", err)
+			f.Logger.Warn("cannot read the recreated topic yet", "error", err)
 		}
 		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 2*time.Second))
 	}
