@@ -51,3 +51,13 @@ func QueryTime(query url.Values, name string) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// CheckSpan refuses from and to of a query where no time lies between
+// them: an empty list would hide the mistake.
+func CheckSpan(query url.Values, from, to time.Time) error {
+	if query.Get("from") == "" || query.Get("to") == "" || from.Before(to) {
+		return nil
+	}
+	return Invalid("?to", CodeInvalidRequest, fmt.Sprintf("to is %q.", query.Get("to")),
+		fmt.Sprintf("Use a time after from, which is %q.", query.Get("from")))
+}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	"github.com/weirlog/weir/shared/httpapi"
@@ -23,6 +24,19 @@ func TestQuery(t *testing.T) {
 		}
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", query, err)
+		}
+	}
+}
+
+// From and to that no time lies between are refused, where both are given.
+func TestCheckSpan(t *testing.T) {
+	early, late := "2026-11-20T14:00:00Z", "2026-11-20T14:00:00.5Z"
+	for span, ok := range map[[2]string]bool{{early, late}: true, {late, early}: false, {early, early}: false, {early, ""}: true, {"", early}: true} {
+		query := url.Values{"from": {span[0]}, "to": {span[1]}}
+		from, _ := httpapi.QueryTime(query, "from")
+		to, _ := httpapi.QueryTime(query, "to")
+		if err := httpapi.CheckSpan(query, from, to); (err == nil) != ok {
+			t.Errorf("%v: %v", span, err)
 		}
 	}
 }

@@ -56,10 +56,7 @@ func parseSpan(q *postgres.GroupQuery, values url.Values) (err error) {
 	if q.To, err = httpapi.QueryTime(values, "to"); err != nil {
 		return err
 	}
-	if !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To) {
-		return invalid("to", values.Get("to"), fmt.Sprintf("Use a time after from, which is %q.", values.Get("from")))
-	}
-	return nil
+	return httpapi.CheckSpan(values, q.From, q.To)
 }
 
 func parseLevels(q *postgres.GroupQuery, values url.Values) error {

@@ -70,6 +70,7 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 	for _, read := range []func() error{
 		func() error { return readTime(&search.From, query, "from") },
 		func() error { return readTime(&search.To, query, "to") },
+		func() error { return checkSpan(&search, query) },
 		func() error { return readLevels(&search.Levels, query) },
 		func() error { return readWords(&search.Words, query) },
 		func() error { return readOrder(&search.OldestFirst, query) },
@@ -94,6 +95,13 @@ func readTime(into **ingest.Instant, query url.Values, name string) error {
 	}
 	*into = &at
 	return nil
+}
+
+func checkSpan(search *ingest.Search, query url.Values) error {
+	if search.From == nil || search.To == nil {
+		return nil
+	}
+	return httpapi.CheckSpan(query, search.From.Time(), search.To.Time())
 }
 
 func readLevels(into *ingest.SeveritySet, query url.Values) error {

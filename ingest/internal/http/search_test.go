@@ -61,7 +61,8 @@ func TestParseSearchRefuses(t *testing.T) {
 	}
 }
 
-// A query with a malformed part or a repeated value is refused too.
+// A query with a malformed part, a repeated value or no time
+// between from and to is refused too.
 func TestParseSearchOverlooksNothing(t *testing.T) {
 	for query, pointer := range map[string]string{
 		"level=fatal;x=1":                 "?",
@@ -71,6 +72,7 @@ func TestParseSearchOverlooksNothing(t *testing.T) {
 		"q=a&level=info&q=b":              "?q",
 		"limit=1&limit=2":                 "?limit",
 		"cursor=&cursor=a":                "?cursor",
+		"from=2026-11-21T12:00:00.000000001Z&to=2026-11-21T12:00:00Z": "?to",
 	} {
 		_, err := ingesthttp.ParseSearch(httptest.NewRequest("GET", "/v1/logs?"+query, nil))
 		var problem *httpapi.Problem

@@ -55,5 +55,8 @@ func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 func span(r *http.Request) (from, to time.Time, err error) {
 	from, errFrom := instant(r, "from", earliest())
 	to, errTo := instant(r, "to", latest())
-	return from, to, errors.Join(errFrom, errTo)
+	if err = errors.Join(errFrom, errTo); err == nil {
+		err = httpapi.CheckSpan(r.URL.Query(), from, to)
+	}
+	return from, to, err
 }
