@@ -44,5 +44,8 @@ func TestChain(t *testing.T) {
 	if found := spoiled["violations"].([]any); spoiled["sound"] != false || len(found) == 0 || found[0].(map[string]any)["detail"] == "" {
 		t.Errorf("spoiled: %v", spoiled)
 	}
-	a.refuses(t, map[string]string{"GET chain?from=x ": "?from", "GET chain?from=2026-11-02T00:00:00Z&to=2026-11-02T00:00:00Z ": "?to", "GET chain?cursor=x ": "?cursor", "GET verification?deep=1 ": "?deep"})
+	a.refuses(t, map[string]string{
+		"GET chain?from=x ": "?from", "GET chain?from=2026-11-02T00:00:00Z&to=2026-11-02T00:00:00Z ": "?to",
+		"GET chain?cursor=x ": "?cursor", "GET verification?deep=1 ": "?deep",
+	})
 }
