@@ -1,8 +1,8 @@
 # Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils and grep, and nothing else (see .ci/fresh).
 
 GO      ?= go
-# What is compiled doesn't name the folder it lies in, so that another clone of the same has nothing to compile. Nor is it for debuggers:
-# tests and images leave their tables out in any case, and to link past them takes a fifth longer. GOFLAGS=-trimpath keeps them.
+# Binaries don't contain their folder's path, so another clone of the same commit has nothing to compile. They have no debug tables:
+# tests and images omit them anyway, and linking with them takes a fifth longer. GOFLAGS=-trimpath keeps them.
 COMPILED = -trimpath -gcflags=all=-dwarf=false
 export GOFLAGS := $(filter-out $(COMPILED),$(shell $(GO) env GOFLAGS)) $(COMPILED)
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -11,21 +11,21 @@ PACKAGES = $(MODULES:%=%/...)
 PROGRAMS = $(wildcard */cmd/*)
 
 # The race detector needs a C compiler; without one Go turns cgo off. Programs that tests build are compiled without cgo, as elsewhere.
-# It gives what still runs at the end of a package a tenth of a second to be reported, instead of one, which sixty packages wait for.
+# At the end of a package it waits a tenth of a second for reports, instead of one, which sixty packages would wait for.
 RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race -exec "env CGO_ENABLED=0 GORACE=atexit_sleep_ms=100")
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
-# Without this, a package that is not there, or does not parse, would be left out in silence.
+# Without this, a package that is missing, or does not parse, would be omitted silently.
 LISTED   = $(call whole,$(shell $(GO) list $(TESTS) || echo incomplete))
 whole    = $(if $(filter incomplete,$(1)),$(error cannot list all packages of: $(TESTS)),$(1))
-# The packages whose tests stand on one of these kinds of servers: for the others, another one changes nothing, nor for who may use a route.
+# The packages whose tests use one of these kinds of servers: for others, and for deploy/isolation, another kind changes nothing.
 TESTENV  = github.com/weirlog/weir/shared/testenv
 USES     = {{range .Deps}}{{if eq . $(patsubst %,"$(TESTENV)/%",$(1))}}{{$$.ImportPath}} {{end}}{{end}}
 BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(patsubst %.test,%,$(filter %.test,$(call whole,$(shell \
 	$(GO) list -test -f '$(USES)' $(PACKAGES) || echo incomplete)))))
-# Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores test beside each other. Vet is part of lint.
-# Watermill's suite gives its tests a minute; with the tag "stress" five, which machines need that do other work beside.
+# Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores run at once. Vet is part of lint.
+# Watermill's suite limits its tests to a minute; with the tag "stress" to five, which busy machines need.
 TESTFLAGS = -timeout=15m -vet=off -tags=stress -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
-# Compilers, linkers and tests live for seconds: that they collect garbage a third as often saves a fifth of the processor.
+# Compilers, linkers and tests live for seconds: collecting garbage a third as often saves a fifth of the CPU.
 test test-race test-kafka test-containers test-browser: export GOGC = 300
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
@@ -40,19 +40,19 @@ help: ## list the commands
 run: bin/weir ## start everything in one process, with a demo organization; data under .weir/
 	@exec bin/weir run $(ARGS)
 
-demo: bin/weir ## send a minute of believable traffic to what `make run` started
+demo: bin/weir ## send a minute of realistic traffic to what `make run` started
 	@exec bin/weir demo $(ARGS)
 
 bench: bin/weir ## measure throughput, latency and memory, with the embedded broker and with Apache Kafka
 	@exec bin/weir bench $(ARGS)
 
-bench-fair: bin/weir ## measure what quiet organizations notice of a noisy one, beside each way to be noisy, and the memory
+bench-fair: bin/weir ## measure how each kind of noisy organization affects quiet ones, and the memory
 	@exec bin/weir fair $(ARGS)
 
-bench-ledger: bin/weir ## measure the ledger alone, beside what PostgreSQL takes at most
+bench-ledger: bin/weir ## measure the ledger alone, beside PostgreSQL's own maximum
 	@exec bin/weir bench-ledger $(ARGS)
 
-soak: bin/weir ## let a year of believable days pass in minutes, and look by month at what has grown
+soak: bin/weir ## run a year of realistic days in minutes, and measure by month what has grown
 	@exec bin/weir soak $(ARGS)
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
@@ -72,10 +72,10 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/ $(PROGRAMS:%=./%)
 
-docs: ## write the pages of deploy/docs that are made from the source: every setting, every error code, every operation of the API
+docs: ## write the generated pages of deploy/docs: every setting, every error code, every operation of the API
 	$(GO) run ./deploy/cmd/weir docs .
 
-# What images say of themselves comes from the commit, so that the same commit becomes the same digests.
+# The images' labels come from the commit, so the same commit has the same digests.
 images try-images up down test-compose: export VERSION ?= $(shell git describe --tags --always --dirty)
 images try-images up test-compose: export REVISION ?= $(shell git rev-parse HEAD)
 images try-images up test-compose: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
@@ -83,7 +83,7 @@ images try-images up down test-compose: export IMAGES ?= weir
 images: ## build a container image of every program, as files under bin/images; VERSION=, IMAGES=, ARCH=
 	$(GO) run ./deploy/images/cmd/images
 
-# Those who need the images loaded share one build of them, in one call of make.
+# Targets that need the images loaded share one build of them, in one call of make.
 load-images: images
 	@for program in $(notdir $(PROGRAMS)); do docker load --quiet --input bin/images/$$program.tar || exit; done
 
@@ -92,7 +92,7 @@ try-images: load-images ## load the images into the container engine, and start 
 		docker run --rm --network=none --read-only --cap-drop=ALL --security-opt=no-new-privileges $(or $(IMAGES),weir)/$$program:$$VERSION version || exit; \
 	done
 
-# Compose is a plugin of the engine; where it is missing, it is compiled from its module, which must be the main one to say what it excludes.
+# Compose is a plugin of the engine; if it is missing, it is compiled from its module, which must be the main one for its excludes to apply.
 COMPOSE_MODULE  = github.com/docker/compose/v2@v2.40.3
 COMPOSE        ?= $(if $(shell docker compose version 2>/dev/null),docker compose,bin/docker-compose)
 COMPOSE_FILES  ?= -f deploy/compose/compose.yaml
@@ -106,11 +106,11 @@ LOADED ?= load-images
 up: $(LOADED) bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus, Grafana and a collector of traces in containers; SERVICES= chooses
 	bin/weir provision "$$WEIR_SECRETS" && $(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
 
-down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; what was kept stays. ARGS=--volumes removes that
+down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; its data stays. ARGS=--volumes removes that too
 	$(COMPOSE) $(COMPOSE_FILES) down $(ARGS)
 
-# The test itself makes up, as the page says: a project with secrets of its own. What was made up before keeps its volumes, and only its
-# port is in the way.
+# The test runs make up itself, as the page says: a project with secrets of its own. An earlier one keeps its volumes; only its port
+# conflicts.
 test-compose: export COMPOSE_PROJECT_NAME = weir-test
 test-compose: export WEIR_SECRETS = $(CURDIR)/bin/test-compose/secrets
 test-compose: export COMPOSE_FILES = -f deploy/compose/compose.yaml -f deploy/compose/scenario.yaml
@@ -122,13 +122,13 @@ test-compose: load-images $(filter bin/docker-compose,$(COMPOSE)) ## make up, th
 		[ $$code = 0 ] || $(COMPOSE) $(COMPOSE_FILES) logs --tail=30; \
 		$(MAKE) --no-print-directory down ARGS=--volumes && exit $$code
 
-# As for tests, below; with a bound of the memory, which would else be 3 GB and more.
+# As for tests, below; with a limit of the memory, which would otherwise be 3 GB and more.
 lint: export GOGC = 300
 lint: export GOMEMLIMIT = 3GiB
 lint: ## check style and the architecture's rules
 	$(GO) run $(LINTER) run --allow-parallel-runners $(PACKAGES)
 
-# Without the finders of targets, which are most of it and which no test of rules needs.
+# Without service discovery, which is most of it and which no test of rules needs.
 PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
 verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones, Grafana takes the dashboards
 	@sh .ci/verify $(MODULES)
@@ -139,8 +139,8 @@ verify: ## each module builds alone, is tidy and formatted; the alerts fire wher
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
-# What starts nothing beside itself, tests included, as deploy/architecture sees to, and the tests of all modules together, which look at them
-# from outside: the race detector has nothing to find there that it does not find in others, and would only slow them down.
+# Packages that start no goroutine, tests included, as deploy/architecture checks, and the tests of all modules together, which use them
+# from outside: there the race detector finds nothing that it does not find elsewhere, and only slows tests down.
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/internal/accounts ledger/internal/budgets \
 	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/statements \
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former \
@@ -157,12 +157,12 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 
 EXCEPT   = # packages that another target tries with the race detector, e.g. make test-race EXCEPT=./shared/bus/...
 EXCEPTED = $(patsubst ./%,github.com/weirlog/weir/%,$(patsubst %/...,%,$(EXCEPT)) $(patsubst %/...,%/%,$(filter %/...,$(EXCEPT))))
-test-race: ## of the same tests those in which the race detector can find something; it needs a C compiler
+test-race: ## those tests in which the race detector can find something; it needs a C compiler
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
 	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(EXCEPTED),$(LISTED))
 
-# Tests take turns on a node that they are given, so the bus has one of its own, and three more. With the race detector go the packages that
-# `make test-race` tries with it.
+# Tests take turns on a given node, so the bus has one of its own, and three more. The race detector is used for the packages of
+# `make test-race`.
 BUS      = github.com/weirlog/weir/shared/bus
 ON_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 REST     = $(filter-out $(ON_BUS),$(LISTED))
@@ -184,7 +184,7 @@ ROUNDS ?= full
 SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
 KILLED  = $(GO) test -run='^Test(Killed|Besieged)$$' -count=1 -v $(TESTFLAGS) ./deploy/e2e
-# Three nodes are Apache Kafka in whichever run: one of them is enough.
+# Three nodes are always Apache Kafka: one run with them is enough.
 test-faults: ## a million random steps of the books, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin
 	$(GO) test -c -tags=apache -o $(FAULTS) ./shared/bus
@@ -198,7 +198,7 @@ test-faults: ## a million random steps of the books, every fault at full count, 
 	@$(MAKE) --no-print-directory test-upgrade test-availability test-alerts test-secured
 
 REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=stress,replicas ./deploy/e2e
-# Until there is a tag, the commit in a file.
+# The commit in a file, until there is a tag.
 UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null),$(shell cat deploy/e2e/testdata/upgrade-from))
 test-upgrade: ## an earlier version beside this one under load, from it and back to it; UPGRADE_FROM= names another than the last
 	$(BACKENDS) -- env WEIR_UPGRADE_FROM=$(UPGRADE_FROM) $(REPLICATED) -run='^TestUpgraded$$'
@@ -215,10 +215,10 @@ test-secured: ## the end-to-end scenario with every service as a user of its own
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)
 
-test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
+test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, input never runs as a script
 	$(BACKENDS) -- $(GO) test $(TESTFLAGS) -tags=browser ./deploy/browser
 
-# What the API server is compiled of needs a module of its own: Kubernetes' replaces what it stands on. Helm and crane are of the tests' own.
+# The API server needs a module of its own: Kubernetes replaces its dependencies. Helm and crane are only for these tests.
 KUBERNETES = etcd kube-apiserver kubectl helm crane
 test-kubernetes: $(KUBERNETES:%=bin/kubernetes/%) bin/weir ## the Helm chart: rendered, decoded strictly, held against policies, installed at a real API server by the page's commands
 	cd deploy/kubernetes && GOWORK=off $(UNRACED) ./...
@@ -234,7 +234,7 @@ bin/kubernetes/etcd bin/kubernetes/kube-apiserver bin/kubernetes/kubectl: deploy
 bin/kubernetes/%:
 	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(^D) -ldflags='-s -w $(VARIABLES)' -o $(CURDIR)/$@ $(MAIN)
 
-test-images: ## build the images of test-containers here, where none can be pulled (Debian, root)
+test-images: ## build the images of test-containers where none can be pulled (Debian, root)
 	deploy/docker/build-test-images
 
 clean: ## remove what was built; data under .weir/ stays

@@ -49,7 +49,7 @@ List the error groups:
 Read the logs, newest first:
   . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/logs?project=$WEIR_PROJECT&limit=10" -H "x-api-key: $WEIR_API_KEY"
 
-A minute of believable traffic: make demo
+A minute of realistic traffic: make demo
 
 `
 

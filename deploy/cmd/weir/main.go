@@ -32,7 +32,7 @@ type commands struct {
 	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
 
 	Run         runCommand         `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
-	Demo        demoCommand        `cmd:"" help:"Send a minute of believable traffic through the public API."`
+	Demo        demoCommand        `cmd:"" help:"Send a minute of realistic traffic through the public API."`
 	Bench       benchCommand       `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
 	Fair        fairCommand        `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	BenchLedger benchLedgerCommand `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`

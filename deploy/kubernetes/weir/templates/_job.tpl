@@ -1,4 +1,4 @@
-{{/* What has to be done before each version: a dict of root, name of the program's pods, job, args, environment and secrets. */}}
+{{/* A job before each version: a dict of root, name of the program's pods, job, args, environment and secrets. */}}
 {{- define "weir.job" -}}
 apiVersion: batch/v1
 kind: Job

@@ -5,7 +5,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/part-of: weir
 {{- end }}
 
-{{/* Labels of whatever belongs to a program. */}}
+{{/* Labels of a program's objects. */}}
 {{- define "weir.labels" -}}
 {{ include "weir.selector" . }}
 app.kubernetes.io/version: {{ .root.Values.image.version | quote }}

@@ -1,4 +1,4 @@
-{{/* Who is meant: a dict of direction, from or to, and peers. None: anybody. */}}
+{{/* The peers of a rule: a dict of direction, from or to, and peers. None: anybody. */}}
 {{- define "weir.peers" -}}
 {{- if .peers }}
 {{ .direction }}: {{ toJson .peers }}
@@ -13,7 +13,7 @@ ports:
   {{- end }}
 {{- end }}
 
-{{/* What lets pods ask for addresses. */}}
+{{/* Egress for DNS. */}}
 {{- define "weir.names" -}}
 ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
 {{- include "weir.peers" (dict "direction" "to" "peers" .Values.network.dns) }}

@@ -1,4 +1,4 @@
-{{/* What every pod has: nothing to write to, no rights, nobody's token. */}}
+{{/* What every pod has: no rights, and no token. */}}
 {{- define "weir.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -23,7 +23,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* A volume of the files that name a program's secrets. */}}
+{{/* A volume with a program's secrets. */}}
 {{- define "weir.secretVolume" -}}
 name: secrets
 projected:

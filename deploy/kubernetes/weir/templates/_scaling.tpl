@@ -5,7 +5,7 @@ ledger: ledger.quota
 grouping: grouping.clusters
 {{- end }}
 
-{{/* Not empty where the replicas of a service are scaled. */}}
+{{/* Not empty if the replicas of a service are scaled. */}}
 {{- define "weir.scaled" -}}
 {{- $scaling := .root.Values.autoscaling }}
 {{- if or (and (eq .name "ingest") $scaling.ingest.enabled) (and $scaling.lag.enabled (hasKey (include "weir.groups" . | fromYaml) .name)) }}yes{{ end }}

@@ -5,7 +5,7 @@
     items: [{key: {{ .key }}, path: {{ .file }}}]
 {{- end }}
 
-{{/* What a program shows the brokers, and knows them by. */}}
+{{/* A program's credentials for the brokers, and their authority. */}}
 {{- define "weir.brokerSecrets" -}}
 {{- $brokers := .root.Values.brokers }}
 {{- $user := print $brokers.userPrefix .name }}
@@ -20,7 +20,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What a module reaches its database with. */}}
+{{/* The address of a module's database. */}}
 {{- define "weir.databaseSecrets" -}}
 {{- $database := get .root.Values.databases .name }}
 {{ include "weir.secret" (dict "secret" $database.secret "key" $database.key "file" "database_url") }}

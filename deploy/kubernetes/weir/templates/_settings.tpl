@@ -1,4 +1,4 @@
-{{/* What a program finds the brokers by: a dict of root, name and environment, which grows. */}}
+{{/* How a program finds the brokers: a dict of root, name and environment, which grows. */}}
 {{- define "weir.brokers" -}}
 {{- $brokers := .root.Values.brokers }}
 {{- if not $brokers.addresses }}{{ fail "brokers.addresses is empty: name at least one broker as host:port" }}{{ end }}
@@ -15,7 +15,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What a server of databases is verified by. PGSSL… are those of libpq, which an address that says otherwise goes before. */}}
+{{/* How database servers are verified. PGSSL… are libpq's; an address overrides them. */}}
 {{- define "weir.databaseAuthority" -}}
 {{- if (get .root.Values.databases .name).authority }}
 {{- $_ := set .environment "PGSSLMODE" "verify-full" }}
@@ -23,7 +23,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What every service takes. */}}
+{{/* The settings of every service. */}}
 {{- define "weir.serving" -}}
 {{- $_ := set .environment "WEIR_LISTEN" ":8443" }}
 {{- $_ := set .environment "WEIR_METRICS_LISTEN" ":9464" }}
