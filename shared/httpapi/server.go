@@ -60,7 +60,7 @@ type Server struct {
 
 // Listen opens address; it fails if the port is in use.
 func Listen(address string) (net.Listener, error) {
-	config := net.ListenConfig{KeepAlive: -1} // connections.Conn sets keep-alives after the first byte: for silent connections they would cost four system calls more
+	config := net.ListenConfig{KeepAlive: -1} // connections.Conn sets keep-alives after the first byte: silent connections would cost four system calls more
 	listener, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another process using it? WEIR_LISTEN sets another address): %w", address, err)
