@@ -56,9 +56,17 @@ func compiled(t *testing.T, tree string, build Build) string {
 	return dir
 }
 
+// Both look at the programs of this working tree.
+func TestCompiled(t *testing.T) {
+	here := compiled(t, root, commit)
+	t.Run("reproducible", func(t *testing.T) { reproducible(t, here) })
+	t.Run("materials", func(t *testing.T) { listsMaterials(t, here) })
+}
+
 // The same commit, compiled and packed in two folders, gives the same
 // digest and the same file; another version does not.
-func TestReproducible(t *testing.T) {
+func reproducible(t *testing.T, here string) {
+	t.Helper()
 	elsewhere := t.TempDir()
 	for _, folder := range []string{"shared", "ledger"} {
 		must(t, os.CopyFS(filepath.Join(elsewhere, folder), os.DirFS(filepath.Join(root, folder))))
@@ -71,7 +79,6 @@ func TestReproducible(t *testing.T) {
 		must(t, err)
 		return made[0].Digest, sha256.Sum256(content)
 	}
-	here := compiled(t, root, commit)
 	digest, sum := packed(here, commit)
 	if d, s := packed(compiled(t, elsewhere, commit), commit); d != digest || s != sum {
 		t.Error("the same commit in another folder is another image")
@@ -115,8 +122,9 @@ func TestImage(t *testing.T) {
 }
 
 // A program's bill lists all that it was compiled of, once, with a version.
-func TestMaterials(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(compiled(t, root, commit), "ledger-verify"))
+func listsMaterials(t *testing.T, here string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(here, "ledger-verify"))
 	must(t, err)
 	below, err := lay()
 	must(t, err)
