@@ -115,9 +115,8 @@ func (p *process) awaitStatus(t *testing.T, token, path string, status int) {
 
 // A refusal prints notes with a remedy, and
 // nothing that a script could take for a result.
-func TestRefusalsAtTheServer(t *testing.T) {
-	w := newWorld(t)
-	tenants, p := w.program(t), w.start(t, operatorToken)
+func testRefusalsAtTheServer(t *testing.T, p *process) {
+	tenants := p.world.program(t)
 	acme := p.tenant(t, "Acme")
 	for want, args := range map[string][]string{
 		"Use one of indie, bootstrapper":       {"organization", "create", "A", "--tier", "Indie"},
@@ -235,10 +234,9 @@ func TestLinksAtTheServer(t *testing.T) {
 
 // A deletion at the server is like any other,
 // and can be restored during its grace.
-func TestDeletedByCommand(t *testing.T) {
-	w := newWorld(t)
-	acme := w.start(t, operatorToken).tenant(t, "Acme")
-	program := w.program(t)
+func testDeletedByCommand(t *testing.T, p *process) {
+	acme := p.tenant(t, "Acme")
+	program := p.world.program(t)
 	for _, what := range [][2]string{{"project", acme.project}, {"organization", acme.organization}} {
 		if got := program.must(t, what[0], "delete", "--grace", "1h", what[1]); got != "deleting" {
 			t.Errorf("deleted the %s: %s", what[0], got)

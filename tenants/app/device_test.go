@@ -120,40 +120,40 @@ func testABrowserOfSeveralMembers(t *testing.T, p *process) {
 
 // What ends sessions elsewhere makes the browsers there
 // unknown, and removed members are known nowhere.
-func TestDevicesAreForgotten(t *testing.T) {
+func testDevicesAreForgotten(t *testing.T, p *process) {
 	const other = "another horse battery staple"
 	for name, test := range map[string]struct {
-		does     func(t *testing.T, p *process, b *browser, id string)
+		does     func(t *testing.T, b *browser, id string)
+		email    string
 		password string
 		first    int // how the browser that did it fares
 	}{
-		"another password": {func(t *testing.T, _ *process, b *browser, _ string) {
+		"another password": {func(t *testing.T, b *browser, _ string) {
 			b.post(t, accountPage+"/password", map[string]string{"current_password": password, "password": other})
-		}, other, 303},
-		"signed out everywhere": {func(t *testing.T, _ *process, b *browser, _ string) {
+		}, "ada@devices.example", other, 303},
+		"signed out everywhere": {func(t *testing.T, b *browser, _ string) {
 			b.post(t, accountPage+"/sessions/end-others", nil)
-		}, password, 303},
-		"a reset": {func(t *testing.T, p *process, _ *browser, id string) {
+		}, "bob@devices.example", password, 303},
+		"a reset": {func(t *testing.T, _ *browser, id string) {
 			code := p.must(t, 201, "POST", "/v1/members/"+id+"/reset-code", "").get("code")
 			p.browser("192.0.2.40").post(t, "/console/reset", map[string]string{"code": code, "password": other})
-		}, other, 429},
+		}, "eve@devices.example", other, 429},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newWorld(t).start(t, operatorToken)
 			acme := p.tenant(t, "Acme")
-			id := p.add(t, acme.organization, "ada@example.com", "owner")
-			first, second := p.browser("192.0.2.20"), p.browser("192.0.2.21")
+			id := p.add(t, acme.organization, test.email, "owner")
+			first, second := p.browser("192.0.2.23"), p.browser("192.0.2.24")
 			for _, b := range []*browser{first, second} {
-				if got := b.signIn(t, "ada@example.com", password); got.status != 303 {
+				if got := b.signIn(t, test.email, password); got.status != 303 {
 					t.Fatalf("sign in: %d", got.status)
 				}
 			}
-			test.does(t, p, first, id)
-			p.guess(t, "ada@example.com")
-			if got := second.signIn(t, "ada@example.com", test.password); got.status != 429 {
+			test.does(t, first, id)
+			p.guess(t, test.email)
+			if got := second.signIn(t, test.email, test.password); got.status != 429 {
 				t.Errorf("the other browser is still known: %d", got.status)
 			}
-			if got := first.signIn(t, "ada@example.com", test.password); got.status != test.first {
+			if got := first.signIn(t, test.email, test.password); got.status != test.first {
 				t.Errorf("the browser that did it: %d, want %d", got.status, test.first)
 			}
 		})
