@@ -34,7 +34,7 @@ func overdue(doc string, now time.Time) (fault string) {
 }
 
 // Former versions are deleted by date and not by memory. It is that of the
-// commit: what passes today does so for ever.
+// commit: what passes today passes always.
 func TestFormerVersionsAreDeleted(t *testing.T) {
 	versions, err := filepath.Glob("../../grouping/internal/former/v*/doc.go")
 	if err != nil {

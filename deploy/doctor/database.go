@@ -45,7 +45,7 @@ func (e *examination) databases(ctx context.Context) {
 	e.connections(load)
 }
 
-// contents looks at what the module has written.
+// contents checks what the module has written.
 func (e *examination) contents(ctx context.Context, o opened) {
 	e.parked(ctx, o)
 	e.consumers(ctx, o)

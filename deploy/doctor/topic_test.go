@@ -88,7 +88,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The doctor's own user may write nothing, and the report says that it
+// The doctor's own user may write nothing, and the report states that it
 // doesn't see the rights of services.
 func TestAccessOfTheDoctor(t *testing.T) {
 	e := &examination{signIn: bus.Access{User: acls.Doctor}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}

@@ -50,7 +50,7 @@ func readWithoutPause(ctx context.Context, n *noisy) error {
 	return repeat(ctx, 16, func(worker int) error { return n.get(ctx, paths[worker%len(paths)]) })
 }
 
-// searchBroadly searches everything for ever new words that occur nowhere.
+// searchBroadly searches everything for new words that occur nowhere.
 func searchBroadly(ctx context.Context, n *noisy) error {
 	var serial atomic.Int64
 	return repeat(ctx, 16, func(int) error {

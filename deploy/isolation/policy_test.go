@@ -273,7 +273,7 @@ type gate struct {
 	// passes returns the tenant for which a caller with access acts,
 	// nil for the installation's; otherwise how it is refused.
 	passes func(p principal) (as *tenant, refusal int)
-	loose  bool // whoever has signed in may be sent somewhere else
+	loose  bool // signed-in members may be redirected
 }
 
 // The gates.

@@ -62,7 +62,7 @@ type world struct {
 	pool     *pgxpool.Pool
 	log      *journal // the log of all modules
 	metrics  *telemetry.Registry
-	output   *journal // the standard output of tenants: links for whoever operates the installation
+	output   *journal // the standard output of tenants: links for the operator
 	state    string   // directory of what modules keep of each other
 	stop     func()   // stops the modules, as the test's end does
 }

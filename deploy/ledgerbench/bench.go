@@ -15,7 +15,7 @@ import (
 // Config configures a benchmark.
 type Config struct {
 	Dir         string   // for all files; it must be empty
-	DatabaseURL string   // of an empty database; its schema "ledger" is created anew for each measurement
+	DatabaseURL string   // of an empty database; its schema "ledger" is recreated for each measurement
 	Brokers     []string // a Kafka; none: the embedded broker, in this process
 	Events      int      // records applied by a measurement of throughput
 	Rebuilt     int      // records read by the rebuild, and compared in a round of checks

@@ -67,7 +67,7 @@ func explain(out io.Writer, steps []Step) error {
 	return err
 }
 
-// explain says where the log of one partition goes on, and what it lacks.
+// explain says where the log of one partition continues, and what it lacks.
 func (s Step) explain(text io.Writer) {
 	if s.Move {
 		with := "with what it has now"

@@ -23,7 +23,7 @@ type tenant struct {
 	deleteOn     int // the day on which it is deleted; 0: it never is
 	deleted      bool
 	tier         string // that it wants
-	otherTier    string // that it changes to now and then; empty: never
+	otherTier    string // that it sometimes changes to; empty: never
 	billing      string // token that changes its tier
 	webhook      string
 	colleague    string // who is there for a month

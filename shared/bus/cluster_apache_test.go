@@ -119,7 +119,7 @@ func leaderKilled(t *testing.T) {
 }
 
 // With two of three nodes down nothing is accepted and every caller
-// gets an error; when they return everything goes on by itself.
+// gets an error; when they return everything continues by itself.
 func majorityDown(t *testing.T) {
 	s := threeNodes(t, "test.majority")
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})

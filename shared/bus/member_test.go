@@ -23,7 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-const envMember = "WEIR_BUS_TEST_MEMBER" // tells this binary to run as a member, which a test can kill
+const envMember = "WEIR_BUS_TEST_MEMBER" // makes this binary a member, which a test can kill
 
 // member is a process of a fault test, in a consumer group.
 type member struct {

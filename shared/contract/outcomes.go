@@ -11,7 +11,7 @@ const (
 	OutcomeOverloaded    = "overloaded"     // by Weir's fault, to be sent again; the reason is the answer's code
 )
 
-// ReasonSuspended: the organization may not send anything.
+// ReasonSuspended means that the organization may not send anything.
 const ReasonSuspended = "suspended"
 
 // The budget of the project, or of the key, does not cover the request.

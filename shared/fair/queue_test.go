@@ -113,7 +113,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// A few keys that fill the queue shut nobody out: the last waiter of the
+// A few keys that fill the queue exclude no other key: the last waiter of the
 // longest line gives way to keys with fewer, until all have as many.
 func TestLongestQueueGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

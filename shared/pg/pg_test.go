@@ -292,7 +292,7 @@ func count(t *testing.T, pool *pgxpool.Pool, act func(context.Context, pgx.Tx) e
 	return rows
 }
 
-// To act as nobody, or as everybody by a trick, is refused.
+// Acting for no organization, or for all by a trick, is refused.
 func TestAsOrganizationNeedsOne(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []pg.Organization{"", "*"} {

@@ -26,7 +26,7 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 	start(name, description+commonHelp(called()), run)
 }
 
-// Once is Main for a program that serves nobody and ends by itself: there
+// Once is Main for a program that serves no requests and ends by itself: there
 // is no command ready.
 func Once[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
 	if len(os.Args) > 1 && os.Args[1] == "version" {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// Servers are those that a service stands on: the brokers and its database.
-// A program that looks at its data needs them alone.
+// Servers are the brokers and the database of a service.
+// A program that only reads its data needs nothing else.
 type Servers struct {
 	Brokers      []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access     `embed:"" prefix:"brokers-"`

@@ -31,7 +31,7 @@ func (r *runCommand) Run(ctx context.Context, logger *slog.Logger) (err error) {
 	if r.Modules, err = allinone.ModulesFromEnvironment(); err != nil {
 		return err
 	}
-	if r.NoDemo { // nobody could sign in
+	if r.NoDemo { // otherwise nobody could sign in
 		r.Modules.Tenants.Output = os.Stdout
 	}
 	begun := time.Now()

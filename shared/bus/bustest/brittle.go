@@ -14,7 +14,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 )
 
-// Network dials connections that fail now and then in a chosen way.
+// Network dials connections that sometimes fail in a chosen way.
 type Network struct {
 	Fault  func(n *Network, c *BrittleConn, written []byte) error
 	mu     sync.Mutex

@@ -18,7 +18,7 @@ import (
 )
 
 // A consumer without lanes stops at partitions with deferred records,
-// and reports it: it could not find them. With lanes it goes on.
+// and reports it: it could not find them. With lanes it continues.
 func TestConsumerWithoutLanesStopsAtDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lanes.off", bustest.Database(t)

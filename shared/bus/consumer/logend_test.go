@@ -17,7 +17,7 @@ import (
 )
 
 // A consumer that can apply nothing shows the whole log as lag, also
-// what it has no room to fetch, and goes on once it can.
+// what it has no room to fetch, and continues once it can.
 func TestLagCountsWhatIsNotFetched(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lag", bustest.Database(t)

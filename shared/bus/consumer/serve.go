@@ -14,7 +14,7 @@ import (
 
 // ahead reads for the next lane's turn while another one is served.
 type ahead struct {
-	reading bool              // a read is under way
+	reading bool              // a read is running
 	read    chan *lanes.Batch // its result; nil: nothing could be read yet
 	next    *lanes.Batch      // the received result
 

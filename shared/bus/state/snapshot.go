@@ -119,7 +119,7 @@ func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 	return nil
 }
 
-// keep writes snapshots now and then until ctx ends, and then a last one.
+// keep writes snapshots periodically until ctx ends, and then a last one.
 func (s *Reader) keep(ctx context.Context) {
 	var last snapshot
 	changes := -1

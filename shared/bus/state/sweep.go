@@ -17,7 +17,7 @@ type sweep struct {
 	stale map[string]int64 // offsets of the keys not seen yet; bounded by the state
 }
 
-// again has the whole log read once more, and removes what
+// again makes the Reader read the whole log again, and removes what
 // was deleted meanwhile.
 func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	logs, err := c.WholeTopic(ctx, s.cfg.Topic)

@@ -143,7 +143,7 @@ func unpack(cache, scratch string) error {
 	return nil
 }
 
-// whatToInstall tells people how to get a server.
+// whatToInstall explains how to get a server.
 const whatToInstall = "install one (Debian and Ubuntu: apt install postgresql; Fedora: dnf install postgresql-server; " +
 	"macOS: brew install postgresql@17) or give the address of one with WEIR_DATABASE_URL"
 

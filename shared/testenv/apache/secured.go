@@ -12,7 +12,7 @@ type Secured struct {
 	Identity    string            // PEM file with the node's key and certificate
 	Authorities string            // PEM file with those of the clients' certificates
 	Keys        string            // JWKS file with the keys of tokens
-	Audience    string            // whom tokens have to be for
+	Audience    string            // of the tokens
 }
 
 // scrams are the mechanisms that don't send the password.

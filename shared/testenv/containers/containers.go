@@ -162,8 +162,8 @@ func (c *Container) answersSQL(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// Redis starts a container of an image that behaves as the
-// official one: port 6379, no password.
+// Redis starts a container of an image compatible with the official
+// one: port 6379, no password.
 func Redis(ctx context.Context, image string) (*Container, error) {
 	c, err := run(ctx, image, testcontainers.WithExposedPorts("6379/tcp"),
 		testcontainers.WithWaitStrategy(wait.ForListeningPort("6379/tcp").WithStartupTimeout(startTime)))

@@ -10,8 +10,8 @@ import (
 
 var errNoCommand = errors.New("it is not a command")
 
-// readCommand reads a command as clients send it, an array of
-// strings, or as people do, a line.
+// readCommand reads a command as clients send it, an array of strings,
+// or as a line of text.
 func readCommand(in *bufio.Reader) ([]string, error) {
 	first, err := in.Peek(1)
 	if err != nil {

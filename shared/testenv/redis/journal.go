@@ -28,15 +28,15 @@ func (e entry) words() []string {
 	return words
 }
 
-// A journal keeps commands in their order, one a line. What is written
-// survives the process, not the machine.
+// A journal keeps commands in their order, one a line. Written entries
+// survive the process, not the machine.
 type journal struct {
 	file *os.File
 	out  *json.Encoder
 }
 
-// openJournal passes the entries to each and continues after them. An
-// incomplete last entry is dropped: its command was not answered.
+// openJournal passes the entries to each and continues after them. It
+// drops an incomplete last entry, whose command was not answered.
 func openJournal(dir string, each func(entry)) (*journal, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "journal"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// A Server does one command after the other, in the order in
-// which its journal has them.
+// A Server runs commands one after the other, in the order of its journal.
 type Server struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	memory  *miniredis.Miniredis
 	journal *journal
-	clients int // so many there were
+	clients int // number so far
 }
 
-// Open reads what was kept in a folder. One process at a time may have it open.
+// Open reads the journal of a folder. Only one process may have it open.
 func Open(dir string, now func() time.Time) (*Server, error) {
 	s := &Server{now: now, memory: miniredis.NewMiniRedis()}
-	s.memory.Seed(1) // what is drawn by lot is drawn again
+	s.memory.Seed(1) // repeats random choices
 	s.memory.ClockTTL(true)
 	started, err := s.memory.Dial() // without a listener of its own
 	if err != nil {
@@ -39,7 +38,7 @@ func Open(dir string, now func() time.Time) (*Server, error) {
 	return s, err
 }
 
-// again does a command of an earlier process.
+// again runs a command of an earlier process.
 func (s *Server) again(e entry, clients map[int]*server.Peer) {
 	if clients[e.Client] == nil {
 		clients[e.Client] = server.NewPeer(bufio.NewWriter(io.Discard))
@@ -80,7 +79,7 @@ func (s *Server) answer(conn net.Conn) {
 	}
 }
 
-// leave ends what a client has asked for for longer than a command.
+// leave ends a client's transaction, subscriptions and other state.
 func (s *Server) leave(peer *server.Peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,16 +106,16 @@ func (s *Server) do(client int, peer *server.Peer, command []string) {
 	s.memory.Server().Dispatch(peer, command)
 }
 
-// changes reports whether the next commands may be answered otherwise
-// after it. Drawing by lot moves the lots on.
+// changes reports whether a command may change later answers. A random
+// choice changes later choices.
 func (s *Server) changes(name string) bool {
 	return !s.memory.IsReadOnlyCommand(name) || strings.Contains(strings.ToUpper(name), "RAND")
 }
 
 var blocking = []string{"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT"}
 
-// blocks reports whether a command may wait for another
-// client's, and so would hold all of them up.
+// blocks reports whether a command may wait for another client, and so
+// would block all.
 func blocks(command []string) bool {
 	name := strings.ToUpper(command[0])
 	if name == "XREAD" || name == "XREADGROUP" {

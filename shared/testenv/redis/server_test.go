@@ -13,15 +13,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv/redis"
 )
 
-// A client speaks to a server as people do, a line at a time.
+// A client sends a server lines, as people do.
 type client struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// serve opens what a folder keeps, at a time, and returns a client. A server
-// that is not asked any more is as good as a dead one.
+// serve opens a folder's server at a time, and returns a client. An
+// unused server is as good as a dead one.
 func serve(t *testing.T, dir string, now *time.Time) func() client {
 	t.Helper()
 	s, err := redis.Open(dir, func() time.Time { return *now })
@@ -100,7 +100,7 @@ func TestKeptThroughDeath(t *testing.T) {
 	again.says(`EXISTS string → :0`)
 }
 
-// What was drawn by lot is drawn again.
+// Random choices are repeated.
 func TestLotsAreKept(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	c := serve(t, dir, &now)()
@@ -115,7 +115,7 @@ func TestLotsAreKept(t *testing.T) {
 		SCARD set → :7`)
 }
 
-// A process that was killed while it wrote has not answered.
+// A process that was killed while writing has not answered.
 func TestUnfinishedEntryIsForgotten(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	serve(t, dir, &now)().says(`SET a 1 → +OK
@@ -133,7 +133,7 @@ func TestUnfinishedEntryIsForgotten(t *testing.T) {
 	serve(t, dir, &now)().says(`EXISTS a b c → :2`)
 }
 
-// One who waits for another would hold all up.
+// A command that waits for another client would block all.
 func TestBlockingCommandsAreRefused(t *testing.T) {
 	now := time.Now()
 	serve(t, t.TempDir(), &now)().says(`BLPOP list 0 → -ERR

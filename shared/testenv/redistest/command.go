@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Command sends one command to a database and returns the first line of the
-// answer. One that Redis refuses is an error.
+// Command sends one command to a database and returns the first line of
+// the answer. A refused command is an error.
 func Command(ctx context.Context, address, line string) (answer string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -48,7 +48,7 @@ func ask(conn net.Conn, in *bufio.Reader, line string) (string, error) {
 	return strings.TrimSpace(answer), nil
 }
 
-// ping is nil once a server answers.
+// ping returns nil once a server answers.
 func ping(ctx context.Context, address string) error {
 	_, err := Command(ctx, address, "PING")
 	return err

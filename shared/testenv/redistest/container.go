@@ -10,8 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// durable are Redis's arguments for keeping through a kill
-// what it has acknowledged.
+// durable are Redis's arguments by which acknowledged writes survive a kill.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always", "--save", ""}
 
 // inContainer returns the URL of a database of a Redis in a container.

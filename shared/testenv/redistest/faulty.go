@@ -10,19 +10,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv/internal/docker"
 )
 
-// A Cache is a database of the test's own on a server that faults
-// can be done to.
+// A Cache is a database of the test's own on a server with faults.
 type Cache struct {
 	*fault.Server
 	URL string // through the network
 }
 
 // Faulty gives the test a database of its own as URL does, on a server
-// that no test without faults uses. Where WEIR_TEST_REDIS_URL names the
-// server, only the network before it can be disturbed.
+// that no test without faults uses. If WEIR_TEST_REDIS_URL names the
+// server, only the network before it can have faults.
 //
-// All faults are healed when the test ends. Tests with faults take turns,
-// parallel or not: one that also needs a shared server asks for it after this.
+// All faults are healed when the test ends. Tests with faults take
+// turns, parallel or not: one that also needs a shared server asks for
+// it after this.
 func Faulty(t testing.TB) *Cache {
 	t.Helper()
 	fault.Turn(t)
@@ -35,8 +35,8 @@ func Faulty(t testing.TB) *Cache {
 	return &Cache{server, url}
 }
 
-// faultyServer is this package's second server: what happens to it
-// must not happen to tests without faults.
+// faultyServer is this package's second server: its faults must not
+// affect tests without faults.
 var faultyServer = sync.OnceValues(start)
 
 // serverForFaults returns the URL of a test's database on a server for faults.

@@ -9,12 +9,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv/redis"
 )
 
-// aRedis names the process of a Redis of the module.
+// aRedis names the process of the module's Redis.
 const aRedis = "redis"
 
 func init() { serve.As(aRedis, serveRedis) } //nolint:gochecknoinits // see serve.As
 
-// serveRedis returns only if it cannot: the process is killed.
+// serveRedis returns only on an error: the process is killed.
 func serveRedis(dir string, port int) error {
 	server, err := redis.Open(dir, time.Now)
 	if err != nil {

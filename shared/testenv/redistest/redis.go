@@ -41,7 +41,7 @@ func URL(t testing.TB) string {
 	return lend(t, local.url)
 }
 
-// A server is one of this machine.
+// A server on this machine.
 type server struct {
 	*fault.Command
 	url  string
@@ -51,10 +51,10 @@ type server struct {
 // localServer is this package's own server; it ends with the process.
 var localServer = sync.OnceValues(start)
 
-// programs are the servers of the protocol, by preference.
+// programs are the supported servers, by preference.
 var programs = []string{"valkey-server", "redis-server"}
 
-// find returns the machine's server, none where it has none.
+// find returns the machine's server, if it has one.
 func find() (string, bool) {
 	for _, name := range programs {
 		if path, err := exec.LookPath(name); err == nil {
@@ -88,7 +88,7 @@ func start() (*server, error) {
 	return s, s.Start()
 }
 
-// databases is the default number of a server's databases.
+// databases is a server's default number of databases.
 const databases = 16
 
 // lend takes a database that no test has, in this process or another;

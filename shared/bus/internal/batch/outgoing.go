@@ -15,7 +15,7 @@ import (
 // key. It shares the message's strings, so that only the batch copies them.
 type Outgoing struct {
 	Key     string
-	Keyed   bool // tells an empty key from none
+	Keyed   bool // distinguishes an empty key from none
 	value   []byte
 	headers []Pair
 }

@@ -73,8 +73,8 @@ func (s *set) startBroker(ctx context.Context, start func(context.Context) error
 	return nil
 }
 
-// startCache starts a Redis where the engine has an image. Otherwise
-// the few packages that need one start it.
+// startCache starts a Redis if the engine has an image. Otherwise the
+// few packages that need one start it.
 func (s *set) startCache(ctx context.Context) error {
 	if s.cache = os.Getenv(testenv.EnvRedis); s.cache != "" {
 		say("Redis", "given by "+testenv.EnvRedis)
