@@ -103,7 +103,10 @@ type IssueAPIKey struct {
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c IssueAPIKey) Check() error {
-	faults := append(checkGiven("project", c.Project), checkName(c.Name)...)
+	faults := checkGiven("project", c.Project)
+	if c.Replaces == "" { // else it keeps the name, by whatever rule that was given
+		faults = append(faults, checkName(c.Name)...)
+	}
 	if !slices.Contains(environments(), c.Environment) {
 		faults = append(faults, Fault{"environment", fmt.Sprintf("environment is %q.", c.Environment), oneOf(environments())})
 	}

@@ -70,4 +70,9 @@ func TestSuccessor(t *testing.T) {
 	if _, err := successor.Issue(key.Successor(rotation)); !errors.Is(err, tenants.ErrShownOnce) {
 		t.Errorf("the successor again: %v, want ErrShownOnce", err)
 	}
+	// A name that is refused today is no reason to keep a key in force.
+	got.Name = "Shop\u202e"
+	if _, err := (tenants.APIKey{}).Issue(got); err != nil {
+		t.Errorf("the successor of a key whose name is older than the rule: %v", err)
+	}
 }
