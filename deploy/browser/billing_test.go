@@ -57,9 +57,9 @@ func TestBillingsStory(t *testing.T) {
 	b.leave("a", "why requests were refused", "Why requests were refused")
 	b.awaitText("It needed 700 B, and 500 B of 1.9 KiB were left")
 	in.bill(t, "PUT", books+"/subscription", map[string]any{"tier": "indie", "quota": 100_000})
-	in.bill(t, "POST", books+"/grants", map[string]any{"amount": 4096, "reason": "for your waitTimeout"})
+	in.bill(t, "POST", books+"/grants", map[string]any{"amount": 4096, "reason": "for your patience"})
 	b.open("/console/usage")
-	b.awaitText("for your waitTimeout")
+	b.awaitText("for your patience")
 	if b.shows("exhausted") {
 		t.Errorf("the larger plan restores nothing:\n%s", b.describe())
 	}

@@ -39,7 +39,7 @@ type Config struct {
 
 	Replicas     int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
 	MaxLag       time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
-	CheckTimeout time.Duration `help:"How long each check may take." default:"5s" aliases:"waitTimeout"`
+	CheckTimeout time.Duration `help:"How long each check may take." default:"5s" aliases:"patience"`
 
 	Machine Machine `kong:"-"`
 }
