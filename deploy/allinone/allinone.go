@@ -111,7 +111,7 @@ func (a *App) openModules(ctx context.Context) error {
 	if a.gateway, err = gateway.New(backends, a.server.TrustedProxies, a.logger, time.Now); err != nil {
 		closeAll(a.modules)
 	}
-	a.server.Handler, a.server.SeePlaintext = a.gateway, plaintextReports(a.modules)
+	a.server.Handler, a.server.OnPlaintext = a.gateway, plaintextReports(a.modules)
 	return err
 }
 

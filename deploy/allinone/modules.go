@@ -120,9 +120,9 @@ func plaintextReports(modules map[gateway.Module]module) func(httpapi.PlaintextR
 	return func(request httpapi.PlaintextRequest) {
 		for _, m := range modules {
 			if seer, wants := m.(interface {
-				SeePlaintext(request httpapi.PlaintextRequest)
+				OnPlaintext(request httpapi.PlaintextRequest)
 			}); wants {
-				seer.SeePlaintext(request)
+				seer.OnPlaintext(request)
 			}
 		}
 	}

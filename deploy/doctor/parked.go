@@ -16,7 +16,7 @@ func (e *examination) parked(ctx context.Context, o opened) {
 	var oldest time.Time
 	ok := e.look(ctx, "parked", o.name, "Look at the role's rights.", func(ctx context.Context) error {
 		return o.read(ctx, func(tx pgx.Tx) (err error) {
-			count, oldest, err = parked.Held(ctx, tx)
+			count, oldest, err = parked.Count(ctx, tx)
 			return err
 		})
 	})

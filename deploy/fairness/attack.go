@@ -8,8 +8,8 @@ import (
 
 // An attack is one way in which a noisy tenant may disturb others.
 type attack struct {
-	name string
-	does string // in words, for the table
+	name        string
+	description string // in words, for the table
 	// prepare sends what the attack needs before the measurement; nil: nothing.
 	prepare func(ctx context.Context, n *noisy) error
 	// run attacks until ctx ends. Refusals are expected: an error

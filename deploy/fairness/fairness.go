@@ -36,17 +36,17 @@ const (
 
 // A Result is what quiet organizations noticed of one attack.
 type Result struct {
-	Attack  string
-	Does    string
-	Lawful  bool                    // the noisy tenant stays within every limit: it need not be refused
-	Took    *[views]measure.Samples // of each view
-	Refused int64                   // posts of quiet organizations
-	Failed  []error                 // their other failures
-	Peak    int64                   // most bytes resident of the measured process meanwhile
-	Cores   load                    // busy processors of each process
-	Answers *Outcome                // of the noisy tenant; nil without one
-	Settled time.Duration           // after the attack, until the views of a post were within their goal again
-	Drained time.Duration           // then, until the noisy tenant's own views showed what it had sent
+	Attack      string
+	Description string
+	Lawful      bool                    // the noisy tenant stays within every limit: it need not be refused
+	Took        *[views]measure.Samples // of each view
+	Refused     int64                   // posts of quiet organizations
+	Failed      []error                 // their other failures
+	Peak        int64                   // most bytes resident of the measured process meanwhile
+	Cores       load                    // busy processors of each process
+	Answers     *Outcome                // of the noisy tenant; nil without one
+	Settled     time.Duration           // after the attack, until the views of a post were within their goal again
+	Drained     time.Duration           // then, until the noisy tenant's own views showed what it had sent
 }
 
 // settleTimeout limits the wait for an attack's end: its rest would
@@ -128,9 +128,9 @@ func (r *run) install(ctx context.Context, name string, variables map[string]str
 // attacked measures alone, then beside each attack.
 func (r *run) attacked(ctx context.Context, chosen []attack) error {
 	r.say("%s for %s", alone, 2*r.Each)
-	r.results = append(r.results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each, 0))
+	r.results = append(r.results, r.watch(ctx, Result{Attack: alone, Description: "nobody else"}, 2*r.Each, 0))
 	for _, a := range chosen {
-		r.say("beside %s: %s", a.name, a.does)
+		r.say("beside %s: %s", a.name, a.description)
 		result, of, err := r.beside(ctx, a)
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (r *run) amongIdle(ctx context.Context) error {
 	if err := r.makeIdle(ctx); err != nil {
 		return err
 	}
-	result := Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle)}
+	result := Result{Attack: idle, Description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle)}
 	r.results = append(r.results, r.watch(ctx, result, r.Each, 0))
 	return ctx.Err()
 }
@@ -176,7 +176,7 @@ func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.T
 	if err != nil {
 		return result, of, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
 	}
-	result = r.watch(ctx, Result{Attack: a.name, Does: a.does, Lawful: a.lawful}, r.Each, attacker.command.Process.Pid)
+	result = r.watch(ctx, Result{Attack: a.name, Description: a.description, Lawful: a.lawful}, r.Each, attacker.command.Process.Pid)
 	result.Answers, err = attacker.stop()
 	if err != nil {
 		return result, of, fmt.Errorf("the attack %q: %w", a.name, err)

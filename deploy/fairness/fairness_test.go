@@ -150,7 +150,7 @@ func TestInflate(t *testing.T) {
 func TestAttacksHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range Attacks() {
-		if found, err := attackNamed(name); err != nil || found.name != name || seen[name] || found.does == "" {
+		if found, err := attackNamed(name); err != nil || found.name != name || seen[name] || found.description == "" {
 			t.Errorf("attack %q: %+v, %v", name, found, err)
 		}
 		seen[name] = true

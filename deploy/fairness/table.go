@@ -112,7 +112,7 @@ func (r Result) others(judged *tally) (cells []string) {
 func explain(out io.Writer, results []Result) {
 	fmt.Fprintln(out)
 	for _, result := range results {
-		fmt.Fprintf(out, "%s: %s\n", result.Attack, result.Does)
+		fmt.Fprintf(out, "%s: %s\n", result.Attack, result.Description)
 		if len(result.Failed) > 0 {
 			fmt.Fprintf(out, "  %d failures of quiet organizations, the first: %v\n", len(result.Failed), result.Failed[0])
 		}

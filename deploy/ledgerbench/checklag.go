@@ -9,8 +9,8 @@ import (
 // A CheckLag is how far checks lag behind a ledger that books as fast
 // as it can.
 type CheckLag struct {
-	Most time.Duration // the highest age of the oldest unchecked range
-	End  time.Duration // from the last booking to the end of its check
+	Max time.Duration // the highest age of the oldest unchecked range
+	End time.Duration // from the last booking to the end of its check
 }
 
 // Goals of a CheckLag: the time between two rounds, and two more for
@@ -45,7 +45,7 @@ func (w *world) followChecks(ctx context.Context) (found CheckLag, err error) {
 		if err != nil {
 			return found, err
 		}
-		found.Most = max(found.Most, unchecked)
+		found.Max = max(found.Max, unchecked)
 		if !booked.IsZero() && unchecked == 0 {
 			found.End = time.Since(booked)
 			return found, nil

@@ -28,7 +28,7 @@ func (r Result) Write(out io.Writer) error {
 	line(r.Two > 0, "1,000 organizations, two replicas", r.Two.String(), r.besideSpread(r.Two, "of one replica, goal above 1.00"))
 	line(r.Single > 0, "a transaction for each record", r.Single.String(), r.timesSlower())
 	line(r.Checks.measured, "checking what was applied", r.Checks.String(), r.Checks.goal(0.05, "of the processor time of applying it, goal 5 %"))
-	line(r.CheckLag.Most > 0, "checks behind at full rate: at most / at its end", r.CheckLag.String(), r.CheckLag.goal())
+	line(r.CheckLag.Max > 0, "checks behind at full rate: at most / at its end", r.CheckLag.String(), r.CheckLag.goal())
 	line(r.LagRate > 0, fmt.Sprintf("lag at %.0f/s, p50 / p99", r.LagRate), r.Lag.String(), within(r.Lag, time.Second))
 	line(r.LagRate > 0, "balance meanwhile, p50 / p99", r.Balance.String(), within(r.Balance, 5*time.Millisecond))
 	line(r.LagRate > 0, "balance before, with nothing booked beside it, p50 / p99", r.BalanceAlone.String(), "")
@@ -44,12 +44,12 @@ func (p percentiles) String() string {
 }
 
 func (c CheckLag) String() string {
-	return fmt.Sprintf("%.1f / %.1f s", c.Most.Seconds(), c.End.Seconds())
+	return fmt.Sprintf("%.1f / %.1f s", c.Max.Seconds(), c.End.Seconds())
 }
 
 func (c CheckLag) goal() string {
 	text := fmt.Sprintf("within %s, of which %s are between two rounds", maxCheckLag, checkEvery)
-	return verdict(max(c.Most, c.End) <= maxCheckLag, text)
+	return verdict(max(c.Max, c.End) <= maxCheckLag, text)
 }
 
 // Shares of COPY: the goal, and the least that counts as fast.

@@ -118,7 +118,7 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err := a.build(); err != nil {
 		return err
 	}
-	return a.base.Listen(a.handler, a.SeePlaintext)
+	return a.base.Listen(a.handler, a.OnPlaintext)
 }
 
 func (a *App) build() error {
@@ -170,9 +170,9 @@ func (a *App) follow() {
 	a.states = []*state.Reader{a.accounts, a.known, a.projects}
 }
 
-// SeePlaintext reports a request refused because it came over plain
+// OnPlaintext reports a request refused because it came over plain
 // HTTP. It never blocks.
-func (a *App) SeePlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
+func (a *App) OnPlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
 
 // The log store takes what has gathered in consumerWait, or consumerBytes:
 // blocks compress better when they are larger.

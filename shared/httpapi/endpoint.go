@@ -89,11 +89,11 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	return &Endpoint{server: server, listener: listener}, nil
 }
 
-// SeePlaintext makes the endpoint report requests over plain HTTP: see
+// OnPlaintext makes the endpoint report requests over plain HTTP: see
 // Server. Call it before Run.
-func (e *Endpoint) SeePlaintext(see func(PlaintextRequest)) {
+func (e *Endpoint) OnPlaintext(see func(PlaintextRequest)) {
 	if e.server != nil {
-		e.server.SeePlaintext = see
+		e.server.OnPlaintext = see
 	}
 }
 

@@ -25,11 +25,11 @@ type PlaintextRequest struct {
 // seePlaintext reports a refused request.
 func (s *Server) seePlaintext(r *http.Request) {
 	key := r.Header.Get("X-Api-Key")
-	if s.SeePlaintext == nil || key == "" {
+	if s.OnPlaintext == nil || key == "" {
 		return
 	}
 	repeated := r.TLS != nil && r.Header.Get(HeaderPlaintext) != ""
-	s.SeePlaintext(PlaintextRequest{
+	s.OnPlaintext(PlaintextRequest{
 		Key: key, Address: ClientAddress(r, s.TrustedProxies), Client: r.UserAgent(),
 		Forwarded: trusts(s.TrustedProxies, r.RemoteAddr) && !repeated,
 	})

@@ -28,8 +28,8 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 	seen = make(chan httpapi.PlaintextRequest, 10)
 	server := httpapi.Server{
 		Handler: hello, TrustedProxies: proxies, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
-		TLS:          &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
-		SeePlaintext: func(request httpapi.PlaintextRequest) { seen <- request },
+		TLS:         &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
+		OnPlaintext: func(request httpapi.PlaintextRequest) { seen <- request },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -40,7 +40,7 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 
 // A key seen in plaintext is told apart from one only reported: a proxy's
 // report never counts as the first, nor an outsider's header as anything.
-func TestSeePlaintext(t *testing.T) {
+func TestOnPlaintext(t *testing.T) {
 	everywhere, nowhere := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")
 	for name, c := range map[string]struct {
 		proxy  netip.Prefix

@@ -43,10 +43,10 @@ type Server struct {
 	Logger         *slog.Logger
 	Clock          func() time.Time
 
-	// SeePlaintext gets each request with an x-api-key that was refused
+	// OnPlaintext gets each request with an x-api-key that was refused
 	// as plain HTTP, after its answer was made: at most one per
 	// connection. It must not wait. May be nil.
-	SeePlaintext func(PlaintextRequest)
+	OnPlaintext func(PlaintextRequest)
 
 	Drain time.Duration // how long requests may run on after Serve's context has ended; 0: DefaultDrain
 

@@ -28,7 +28,7 @@ func (b *Base) NewGuard(config identity.GuardConfig) *identity.Guard {
 // Requests over plain HTTP are passed to see.
 func (b *Base) Listen(handler http.Handler, see func(httpapi.PlaintextRequest)) (err error) {
 	if b.Endpoint, err = b.config.Open(handler, b.Logger, b.Clock, b.Metrics); err == nil {
-		b.Endpoint.SeePlaintext(see)
+		b.Endpoint.OnPlaintext(see)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 const (
 	waitingPerOrganization = 16
 	waitingInAll           = 256
-	comeBack               = 2 * time.Second // Retry-After of refused requests
+	retryAfter             = 2 * time.Second // Retry-After of refused requests
 )
 
 // Config configures Turns.
@@ -84,5 +84,5 @@ func (t *Turns) Enter(ctx context.Context, organization string) (leave func(), e
 
 func (t *Turns) refuse(detail string) error {
 	t.refused.Inc()
-	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(comeBack)
+	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(retryAfter)
 }

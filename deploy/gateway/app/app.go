@@ -118,6 +118,6 @@ func (a *App) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	endpoint.SeePlaintext(a.plaintext.See)
+	endpoint.OnPlaintext(a.plaintext.See)
 	return lifecycle.Run(ctx, endpoint.Run, a.plaintext.Run, a.metrics.Run)
 }

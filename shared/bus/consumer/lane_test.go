@@ -148,7 +148,7 @@ func TestDeferralIsBounded(t *testing.T) {
 		return bustest.WriteEffects(ctx, tx, records)
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
-	cfg.Lanes.Most = 2
+	cfg.Lanes.MaxPositions = 2
 	_, stop := bustest.StartConsumer(t, cfg)
 	bustest.Applied(t, pool, 600, 4*bustest.Timeout)
 	stop()

@@ -81,7 +81,7 @@ type Deferred struct {
 }
 
 // Backlogs are those of the lanes in an assignment's partitions;
-// bounded by Lanes.Most.
+// bounded by Lanes.MaxPositions.
 type Backlogs map[Key]Backlog
 
 // AnyHalted reports whether a lane is stopped.

@@ -27,10 +27,10 @@ type Config struct {
 
 	MaxCost int // most cost of one transaction; default MaxBytes
 
-	Late   time.Duration // age of a record from which lanes are held to their shares; default 100 ms
-	Target time.Duration // longest time of a transaction, about, unless all are later than that: the next one waits for it; default 75 ms
-	Turn   time.Duration // the same for a lane's turn, for which all others wait; default 25 ms
-	Most   int           // most positions of lanes that a member keeps; beyond it no more lanes are deferred; default 10,000
+	Late         time.Duration // age of a record from which lanes are held to their shares; default 100 ms
+	Target       time.Duration // longest time of a transaction, about, unless all are later than that: the next one waits for it; default 75 ms
+	Turn         time.Duration // the same for a lane's turn, for which all others wait; default 25 ms
+	MaxPositions int           // most positions of lanes that a member keeps; beyond it no more lanes are deferred; default 10,000
 }
 
 // WithDefaults returns l with defaults in place of zeros.
@@ -38,7 +38,7 @@ func (l Config) WithDefaults() Config {
 	l.Late = cmp.Or(l.Late, 100*time.Millisecond)
 	l.Target = cmp.Or(l.Target, 75*time.Millisecond)
 	l.Turn = cmp.Or(l.Turn, 25*time.Millisecond)
-	l.Most = cmp.Or(l.Most, 10_000)
+	l.MaxPositions = cmp.Or(l.MaxPositions, 10_000)
 	if l.Cost == nil {
 		l.Cost = bus.Record.Size
 	}

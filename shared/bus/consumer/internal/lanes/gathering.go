@@ -12,7 +12,7 @@ type Gathering struct {
 	backlogs  Backlogs // before this work
 	turns     *Turns
 	shares    shares
-	deferring map[Key]bool  // lanes that this work defers first; bounded by Lanes.Most
+	deferring map[Key]bool  // lanes that this work defers first; bounded by Lanes.MaxPositions
 	Reached   map[int]int64 // how far each partition is read
 	Full      bool
 }
@@ -66,7 +66,7 @@ func (g *Gathering) add(r bus.Record, late bool) bool {
 	if at.Lane != "" {
 		b, left := g.backlogs[at]
 		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.Next, g.turns.Has(at.Lane)
-		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.Most && !(left && r.Offset < b.Next) // the partition's position was set back
+		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.MaxPositions && !(left && r.Offset < b.Next) // the partition's position was set back
 	}
 	switch g.shares.admit(at.Lane, g.lanes.size(r), s) {
 	case waits:

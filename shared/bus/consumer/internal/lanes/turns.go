@@ -10,8 +10,8 @@ import (
 // Turns orders the transactions of lanes with backlogs.
 type Turns struct {
 	lanes  []string               // each once
-	limits map[string]*BatchLimit // bounded by Lanes.Most
-	failed map[Key]failure        // whose last turn failed; bounded by Lanes.Most
+	limits map[string]*BatchLimit // bounded by Lanes.MaxPositions
+	failed map[Key]failure        // whose last turn failed; bounded by Lanes.MaxPositions
 }
 
 // NewTurns returns turns without lanes.

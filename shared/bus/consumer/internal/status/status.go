@@ -19,8 +19,8 @@ type Status struct {
 	assigned bool // it has its partitions, or others have all
 	caughtUp bool // it once reached the ends of the time of assignment
 	halted   map[int]error
-	stopped  map[lanes.Key]error         // lanes; bounded by Lanes.Most
-	behind   map[lanes.Key]lanes.Backlog // bounded by Lanes.Most
+	stopped  map[lanes.Key]error         // lanes; bounded by Lanes.MaxPositions
+	behind   map[lanes.Key]lanes.Backlog // bounded by Lanes.MaxPositions
 }
 
 // New returns the status of a consumer without partitions.

@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Held returns how many records are parked in the schema of tx, and
+// Count returns how many records are parked in the schema of tx, and
 // when the oldest was.
-func Held(ctx context.Context, tx pgx.Tx) (count int64, oldest time.Time, err error) {
+func Count(ctx context.Context, tx pgx.Tx) (count int64, oldest time.Time, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, oldest, err
 	}
