@@ -33,7 +33,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request) error {
 // no other, and a database takes none.
 func isText(form url.Values) bool {
 	for name, values := range form {
-		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
+		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, " ")) { // the space keeps halves of a character apart
 			return false
 		}
 	}
