@@ -181,7 +181,7 @@ func TestPostFollowsState(t *testing.T) {
 	key := r.key("org_a", "prj_a", nil)
 	within := func(what string, status int, code string) {
 		t.Helper()
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, waitTimeout, func() error {
 			if got := p.post(key, bodyOf(entry("m"))); got.status != status || code != "" && got.code() != code {
 				return fmt.Errorf("%s: %d %s", what, got.status, got.text)
 			}
@@ -230,7 +230,7 @@ func TestIdempotency(t *testing.T) {
 		t.Errorf("other project: %d %s", got.status, got.text)
 	}
 	here.post(key, bodyOf(entry("last")))
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		page := here.get(key, "/v1/logs")
 		count := strings.Count(string(page.text), `once`)
 		if !strings.Contains(string(page.text), "last") || !strings.Contains(string(page.text), "other project") || count == 0 {

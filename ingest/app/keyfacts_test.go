@@ -53,7 +53,7 @@ func (r *rig) keyFacts() *keyFacts {
 // until waits until the published facts satisfy holds.
 func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !holds() {

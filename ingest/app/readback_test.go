@@ -27,7 +27,7 @@ func TestReadBack(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.text)
 	}
 	var got []string
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		got = nil
 		page := p.get(key, "/v1/logs?order=asc")
 		got = append(got, entriesOf(t, page.text)...)
@@ -78,7 +78,7 @@ func TestReadBackLargeRequest(t *testing.T) {
 	if got.status != 200 || got.number("bytes_used") != charged || got.number("processed") != 1000 {
 		t.Fatalf("%d %s, want %d bytes", got.status, got.text, charged)
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		seen := map[string]bool{}
 		for cursor := ""; ; {
 			page := p.get(key, "/v1/logs?limit=1000"+cursor)
@@ -125,7 +125,7 @@ func TestKeysThatReadLess(t *testing.T) {
 			return nil
 		}
 	}
-	testenv.Eventually(t, patience, reads(full, "", 4))
+	testenv.Eventually(t, waitTimeout, reads(full, "", 4))
 	for _, err := range []error{reads(own, "", 3)(), reads(own, "?project=prj_a", 3)(), reads(own, "?limit=1", 1)(), reads(other, "?project=prj_a", 3)()} {
 		if err != nil {
 			t.Error(err)

@@ -33,8 +33,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// patience is how long a test waits.
-const patience = 60 * time.Second
+// waitTimeout is how long a test waits.
+const waitTimeout = 60 * time.Second
 
 // A rig is a broker, a database, and the records of tenants and ledger;
 // it starts replicas of ingest.
@@ -148,7 +148,7 @@ func (r *rig) start(change func(*app.Config)) *replica {
 		stopped()
 	}
 	r.t.Cleanup(stop)
-	testenv.Eventually(r.t, patience, ingest.Ready)
+	testenv.Eventually(r.t, waitTimeout, ingest.Ready)
 	checked := openapitest.Transport(r.t, ingest.Handler(), transport)
 	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: checked}, stop: stop}
 }

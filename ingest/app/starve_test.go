@@ -89,7 +89,7 @@ func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 			p.neverEnding(ctx, noisy, size-1000)
 			ended.Add(1)
 		})
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, waitTimeout, func() error {
 			if n := gauge(registry, "weir_ingest_in_flight_bodies"); n+int(ended.Load()) <= i && n < 4 {
 				return fmt.Errorf("%d of %d bodies are under way", n, i+1)
 			}

@@ -20,7 +20,7 @@ import (
 // checks new ranges.
 func awaitChecker(t *testing.T, ledger *app.App) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if report := ledger.Report(); report.Rounds == 0 {
 			return fmt.Errorf("report %+v", report)
 		}
@@ -67,7 +67,7 @@ func TestChargedOnce(t *testing.T) {
 		t.Errorf("other used %d, want 7", got)
 	}
 	token := r.token("acme", "billing:read")
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		status, body := get(t, ledger, token, "/v1/organizations/acme/balance")
 		if status != http.StatusOK || body["consumed"] != float64(used) || body["remaining"] != float64(1000-used) {
 			return fmt.Errorf("%d %v", status, body)
@@ -78,7 +78,7 @@ func TestChargedOnce(t *testing.T) {
 		t.Errorf("events %v", events)
 	}
 	r.verify()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if report := ledger.Report(); report.Ranges == 0 || len(report.Violations) > 0 {
 			return fmt.Errorf("report %+v", report)
 		}
@@ -215,7 +215,7 @@ func TestNewTermsAfterRestart(t *testing.T) {
 	stop()
 	r.config.TierIndieBytes, r.config.TierIndieRequests, r.config.TierIndieRetention = 5000, 7, 14
 	_, _ = r.start()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if got := r.accounts["acme"]; got.RequestsPerMinute != 7 || got.RetentionDays != 14 || got.NextQuota != 5000 || got.Quota != 1000 {
@@ -239,7 +239,7 @@ func TestWhoMayRead(t *testing.T) {
 	r.awaitAccount("evil")
 	awaitReady(t, ledger)
 	for _, token := range []string{own, operator, foreign} { // from here on all are loaded
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, waitTimeout, func() error {
 			if status, _ := get(t, ledger, token, "/v1/organizations/nobody/balance"); status != http.StatusNotFound {
 				return errNot
 			}
@@ -302,7 +302,7 @@ func TestReadingBooks(t *testing.T) {
 	r.awaitCounted()
 	r.awaitAccount("acme")
 	awaitReady(t, ledger)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if status, body := get(t, ledger, token, "/v1/organizations/acme/balance"); status != 200 || body["consumed"] != 60.0 {
 			return fmt.Errorf("%d %v", status, body)
 		}

@@ -19,7 +19,7 @@ func TestOwnWritesAreFound(t *testing.T) {
 	const path = "/v1/organizations/acme/balance"
 	for i := range 20 {
 		r.Accept(logs("acme", 10))
-		testenv.Eventually(t, patience, func() error { // a busy machine may exceed the wait
+		testenv.Eventually(t, waitTimeout, func() error { // a busy machine may exceed the wait
 			status, balance := get(t, ledger, token, path+"?wait=true")
 			if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 				return errors.New("not booked yet")
@@ -38,7 +38,7 @@ func TestOwnWritesAreFound(t *testing.T) {
 	if asOf, _ := balance["as_of"].(map[string]any); status != http.StatusOK || asOf["verified_through"] == nil {
 		t.Errorf("%d %v", status, balance)
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if _, balance = get(t, ledger, token, path); balance["as_of"].(map[string]any)["behind"] != 0.0 || balance["as_of"].(map[string]any)["lag_seconds"] != 0.0 {
 			return fmt.Errorf("%v", balance["as_of"])
 		}
@@ -62,7 +62,7 @@ func TestABatchIsWaitedFor(t *testing.T) {
 	const path = "/v1/organizations/acme/balance?batch="
 	sent := logs("acme", 10)
 	r.Accept(sent)
-	testenv.Eventually(t, patience, func() error { // a busy machine may exceed the wait
+	testenv.Eventually(t, waitTimeout, func() error { // a busy machine may exceed the wait
 		status, balance := get(t, ledger, token, path+sent.Batch)
 		if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 			return errors.New("not booked yet")

@@ -26,7 +26,7 @@ func TestVerifyFinds(t *testing.T) {
 		r.awaitCounted()
 	}
 	token := r.token("acme", "billing:read")
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if status, body := get(t, process, token, "/v1/organizations/acme/verification"); status != http.StatusOK || body["sound"] != true {
 			return fmt.Errorf("it answers %d %v", status, body)
 		}

@@ -40,7 +40,7 @@ func TestUsagePage(t *testing.T) {
 	r.awaitAccount("evil")
 	awaitReady(t, ledger)
 	var page string
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		answer := visit(ledger, acme, "")
 		if page = answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(page, "350 B") || strings.Contains(page, "acme-project") {
 			return fmt.Errorf("%d %s", answer.Code, page)

@@ -54,7 +54,7 @@ func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, to
 	token = r.token("acme", "billing:read", "billing:write")
 	r.awaitAccount("acme")
 	awaitReady(t, ledger)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if status, body := get(t, ledger, token, "/v1/organizations/acme/subscription"); status != http.StatusOK {
 			return fmt.Errorf("%d %v", status, body)
 		}
@@ -66,7 +66,7 @@ func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, to
 // awaitState waits until an account is published in a state.
 func (r *rig) awaitState(what string, is func(contract.Account) bool) {
 	r.t.Helper()
-	testenv.Eventually(r.t, patience, func() error {
+	testenv.Eventually(r.t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if account := r.accounts["acme"]; !is(account) {
@@ -152,7 +152,7 @@ func TestWhoMayDecide(t *testing.T) {
 	r, ledger, token := billed(t)
 	reader, foreign := r.token("acme", "billing:read"), r.token("evil", "billing:write")
 	for _, other := range []string{reader, foreign} {
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, waitTimeout, func() error {
 			if status, _ := send(t, ledger, other, "POST", "nobody/grants", "", `{"amount":1}`); status == http.StatusUnauthorized {
 				return errNot
 			}

@@ -33,7 +33,7 @@ func TestMetrics(t *testing.T) {
 	get(t, process, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
 	shows := func(lines ...string) {
 		t.Helper()
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, waitTimeout, func() error {
 			text := scrape(registry)
 			for _, line := range lines {
 				if !strings.Contains(text, line) {
@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
 	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
 	r.Accept(logs("acme", 30))
-	testenv.Eventually(t, patience, func() error { // repeated while earlier ranges are still being checked
+	testenv.Eventually(t, waitTimeout, func() error { // repeated while earlier ranges are still being checked
 		if strings.Contains(scrape(registry), unbroken) {
 			return errors.New("no violation is counted")
 		}

@@ -14,7 +14,7 @@ func (c VerifyConfig) Ledger() Config {
 	return Config{Config: service.Config{Servers: c.Servers}, RetentionConfig: c.RetentionConfig}
 }
 
-// A RebuildConfig configures a program that makes the ledger anew.
+// A RebuildConfig configures a program that rebuilds the ledger.
 type RebuildConfig struct {
 	VerifyConfig `embed:""`
 	RulesConfig  `embed:""`

@@ -34,7 +34,7 @@ func TestARefusalExhaustsTheAccount(t *testing.T) {
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "acme", refused("acme", "req_1", 1000))  // again
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "other", refused("other", "req_2", 999)) // it had an outdated quota
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "nobody", refused("nobody", "req_3", 999))
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if got := r.accounts["acme"]; got.State != contract.AccountExhausted || got.Used != 728 {
@@ -46,7 +46,7 @@ func TestARefusalExhaustsTheAccount(t *testing.T) {
 		t.Errorf("events %v", events)
 	}
 	token := r.token("acme", "billing:read")
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if status, body := get(t, ledger, token, "/v1/organizations/acme/balance"); status != http.StatusOK || body["state"] != contract.AccountExhausted || body["remaining"] != 272.0 {
 			return fmt.Errorf("%d %v", status, body)
 		}

@@ -36,7 +36,7 @@ func TestAYearIsRehearsed(t *testing.T) {
 	r.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, "acme", contract.ProjectCreated{Organization: "acme", Project: "shop", Name: "Shop"})
 	key := "key_" + strings.Repeat("0a", 16)
 	first := fmt.Sprintf(`{"bytes":900,"entries":7,"project":"shop","key":%q,"environment":"prod"}`, key)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		if status, used := send(t, ledger, token, "POST", clock+"/use", "first", first); status != http.StatusCreated {
 			return fmt.Errorf("%d %v", status, used)
 		}
@@ -78,14 +78,14 @@ func TestAYearIsRehearsed(t *testing.T) {
 		t.Errorf("as CSV:\n%s", csv)
 	}
 	for _, part := range []string{"threshold/50", "threshold/80", "/exhausted/", "/restored/", "budget/key:" + key + "/", "/adjusted/"} {
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, waitTimeout, func() error {
 			if events := r.awaitEvents(12); !contains(events, part) {
 				return fmt.Errorf("no %s in %v", part, events)
 			}
 			return nil
 		})
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if account := r.accounts["acme"]; account.State != contract.AccountSuspended {

@@ -30,9 +30,9 @@ import (
 
 const partitions = 4
 
-// patience is how long a test waits. A dead ledger's partition is
+// waitTimeout is how long a test waits. A dead ledger's partition is
 // reassigned only after its session timeout.
-const patience = 60 * time.Second
+const waitTimeout = 60 * time.Second
 
 // A rig is a broker with other services' topics and a database, with
 // what these services publish and consume there.
@@ -134,7 +134,7 @@ func logs(organization string, bytes int64) contract.LogsAccepted {
 // returns the published accounts.
 func (r *rig) awaitCounted() map[string]contract.Account {
 	r.t.Helper()
-	testenv.Eventually(r.t, patience, func() error {
+	testenv.Eventually(r.t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for partition, end := range r.End() {
@@ -155,7 +155,7 @@ func (r *rig) awaitCounted() map[string]contract.Account {
 
 func (r *rig) awaitAccount(organization string) {
 	r.t.Helper()
-	testenv.Eventually(r.t, patience, func() error {
+	testenv.Eventually(r.t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if _, ok := r.accounts[organization]; !ok {
@@ -167,7 +167,7 @@ func (r *rig) awaitAccount(organization string) {
 
 func (r *rig) awaitEvents(n int) []string {
 	r.t.Helper()
-	testenv.Eventually(r.t, patience, func() error {
+	testenv.Eventually(r.t, waitTimeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.events) < n {
@@ -217,7 +217,7 @@ func get(t testing.TB, ledger *app.App, token, path string) (int, map[string]any
 
 func awaitReady(t testing.TB, ledger *app.App) {
 	t.Helper()
-	testenv.Eventually(t, patience, ledger.Ready)
+	testenv.Eventually(t, waitTimeout, ledger.Ready)
 }
 
 var errNot = errors.New("not yet")

@@ -42,7 +42,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 	refused := contract.QuotaRefused{Organization: "acme", Project: "acme-project", APIKey: "key", RequestID: "req_1", At: clock(), Bytes: 70, Quota: 1000,
 		PeriodStart: period.Start, Requests: 1}
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "acme", refused)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		_, why := get(t, ledger, token, of+"refusals")
 		items, _ := why["items"].([]any)
 		if len(items) != 1 || items[0].(map[string]any)["crossed_by"] == nil || items[0].(map[string]any)["ended_by"] == nil {
@@ -88,7 +88,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 // awaitStatement waits for the first statement of acme.
 func awaitStatement(t *testing.T, ledger *app.App, token string) (statement map[string]any) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, waitTimeout, func() error {
 		status, found := get(t, ledger, token, "/v1/organizations/acme/statements/1")
 		if statement = found; status != http.StatusOK {
 			return fmt.Errorf("%d %v", status, found)

@@ -124,14 +124,14 @@ func TestSlowBodiesPass(t *testing.T) {
 		if p.left(now) <= 0 {
 			t.Fatalf("it ends after %s", now.Sub(start))
 		}
-		p.came(now, 2*leastPace)
+		p.came(now, 2*minPace)
 	}
 	p.pause(time.Hour)
 	if now = now.Add(time.Hour + idleTime - 1); p.left(now) <= 0 {
 		t.Error("it ends for having waited")
 	}
 	if p.left(now.Add(1)) > 0 {
-		t.Error("it has more than its patience")
+		t.Error("it has more than it may")
 	}
 	p = newPace(start)
 	for now = start; p.left(now) > 0; now = now.Add(time.Second) {

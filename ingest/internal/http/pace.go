@@ -7,11 +7,11 @@ import (
 
 // How slowly a body may come. It begins with idleTime and never has more: a
 // stalled body holds its memory no longer. Useful bytes, after decompression,
-// win time: a second for each leastPace of a small body, and for each largePace
+// win time: a second for each minPace of a small body, and for each largePace
 // beyond. A body has bodyTime in all; then the answer has answerTime.
 const (
 	idleTime   = 10 * time.Second
-	leastPace  = 16 << 10
+	minPace    = 16 << 10
 	largePace  = 64 << 10
 	bodyTime   = 3 * time.Minute
 	answerTime = time.Minute
@@ -33,11 +33,11 @@ func (p *pace) left(now time.Time) time.Duration { return p.deadline.Sub(now) }
 
 // came adds useful bytes.
 func (p *pace) came(now time.Time, useful int) {
-	least := leastPace
+	slowest := minPace
 	if p.useful += useful; p.useful > smallBody {
-		least = largePace
+		slowest = largePace
 	}
-	p.deadline = p.deadline.Add(time.Duration(useful) * time.Second / time.Duration(least))
+	p.deadline = p.deadline.Add(time.Duration(useful) * time.Second / time.Duration(slowest))
 	for _, limit := range [...]time.Time{now.Add(idleTime), p.last} {
 		if p.deadline.After(limit) {
 			p.deadline = limit

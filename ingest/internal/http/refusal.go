@@ -39,7 +39,7 @@ func (b *Bodies) problem(err error, how encoding) error {
 		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body",
 			fmt.Sprintf("The body came too slowly. It has %s to begin with, never more ahead, and %s in all; each %d bytes win a second, "+
 				"those beyond the first %d each %d bytes, counted after decompression and without the white space around them.",
-				idleTime, bodyTime, leastPace, smallBody, largePace)).
+				idleTime, bodyTime, minPace, smallBody, largePace)).
 			WithHeader("Connection", "close")
 	case errors.Is(err, errWindow):
 		return httpapi.NewProblem(http.StatusBadRequest, "invalid_encoding",

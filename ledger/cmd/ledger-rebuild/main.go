@@ -11,10 +11,10 @@ import (
 
 func main() {
 	process.Once("weir-ledger-rebuild",
-		"Makes the ledger anew from the log and the decisions that it keeps, in the schema ledger_rebuilding beside it, and compares balances, grants, "+
-			"budgets, statements, usage and chains of both. One that is the same it renames to ledger_rebuilt. "+
+		"Rebuilds the ledger from the log and the decisions that it keeps, in the schema ledger_rebuilding beside it, and compares balances, grants, "+
+			"budgets, statements, usage and chains of both. If they are the same, it renames the schema to ledger_rebuilt. "+
 			"It changes nothing of the ledger, which may run meanwhile. "+
-			"Where the log or the decisions lack what was booked it refuses.", run)
+			"It fails where the log or the decisions lack what was booked.", run)
 }
 
 func run(ctx context.Context, config app.RebuildConfig, logger *slog.Logger) error {
@@ -29,9 +29,9 @@ func run(ctx context.Context, config app.RebuildConfig, logger *slog.Logger) err
 		fmt.Println(difference)
 	}
 	if len(made.Differences) > 0 {
-		return fmt.Errorf("the ledger that was made anew is another one, and left in ledger_rebuilding: the first %d differences of %d things are above",
+		return fmt.Errorf("the rebuilt ledger differs, and is left in ledger_rebuilding: the first %d differences of %d things are above",
 			len(made.Differences), made.Things)
 	}
-	fmt.Printf("the same: %d things, made of the log and %d decisions\n", made.Things, made.Decisions)
+	fmt.Printf("the same: %d things, rebuilt from the log and %d decisions\n", made.Things, made.Decisions)
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// mostLocks is what a transaction may hold: the days of two periods, three
+// maxLocks is what a transaction may hold: the days of two periods, three
 // relations each, and some. PostgreSQL has 64 for each connection by default.
-const mostLocks = 250
+const maxLocks = 250
 
 // Reads of transfers lock the days of a period or two, not of the whole
 // year, even for prepared statements with a generic plan.
@@ -31,8 +31,8 @@ func TestReadsLockFewDays(t *testing.T) {
 						return err
 					}
 				}
-				if held := locks(t, tx); held > mostLocks {
-					t.Errorf("%d relations are locked, at most %d may be", held, mostLocks)
+				if held := locks(t, tx); held > maxLocks {
+					t.Errorf("%d relations are locked, at most %d may be", held, maxLocks)
 				}
 				return nil
 			})

@@ -15,8 +15,8 @@ import (
 // forever exceeds any test.
 const forever = time.Hour
 
-func newCredentialWaiter(patience time.Duration) *CredentialWaiter {
-	return NewCredentialWaiter(identity.NewCredentials(time.Now), func() {}, patience, slog.New(slog.DiscardHandler))
+func newCredentialWaiter(timeout time.Duration) *CredentialWaiter {
+	return NewCredentialWaiter(identity.NewCredentials(time.Now), func() {}, timeout, slog.New(slog.DiscardHandler))
 }
 
 func credentialRecord(t *testing.T, key, state string, version int64) weirbus.Record {

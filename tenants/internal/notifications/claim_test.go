@@ -37,7 +37,7 @@ func TestWhatIsHiddenIsNotLookedAt(t *testing.T) {
 		}
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		plan := strings.Join(lines, "\n")
-		if looked := mostRows(t, plan); looked > 10 || !regexp.MustCompile(`Update on deliveries \w+ \(actual rows=1 `).MatchString(plan) {
+		if looked := maxRows(t, plan); looked > 10 || !regexp.MustCompile(`Update on deliveries \w+ \(actual rows=1 `).MatchString(plan) {
 			t.Errorf("%d rows are looked at:\n%s", looked, plan)
 		}
 		return err
@@ -47,16 +47,16 @@ func TestWhatIsHiddenIsNotLookedAt(t *testing.T) {
 	}
 }
 
-// mostRows is the largest number of rows
+// maxRows is the largest number of rows
 // that any part of a plan found or skipped.
-func mostRows(t *testing.T, plan string) (most int) {
+func maxRows(t *testing.T, plan string) (rows int) {
 	t.Helper()
 	for _, match := range regexp.MustCompile(`(?:actual rows=|Rows Removed by [^:]*: )(\d+)`).FindAllStringSubmatch(plan, -1) {
 		n, err := strconv.Atoi(match[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, n)
+		rows = max(rows, n)
 	}
-	return most
+	return rows
 }
