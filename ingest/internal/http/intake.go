@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -165,7 +166,11 @@ func (q *request) network() netip.Prefix {
 
 // admit takes the request's tokens and refuses it by rate, waste or quota.
 func (q *request) admit() error {
-	q.admission = q.Admit(q.r.Context(), q.caller.Principal)
+	q.admission = q.Admit(q.caller.Principal)
+	if q.admission.Verdict == ingest.Unknown && !q.keyInBody { // with it, a body would wait in memory
+		q.awaitAccount()
+		q.admission = q.Admit(q.caller.Principal)
+	}
 	if q.admission.Verdict == ingest.Unknown {
 		return refusal(intake.Refusal{Verdict: ingest.Unknown, Quota: q.admission.Quota, At: q.admission.Time})
 	}
@@ -178,6 +183,16 @@ func (q *request) admit() error {
 	}
 	refused := intake.Refusal{Verdict: q.admission.Verdict, Quota: q.admission.Quota, Budget: q.admission.Budget, At: q.admission.Time}
 	return q.refuse(refused, refused.Verdict == ingest.Exhausted)
+}
+
+// accountTimeout is how long a request waits for the account of its
+// organization, which the ledger opens a moment after its key is in force.
+const accountTimeout = time.Second
+
+func (q *request) awaitAccount() {
+	ctx, cancel := context.WithTimeout(q.r.Context(), accountTimeout)
+	defer cancel()
+	q.Gate.Await(ctx, q.caller.Organization)
 }
 
 // read reads the body into the holder's memory.

@@ -150,7 +150,7 @@ func TestRefusalsDoNotRead(t *testing.T) {
 }
 
 // The first request of a new organization waits for its account, which
-// is a moment behind its key, but not for long.
+// is a moment behind its key, but not for long, and not with its body in memory.
 func TestPostAwaitsTheAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -158,6 +158,12 @@ func TestPostAwaitsTheAccount(t *testing.T) {
 		begun := time.Now()
 		if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != 500 || w.Header().Get("Retry-After") == "" || time.Since(begun) != time.Second {
 			t.Errorf("without an account: %d %s after %s", w.Code, w.Body, time.Since(begun))
+		}
+		keyInBody := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `]}`))
+		keyInBody.Header.Del("X-Api-Key")
+		begun = time.Now()
+		if w := serve(in, keyInBody); w.Code != 500 || time.Since(begun) != 0 {
+			t.Errorf("with its key in the body: %d %s after %s", w.Code, w.Body, time.Since(begun))
 		}
 		time.AfterFunc(300*time.Millisecond, func() {
 			in.Gate.Apply("org_1", 60, ingest.Account{Limit: 1 << 20, NextLimit: 1 << 20, Period: calendar.PeriodAt(start, 1), AnchorDay: 1})

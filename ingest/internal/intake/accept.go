@@ -24,10 +24,6 @@ const publishPace = 4 << 20
 // with the same idempotency key.
 const replayTimeout = 5 * time.Second
 
-// accountTimeout is how long a request waits for the account of its
-// organization, which the ledger opens once it has heard of it.
-const accountTimeout = time.Second
-
 // Errors of a batch besides a Refusal.
 var (
 	ErrKeyReused    = errors.New("the idempotency key was used with another body")
@@ -65,16 +61,7 @@ type Receipt struct {
 }
 
 // Admit takes the request's tokens and checks whether any quota is left.
-func (s *Service) Admit(ctx context.Context, who identity.Principal) admission.Admission {
-	admitted := s.Gate.Enter(who)
-	if admitted.Verdict != ingest.Unknown {
-		return admitted
-	}
-	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
-	defer cancel()
-	s.Gate.Await(ctx, who.Organization)
-	return s.Gate.Enter(who)
-}
+func (s *Service) Admit(who identity.Principal) admission.Admission { return s.Gate.Enter(who) }
 
 // Accept accepts the valid entries of a batch, once per idempotency
 // key. It returns once the brokers have acknowledged them all, or
