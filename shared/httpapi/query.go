@@ -52,12 +52,12 @@ func QueryTime(query url.Values, name string) (time.Time, error) {
 	return at, nil
 }
 
-// CheckSpan refuses from and to of a query where no time lies between
-// them: an empty list would hide the mistake.
+// CheckSpan refuses a query whose to is before its from: an empty list
+// would hide the mistake. They may be equal, as windows of a poll may be.
 func CheckSpan(query url.Values, from, to time.Time) error {
-	if query.Get("from") == "" || query.Get("to") == "" || from.Before(to) {
+	if query.Get("from") == "" || query.Get("to") == "" || !to.Before(from) {
 		return nil
 	}
 	return Invalid("?to", CodeInvalidRequest, fmt.Sprintf("to is %q.", query.Get("to")),
-		fmt.Sprintf("Use a time after from, which is %q.", query.Get("from")))
+		fmt.Sprintf("Use a time that is not before from, which is %q.", query.Get("from")))
 }

@@ -28,10 +28,10 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// From and to that no time lies between are refused, where both are given.
+// A to before from is refused, where both are given.
 func TestCheckSpan(t *testing.T) {
 	early, late := "2026-11-20T14:00:00Z", "2026-11-20T14:00:00.5Z"
-	for span, ok := range map[[2]string]bool{{early, late}: true, {late, early}: false, {early, early}: false, {early, ""}: true, {"", early}: true} {
+	for span, ok := range map[[2]string]bool{{early, late}: true, {late, early}: false, {early, early}: true, {early, ""}: true, {"", early}: true} {
 		query := url.Values{"from": {span[0]}, "to": {span[1]}}
 		from, _ := httpapi.QueryTime(query, "from")
 		to, _ := httpapi.QueryTime(query, "to")

@@ -61,8 +61,8 @@ func TestParseSearchRefuses(t *testing.T) {
 	}
 }
 
-// A query with a malformed part, a repeated value or no time
-// between from and to is refused too.
+// A query with a malformed part, a repeated value or a to
+// before from is refused too.
 func TestParseSearchOverlooksNothing(t *testing.T) {
 	for query, pointer := range map[string]string{
 		"level=fatal;x=1":                 "?",
