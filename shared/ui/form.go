@@ -40,16 +40,6 @@ func isText(form url.Values) bool {
 	return true
 }
 
-// IsFiltered reports whether the query of r has a value beside a cursor.
-func IsFiltered(r *http.Request) bool {
-	for name, values := range r.URL.Query() {
-		if name != "cursor" && strings.Join(values, "") != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // QueryFault is what err says of one parameter of the query, and how to
 // mend it; "" if that is not at fault.
 func QueryFault(err error, name string) string {

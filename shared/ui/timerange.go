@@ -8,7 +8,6 @@ import (
 )
 
 // A TimeRange filters a list by time, in UTC: from, inclusive, to, exclusive.
-// The template "timerange" shows it.
 type TimeRange struct {
 	From, To Field
 	Recent   []Link // to the last hour, day and week; other filters stay

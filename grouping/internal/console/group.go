@@ -85,16 +85,11 @@ func (c *console) show(g postgres.Group) shownGroup {
 }
 
 type groupsPage struct {
-	Project     ui.Field
-	Words       ui.Field
-	Environment ui.Field
-	Levels      ui.Checks
-	Range       ui.TimeRange
-	Filtered    bool
-	Searched    bool // false: the search was not understood
-	Incomplete  bool // the search timed out before the page was full
-	Groups      []shownGroup
-	Pager       ui.Pager
+	Filters    ui.Filters
+	Searched   bool // false: the search was not understood
+	Incomplete bool // the search timed out before the page was full
+	Groups     []shownGroup
+	Pager      ui.Pager
 }
 
 // showGroups accepts the query of the API's list, times as browsers send
@@ -102,8 +97,9 @@ type groupsPage struct {
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	r = ui.WithTimesInUTC(r)
 	query, err := groupinghttp.ParseQuery(r)
-	if form := c.form(r, err); form.faulty() {
-		c.write(w, r, http.StatusUnprocessableEntity, form)
+	page := groupsPage{Filters: c.filters(r, err)}
+	if page.Filters.Faulty() {
+		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
 	}
 	if err != nil {
@@ -117,7 +113,6 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := c.form(r, nil)
 	page.Searched, page.Incomplete = true, found.Incomplete
 	if found.Next != nil {
 		next := httpapi.EncodeCursor(r, found.Next)
@@ -136,28 +131,11 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 	c.pages.Write(w, r, status, "groups", ui.View{Title: "Errors", Data: page})
 }
 
-// faulty reports whether a field that people fill in has a fault.
-func (p groupsPage) faulty() bool {
-	return p.Words.Fault != "" || p.Environment.Fault != "" || p.Range.From.Fault != "" || p.Range.To.Fault != ""
-}
-
-// form is the page with its filters and what err says of them, before a search.
-func (c *console) form(r *http.Request, err error) groupsPage {
-	query := r.URL.Query()
-	projects := [][2]string{{"", "All projects"}}
-	for _, project := range c.Directory.Projects(identity.FromContext(r.Context()).Organization) {
-		projects = append(projects, [2]string{project.Project, project.Name})
-	}
-	return groupsPage{
-		Filtered: ui.IsFiltered(r),
-		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
-		Words: ui.Field{Name: "q", Label: "Title, type or culprit", Type: "search", Value: query.Get("q"),
-			Fault: ui.QueryFault(err, "q"), MaxLength: 200, Autocomplete: "off"},
-		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Fault: ui.QueryFault(err, "environment"),
-			Autocomplete: "off"},
-		Levels: ui.LevelChecks(r),
-		Range:  ui.NewTimeRange(r, c.Clock(), err),
-	}
+func (c *console) filters(r *http.Request, err error) ui.Filters {
+	words := ui.Field{Label: "Title, type or culprit", MaxLength: 200}
+	filters := ui.NewFilters(r, c.Directory.Projects(identity.FromContext(r.Context()).Organization), words, c.Clock(), err)
+	filters.Environment.Fault = ui.QueryFault(err, "environment")
+	return filters
 }
 
 type groupPage struct {

@@ -49,15 +49,10 @@ func Mount(router chi.Router, config Config) {
 }
 
 type logsPage struct {
-	Project     ui.Field
-	Words       ui.Field
-	Environment ui.Field
-	Levels      ui.Checks
-	Range       ui.TimeRange
-	Filtered    bool
-	Entries     []shownEntry
-	Searched    bool // false: the search was not understood
-	Pager       ui.Pager
+	Filters  ui.Filters
+	Entries  []shownEntry
+	Searched bool // false: the search was not understood
+	Pager    ui.Pager
 }
 
 // showLogs takes the query of GET /v1/logs, and times as browsers send them.
@@ -65,8 +60,9 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	r = ui.WithTimesInUTC(r)
 	search, err := ingesthttp.ParseSearch(r)
-	if form := c.form(r, who.Organization, err); form.faulty() {
-		c.write(w, r, http.StatusUnprocessableEntity, form)
+	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), ui.Field{Label: "Words in message"}, c.Clock(), err)}
+	if page.Filters.Faulty() {
+		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
 	}
 	if err != nil {
@@ -79,7 +75,6 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer answer.Close()
 	answer.AllowEviction(func() { httpapi.StopWriting(w) })
-	page := c.form(r, who.Organization, nil)
 	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
 	for _, found := range answer.Found {
 		page.Entries = append(page.Entries, c.show(found))
@@ -90,29 +85,6 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page logsPage) {
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
-}
-
-// faulty reports whether a field that people fill in has a fault.
-func (p logsPage) faulty() bool {
-	return p.Words.Fault != "" || p.Range.From.Fault != "" || p.Range.To.Fault != ""
-}
-
-// form returns the page with the present filters, what err says
-// of them, and no entries.
-func (c *console) form(r *http.Request, organization string, err error) logsPage {
-	query := r.URL.Query()
-	projects := [][2]string{{"", "All projects"}}
-	for _, project := range c.Directory.Projects(organization) {
-		projects = append(projects, [2]string{project.Project, project.Name})
-	}
-	return logsPage{
-		Filtered:    ui.IsFiltered(r),
-		Project:     ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
-		Words:       ui.Field{Name: "q", Label: "Words in message", Type: "search", Value: query.Get("q"), Fault: ui.QueryFault(err, "q"), Autocomplete: "off"},
-		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Autocomplete: "off"},
-		Levels:      ui.LevelChecks(r),
-		Range:       ui.NewTimeRange(r, c.Clock(), err),
-	}
 }
 
 // A shownEntry is an entry as the page shows it.
