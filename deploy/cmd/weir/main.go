@@ -57,12 +57,13 @@ type commands struct {
 	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 
+// helpVars are the names that help texts list.
+var helpVars = kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", "), "ledger_parts": strings.Join(ledgerbench.Parts(), ", ")}
+
 func main() {
 	var chosen commands
 	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.ShortUsageOnError(), process.SecretFiles(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{
-			"attacks": strings.Join(fairness.Attacks(), ", "), "ledger_parts": strings.Join(ledgerbench.Parts(), ", "),
-		})
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), helpVars)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
