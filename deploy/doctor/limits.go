@@ -25,13 +25,13 @@ const limitsQuery = `SELECT rolname, rolconnlimit, nullif(rolvaliduntil, 'infini
 
 // limits checks whether the service can work within its role's limits.
 func (e *examination) limits(ctx context.Context, o opened) {
-	rows, ok := readRows[limits](ctx, e, o, "role", limitsQuery)
+	found, ok := readRow[limits](ctx, e, o, "role", limitsQuery)
 	if !ok {
 		return
 	}
-	e.fewConns(o, rows[0])
-	e.passwordEnds(o.name, rows[0])
-	e.harmfulSettings(o.name, rows[0])
+	e.fewConns(o, found)
+	e.passwordEnds(o.name, found)
+	e.harmfulSettings(o.name, found)
 }
 
 func (e *examination) fewConns(o opened, found limits) {

@@ -53,15 +53,30 @@ type opened struct {
 
 // readRows reads rows of a module's database.
 func readRows[T any](ctx context.Context, e *examination, o opened, check, query string, arguments ...any) (found []T, ok bool) {
-	ok = e.look(ctx, check, o.name, "Look at the role's rights.", func(ctx context.Context) error {
+	ok = e.query(ctx, o, check, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err
+	}, query, arguments...)
+	return found, ok
+}
+
+// readRow reads the one row that there must be.
+func readRow[T any](ctx context.Context, e *examination, o opened, check, query string, arguments ...any) (found T, ok bool) {
+	ok = e.query(ctx, o, check, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[T])
+		return err
+	}, query, arguments...)
+	return found, ok
+}
+
+func (e *examination) query(ctx context.Context, o opened, check string, collect func(pgx.Rows) error, query string, arguments ...any) bool {
+	return e.look(ctx, check, o.name, "Look at the role's rights.", func(ctx context.Context) error {
 		rows, err := o.pool.Query(ctx, query, arguments...)
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-		return err
+		return collect(rows)
 	})
-	return found, ok
 }
 
 // read works in a read-only transaction.

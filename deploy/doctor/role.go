@@ -73,11 +73,10 @@ func (e *examination) role(ctx context.Context, o opened, users map[string]strin
 	for _, relation := range sorted(needed) {
 		serving = append(serving, needed[relation])
 	}
-	rows, ok := readRows[rights](ctx, e, o, "role", rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
+	found, ok := readRow[rights](ctx, e, o, "role", rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
 	if !ok {
 		return
 	}
-	found := rows[0]
 	before := len(e.report.Findings)
 	e.bypasses(o.name, found)
 	e.ownTables(o, found)
