@@ -49,6 +49,12 @@ func attacks() []attack {
 		{"endless-pages", "32 readers of the console's pages", storeGroups, readPages, false},
 		{"silent-sockets", "as many silent sockets as can be held, 5,000 new ones a second, from one network", nil, silence(1), false},
 		{"spread-sockets", "the same from 250 networks", nil, silence(250), false},
+		{"settings-frames", "SETTINGS without a pause on four connections of HTTP/2, without a key", nil, sendFrames(4, settingsFlood), false},
+		{"reset-streams", "requests that are reset at once on eight connections, without a key", nil, sendFrames(8, resetFlood), false},
+		{"empty-frames", "PING on four connections and empty DATA on four, without a key", nil, sendFrames(8, pingFlood, dataFlood), false},
+		{"header-blocks", "headers of 8 KB that are reset at once on four connections, and headers that never end on four, without a key", nil,
+			sendFrames(8, blockFlood, endlessFlood), false},
+		{"protocol-errors", "32 clients that break the rules of HTTP/2 and HTTP/1 and connect again, without a key", nil, breakRules, false},
 		{"guessed-passwords", "sign-ins with wrong passwords from ever new networks", nil, guessPasswords, false},
 		{"many-projects", "projects by an organization's own token", nil, createProjects, false},
 	}

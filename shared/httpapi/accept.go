@@ -12,6 +12,7 @@ const (
 	TypeJSON  = "application/json"
 	TypeLines = "application/x-ndjson"
 	TypeCSV   = "text/csv"
+	TypeHTML  = "text/html"
 )
 
 // Preferred returns the offered media type that the client prefers; the

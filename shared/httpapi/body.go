@@ -53,7 +53,10 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
 }
 
 func requireJSON(r *http.Request) error {
-	contentType := r.Header.Get("Content-Type")
+	contentType, err := OneHeader(r.Header, "Content-Type")
+	if err != nil {
+		return err
+	}
 	media, parameters, err := mime.ParseMediaType(contentType)
 	charset, given := parameters["charset"]
 	if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
 	"net/netip"
 	"runtime"
 
@@ -23,7 +22,9 @@ func (s *Server) limit() error {
 	if err != nil {
 		return err
 	}
-	s.connections = connections.New(connections.Config{Limits: limits, Network: s.network, Metrics: s.Metrics})
+	s.connections = connections.New(connections.Config{
+		Limits: limits, Network: s.network, Metrics: s.Metrics, Clock: s.Clock, Rates: s.rates,
+	})
 	processors := runtime.GOMAXPROCS(0)
 	s.handshakes = fair.NewQueue(fair.Limits{
 		Slots: 2 * processors, PerKey: max(1, processors/2), Waiting: limits.PerNetwork, Queued: limits.Total,
@@ -53,6 +54,7 @@ func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 		certificates := config.Certificates
 		given = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return choose(certificates, hello) }
 	}
+	config.NextProtos = []string{protoHTTP2, protoHTTP1}
 	config.Certificates = nil // else clients that name no server bypass GetCertificate
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.awaitHandshake(hello) }
 	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -93,39 +95,9 @@ func (s *Server) awaitTurn(ctx context.Context, conn *connections.Conn) error {
 	network, _ := s.network(conn.RemoteAddr())
 	release, err := s.handshakes.Acquire(ctx, network.String())
 	if err != nil {
-		conn.Refuse()
+		conn.Refuse(connections.HandshakeQueue)
 		return err
 	}
 	conn.BeforeIO(release)
 	return nil
-}
-
-// follow reports a connection's state to the table, for HTTP/1 and HTTP/2.
-func follow(conn net.Conn, state http.ConnState) {
-	known := connOf(conn)
-	switch {
-	case known == nil:
-	case state == http.StateActive:
-		known.Set(connections.Active)
-	case state == http.StateIdle:
-		known.Set(connections.Idle)
-	}
-}
-
-type connKey struct{}
-
-// withConn lets a request find its connection.
-func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if known := connOf(conn); known != nil {
-		return context.WithValue(ctx, connKey{}, known)
-	}
-	return ctx
-}
-
-func connOf(conn net.Conn) *connections.Conn {
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
-	known, _ := conn.(*connections.Conn)
-	return known
 }

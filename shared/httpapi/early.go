@@ -23,12 +23,12 @@ const (
 // after a timeout. HTTP/2 does not need this.
 func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
+		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return
 		}
 		early := &earlyWriter{ResponseWriter: w, request: r, wait: wait, control: http.NewResponseController(w)}
-		early.conn, _ = r.Context().Value(connKey{}).(*connections.Conn)
+		early.conn = connOf(r)
 		early.body.ReadCloser = r.Body
 		request := r.WithContext(r.Context()) // net/http keeps its own body
 		request.Body = &early.body

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -66,7 +67,7 @@ func publicRouter() chi.Router {
 	router := httpapi.NewRouter(httpapi.Options{
 		Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Proxies: []netip.Prefix{netip.MustParsePrefix("10.9.9.9/32")},
 	})
-	httpapi.Health(router, func() error { return nil })
+	httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return nil, nil })
 	httpapi.Describe(router, "ingest", []byte("{}"))
 	router.With(httpapi.PublicFile).Get("/file", func(http.ResponseWriter, *http.Request) {})
 	return router

@@ -56,6 +56,7 @@ type Server struct {
 	connections *connections.Table
 	handshakes  *fair.Queue
 	restTimeout time.Duration // see answerFirst
+	rates       connections.Rates
 }
 
 // Listen opens address; it fails if the port is in use.
@@ -93,18 +94,22 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return errors.Join(err, listener.Close())
 	}
 	measureCertificate(s.Metrics, s.TLS)
-	secured, plain := split(listener, s.connections)
-	handler := answerFirst(s.gate(), cmp.Or(s.restTimeout, restTimeout))
-	secureServer, plainServer := s.server(handler), s.server(handler)
-	secureServer.TLSConfig = s.queueHandshakes(s.TLS)
+	opened := &opener{tls: s.queueHandshakes(s.TLS), logger: s.Logger}
+	http1, http2 := split(listener, s.connections, opened.open)
+	gate := s.gate()
+	server1 := s.server(attend(answerFirst(gate, cmp.Or(s.restTimeout, restTimeout))))
+	server1.Protocols.SetHTTP1(true)
+	server2 := s.server(attend(s.asHTTP1Would(gate)))
+	server2.Protocols.SetUnencryptedHTTP2(true) // see linkHTTP2
+	server2.MaxHeaderBytes = 4 * maxHeaderBytes // see asHTTP1Would
 	failed := make(chan error, 2)
-	go func() { failed <- secureServer.ServeTLS(secured, "", "") }()
-	go func() { failed <- plainServer.Serve(plain) }()
+	go func() { failed <- server1.Serve(http1) }()
+	go func() { failed <- server2.Serve(http2) }()
 	select {
 	case err := <-failed:
-		return errors.Join(err, secureServer.Close(), plainServer.Close())
+		return errors.Join(err, server1.Close(), server2.Close())
 	case <-ctx.Done():
-		return shutdown(cmp.Or(s.Drain, DefaultDrain), secureServer, plainServer)
+		return shutdown(cmp.Or(s.Drain, DefaultDrain), server1, server2)
 	}
 }
 
@@ -123,6 +128,7 @@ func shutdown(drain time.Duration, servers ...*http.Server) error {
 func (s *Server) server(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:                      handler,
+		Protocols:                    new(http.Protocols),
 		ReadHeaderTimeout:            readHeaderTimeout,
 		ReadTimeout:                  requestTimeout,
 		WriteTimeout:                 requestTimeout,
@@ -130,7 +136,7 @@ func (s *Server) server(handler http.Handler) *http.Server {
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like all else
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ConnContext:                  withConn,
+		ConnContext:                  withLink,
 		ConnState:                    follow,
 		ErrorLog:                     slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}

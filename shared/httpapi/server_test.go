@@ -169,8 +169,12 @@ func TestServerDrains(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		drain    time.Duration
+		http2    bool
 		answered bool
-	}{{"within", 30 * time.Second, true}, {"beyond", time.Nanosecond, false}} {
+	}{
+		{"within", 30 * time.Second, false, true}, {"beyond", time.Nanosecond, false, false},
+		{"within, HTTP/2", 30 * time.Second, true, true}, {"beyond, HTTP/2", time.Nanosecond, true, false},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			begun, goOn := make(chan struct{}), make(chan struct{})
 			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -190,13 +194,15 @@ func TestServerDrains(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended, answered := make(chan error, 1), make(chan bool, 1)
+			client := lender.Client()
+			client.Transport.(*http.Transport).ForceAttemptHTTP2 = test.http2
 			go func() { ended <- server.Serve(ctx, listener) }()
 			go func() {
-				response, err := lender.Client().Get("https://" + listener.Addr().String())
+				response, err := client.Get("https://" + listener.Addr().String())
 				if err == nil {
 					response.Body.Close()
 				}
-				answered <- err == nil
+				answered <- err == nil && (response.ProtoMajor == 2) == test.http2
 			}()
 			<-begun
 			stop()

@@ -10,30 +10,35 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// sniffTimeout is how long a connection may stay silent before its first byte.
-const sniffTimeout = 5 * time.Second
-
-// tlsHandshake is the first byte of every TLS connection (RFC
-// 8446, 5.1: content type handshake).
-const tlsHandshake = 0x16
-
-// split makes two listeners of one: for connections that begin a TLS
-// handshake, and for all others, if table admits them.
-func split(listener net.Listener, table *connections.Table) (secured, plain net.Listener) {
-	s, p := newBranch(listener), newBranch(listener)
+// split makes two listeners of one, for HTTP/1 and for HTTP/2, of the
+// connections that table admits and open returns.
+func split(listener net.Listener, table *connections.Table, open func(*connections.Conn) (link, error)) (http1, http2 net.Listener) {
+	one, two := newBranch(listener), newBranch(listener)
+	begin := func(conn *connections.Conn) {
+		opened, err := open(conn)
+		if err != nil {
+			_ = conn.Close()
+			return
+		}
+		if _, ok := opened.(*linkHTTP2); ok {
+			two.hand(opened)
+			return
+		}
+		one.hand(opened)
+	}
 	admit := func(conn net.Conn) {
 		if admitted := table.Admit(conn); admitted != nil {
-			go sniff(admitted, s, p)
+			go begin(admitted)
 		}
 	}
 	for range runtime.GOMAXPROCS(0) { // what one goroutine can't take waits in the kernel's queue, and every newcomer behind it
 		go func() {
 			err := acceptAll(listener, admit)
-			s.fail(err)
-			p.fail(err)
+			one.fail(err)
+			two.fail(err)
 		}()
 	}
-	return s, p
+	return one, two
 }
 
 // acceptAll accepts connections until the listener is closed. Like
@@ -54,22 +59,6 @@ func acceptAll(listener net.Listener, take func(net.Conn)) error {
 		pause = min(max(5*time.Millisecond, 2*pause), time.Second)
 		time.Sleep(pause)
 	}
-}
-
-// sniff reads the first byte of conn and passes it to its branch.
-func sniff(conn *connections.Conn, secured, plain *branch) {
-	_ = conn.SetReadDeadline(time.Now().Add(sniffTimeout)) //nolint:forbidigo // sockets use the system's time
-	first, err := conn.Peek()
-	if err != nil {
-		_ = conn.Close()
-		return
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	if first == tlsHandshake {
-		secured.hand(conn)
-		return
-	}
-	plain.hand(conn)
 }
 
 // A branch is the listener of one kind of connection.

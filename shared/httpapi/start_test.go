@@ -14,7 +14,7 @@ import (
 
 // start runs server on a local address until the test ends; the
 // configuration trusts its certificate.
-func start(t *testing.T, server *Server) (address string, trust *tls.Config) {
+func start(t testing.TB, server *Server) (address string, trust *tls.Config) {
 	t.Helper()
 	lender := httptest.NewTLSServer(nil) // lends its certificate
 	t.Cleanup(lender.Close)

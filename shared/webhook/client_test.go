@@ -141,6 +141,28 @@ func TestCheckURL(t *testing.T) {
 		"hooks.example":                         {false, false},
 		"https:///weir":                         {false, false},
 		"https://hooks.example:99999999999999/": {false, false},
+		"https://hooks.0x.example/":             {true, true},
+		"https://4711.example/":                 {true, true},
+		"https://hooks.example./":               {false, false},
+		"https://./":                            {false, false},
+		"https://hooks..example/":               {false, false},
+		"https://2130706433/":                   {false, false}, // 127.0.0.1, as the next ones
+		"https://0x7f000001/":                   {false, false},
+		"https://0x7f.1/":                       {false, false},
+		"https://0X7F.0.0.0x1/":                 {false, false},
+		"https://0177.0.0.1/":                   {false, false},
+		"https://127.1/":                        {false, false},
+		"https://127.0.0.1./":                   {false, false},
+		"https://0x/":                           {false, false}, // 0.0.0.0
+		"https://hooks.0/":                      {false, false},
+		"https://1.1.1.1.1/":                    {false, false},
+		"https://localhost/":                    {false, true}, // reaches only 127.0.0.0/8, as the next ones
+		"https://LocalHost:8443/":               {false, true},
+		"https://hooks.localhost/":              {false, true},
+		"https://printer.local/":                {false, true},
+		"https://metadata.google.internal/":     {false, true},
+		"https://router.home.arpa/":             {false, true},
+		"https://receiver:8443/":                {false, true},
 	} {
 		for i, client := range []*webhook.Client{public, home} {
 			if err := client.CheckURL(address); (err == nil) != want[i] {

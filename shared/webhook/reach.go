@@ -68,7 +68,7 @@ func allowedPort(port int) bool { return port == 443 || port >= 1024 && port < 1
 // shows without a look-up of its name.
 func (c *Client) CheckURL(address string) error {
 	parsed, err := url.Parse(address)
-	if err != nil || parsed.Hostname() == "" {
+	if err != nil {
 		return ErrUnreachable
 	}
 	port := 443
@@ -77,6 +77,8 @@ func (c *Client) CheckURL(address string) error {
 	}
 	ip, err := netip.ParseAddr(parsed.Hostname())
 	switch {
+	case err != nil && !c.reach.mayLead(parsed.Hostname()):
+		return ErrUnreachable
 	case err == nil && c.reach.isOwn(ip), parsed.Scheme == "http" && err != nil && len(c.reach.networks) > 0:
 		return nil
 	case parsed.Scheme != "https" || !allowedPort(port) || err == nil && c.reach.guard.SafeAddr(ip) != nil:

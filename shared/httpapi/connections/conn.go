@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,8 @@ const (
 // whatever its deadline.
 type Conn struct {
 	net.Conn
-	table *Table
+	Account *Account
+	table   *Table
 
 	network *network // the table owns these three
 	state   State
@@ -42,11 +44,11 @@ type Conn struct {
 	pace  time.Time // of the current write
 }
 
-func newConn(raw net.Conn, t *Table) *Conn {
+func newConn(raw net.Conn, t *Table, key netip.Prefix, trusted bool) *Conn {
 	if tcp, ok := raw.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer)
 	}
-	return &Conn{Conn: raw, table: t}
+	return &Conn{Conn: raw, Account: newAccount(t, key, trusted), table: t}
 }
 
 // Set sets the connection's state.
@@ -165,6 +167,7 @@ func (c *Conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
 		c.beginIO()
+		c.Account.end()
 		tcp, ok := c.Conn.(*net.TCPConn)
 		if ok && c.lingers.Load() {
 			c.Set(Idle)
@@ -186,15 +189,15 @@ func (c *Conn) linger(tcp *net.TCPConn) {
 	c.table.remove(c)
 }
 
-// Refuse closes a connection that waits too long for its handshake, or
-// behind too many.
-func (c *Conn) Refuse() {
-	c.table.metrics.closed(reasonHandshake)
+// Refuse closes a connection before its handshake.
+func (c *Conn) Refuse(reason Reason) {
+	c.table.metrics.closed(reason)
 	c.abort()
 }
 
 // giveWay closes the connection for another one.
 func (c *Conn) giveWay(idle bool) {
+	c.Account.end()
 	if idle { // its client gets an end, not a failure
 		_ = c.Conn.Close()
 		return
@@ -204,6 +207,7 @@ func (c *Conn) giveWay(idle bool) {
 
 // abort closes the connection at once and drops unsent data.
 func (c *Conn) abort() {
+	c.Account.end()
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}

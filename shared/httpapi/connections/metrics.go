@@ -7,7 +7,7 @@ import (
 
 // metrics measure a table's use and what it closes.
 type metrics struct {
-	closings *prometheus.CounterVec
+	closings, delays *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer, t *Table, limit int) *metrics {
@@ -21,9 +21,17 @@ func newMetrics(registerer prometheus.Registerer, t *Table, limit int) *metrics 
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_http_connections_limit", Help: "How many connections may be open.",
 	}, func() float64 { return float64(limit) })
-	return &metrics{closings: factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_http_connections_closed_total", Help: "Connections closed to make room, for want of room, or because their reader took nothing.",
-	}, []string{"reason"})}
+	return &metrics{
+		closings: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_http_connections_closed_total",
+			Help: "Connections closed to make room, for want of room, for their network's rate, for a protocol error, or because their reader took nothing.",
+		}, []string{"reason"}),
+		delays: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_http_connections_delayed_total",
+			Help: "How often a connection had to wait because its network makes new ones too fast (arrivals), or sends frames that ask for nothing (flood).",
+		}, []string{"reason"}),
+	}
 }
 
-func (m *metrics) closed(reason string) { m.closings.WithLabelValues(reason).Inc() }
+func (m *metrics) closed(reason Reason)  { m.closings.WithLabelValues(string(reason)).Inc() }
+func (m *metrics) delayed(reason Reason) { m.delays.WithLabelValues(string(reason)).Inc() }

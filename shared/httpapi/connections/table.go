@@ -1,6 +1,7 @@
 package connections
 
 import (
+	"cmp"
 	"container/list"
 	"net"
 	"net/netip"
@@ -21,15 +22,22 @@ const (
 	states
 )
 
-// Why connections are closed here, not by their ends.
-const (
-	reasonNetwork = "network_limit" // for another one of the same network
-	reasonTotal   = "total_limit"
-	reasonSilent  = "silent_limit"
-	reasonRefused = "refused" // no room, and nothing to close
-	reasonSlow    = "slow_reader"
+// A Reason says why connections are closed here, not by their ends, or
+// have to wait.
+type Reason string
 
-	reasonHandshake = "handshake_queue" // too many of its network wait for a handshake
+// The reasons.
+const (
+	reasonNetwork  Reason = "network_limit" // for another one of the same network
+	reasonTotal    Reason = "total_limit"
+	reasonSilent   Reason = "silent_limit"
+	reasonRefused  Reason = "refused" // no room, and nothing to close
+	reasonSlow     Reason = "slow_reader"
+	reasonFlood    Reason = "flood" // of frames that ask for nothing
+	reasonProtocol Reason = "protocol_error"
+
+	HandshakeQueue Reason = "handshake_queue" // too many of its network wait for a handshake
+	Arrivals       Reason = "arrivals"        // its network makes new ones too fast
 )
 
 // Config configures a Table.
@@ -37,13 +45,16 @@ type Config struct {
 	Limits  Limits
 	Network func(remote net.Addr) (network netip.Prefix, trusted bool) // of a client; only Total limits a trusted proxy
 	Stall   time.Duration                                              // after which a stalled reader is closed; 0: a default
-	Metrics prometheus.Registerer                                      // may be nil
+	Clock   func() time.Time
+	Rates   Rates                 // zero: defaults by Limits
+	Metrics prometheus.Registerer // may be nil
 }
 
 // A Table holds the open connections. It is safe for concurrent use.
 type Table struct {
-	config  Config
-	metrics *metrics
+	config     Config
+	metrics    *metrics
+	allowances *allowances
 
 	mu       sync.Mutex
 	networks map[netip.Prefix]*network // bounded by the open connections
@@ -63,11 +74,10 @@ type network struct {
 
 // New returns an empty table.
 func New(config Config) *Table {
-	if config.Stall == 0 {
-		config.Stall = stallTimeout
-	}
+	config.Stall = cmp.Or(config.Stall, stallTimeout)
+	config.Rates = cmp.Or(config.Rates, defaultRates(config.Limits))
 	t := &Table{
-		config: config, networks: map[netip.Prefix]*network{}, silent: newRanking(), closable: newRanking(), proxies: newRanking(),
+		config: config, allowances: newAllowances(config), networks: map[netip.Prefix]*network{}, silent: newRanking(), closable: newRanking(), proxies: newRanking(),
 		busiest: newRanking(),
 	}
 	t.metrics = newMetrics(config.Metrics, t, config.Limits.Total)
@@ -81,7 +91,7 @@ func (t *Table) Admit(raw net.Conn) *Conn {
 	t.mu.Lock()
 	n := t.network(key, trusted)
 	closing, reason, admitted := t.makeRoom(n)
-	conn := newConn(raw, t)
+	conn := newConn(raw, t, key, trusted)
 	idle := closing != nil && closing.state == Idle
 	if closing != nil {
 		t.leave(closing)
@@ -107,7 +117,7 @@ func (t *Table) Admit(raw net.Conn) *Conn {
 
 // makeRoom decides which connection, if any, gives way to a new one of
 // n. One is always enough, as limits are kept.
-func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted bool) {
+func (t *Table) makeRoom(n *network) (closing *Conn, reason Reason, admitted bool) {
 	limits := t.config.Limits
 	switch {
 	case !n.trusted && n.lists[Silent].Len() >= limits.silentPerNetwork():

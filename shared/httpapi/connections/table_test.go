@@ -125,7 +125,7 @@ func TestActiveConnectionsStay(t *testing.T) {
 		t.Errorf("%d new, %d active", open(fresh), open(active))
 	}
 	want := `
-# HELP weir_http_connections_closed_total Connections closed to make room, for want of room, or because their reader took nothing.
+# HELP weir_http_connections_closed_total Connections closed to make room, for want of room, for their network's rate, for a protocol error, or because their reader took nothing.
 # TYPE weir_http_connections_closed_total counter
 weir_http_connections_closed_total{reason="refused"} 1
 `
@@ -189,7 +189,7 @@ func TestSlowReadersAreClosed(t *testing.T) {
 	for err == nil {
 		_, err = conn.Write(make([]byte, 1<<20))
 	}
-	if n := testutil.ToFloat64(tab.metrics.closings.WithLabelValues(reasonSlow)); n != 1 || tab.total() != 0 {
+	if n := testutil.ToFloat64(tab.metrics.closings.WithLabelValues(string(reasonSlow))); n != 1 || tab.total() != 0 {
 		t.Errorf("%v; %v closed for their slowness, %d left", err, n, tab.total())
 	}
 }

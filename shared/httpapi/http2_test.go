@@ -1,0 +1,253 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/httpapi/connections"
+	"github.com/weirlog/weir/shared/httpapi/frames"
+)
+
+// Header blocks without a table: GET and POST of https://weir/ (RFC 7541).
+var (
+	getBlock  = []byte("\x82\x87\x84\x41\x04weir")
+	postBlock = []byte("\x83\x87\x84\x41\x04weir")
+)
+
+const (
+	endStream  = 0x1
+	endHeaders = 0x4
+)
+
+func frame(kind frames.Type, flags byte, stream uint32, payload []byte) []byte {
+	return frames.Append(nil, frames.Header{Type: kind, Flags: flags, Stream: stream}, payload)
+}
+
+// A raw connection speaks HTTP/2 by hand.
+type raw struct {
+	*tls.Conn
+	t *testing.T
+}
+
+// dialRaw connects from a local address and sends the preface.
+func dialRaw(t *testing.T, local, address string, trust *tls.Config) *raw {
+	t.Helper()
+	trust = trust.Clone()
+	trust.NextProtos = []string{protoHTTP2}
+	conn := tls.Client(from(t, local, address), trust)
+	if _, err := conn.Write(append([]byte(frames.Preface), frame(frames.Settings, 0, 0, nil)...)); err != nil {
+		t.Fatal(err)
+	}
+	return &raw{conn, t}
+}
+
+// goAway reads until the connection ends, and returns the code of the
+// last GOAWAY frame.
+func (r *raw) goAway() (code uint32) {
+	header := make([]byte, 9)
+	for {
+		if _, err := io.ReadFull(r, header); err != nil {
+			return code
+		}
+		payload := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return code
+		}
+		if frames.Type(header[3]) == frames.GoAway {
+			code = binary.BigEndian.Uint32(payload[4:])
+		}
+	}
+}
+
+// flood repeats what frames returns until the connection ends.
+func (r *raw) flood(frames func(i uint32) []byte) {
+	for i := uint32(0); ; i++ {
+		if _, err := r.Write(frames(i)); err != nil {
+			return
+		}
+	}
+}
+
+// floods are ways to keep a server busy that ask for nothing.
+var floods = map[string]struct {
+	first []byte // once
+	then  func(i uint32) []byte
+}{
+	"settings":      {nil, func(uint32) []byte { return frame(frames.Settings, 0, 0, nil) }},
+	"ping":          {nil, func(uint32) []byte { return frame(frames.Ping, 0, 0, make([]byte, 8)) }},
+	"priority":      {nil, func(uint32) []byte { return frame(frames.Priority, 0, 1, []byte{0, 0, 0, 3, 0}) }},
+	"unknown types": {nil, func(uint32) []byte { return frame(0xbe, 0, 0, nil) }},
+	"window updates": {frame(frames.Headers, endHeaders, 1, postBlock), func(i uint32) []byte {
+		return frame(frames.WindowUpdate, 0, 0, []byte{0, 0, 0, 1})
+	}},
+	"empty data": {frame(frames.Headers, endHeaders, 1, postBlock), func(uint32) []byte { return frame(frames.Data, 0, 1, nil) }},
+	"padded data": {frame(frames.Headers, endHeaders, 1, postBlock), func(uint32) []byte {
+		return frame(frames.Data, 0x8, 1, []byte{2, 0, 0})
+	}},
+	"resets": {nil, func(i uint32) []byte {
+		stream := 2*i + 1
+		return append(frame(frames.Headers, endHeaders|endStream, stream, getBlock), frame(frames.ResetStream, 0, stream, make([]byte, 4))...)
+	}},
+	"continuations": {frame(frames.Headers, endStream, 1, getBlock), func(uint32) []byte { return frame(frames.Continuation, 0, 1, nil) }},
+	"header blocks": {nil, func(i uint32) []byte {
+		field := append([]byte("\x00\x01x\x7f\xc1\x3d"), bytes.Repeat([]byte("a"), 8000)...) // x: aaa…
+		stream := 2*i + 1
+		return append(frame(frames.Headers, endHeaders|endStream, stream, slices.Concat(getBlock, field)), frame(frames.ResetStream, 0, stream, make([]byte, 4))...)
+	}},
+}
+
+var smallRates = connections.Rates{Work: 125, WorkBurst: 1250, Arrivals: 1, ArrivalsBurst: 10, Patience: 500 * time.Millisecond}
+
+// posting returns a client that posts 48 KB over HTTP/2 from a local
+// address, already connected.
+func posting(t *testing.T, local, address string, trust *tls.Config) (post func()) {
+	t.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}
+	transport := &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: true, DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	client, body := &http.Client{Transport: transport}, bytes.Repeat([]byte("x"), 48<<10)
+	post = func() {
+		response, err := client.Post("https://"+address, "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer response.Body.Close()
+		if _, err := io.Copy(io.Discard, response.Body); response.StatusCode != 200 || response.ProtoMajor != 2 || err != nil {
+			t.Errorf("a good client is answered %s %d, %v", response.Proto, response.StatusCode, err)
+		}
+	}
+	post()
+	return post
+}
+
+// A flood has cost its network's rate when it is closed, and is told
+// why; good clients are answered, also in its network.
+func TestFloodsAreClosed(t *testing.T) {
+	for name, flood := range floods {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registry := prometheus.NewRegistry()
+			var requests atomic.Int64
+			server := &Server{rates: smallRates, Metrics: registry, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Host == "weir" {
+					requests.Add(1)
+					<-r.Context().Done()
+					return
+				}
+				_, _ = io.Copy(w, r.Body)
+			})}
+			address, trust := start(t, server)
+			near, far := posting(t, "127.0.0.2", address, trust), posting(t, "127.0.0.1", address, trust)
+			begun, attacker := time.Now(), dialRaw(t, "127.0.0.2", address, trust)
+			var flooding sync.WaitGroup
+			flooding.Go(func() {
+				_, _ = attacker.Write(flood.first)
+				attacker.flood(flood.then)
+			})
+			ended := make(chan uint32, 1)
+			go func() { ended <- attacker.goAway() }()
+			for range 50 {
+				near()
+				far()
+			}
+			if code := <-ended; code != enhanceYourCalm {
+				t.Errorf("it ends with the code %#x, want ENHANCE_YOUR_CALM", code)
+			}
+			flooding.Wait()
+			if n := count(t, registry, closings, "flood"); n != 1 {
+				t.Errorf("%d connections were closed for a flood", n)
+			}
+			if count(t, registry, delays, "flood") == 0 {
+				t.Error("it was never delayed")
+			}
+			if most := (firstCredit + smallRates.WorkBurst + 250 + smallRates.Work*int64(1+time.Since(begun).Seconds())) / 24; requests.Load() > most {
+				t.Errorf("%d requests were begun, at most %d", requests.Load(), most)
+			}
+		})
+	}
+}
+
+// A client at full speed, of many frames, never waits, even with the
+// smallest rates: its answers pay.
+func TestGoodClientsNeverWait(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	address, trust := start(t, &Server{rates: smallRates, Metrics: registry, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	})})
+	post := posting(t, "127.0.0.2", address, trust)
+	var posts sync.WaitGroup
+	for range 8 {
+		posts.Go(func() {
+			for range 250 {
+				post()
+			}
+		})
+	}
+	posts.Wait()
+	if n := count(t, registry, delays, "flood"); n != 0 {
+		t.Errorf("it waited %d times", n)
+	}
+}
+
+// Connections that end with a protocol error make their network wait
+// for the next ones; another network does not notice.
+func TestReconnectsAfterErrorsAreLimited(t *testing.T) {
+	for name, fault := range map[string][]byte{
+		"data on no stream": frame(frames.Data, 0, 0, nil),
+		"a frame too long":  frame(frames.Data, 0, 1, make([]byte, 1<<20)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registry := prometheus.NewRegistry()
+			address, trust := start(t, &Server{Handler: ok, rates: smallRates, Metrics: registry})
+			attempts := 0
+			for ; count(t, registry, delays, "arrivals") == 0 && attempts < 5; attempts++ {
+				attacker := dialRaw(t, "127.0.0.2", address, trust)
+				go func() { _, _ = attacker.Write(fault) }()
+				if code := attacker.goAway(); code == 0 || code == enhanceYourCalm {
+					t.Fatalf("it ends with the code %d", code)
+				}
+			}
+			if n := count(t, registry, closings, "protocol_error"); n != attempts || attempts > 2 {
+				t.Errorf("%d of %d connections were closed for an error before one waited; at most 2 may be", n, attempts)
+			}
+			posting(t, "127.0.0.1", address, trust)
+		})
+	}
+}
+
+// A client that chose HTTP/2 and speaks something else is closed, and
+// counts as one with a protocol error.
+func TestWithoutPreface(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	address, trust := start(t, &Server{Handler: ok, Metrics: registry})
+	trust.NextProtos = []string{protoHTTP2}
+	conn := tls.Client(from(t, "127.0.0.1", address), trust)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(conn); len(text) > 0 || err != nil && !errors.Is(err, io.EOF) && !isReset(err) {
+		t.Errorf("it reads %q, %v", text, err)
+	}
+	if n := count(t, registry, closings, "protocol_error"); n != 1 {
+		t.Errorf("%d connections were closed for an error", n)
+	}
+}
+
+func isReset(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op)
+}
