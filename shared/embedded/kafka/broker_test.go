@@ -171,7 +171,7 @@ func TestRefusesDroppedVersions(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%s v%d", test.key.Name(), test.version)
 		t.Run(name, func(t *testing.T) {
-			b := start(t, Config{RefuseDropped: true})
+			b := start(t, Config{})
 			answered := ask(t, b.Addr(), test.key, test.version)
 			refused := len(b.Refused()) == 1 && b.Refused()[0] == name
 			if answered == test.refused || refused != test.refused {

@@ -191,8 +191,7 @@ func TestDamage(t *testing.T) {
 		"the file is missing":     {remove(segmentOf), ErrDamaged},
 		"topics.json is missing":  {remove(fileOf("topics.json")), ErrDamaged},
 		"topics.json is no JSON":  {changeByte(fileOf("topics.json"), 0), ErrDamaged},
-		"meta.json is missing":    {remove(fileOf("meta.json")), ErrDamaged},
-		"meta.json is not JSON":   {changeByte(fileOf("meta.json"), 0), ErrDamaged},
+		"checkpoint.json is cut":  {cut(fileOf("checkpoint.json"), 20), ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

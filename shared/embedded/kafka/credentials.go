@@ -9,16 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/scram"
 )
 
 // The broker's only user, with all rights, and its SASL mechanism,
 // which never sends the password.
 const (
 	User      = "weir"
-	Mechanism = "SCRAM-SHA-512"
+	Mechanism = scram.Mechanism
 )
 
 // PasswordFile returns the path of a data directory's password. If it
@@ -51,7 +49,7 @@ func Running(dir string) (string, error) {
 	}
 	lock, err := lockDir(dir)
 	if err == nil {
-		return "", errors.Join(fmt.Errorf("%w: %q", ErrNotRunning, dir), lock.release())
+		return "", errors.Join(fmt.Errorf("%w: %q", ErrNotRunning, dir), lock.Release())
 	}
 	if !errors.Is(err, ErrLocked) {
 		return "", err
@@ -101,24 +99,12 @@ func makePassword(path string) (string, error) {
 	return password, nil
 }
 
-// restrict admits the only user. Users in kfake's own files
-// would take precedence.
-func restrict(cfg Config, password string) ([]kfake.Opt, error) {
-	if cfg.Dir != "" {
-		if err := os.Remove(filepath.Join(cfg.Dir, "sasl.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+// secretOf returns what the server knows of the only user; nil for an
+// open broker.
+func secretOf(cfg Config) (*scram.Secret, error) {
+	password, err := ensurePassword(cfg)
+	if err != nil || password == "" {
+		return nil, err
 	}
-	if cfg.Open {
-		return nil, nil
-	}
-	return []kfake.Opt{kfake.EnableSASL(), kfake.Superuser(Mechanism, User, password)}, nil
-}
-
-// signingIn returns how the broker's own client signs in.
-func signingIn(password string) []kgo.Opt {
-	if password == "" {
-		return nil
-	}
-	return []kgo.Opt{kgo.SASL(scram.Auth{User: User, Pass: password}.AsSha512Mechanism())}
+	return scram.NewSecret(User, password)
 }

@@ -44,7 +44,7 @@ func TestRetention(t *testing.T) {
 	for _, topic := range []string{"test.logs", "test.facts"} {
 		produce(t, b.Addr(), topic, values(10)...)
 	}
-	if err := b.keeper.runOnce(t.Context(), time.Now().Add(time.Hour)); err != nil {
+	if err := b.store.Retain(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if n := files(t, dir, "test.logs"); n != 0 {
@@ -154,11 +154,8 @@ func grep(t *testing.T, dir, text string) (found string) {
 
 func files(t *testing.T, dir, topic string) int {
 	t.Helper()
-	segments, err := readSegments(filepath.Join(dir, "partitions", topic+"-0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(segments)
+	n, _ := logOf(t, dir, topic)
+	return n
 }
 
 // crashed returns a copy of a data directory as a crash would leave it now.
@@ -187,24 +184,6 @@ func TestCompaction(t *testing.T) {
 	}
 	b = start(t, Config{Dir: crashed(t, dir)})
 	checkState(t, b)
-}
-
-// A crash within compaction, after kfake has deleted the old
-// files, loses nothing.
-func TestInterruptedCompaction(t *testing.T) {
-	dir := t.TempDir()
-	b := start(t, Config{Dir: dir})
-	create(t, b.Addr(), "test.state", "cleanup.policy", "compact")
-	produce(t, b.Addr(), "test.state", updates(50)...)
-	stop(t, b)
-	partition := filepath.Join(dir, "partitions", "test.state-0")
-	if err := keepLinks(dir, []string{partition}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(partition); err != nil {
-		t.Fatal(err)
-	}
-	checkState(t, start(t, Config{Dir: dir}))
 }
 
 // updates returns n values of each of two keys.
@@ -256,7 +235,7 @@ func TestCompactionWhileServing(t *testing.T) {
 	for round := range 3 {
 		produce(t, b.Addr(), "test.state", updates(50)...)
 		before := size(t, dir, "test.state")
-		if err := b.keeper.compactor.runOnce(t.Context()); err != nil {
+		if err := b.keeper.compactIfLarge(); err != nil {
 			t.Fatal(err)
 		}
 		after := size(t, dir, "test.state")
@@ -268,7 +247,7 @@ func TestCompactionWhileServing(t *testing.T) {
 		}
 		checkState(t, b)
 	}
-	if n := testutil.ToFloat64(b.keeper.compactor.compactions); n == 0 || testutil.ToFloat64(b.keeper.compactor.bytes) == 0 {
+	if n := testutil.ToFloat64(b.keeper.metrics.compactions); n == 0 {
 		t.Errorf("%v compactions are counted", n)
 	}
 	b = start(t, Config{Dir: crashed(t, dir)})
@@ -295,70 +274,58 @@ func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
 		if end := endOffset(t, b.Addr(), "test.logs"); end != 10 {
 			t.Errorf("at a start %t: the next offset is %d, want 10", atStart, end)
 		}
-		if err := b.Retain(t.Context()); err != nil || files(t, b.keeper.dir, "test.logs") != 0 {
-			t.Errorf("at a start %t: %d files of an expired log are left; %v", atStart, files(t, b.keeper.dir, "test.logs"), err)
+		if err := b.Retain(t.Context()); err != nil || files(t, b.store.Dir(), "test.logs") != 0 {
+			t.Errorf("at a start %t: %d files of an expired log are left; %v", atStart, files(t, b.store.Dir(), "test.logs"), err)
 		}
 	}
 }
 
-// After a kill within a compaction, topics get their retention back.
-func TestSuspendedRetentionIsResumed(t *testing.T) {
-	dir := t.TempDir()
-	b := start(t, Config{Dir: dir})
-	create(t, b.Addr(), "test.logs", "retention.ms", "60000")
-	topics, err := readTopics(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := suspendRetention(t.Context(), b.keeper.client, dir, topics); err != nil {
-		t.Fatal(err)
-	}
-	crash := crashed(t, dir)
-	if topics, err := readTopics(crash); err != nil || topics[0].limit("retention.ms") != -1 {
-		t.Fatalf("meanwhile it is %+v, %v", topics, err)
-	}
-	start(t, Config{Dir: crash})
-	if topics, err := readTopics(crash); err != nil || topics[0].limit("retention.ms") != 60_000 {
-		t.Errorf("it is %+v, %v", topics, err)
-	}
-	if _, err := os.Stat(filepath.Join(crash, suspendedFile)); err == nil {
-		t.Error("the note is left")
-	}
-}
-
-// A crash while the links to the old files are removed restores none of them.
-func TestCrashAfterCompaction(t *testing.T) {
-	dir := t.TempDir()
-	b := start(t, Config{Dir: dir})
-	create(t, b.Addr(), "test.state", "cleanup.policy", "compact", "segment.bytes", "1000")
-	produce(t, b.Addr(), "test.state", updates(20)...)
-	partition := filepath.Join(dir, "partitions", "test.state-0")
-	if err := keepLinks(dir, []string{partition}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(dir, compactionDir), filepath.Join(dir, compactionPast)); err != nil {
-		t.Fatal(err)
-	}
-	produce(t, b.Addr(), "test.state", updates(50)...)
-	crash := crashed(t, dir)
-	checkState(t, start(t, Config{Dir: crash}))
-	if _, err := os.Stat(filepath.Join(crash, compactionPast)); err == nil {
-		t.Error("the links are left")
-	}
-}
-
-func size(t *testing.T, dir, topic string) (n int64) {
+func size(t *testing.T, dir, topic string) int64 {
 	t.Helper()
-	segments, err := readSegments(filepath.Join(dir, "partitions", topic+"-0"))
+	_, n := logOf(t, dir, topic)
+	return n
+}
+
+// logOf returns how many files with records a topic has, and their bytes.
+func logOf(t *testing.T, dir, topic string) (files int, bytes int64) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, "partitions", topic+"-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range segments {
-		info, err := os.Stat(s.path)
+	for _, e := range entries {
+		info, err := e.Info()
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += info.Size()
+		if info.Size() > 0 {
+			files++
+		}
+		bytes += info.Size()
 	}
-	return n
+	return files, bytes
+}
+
+// Compressed batches are compacted, too.
+func TestCompactionOfCompressedBatches(t *testing.T) {
+	for name, codec := range map[string]kgo.CompressionCodec{
+		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, Config{})
+			create(t, b.Addr(), "test.state", "cleanup.policy", "compact")
+			c := client(t, b.Addr(), kgo.DefaultProduceTopic("test.state"), kgo.ProducerBatchCompression(codec), kgo.ProducerLinger(50*time.Millisecond))
+			if err := c.ProduceSync(t.Context(), updates(50)...).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			before := b.store.CompactedBytes()
+			if err := b.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			checkState(t, b)
+			if _, records := stateOf(t, b, "test.state"); records > 5 {
+				t.Errorf("%d records are left, in %d bytes of %d", records, b.store.CompactedBytes(), before)
+			}
+		})
+	}
 }

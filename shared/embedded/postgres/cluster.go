@@ -3,10 +3,12 @@ package postgres
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,6 +25,8 @@ type cluster struct {
 	account account
 	bin     string
 	logger  logger
+
+	patience time.Duration // with processes of a killed server; 0: orphansPatience
 }
 
 // major reads the version of the data directory, 0 if there is none yet.
@@ -71,10 +75,13 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 }
 
 // Processes of a killed server end by themselves, once they notice. A
-// new server does not start beside them.
+// new server does not start beside them. Those that do not notice are
+// killed, on Linux: as after a crash, the log of PostgreSQL has what
+// they committed.
 const (
-	orphansTime  = 30 * time.Second
-	orphansPause = 100 * time.Millisecond
+	orphansTime     = 30 * time.Second
+	orphansPatience = 10 * time.Second
+	orphansPause    = 100 * time.Millisecond
 )
 
 // start starts the server on a port once the processes of a killed one
@@ -82,9 +89,16 @@ const (
 func (c *cluster) start(ctx context.Context, port int, settings map[string]string) error {
 	waiting, cancel := context.WithTimeout(ctx, orphansTime)
 	defer cancel()
+	patience := time.NewTimer(cmp.Or(c.patience, orphansPatience))
+	defer patience.Stop()
 	err := c.startOnce(ctx, port, settings)
 	for errors.Is(err, ErrLocked) && waiting.Err() == nil {
-		lifecycle.Pause(waiting, orphansPause)
+		select {
+		case <-patience.C:
+			c.killOrphans()
+		default:
+			lifecycle.Pause(waiting, orphansPause)
+		}
 		err = c.startOnce(ctx, port, settings)
 	}
 	return err
@@ -97,6 +111,9 @@ func (c *cluster) startOnce(ctx context.Context, port int, settings map[string]s
 		return err
 	}
 	from, err := c.log().open(maxLog)
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: PostgreSQL cannot write its log: make space: %w", ErrDiskFull, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -104,11 +121,45 @@ func (c *cluster) startOnce(ctx context.Context, port int, settings map[string]s
 	for name, value := range settings {
 		options += fmt.Sprintf(" -c %s=%s", name, value)
 	}
-	_, err = c.run(ctx, "pg_ctl", "start", "-w", "-t", "60", "-s", "-D", c.home.data(), "-l", c.home.log(), "-o", options)
+	out, err := c.run(ctx, "pg_ctl", "start", "-w", "-t", "60", "-s", "-D", c.home.data(), "-l", c.home.log(), "-o", options)
+	if err != nil && strings.Contains(string(out), "did not start in time") {
+		err = c.awaitRecovery(ctx)
+	}
 	if err != nil {
 		return c.explain(from, port, err)
 	}
 	return nil
+}
+
+// recoveryInterval is how often a start that takes long is logged.
+const recoveryInterval = 10 * time.Second
+
+// errEnded means that a server ended while it started.
+var errEnded = errors.New("it ended while it started")
+
+// awaitRecovery waits as long as a server starts: after a crash it
+// applies its own log first, which can be gigabytes.
+func (c *cluster) awaitRecovery(ctx context.Context) error {
+	notice := time.NewTicker(recoveryInterval)
+	defer notice.Stop()
+	for {
+		file, found := c.readPid()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !found || !c.owns(file.pid):
+			return errEnded
+		case !file.starting:
+			return nil
+		}
+		select {
+		case <-notice.C:
+			end, _ := c.log().tail() // if it can't be read, it says nothing
+			c.logger.Info("PostgreSQL recovers what it had not finished", slog.String("progress", lastLine([]byte(end), errors.New("not known"))))
+		default:
+			lifecycle.Pause(ctx, lookInterval)
+		}
+	}
 }
 
 func (c *cluster) log() serverLog { return serverLog{c.home.log(), c.account} }
@@ -124,6 +175,9 @@ func (c *cluster) explain(from int64, port int, err error) error {
 	}
 	if strings.Contains(log, "pre-existing shared memory block") {
 		return fmt.Errorf("%w: processes of a PostgreSQL that was killed still use %q: end them, and start again", ErrLocked, c.home.data())
+	}
+	if strings.Contains(log, "No space left on device") || c.diskFull() {
+		return fmt.Errorf("%w: PostgreSQL cannot write to %q: make space", ErrDiskFull, c.home.data())
 	}
 	return damaged(c.home.data(), fmt.Sprintf("PostgreSQL does not start: %s (all of it in %q)", firstFailure(log, err), c.home.log()))
 }
@@ -167,9 +221,24 @@ func lastLine(out []byte, otherwise error) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
+// leastSpace is what a start needs of the disk: a file of the
+// write-ahead log, and one more for a checkpoint.
+const leastSpace = 2 * 16 << 20
+
+// diskFull reports whether the disk has too little space for a start. A
+// full one may have kept the server from logging that.
+func (c *cluster) diskFull() bool {
+	var disk syscall.Statfs_t
+	err := syscall.Statfs(c.home.dir, &disk)
+	return err == nil && disk.Bavail*uint64(disk.Bsize) < leastSpace //nolint:gosec // positive
+}
+
 // A pidFile is PostgreSQL's postmaster.pid: process, directory, start
-// time, port, one a line.
-type pidFile struct{ pid, port int }
+// time, port, and in the eighth line the state, one a line.
+type pidFile struct {
+	pid, port int
+	starting  bool
+}
 
 func (c *cluster) readPid() (pidFile, bool) {
 	raw, err := os.ReadFile(filepath.Join(c.home.data(), "postmaster.pid"))
@@ -182,14 +251,14 @@ func (c *cluster) readPid() (pidFile, bool) {
 	}
 	pid, _ := strconv.Atoi(strings.TrimSpace(lines[0]))
 	port, _ := strconv.Atoi(strings.TrimSpace(lines[3]))
-	return pidFile{pid, port}, true
+	return pidFile{pid, port, len(lines) > 7 && strings.TrimSpace(lines[7]) == "starting"}, true
 }
 
 // runningPort returns the port of a server on the data directory that
 // has outlived its starter; 0: none.
 func (c *cluster) runningPort() int {
 	file, found := c.readPid()
-	if !found || !isPostgres(file.pid) {
+	if !found || !c.owns(file.pid) {
 		return 0
 	}
 	return file.port
@@ -199,10 +268,43 @@ func (c *cluster) runningPort() int {
 // itself, unless another process of the same user has that process id now.
 func (c *cluster) clearStalePid() error {
 	file, found := c.readPid()
-	if !found || isPostgres(file.pid) {
+	if !found || c.owns(file.pid) {
 		return nil
 	}
 	return os.Remove(filepath.Join(c.home.data(), "postmaster.pid"))
+}
+
+// owns reports whether a process is a live PostgreSQL server that works in
+// the data directory, if the system can answer that. Another server's
+// process may have got the id of a killed one.
+func (c *cluster) owns(pid int) bool {
+	if !isPostgres(pid) {
+		return false
+	}
+	place, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && c.isData(place)
+}
+
+// isData reports whether a directory is the data directory.
+func (c *cluster) isData(place fs.FileInfo) bool {
+	data, err := os.Stat(c.home.data())
+	return err == nil && os.SameFile(data, place)
+}
+
+// killOrphans kills the processes that a killed server has left.
+func (c *cluster) killOrphans() {
+	if file, found := c.readPid(); found && c.owns(file.pid) {
+		return // it is no orphan's
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
+	for _, path := range stats {
+		pid, _ := strconv.Atoi(filepath.Base(path))
+		if place, err := os.Stat(path + "/cwd"); err != nil || !c.isData(place) || !isPostgres(pid) {
+			continue
+		}
+		c.logger.Warn("killing a process that a killed PostgreSQL has left", slog.Int("pid", pid))
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
 }
 
 // isPostgres reports whether a process is a live PostgreSQL server, if

@@ -10,14 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/weirlog/weir/shared/embedded/internal/dirlock"
 )
 
 // A home is the folder of one server: data/ (PostgreSQL's own),
 // server.log and the one before, the password and the lock.
 type home struct {
 	dir  string
-	lock *os.File
+	lock *dirlock.Lock
 }
 
 // fallbackDir is the folder of servers whose account can't reach the
@@ -35,7 +36,7 @@ func openHome(dir string, a account) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockFile(filepath.Join(place, "lock"))
+	lock, err := lockDir(place)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +66,18 @@ func reachablePlace(dir string, a account) (string, error) {
 	return place, os.WriteFile(filepath.Join(dir, "ELSEWHERE"), []byte(note), 0o644)
 }
 
-func lockFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+func lockDir(dir string) (*dirlock.Lock, error) {
+	lock, err := dirlock.Take(dir)
+	if errors.Is(err, dirlock.ErrHeld) {
+		return nil, fmt.Errorf("%w: another process holds the database's directory %q: stop it, or choose another directory", ErrLocked, dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the database's directory: %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("%w: another process holds the database's directory %q: stop it, or choose another directory",
-			ErrLocked, filepath.Dir(path))
-	}
-	return file, nil
+	return lock, nil
 }
 
-func (h *home) close() error { return h.lock.Close() }
+func (h *home) close() error { return h.lock.Release() }
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) data() string            { return h.path("data") }

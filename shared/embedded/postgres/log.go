@@ -85,6 +85,18 @@ func (l serverLog) since(from int64) (string, error) {
 	return string(raw), err
 }
 
+// tailBytes is enough for the last lines of all processes.
+const tailBytes = 64 << 10
+
+// tail reads the end of the log.
+func (l serverLog) tail() (string, error) {
+	info, err := os.Stat(l.path)
+	if err != nil {
+		return "", err
+	}
+	return l.since(max(info.Size()-tailBytes, 0))
+}
+
 // keep rotates the log whenever it is longer than most, until the
 // returned function is called.
 func (l serverLog) keep(most int64, interval time.Duration, logger logger) (end func()) {

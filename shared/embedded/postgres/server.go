@@ -10,10 +10,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Config configures a server.
@@ -23,6 +27,8 @@ type Config struct {
 	Binaries string       // folder of the server binaries; "": find or fetch them
 	Cache    string       // for fetched binaries; "": a folder of Dir
 	Logger   *slog.Logger // required
+
+	Metrics prometheus.Registerer // nil: none
 
 	// Throwaway is for tests: nothing is flushed to disk, and when this
 	// process ends in any way, the server is stopped and Dir removed. A
@@ -46,6 +52,7 @@ var (
 	ErrPortInUse = errors.New("port in use")
 	ErrLocked    = errors.New("data directory in use")
 	ErrDamaged   = errors.New("data directory damaged")
+	ErrDiskFull  = errors.New("disk full")
 )
 
 func damaged(dir, why string) error {
@@ -68,6 +75,7 @@ type Server struct {
 	port     int
 	password string
 	guard    *watchdog
+	restarts prometheus.Counter
 	endLog   func() // ends the rotation of its log
 }
 
@@ -83,6 +91,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}, settings: settings(cfg)}
+	s.restarts = NewRestarts(cfg.Metrics)
 	if err := s.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, home.close())
 	}
@@ -159,24 +168,24 @@ func (s *Server) serve(ctx context.Context, cfg Config) error {
 	return s.launch(ctx, cfg)
 }
 
-// takeOverTime limits how long a running server may take to start or stop.
+// takeOverTime limits how long a running server may take to answer or stop.
 const takeOverTime = 30 * time.Second
 
 // takeOver waits until a running server answers, and reports whether it
 // does: it may be stopping.
 func (s *Server) takeOver(ctx context.Context, port int) bool {
+	if s.cluster.awaitRecovery(ctx) != nil {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
 	defer cancel()
 	s.port = port
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for s.cluster.runningPort() != 0 && ctx.Err() == nil {
+	for ; s.cluster.runningPort() != 0 && ctx.Err() == nil; lifecycle.Pause(ctx, lookInterval) {
 		conn, err := pgx.Connect(ctx, s.AdminURL())
 		if err == nil {
 			conn.Close(ctx)
 			return true
 		}
-		<-ticker.C
 	}
 	return false
 }
@@ -217,6 +226,9 @@ func settings(cfg Config) map[string]string {
 		"shared_buffers":  "256MB",
 		"max_wal_size":    "4GB", // else full load would cause checkpoints all the time
 		"jit":             "off", // compiling costs more than the short queries of a service
+	}
+	if runtime.GOOS == "linux" { // not all systems can
+		s["client_connection_check_interval"] = "2s" // a killed client's locks go, also where it waits for others
 	}
 	if cfg.Throwaway {
 		s["max_connections"] = "500" // many packages test on one server

@@ -17,7 +17,7 @@ type embeddedLease struct{ broker *kafka.Broker }
 
 func openEmbedded() (held, error) {
 	backend.Announce("Kafka", "embedded broker")
-	broker, err := kafka.Start(kafka.Config{Open: true, RefuseDropped: true, Logger: slog.New(slog.DiscardHandler)})
+	broker, err := kafka.Start(kafka.Config{Open: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

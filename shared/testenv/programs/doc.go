@@ -1,3 +1,3 @@
-// Package programs builds programs of the repository for tests that run them.
+// Package programs builds programs of the repository, and runs them, for tests.
 // It writes below bin/test, and knows no program.
 package programs

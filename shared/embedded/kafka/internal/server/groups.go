@@ -1,0 +1,162 @@
+package server
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
+)
+
+// twoSteps is the version of JoinGroup from which on a new member is
+// given its id before it joins.
+const twoSteps = 4
+
+func (s *Server) joinGroup(c *call, request kmsg.Request) (kmsg.Response, error) {
+	r := request.(*kmsg.JoinGroupRequest)
+	join := group.Join{
+		Group: r.Group, Member: r.MemberID, ClientID: c.clientID, Host: "/" + c.host(), ProtocolType: r.ProtocolType, TwoSteps: r.Version >= twoSteps,
+		Session: time.Duration(r.SessionTimeoutMillis) * time.Millisecond, Rebalance: time.Duration(r.RebalanceTimeoutMillis) * time.Millisecond,
+	}
+	for _, p := range r.Protocols {
+		join.Protocols = append(join.Protocols, group.Protocol{Name: p.Name, Metadata: p.Metadata})
+	}
+	joined := s.Groups.Join(join)
+	response := request.ResponseKind().(*kmsg.JoinGroupResponse)
+	response.ErrorCode, response.MemberID, response.Generation = code(joined.Err), joined.Member, joined.Generation
+	response.LeaderID, response.Protocol = joined.Leader, kmsg.StringPtr(joined.Protocol)
+	if joined.Err != nil {
+		response.Generation = -1
+	}
+	if joined.ProtocolType != "" {
+		response.ProtocolType = kmsg.StringPtr(joined.ProtocolType)
+	}
+	for _, m := range joined.Members {
+		member := kmsg.NewJoinGroupResponseMember()
+		member.MemberID, member.ProtocolMetadata = m.ID, m.Metadata
+		response.Members = append(response.Members, member)
+	}
+	return response, nil
+}
+
+func (s *Server) syncGroup(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	r := request.(*kmsg.SyncGroupRequest)
+	assignments := make(map[string][]byte, len(r.GroupAssignment))
+	for _, a := range r.GroupAssignment {
+		assignments[a.MemberID] = a.MemberAssignment
+	}
+	synced := s.Groups.Sync(r.Group, r.MemberID, r.Generation, assignments)
+	response := request.ResponseKind().(*kmsg.SyncGroupResponse)
+	response.ErrorCode, response.MemberAssignment = code(synced.Err), synced.Assignment
+	if synced.Err == nil {
+		response.ProtocolType, response.Protocol = kmsg.StringPtr(synced.ProtocolType), kmsg.StringPtr(synced.Protocol)
+	}
+	return response, nil
+}
+
+func (s *Server) heartbeat(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	r := request.(*kmsg.HeartbeatRequest)
+	response := request.ResponseKind().(*kmsg.HeartbeatResponse)
+	response.ErrorCode = code(s.Groups.Heartbeat(r.Group, r.MemberID, r.Generation))
+	return response, nil
+}
+
+func (s *Server) leaveGroup(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	r := request.(*kmsg.LeaveGroupRequest)
+	response := request.ResponseKind().(*kmsg.LeaveGroupResponse)
+	if r.Version < 3 {
+		response.ErrorCode = code(s.Groups.Leave(r.Group, r.MemberID))
+		return response, nil
+	}
+	for _, m := range r.Members {
+		left := kmsg.NewLeaveGroupResponseMember()
+		left.MemberID, left.InstanceID = m.MemberID, m.InstanceID
+		left.ErrorCode = code(s.Groups.Leave(r.Group, m.MemberID))
+		response.Members = append(response.Members, left)
+	}
+	return response, nil
+}
+
+// maxMetadataBytes is the most that a client may note beside an offset.
+const maxMetadataBytes = 4096
+
+func (s *Server) offsetCommit(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	r := request.(*kmsg.OffsetCommitRequest)
+	offsets, refused := map[group.Place]group.Offset{}, map[group.Place]error{}
+	for _, t := range r.Topics {
+		for _, p := range t.Partitions {
+			place, offset := group.Place{Topic: t.Topic, Partition: p.Partition}, group.Offset{At: p.Offset, Epoch: p.LeaderEpoch}
+			if p.Metadata != nil {
+				offset.Metadata = *p.Metadata
+			}
+			_, err := s.partition(t.Topic, p.Partition)
+			if len(offset.Metadata) > maxMetadataBytes {
+				err = kerr.OffsetMetadataTooLarge
+			}
+			if refused[place] = err; err == nil {
+				offsets[place] = offset
+			}
+		}
+	}
+	err := s.Groups.Commit(r.Group, r.MemberID, r.Generation, offsets)
+	response := request.ResponseKind().(*kmsg.OffsetCommitResponse)
+	for _, t := range r.Topics {
+		out := kmsg.NewOffsetCommitResponseTopic()
+		out.Topic = t.Topic
+		for _, p := range t.Partitions {
+			done := kmsg.NewOffsetCommitResponseTopicPartition()
+			done.Partition, done.ErrorCode = p.Partition, code(err)
+			if own := refused[group.Place{Topic: t.Topic, Partition: p.Partition}]; own != nil {
+				done.ErrorCode = code(own)
+			}
+			out.Partitions = append(out.Partitions, done)
+		}
+		response.Topics = append(response.Topics, out)
+	}
+	return response, nil
+}
+
+func (s *Server) describeGroups(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	response := request.ResponseKind().(*kmsg.DescribeGroupsResponse)
+	for _, name := range request.(*kmsg.DescribeGroupsRequest).Groups {
+		d, _ := s.Groups.Describe(name)
+		out := kmsg.NewDescribeGroupsResponseGroup()
+		out.Group, out.State, out.ProtocolType, out.Protocol = d.Name, d.State, d.ProtocolType, d.Protocol
+		for _, m := range d.Members {
+			member := kmsg.NewDescribeGroupsResponseGroupMember()
+			member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.Host
+			member.ProtocolMetadata, member.MemberAssignment = m.Metadata, m.Assignment
+			out.Members = append(out.Members, member)
+		}
+		response.Groups = append(response.Groups, out)
+	}
+	return response, nil
+}
+
+func (s *Server) listGroups(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	wanted := map[string]bool{}
+	for _, state := range request.(*kmsg.ListGroupsRequest).StatesFilter {
+		wanted[state] = true
+	}
+	response := request.ResponseKind().(*kmsg.ListGroupsResponse)
+	for _, g := range s.Groups.List() {
+		if len(wanted) > 0 && !wanted[g.State] {
+			continue
+		}
+		out := kmsg.NewListGroupsResponseGroup()
+		out.Group, out.ProtocolType, out.GroupState = g.Name, g.ProtocolType, g.State
+		response.Groups = append(response.Groups, out)
+	}
+	return response, nil
+}
+
+func (s *Server) deleteGroups(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	response := request.ResponseKind().(*kmsg.DeleteGroupsResponse)
+	for _, name := range request.(*kmsg.DeleteGroupsRequest).Groups {
+		out := kmsg.NewDeleteGroupsResponseGroup()
+		out.Group, out.ErrorCode = name, code(s.Groups.Delete(name))
+		response.Groups = append(response.Groups, out)
+	}
+	return response, nil
+}

@@ -1,0 +1,9 @@
+// Package storage keeps the broker's topics and their logs on a disk. It
+// touches one directory alone.
+//
+//	topics.json                                 the topics and their settings
+//	producers                                   up to which producer ids are given
+//	checkpoint.json                             where each log began and ended when last looked at
+//	partitions/<topic>-<n>/<first offset>.dat   sealed batches, in order, without gap
+//	damaged/                                    what Repair has taken out of the logs
+package storage

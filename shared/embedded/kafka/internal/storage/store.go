@@ -1,0 +1,169 @@
+package storage
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
+)
+
+// Options are how a store is kept.
+type Options struct {
+	FS           disk.FS
+	Dir          string // must be there
+	SegmentBytes int64  // size of a file, unless a topic says otherwise
+	Sync         bool   // a record is kept once it is on the disk; else once the system has it
+	Clock        func() time.Time
+	Stamp        bool             // Clock is ahead of the machine's, which stamps files
+	Machine      func() time.Time // that clock, if it stamps
+	Logger       *slog.Logger
+}
+
+// A Store is all topics. Safe for concurrent use.
+type Store struct {
+	options Options
+
+	changing sync.Mutex // held while the list of topics changes
+
+	mu     sync.RWMutex
+	byName map[string]*Topic  // bounded by the topics
+	byID   map[TopicID]*Topic // bounded by the topics
+
+	ids         idBlock
+	checkpoints sync.Mutex // held while they are written
+	written     checkpoint // last
+	cluster     string
+
+	syncs    atomic.Int64
+	refusing atomic.Int64
+	failed   atomic.Int64
+}
+
+// Stats are what a store counts.
+type Stats struct {
+	Syncs    int64 // of files, since the start
+	Refusing int64 // partitions whose last append failed
+	Failed   int64 // partitions that refuse records until the next start
+}
+
+func (s *Store) Stats() Stats {
+	return Stats{s.syncs.Load(), s.refusing.Load(), s.failed.Load()}
+}
+
+// Open reads a directory: all logs, each batch. It cuts off what was
+// not finished, and returns ErrDamaged for what no crash leaves.
+func Open(options Options) (*Store, error) {
+	s := &Store{options: options, byName: map[string]*Topic{}, byID: map[TopicID]*Topic{}}
+	known, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openLogs(known); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// load reads everything but the logs.
+func (s *Store) load() (checkpoint, error) {
+	list, err := s.readTopics()
+	if err != nil {
+		return checkpoint{}, err
+	}
+	s.cluster = list.Cluster
+	for _, t := range list.Topics {
+		s.add(t.topic(s))
+	}
+	if err := s.readIDs(); err != nil {
+		return checkpoint{}, err
+	}
+	if err := s.finishDeletions(list); err != nil {
+		return checkpoint{}, err
+	}
+	if err := s.findStrays(); err != nil {
+		return checkpoint{}, err
+	}
+	return s.readCheckpoint()
+}
+
+// Close saves what can be saved, and returns what could not.
+func (s *Store) Close() error {
+	err := s.stop()
+	return errors.Join(err, s.writeCheckpoint())
+}
+
+func (s *Store) stop() (err error) {
+	for _, t := range s.Topics() {
+		for _, p := range t.Partitions() {
+			err = errors.Join(err, p.stop())
+		}
+	}
+	return err
+}
+
+func (s *Store) add(t *Topic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byName[t.Name], s.byID[t.ID] = t, t
+}
+
+// Topics returns all topics by name.
+func (s *Store) Topics() []*Topic {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]*Topic, 0, len(s.byName))
+	for _, t := range s.byName {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b *Topic) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Topic returns the topic of a name; nil if there is none.
+func (s *Store) Topic(name string) *Topic {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byName[name]
+}
+
+// TopicByID returns the topic of an id; nil if there is none.
+func (s *Store) TopicByID(id TopicID) *Topic {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byID[id]
+}
+
+// Cluster returns the id of this installation.
+func (s *Store) Cluster() string { return s.cluster }
+
+func (s *Store) path(name string) string { return filepath.Join(s.options.Dir, name) }
+
+// makePartitionDir makes a partition's directory, to last.
+func (s *Store) makePartitionDir(dir string) error {
+	if err := s.options.FS.MakeDir(dir); err != nil {
+		return err
+	}
+	return errors.Join(s.syncDir(filepath.Dir(dir)), s.syncDir(s.options.Dir))
+}
+
+// syncDir makes changes of a directory's files last, if that is wanted.
+func (s *Store) syncDir(dir string) error {
+	if !s.options.Sync {
+		return nil
+	}
+	err := s.options.FS.SyncDir(dir)
+	if errors.Is(err, fs.ErrNotExist) { // nothing was ever in it
+		return nil
+	}
+	return err
+}
+
+// Dir returns the store's directory.
+func (s *Store) Dir() string { return s.options.Dir }

@@ -1,0 +1,116 @@
+package storage
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
+)
+
+// noon is the time of all tests.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func options(fsys disk.FS, dir string) Options {
+	return Options{
+		FS: fsys, Dir: dir, SegmentBytes: 1 << 20, Sync: true, Clock: func() time.Time { return noon },
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func open(t *testing.T, fsys disk.FS, dir string) *Store {
+	t.Helper()
+	s, err := Open(options(fsys, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func closeStore(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compactSettings are those of a compacted topic.
+var compactSettings = map[string]string{settingCleanup: "compact"}
+
+// create makes a topic of one partition.
+func create(t *testing.T, s *Store, name string, settings map[string]string) *Partition {
+	t.Helper()
+	topic, err := s.Create(name, 1, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic.Partitions()[0]
+}
+
+// partition returns a topic's only one.
+func partition(t *testing.T, s *Store, name string) *Partition {
+	t.Helper()
+	topic := s.Topic(name)
+	if topic == nil {
+		t.Fatalf("there is no topic %s", name)
+	}
+	return topic.Partitions()[0]
+}
+
+func pair(key, value string) batch.Pair { return batch.Pair{Key: []byte(key), Value: []byte(value)} }
+
+// put appends a batch of one record, and waits until it is kept.
+func put(t *testing.T, p *Partition, key, value string) {
+	t.Helper()
+	if err := tryPut(p, key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tryPut(p *Partition, key, value string) error {
+	a, err := p.Append(batch.New(noon.UnixMilli(), []batch.Pair{pair(key, value)}))
+	if err != nil {
+		return err
+	}
+	return a.Wait()
+}
+
+// content returns all records as offset:key=value.
+func content(t *testing.T, p *Partition) string {
+	t.Helper()
+	var all []string
+	for at, end := p.Bounds(); at < end; {
+		batches, err := p.Read(nil, at, 1<<20, true)
+		if err != nil || len(batches) == 0 {
+			t.Fatalf("nothing at %d of %d: %v", at, end, err)
+		}
+		for len(batches) > 0 {
+			b := batch.Batch(batches)
+			b, batches = b[:b.Size()], batches[b.Size():]
+			at = b.End()
+			records, err := b.Records()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range records {
+				value := string(r.Value)
+				if r.Value == nil {
+					value = "-"
+				}
+				all = append(all, fmt.Sprintf("%d:%s=%s", r.Offset, r.Key, value))
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func want(t *testing.T, p *Partition, expected string) {
+	t.Helper()
+	if got := content(t, p); got != expected {
+		t.Errorf("the log has %q, want %q", got, expected)
+	}
+}

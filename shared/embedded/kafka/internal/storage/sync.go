@@ -1,0 +1,182 @@
+package storage
+
+import (
+	"errors"
+	"slices"
+)
+
+// An Appended batch is in the log, and may not be synced yet. The zero
+// value is no batch, and synced.
+type Appended struct {
+	partition *Partition
+
+	Base int64 // offset of its first record
+	end  int64
+}
+
+// Wait returns once the batch is synced, or why that is unknown.
+func (a Appended) Wait() error {
+	p := a.partition
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	if p.stable >= a.end {
+		p.mu.Unlock()
+		return nil
+	}
+	if err := p.writable(); err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	done := make(chan error, 1)
+	p.waiters = append(p.waiters, waiter{a.end, done})
+	p.mu.Unlock()
+	return <-done
+}
+
+// A waiter waits until all before an offset is synced.
+type waiter struct {
+	end  int64
+	done chan<- error
+}
+
+// A Watcher is told when partitions have more to read, or are gone.
+type Watcher struct{ C chan struct{} }
+
+func NewWatcher() *Watcher { return &Watcher{make(chan struct{}, 1)} }
+
+func (w *Watcher) tell() {
+	select {
+	case w.C <- struct{}{}:
+	default: // told, and has not looked yet
+	}
+}
+
+// Watch has w told from now on, until Unwatch.
+func (p *Partition) Watch(w *Watcher) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers[w] = struct{}{}
+	if p.gone {
+		w.tell()
+	}
+}
+
+func (p *Partition) Unwatch(w *Watcher) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.watchers, w)
+}
+
+// sync has what was appended synced. Appends meanwhile are covered by
+// the next round.
+func (p *Partition) sync() {
+	if !p.store.options.Sync {
+		p.settle(p.end)
+		return
+	}
+	if !p.syncing {
+		p.syncing = true
+		go p.syncRounds()
+	}
+}
+
+func (p *Partition) syncRounds() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.stable < p.end && p.failed == nil && !p.gone {
+		last, end := p.segments[len(p.segments)-1], p.end
+		p.mu.Unlock()
+		err := p.store.syncSegment(last)
+		p.mu.Lock()
+		switch {
+		case p.stable >= end: // another file was begun, which synced this one
+		case err != nil && !p.gone:
+			p.fail(notWritten(last.path, err))
+		default:
+			p.settle(end)
+		}
+	}
+	p.syncing = false
+}
+
+// settle makes all before an offset readable, and answers its producers.
+func (p *Partition) settle(stable int64) {
+	if stable <= p.stable {
+		return
+	}
+	p.stable = stable
+	p.waiters = slices.DeleteFunc(p.waiters, func(w waiter) bool {
+		if w.end > stable {
+			return false
+		}
+		w.done <- nil
+		return true
+	})
+	for w := range p.watchers {
+		w.tell()
+	}
+}
+
+// release ends all waiting with an error.
+func (p *Partition) release(err error) {
+	for _, w := range p.waiters {
+		w.done <- err
+	}
+	p.waiters = nil
+	for w := range p.watchers {
+		w.tell()
+	}
+}
+
+// fail closes the partition for writing: after a failed sync the system
+// may have dropped what was not written and take the rest for written,
+// so only reading the file again tells what is there. Nothing that was
+// not synced is acknowledged or read; it is cut off, or the next start
+// could take it for synced.
+func (p *Partition) fail(cause error) {
+	if p.failed != nil {
+		return
+	}
+	p.failed = cause
+	p.store.failed.Add(1)
+	err := p.cutUnsynced()
+	p.store.options.Logger.Error("embedded broker: cannot sync the log; the partition refuses records until the next start",
+		"topic", p.topic.Name, "directory", p.dir, "error", errors.Join(cause, err))
+	p.release(cause)
+}
+
+func (p *Partition) cutUnsynced() error {
+	last := p.segments[len(p.segments)-1]
+	at, err := p.placeOf(last, p.stable)
+	if err != nil {
+		return err
+	}
+	return last.file.Truncate(at)
+}
+
+// placeOf returns where the batch at an offset begins, the end of the
+// segment's synced batches.
+func (p *Partition) placeOf(s *segment, offset int64) (int64, error) {
+	if len(s.index) == 0 || offset <= s.base {
+		return 0, nil
+	}
+	in := newScan(s.file)
+	in.seek(s.place(offset - 1))
+	for {
+		b, err := in.next()
+		if err != nil {
+			return 0, err
+		}
+		if b.End() >= offset {
+			return in.at, nil
+		}
+	}
+}
+
+// syncSegment syncs a file and counts it.
+func (s *Store) syncSegment(file *segment) error {
+	s.syncs.Add(1)
+	return file.sync()
+}

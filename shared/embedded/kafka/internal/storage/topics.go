@@ -1,0 +1,231 @@
+package storage
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
+)
+
+const topicsFile = "topics.json"
+
+// A topicList is the content of topics.json.
+type topicList struct {
+	Cluster string       `json:"cluster"`
+	Topics  []topicEntry `json:"topics"`
+	Deleted []topicEntry `json:"deleted,omitempty"` // directories may be left of them
+}
+
+type topicEntry struct {
+	Name       string            `json:"name"`
+	ID         TopicID           `json:"id"`
+	Partitions int               `json:"partitions"`
+	Settings   map[string]string `json:"settings,omitempty"`
+}
+
+func (e topicEntry) topic(s *Store) *Topic {
+	t := &Topic{Name: e.Name, ID: e.ID, store: s, settings: e.Settings}
+	t.grow(e.Partitions)
+	return t
+}
+
+// readTopics reads topics.json, or makes the first one.
+func (s *Store) readTopics() (topicList, error) {
+	var list topicList
+	raw, err := disk.Read(s.options.FS, s.path(topicsFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		logs, err := disk.ListOrNone(s.options.FS, s.path(partitionsDir))
+		if err != nil {
+			return list, err
+		}
+		if len(logs) > 0 {
+			return list, damagedRoot(s.path(topicsFile), "it is missing, yet there are partitions")
+		}
+		list.Cluster = rand.Text()
+		return list, s.writeTopics(list)
+	case err != nil:
+		return list, err
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return list, damagedRoot(s.path(topicsFile), "it is not JSON: %v", err)
+	}
+	return list, nil
+}
+
+func (s *Store) writeTopics(list topicList) error {
+	return s.replace(topicsFile, list)
+}
+
+// replace leaves a file with a value, or as it was.
+func (s *Store) replace(name string, value any) error {
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := disk.Replace(s.options.FS, s.options.Dir, name, text); err != nil {
+		return notWritten(s.path(name), err)
+	}
+	return nil
+}
+
+func (s *Store) list() topicList {
+	list := topicList{Cluster: s.cluster}
+	for _, t := range s.Topics() {
+		list.Topics = append(list.Topics, t.entry())
+	}
+	return list
+}
+
+func (t *Topic) entry() topicEntry {
+	return topicEntry{t.Name, t.ID, len(t.Partitions()), t.Settings()}
+}
+
+// Create makes a topic, on disk when it returns.
+func (s *Store) Create(name string, partitions int, settings map[string]string) (*Topic, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if s.Topic(name) != nil {
+		return nil, ErrTopicExists
+	}
+	entry := topicEntry{Name: name, Partitions: partitions, Settings: settings}
+	_, _ = rand.Read(entry.ID[:])
+	list := s.list()
+	list.Topics = append(list.Topics, entry)
+	if err := s.writeTopics(list); err != nil {
+		return nil, err
+	}
+	t := entry.topic(s)
+	s.add(t)
+	return t, nil
+}
+
+// Grow gives the topic more partitions.
+func (t *Topic) Grow(partitions int) error {
+	return t.change(func(e *topicEntry) { e.Partitions = partitions }, func() { t.grow(partitions) })
+}
+
+// Set changes settings; those without value get their default.
+func (t *Topic) Set(changes map[string]*string) error {
+	var next map[string]string
+	return t.change(func(e *topicEntry) {
+		next = e.Settings
+		if next == nil {
+			next = map[string]string{}
+		}
+		for name, value := range changes {
+			if value == nil {
+				delete(next, name)
+			} else {
+				next[name] = *value
+			}
+		}
+		e.Settings = next
+	}, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.settings = maps.Clone(next)
+	})
+}
+
+// change writes a change of a topic, and then makes it.
+func (t *Topic) change(write func(*topicEntry), apply func()) error {
+	s := t.store
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	list := s.list()
+	i := slices.IndexFunc(list.Topics, func(e topicEntry) bool { return e.ID == t.ID })
+	if i < 0 {
+		return ErrUnknownTopic
+	}
+	write(&list.Topics[i])
+	if err := s.writeTopics(list); err != nil {
+		return err
+	}
+	apply()
+	return nil
+}
+
+// Delete removes the topic with all its records.
+func (t *Topic) Delete() error {
+	s := t.store
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	list := s.list()
+	i := slices.IndexFunc(list.Topics, func(e topicEntry) bool { return e.ID == t.ID })
+	if i < 0 {
+		return ErrUnknownTopic
+	}
+	list.Deleted = append(list.Deleted, list.Topics[i])
+	list.Topics = slices.Delete(list.Topics, i, i+1)
+	if err := s.writeTopics(list); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.byName, t.Name)
+	delete(s.byID, t.ID)
+	s.mu.Unlock()
+	for _, p := range t.Partitions() {
+		p.abandon()
+	}
+	return s.finishDeletions(list)
+}
+
+// abandon ends all use of a partition.
+func (p *Partition) abandon() {
+	p.rewriting.Lock()
+	defer p.rewriting.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	p.accept()
+	p.release(ErrUnknownTopic)
+	for _, s := range p.segments {
+		_ = s.file.Close()
+	}
+	p.segments, p.start, p.stable = nil, p.end, p.end
+}
+
+// finishDeletions removes what is left of deleted topics.
+func (s *Store) finishDeletions(list topicList) error {
+	for _, t := range list.Deleted {
+		for n := range t.Partitions {
+			if err := s.options.FS.RemoveAll(s.partitionDir(t.Name, n)); err != nil {
+				return notWritten(s.partitionDir(t.Name, n), err)
+			}
+		}
+	}
+	if len(list.Deleted) == 0 {
+		return nil
+	}
+	if err := s.syncDir(s.path(partitionsDir)); err != nil { // or they could come back
+		return err
+	}
+	list.Deleted = nil
+	return s.writeTopics(list)
+}
+
+// findStrays finds logs that topics.json does not name.
+func (s *Store) findStrays() error {
+	known := map[string]bool{}
+	for _, t := range s.Topics() {
+		for _, p := range t.Partitions() {
+			known[filepath.Base(p.dir)] = true
+		}
+	}
+	entries, err := disk.ListOrNone(s.options.FS, s.path(partitionsDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !known[e.Name] {
+			return damagedRoot(filepath.Join(s.path(partitionsDir), e.Name), "%s names no such partition", topicsFile)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirlog/weir/shared/lifecycle"
+)
+
+// supervised starts a server in dir and supervises it until the test ends.
+func supervised(t *testing.T, home string) (s *Server, ended <-chan error) {
+	t.Helper()
+	s = start(t, Config{Dir: home})
+	ctx, cancel := context.WithCancel(context.Background())
+	running := make(chan error, 1)
+	go func() { running <- s.supervise(ctx, time.Now, restarts{pause: time.Millisecond}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-running; err != nil {
+			t.Error(err)
+		}
+		stop(t, s)
+	})
+	return s, running
+}
+
+// killMain kills the main process alone, as the kernel does that is out of memory.
+func killMain(t *testing.T, s *Server) {
+	t.Helper()
+	file, found := s.cluster.readPid()
+	if !found {
+		t.Fatal("it does not run")
+	}
+	signal(t, file.pid, syscall.SIGKILL)
+	for s.cluster.owns(file.pid) {
+		lifecycle.Pause(t.Context(), time.Millisecond)
+	}
+}
+
+// connect connects once the server answers again.
+func connect(t *testing.T, s *Server) *pgx.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL())
+	for ; err != nil && ctx.Err() == nil; conn, err = pgx.Connect(ctx, s.URL()) {
+		lifecycle.Pause(ctx, 10*time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// A server whose main process is killed is started again, at the same
+// address, while connections were at work, and has every commit.
+func TestKilledServerIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s, _ := supervised(t, made(t))
+	create(t, s.URL())
+	committed := 0
+	for range mostRestarts {
+		conn := connect(t, s)
+		for range 10 {
+			if _, err := conn.Exec(t.Context(), "INSERT INTO kept VALUES (1)"); err != nil {
+				t.Fatal(err)
+			}
+			committed++
+		}
+		killMain(t, s)
+		_ = conn.Close(t.Context()) // it is broken, or about to be
+		connect(t, s).Close(t.Context())
+	}
+	if n := query[int](t, s.URL(), "SELECT count(*) FROM kept"); n != committed {
+		t.Errorf("%d rows of %d", n, committed)
+	}
+	for testutil.ToFloat64(s.restarts) < mostRestarts && t.Context().Err() == nil { // it counts once the start has returned
+		lifecycle.Pause(t.Context(), time.Millisecond)
+	}
+}
+
+// A process that a killed server leaves, and that does not notice, is killed.
+func TestOrphansThatDoNotEndAreKilled(t *testing.T) {
+	t.Parallel()
+	s := start(t, Config{Dir: made(t)})
+	defer stop(t, s)
+	s.cluster.patience = time.Millisecond
+	other := start(t, Config{Dir: made(t)})
+	defer stop(t, other)
+	orphan := query[int](t, s.AdminURL(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+	signal(t, orphan, syscall.SIGSTOP)
+	killMain(t, s)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if isPostgres(orphan) {
+		t.Error("the orphan lives")
+	}
+	query[int](t, s.URL(), "SELECT 1")
+	query[int](t, other.URL(), "SELECT 1") // another server's processes live
+}
+
+// A server that can't start is given up after so many attempts, by one
+// line that says why and where to look.
+func TestServerThatKeepsEndingIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := start(t, Config{Dir: made(t)})
+	var log lines
+	s.cluster.logger = slog.New(slog.NewTextHandler(&log, nil))
+	if err := os.WriteFile(filepath.Join(s.cluster.home.data(), "postgresql.conf"), []byte("= spoilt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killMain(t, s)
+	err := s.supervise(t.Context(), time.Now, restarts{pause: time.Millisecond})
+	if !errors.Is(err, ErrKeepsEnding) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "contains errors") || !strings.Contains(err.Error(), s.LogFile()) {
+		t.Errorf("got %v, want one line that names the fault and the log", err)
+	}
+	if n := strings.Count(log.String(), "is started again"); n != mostRestarts {
+		t.Errorf("it was started again %d times, want %d:\n%s", n, mostRestarts, log.String())
+	}
+	stop(t, s)
+}
+
+// lines are written and read concurrently.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Restarts are paced and bounded, within a window that moves.
+func TestRestartsAreBounded(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	r := restarts{pause: time.Second}
+	for i, step := range []struct {
+		after, pause time.Duration
+		refused      bool
+	}{
+		{0, 0, false}, {time.Minute, time.Second, false}, {time.Minute, 2 * time.Second, false}, {time.Minute, 4 * time.Second, false},
+		{time.Minute, 8 * time.Second, false}, {time.Minute, 0, true}, {restartWindow - 5*time.Minute, 8 * time.Second, false},
+		{restartWindow, 0, false},
+	} {
+		now = now.Add(step.after)
+		if pause, allowed := r.next(now); pause != step.pause || allowed == step.refused {
+			t.Errorf("step %d: %v, allowed: %t; want %v, %t", i, pause, allowed, step.pause, !step.refused)
+		}
+	}
+}
