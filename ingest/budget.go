@@ -32,6 +32,7 @@ func (a Account) Of(b Budget) Account {
 // they are not safe for concurrent use. The zero value has none.
 type Budgets struct {
 	bySpender map[Spender]*Quota // bounded by what the ledger publishes
+	replicas  Replicas
 }
 
 // Apply applies the budgets of a newer account. A new one starts with
@@ -45,7 +46,7 @@ func (b *Budgets) Apply(account Account, marker Positions) {
 	for _, of := range account.Budgets {
 		known := b.bySpender[of.Spender]
 		if known == nil {
-			known = &Quota{marker: marker}
+			known = &Quota{marker: marker, Replicas: b.replicas}
 		}
 		known.Apply(account.Of(of))
 		bySpender[of.Spender] = known

@@ -48,7 +48,7 @@ const (
 	Unknown           // no account of the organization yet
 	Suspended         // the organization may not send anything
 	Exhausted         // no request fits until a grant, an upgrade or the next period
-	Contended         // depends on requests that the ledger may not charge
+	Contended         // depends on requests that the ledger has not counted
 )
 
 // A QuotaStatus is an organization's quota as this process has it.
@@ -63,9 +63,12 @@ type QuotaStatus struct {
 // A Quota decides which requests of one organization are admitted. It
 // adds what this process has accepted since to the ledger's count, so
 // one process never admits a byte too many, however far the ledger
-// lags. Several processes may each admit what the others' uncounted
-// requests used. It is not safe for concurrent use.
+// lags. Several processes do not know of each other's uncounted requests;
+// near the quota's end each admits no more than its share of what is
+// left, see Replicas. It is not safe for concurrent use.
 type Quota struct {
+	Replicas Replicas // among which it is divided
+
 	account Account
 	known   bool
 	marker  Positions // applied accounts count everything below
@@ -164,10 +167,10 @@ func (q *Quota) Check(now time.Time) Verdict {
 		return Suspended
 	}
 	period, limit, used := q.current(now)
-	switch {
-	case q.account.Exhausted && period.Start.Equal(q.account.Period.Start), q.isSpent(period, limit), used+q.spentIn(period).sure() >= limit:
+	switch spent := q.spentIn(period); {
+	case q.account.Exhausted && period.Start.Equal(q.account.Period.Start), q.isSpent(period, limit), used+spent.sure() >= limit:
 		return Exhausted
-	case used+q.spentIn(period).all >= limit:
+	case used+spent.all >= limit, q.Replicas.overShare(limit-used, spent.all+q.uncertain, 1):
 		return Contended
 	}
 	return Admitted
@@ -200,7 +203,7 @@ func (q *Quota) hold(now time.Time, bytes int64, repeatable bool) (Reservation, 
 	switch spent := q.spentIn(period); {
 	case bytes > limit-used-spent.sure():
 		return Reservation{}, Exhausted
-	case bytes > limit-used-spent.all-q.uncertain:
+	case bytes > limit-used-spent.all-q.uncertain, q.Replicas.overShare(limit-used, spent.all+q.uncertain, bytes):
 		return Reservation{}, Contended
 	}
 	q.uncertain += bytes

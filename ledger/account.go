@@ -11,14 +11,15 @@ const (
 	Issuer    Account = iota // source of allowances and overdrafts: never positive
 	Allowance                // what is left of the plan's allowance for the period
 	Consumed                 // used and covered by an allowance or a grant
-	Overage                  // used and uncovered
+	Overage                  // used and uncovered, as the plan accepts or an adjustment charges
 	Credit                   // added to the grants; negative: it used earlier grants
 	Expired                  // granted and expired
 	Voided                   // granted and taken back
+	Overshoot                // accepted beyond what the plan allows: the operator's, never owed by the customer
 	accounts
 )
 
-var accountNames = [accounts]string{"issuer", "grant", "consumed", "overage", "credit", "expired", "voided"}
+var accountNames = [accounts]string{"issuer", "grant", "consumed", "overage", "credit", "expired", "voided", "overshoot"}
 
 func (a Account) String() string {
 	if a >= accounts {

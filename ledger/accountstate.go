@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // An AccountState is what other services need of an organization's books.
 type AccountState struct {
@@ -20,22 +17,15 @@ type AccountState struct {
 	Budgets           []Budget // as they are in Book's period
 }
 
-// AccountState is the state of an organization at an instant.
-func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version int64, at time.Time) (AccountState, error) {
+// NewAccountState returns the state of an organization at an instant.
+func NewAccountState(o Organization, book Book, budgets []Budget, version int64, at time.Time) AccountState {
 	at = o.Now(at)
 	plan, next := o.Plans.At(at), o.Plans.At(book.Period.End)
-	terms, err := plan.Terms(t)
-	if err != nil {
-		return AccountState{}, fmt.Errorf("organization %q: %w", o.ID, err)
-	}
-	nextTerms, err := next.Terms(t)
-	if err != nil {
-		return AccountState{}, fmt.Errorf("organization %q: %w", o.ID, err)
-	}
+	terms := plan.Terms()
 	state := AccountState{
 		Organization: o, Book: book, Tier: plan.Tier, State: o.State(book, at), RequestsPerMinute: terms.RequestsPerMinute,
 		RetentionDays: terms.RetentionDays, Overage: plan.overageAllowed(),
-		NextQuota: o.share(nextTerms.Quota, o.PeriodAt(book.Period.End)), NextOverage: next.overageAllowed(), Version: version,
+		NextQuota: o.share(next.Terms().Quota, o.PeriodAt(book.Period.End)), NextOverage: next.overageAllowed(), Version: version,
 	}
 	if o.IsTest() {
 		state.State = Suspended // none is accepted
@@ -43,5 +33,5 @@ func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version
 	for _, budget := range budgets {
 		state.Budgets = append(state.Budgets, budget.In(book.Period.Start))
 	}
-	return state, nil
+	return state
 }

@@ -18,7 +18,8 @@ func (b Book) Granted() int64 { return b.Allowance() + b.Balances[Expired] + b.B
 // Allowance is Granted without expired and voided bytes.
 func (b Book) Allowance() int64 { return b.Balances[Allowance] + b.Balances[Consumed] + b.Pool }
 
-// Used returns the bytes charged in the period, covered or not.
+// Used returns the bytes charged to the organization in the period,
+// covered or not. Overshoot is not.
 func (b Book) Used() int64 { return b.Balances[Consumed] + b.Balances[Overage] }
 
 // Remaining returns what is left of the allowance and the grants, in

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -18,21 +19,21 @@ type Books struct {
 	Transfers      []Transfer
 	Events         []Event
 	Rehearsals     []Rehearsal
+	Steps          []Step // what was decided
+	Chain          *Head  // what statements carry; nil: as it is stored
 
-	tiers Tiers
-	usual Thresholds      // the installation's
 	books map[int64]*Book // by period start, Unix seconds; bounded by the open periods
 	lines int
 }
 
 // OpenBooks opens an organization's books: those of every existing
 // period to write to, and the live grants.
-func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...Book) *Books {
+func OpenBooks(organization Organization, grants []Grant, books ...Book) *Books {
 	opened := make(map[int64]*Book, len(books)+1)
 	for _, book := range books {
 		opened[book.Period.Start.Unix()] = &book
 	}
-	b := &Books{Organization: organization, tiers: tiers, usual: DefaultThresholds(), books: opened}
+	b := &Books{Organization: organization, books: opened}
 	for _, grant := range grants {
 		b.Grants = append(b.Grants, &grant)
 	}
@@ -76,7 +77,7 @@ func (b *Books) Charge(c Charge) error {
 		return err
 	}
 	first := len(b.Transfers)
-	b.post(book, c.Cause, b.burn(book, c.Bytes, c.Cause.At, reason)...)
+	b.post(book, c.Cause, b.accept(book, c.Bytes, c.Cause.At, reason)...)
 	if len(b.Transfers) > first {
 		b.Transfers[first].Entries = c.Entries
 	}
@@ -105,10 +106,37 @@ func (b *Books) correct(first int, of time.Time) {
 	}
 }
 
-// burn splits bytes between the allowance, the grants and overage, in
-// order of use.
-func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []move {
-	moves, left := make([]move, 0, 2), bytes
+// accept splits accepted bytes between the allowance, the grants, the
+// plan's overage and, beyond that, overshoot.
+func (b *Books) accept(book *Book, bytes int64, at time.Time, reason Reason) []move {
+	moves, left := b.cover(book, bytes, at, reason)
+	overage := min(left, b.overageLeft(book))
+	return append(moves, move{from: Issuer, to: Overage, amount: overage, reason: reason},
+		move{from: Issuer, to: Overshoot, amount: left - overage, reason: reason})
+}
+
+// overageLeft returns how much more overage a book takes by the last
+// plan of its period. That of the acceptance would make it depend on
+// the order in which partitions are booked. Without a plan it takes all.
+func (b *Books) overageLeft(book *Book) int64 {
+	if b.Organization.Provisional() {
+		return math.MaxInt64
+	}
+	last := b.Organization.Plans.At(book.Period.End.Add(-instant))
+	return max(0, last.overageAllowed()-book.Balances[Overage])
+}
+
+// owe splits bytes of an adjustment: what nothing covers is overage,
+// whatever the plan.
+func (b *Books) owe(book *Book, bytes int64, at time.Time) []move {
+	moves, left := b.cover(book, bytes, at, Corrected)
+	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: Corrected})
+}
+
+// cover splits bytes between the allowance and the grants, in order of
+// use, and returns how many are left.
+func (b *Books) cover(book *Book, bytes int64, at time.Time, reason Reason) (moves []move, left int64) {
+	moves, left = make([]move, 0, 3), bytes
 	for _, grant := range inOrder(b.Grants, at, book.Period.End) {
 		from, covered := Allowance, min(left, book.Balances[Allowance])
 		if grant != nil {
@@ -116,29 +144,34 @@ func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []mov
 		}
 		moves, left = append(moves, move{from: from, to: Consumed, amount: covered, reason: reason, grant: grant}), left-covered
 	}
-	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: reason})
+	return moves, left
 }
 
-// StartPlan sets a provisional organization's first plan and issues the
-// allowance of each period with charges. It ignores a second event.
-func (b *Books) StartPlan(plan Plan, cause Cause) error {
+// Start decides an organization's first plan; nothing where it has one.
+// It fails with ErrUnknownTier.
+func (b *Books) Start(rules Rules, plan Plan) ([]Decision, error) {
 	if !b.Organization.Provisional() {
-		return nil
+		return nil, nil
 	}
-	if _, err := plan.Terms(b.tiers); err != nil {
-		return err
+	plan, err := rules.Seed(plan)
+	if err != nil {
+		return nil, err
 	}
-	b.lines = 0
-	b.Organization.Plans, b.Organization.ClosedThrough = Plans{plan}, b.periodAt(plan.From).Start
+	return []Decision{PlanStarted{Plan: plan, Opened: b.Organization.Opened, Thresholds: rules.Thresholds}}, nil
+}
+
+// decide books at the plan's start, however late it is known.
+func (d PlanStarted) decide(b *Books, cause Cause) error {
+	cause.At = d.Plan.From
+	b.Organization.Plans, b.Organization.ClosedThrough = Plans{d.Plan}, b.periodAt(d.Plan.From).Start
+	b.Organization.Opened, b.Organization.Usual = d.Opened, d.Thresholds
 	for _, book := range b.All() {
-		if err := b.grantAllowance(b.books[book.Period.Start.Unix()], cause); err != nil {
-			return err
-		}
+		b.grantAllowance(b.books[book.Period.Start.Unix()], cause)
 		if book.Period.Start.Before(b.Organization.ClosedThrough) {
 			b.Organization.ClosedThrough = book.Period.Start
 		}
 	}
-	_, err := b.touch(b.firstSeen(plan), cause)
+	_, err := b.touch(b.firstSeen(d.Plan), cause)
 	return err
 }
 
@@ -157,7 +190,7 @@ func (b *Books) At(t time.Time) (Book, error) {
 	if book, ok := b.books[period.Start.Unix()]; ok {
 		return b.withPool(book), nil
 	}
-	untouched := OpenBooks(b.Organization, b.tiers, nil)
+	untouched := OpenBooks(b.Organization, nil)
 	untouched.Organization.ClosedThrough = time.Time{} // unchanged
 	book, err := untouched.touch(t, Cause{At: t})
 	if err != nil {
@@ -182,20 +215,20 @@ func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	}
 	book := &Book{Period: period}
 	b.books[period.Start.Unix()] = book
-	if b.Organization.Provisional() {
-		return book, nil
+	if !b.Organization.Provisional() {
+		b.grantAllowance(book, cause)
 	}
-	return book, b.grantAllowance(book, cause)
+	return book, nil
 }
 
-// grantAllowance issues the allowance of the plan at the period's start.
-func (b *Books) grantAllowance(book *Book, cause Cause) error {
-	terms, err := b.Organization.Plans.At(book.Period.Start).Terms(b.tiers)
-	if err != nil {
-		return err
-	}
-	b.post(book, cause, book.issue(b.Organization.share(terms.Quota, book.Period), Issued)...)
-	return nil
+// grantAllowance issues the allowance of the plan at the period's
+// start. Of what came before the first plan it leaves the overage that
+// the plan accepts.
+func (b *Books) grantAllowance(book *Book, cause Cause) {
+	plan := b.Organization.Plans.At(book.Period.Start)
+	b.post(book, cause, book.issue(b.Organization.share(plan.Terms().Quota, book.Period), Issued)...)
+	excess := book.Balances[Overage] - plan.overageAllowed()
+	b.post(book, cause, move{from: Overage, to: Overshoot, amount: max(0, excess), reason: Settled})
 }
 
 // grant finds a live grant; nil where there is none.
@@ -231,7 +264,7 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 		if m.grant != nil {
 			transfer.Grant = m.grant.ID
 			b.Organization.Pool += m.grant.take(m)
-			m.grant.end(cause.At)
+			m.grant.end(book.Period.End)
 			b.addAhead(book, m)
 		}
 		book.Balances.Apply(transfer)
@@ -270,7 +303,7 @@ func (b *Books) planIn(book *Book, at time.Time) Plan {
 // restoration and start of overage.
 func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 	withPool := b.withPool(book)
-	for _, percent := range b.thresholds().crossed(withPool.Reached, withPool.Used(), withPool.Allowance()) {
+	for _, percent := range ThresholdsOf(b.Organization).crossed(withPool.Reached, withPool.Used(), withPool.Allowance()) {
 		book.Reached = percent
 		b.Events = append(b.Events, Event{
 			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.withPool(book), Percent: percent, Cause: cause,

@@ -29,6 +29,20 @@ func smallTiers() Tiers {
 	}
 }
 
+// smallRules are those with which the tests decide.
+func smallRules() Rules {
+	return Rules{Version: 1, Tiers: smallTiers(), Thresholds: DefaultThresholds()}
+}
+
+// seeded is a plan with the terms of its tier.
+func seeded(plan Plan) Plan {
+	plan, err := smallRules().Seed(plan)
+	if err != nil {
+		panic(err)
+	}
+	return plan
+}
+
 // A step is one call on the books.
 type step func(*Books) error
 
@@ -50,8 +64,12 @@ func causeAt(when string, source Source) Cause {
 
 func startPlan(when string, tier Tier) step {
 	return func(b *Books) error {
-		cause := causeAt(when, FromTenants)
-		return b.StartPlan(Plan{From: cause.At, Tier: tier}, cause)
+		from := causeAt(when, FromDecisions).At
+		decisions, err := b.Start(smallRules(), Plan{From: from, Tier: tier})
+		for _, decision := range decisions {
+			err = errors.Join(err, b.Decide(decision, b.DecisionCause(from)))
+		}
+		return err
 	}
 }
 
@@ -65,11 +83,11 @@ func perform(t testing.TB, b *Books, steps ...step) {
 }
 
 func newBooks(tier Tier) *Books {
-	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: DefaultAnchorDay}}
+	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: DefaultAnchorDay}, Usual: DefaultThresholds()}
 	if tier != "" {
-		organization.Plans = Plans{{From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tier: tier}}
+		organization.Plans = Plans{seeded(Plan{From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tier: tier})}
 	}
-	return OpenBooks(organization, smallTiers(), nil)
+	return OpenBooks(organization, nil)
 }
 
 // describe lists the transfers as "from>to amount reason" of each period's month.
@@ -138,11 +156,11 @@ func TestBooks(t *testing.T) {
 		{"later charges only charge", Indie, []step{charge(d1, 10)}, charge(d2, 5), "11 grant>consumed 5 charged", ""},
 		{"a charge of the last byte is covered and exhausts", Indie, []step{charge(d1, 90)}, charge(d2, 10),
 			"11 grant>consumed 10 charged", "100% by event of " + d2 + "; exhausted by event of " + d2},
-		{"what exceeds the grant is overage", Indie, []step{charge(d1, 90)}, charge(d2, 25),
-			"11 grant>consumed 10 charged; 11 issuer>overage 15 charged",
+		{"what exceeds the grant is overshoot", Indie, []step{charge(d1, 90)}, charge(d2, 25),
+			"11 grant>consumed 10 charged; 11 issuer>overshoot 15 charged",
 			"100% by event of " + d2 + "; exhausted by event of " + d2},
-		{"beyond the grant all is overage, and nothing is said again", Indie, []step{charge(d1, 120)}, charge(d2, 7),
-			"11 issuer>overage 7 charged", ""},
+		{"beyond the grant all is overshoot, and nothing is said again", Indie, []step{charge(d1, 120)}, charge(d2, 7),
+			"11 issuer>overshoot 7 charged", ""},
 		{"one charge may reach several thresholds", Indie, nil, charge(d1, 85),
 			"11 issuer>grant 100 issued; 11 grant>consumed 85 charged", "50% by event of " + d1 + "; 80% by event of " + d1},
 		{"a threshold is reached at the exact byte", Indie, []step{charge(d1, 49)}, charge(d2, 1),
@@ -155,8 +173,8 @@ func TestBooks(t *testing.T) {
 		{"an unknown organization is charged without a grant", "", nil, charge(d1, 30), "11 issuer>overage 30 charged", ""},
 		{"its first plan settles every period that has charges", "", []step{charge(d1, 30), charge(n1, 150)}, startPlan(n1, Indie),
 			"11 issuer>grant 100 issued; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled; " +
-				"12 issuer>grant 100 issued; 12 overage>issuer 100 settled; 12 grant>consumed 100 settled",
-			"50% by event of " + n1 + "; 80% by event of " + n1 + "; 100% by event of " + n1 + "; exhausted by event of " + n1},
+				"12 issuer>grant 100 issued; 12 overage>issuer 100 settled; 12 grant>consumed 100 settled; 12 overage>overshoot 50 settled",
+			"50% by decision/1; 80% by decision/1; 100% by decision/1; exhausted by decision/1"},
 		{"a plan opens the period in which it starts", "", nil, startPlan(d1, Indie), "11 issuer>grant 100 issued", ""},
 		{"news of a plan that comes again changes nothing", Indie, []step{charge(d1, 10)}, startPlan(d2, Scale), "", ""},
 	}
@@ -276,7 +294,7 @@ func TestBatchesMakeNoDifference(t *testing.T) {
 	for i := range int64(40) {
 		c := charge(d1, i%7)
 		perform(t, whole, c)
-		stored = OpenBooks(stored.Organization, smallTiers(), nil, stored.All()...)
+		stored = OpenBooks(stored.Organization, nil, stored.All()...)
 		perform(t, stored, c)
 		transfers, events = append(transfers, stored.Transfers...), append(events, stored.Events...)
 	}
@@ -329,7 +347,7 @@ func TestDefaultTiers(t *testing.T) {
 		t.Error(err)
 	}
 	want := Tiers{
-		Indie: {1 << 30, 60, 7}, Bootstrapper: {10 << 30, 300, 30}, Compliance: {50 << 30, 600, 365}, Scale: {500 << 30, 1800, 90},
+		Indie: {0, 1 << 30, 60, 7}, Bootstrapper: {0, 10 << 30, 300, 30}, Compliance: {0, 50 << 30, 600, 365}, Scale: {0, 500 << 30, 1800, 90},
 	}
 	if !reflect.DeepEqual(tiers, want) {
 		t.Errorf("tiers %v, want %v", tiers, want)

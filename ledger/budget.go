@@ -72,8 +72,12 @@ type BudgetSet struct {
 	Bytes, Used int64
 }
 
-// BudgetRemoved removes a project's or key's budget.
-type BudgetRemoved struct{ Spender }
+// BudgetsChanged removes budgets, and then sets others. What stays as it
+// was is no part of it.
+type BudgetsChanged struct {
+	Set     []BudgetSet
+	Removed []Spender
+}
 
 // WithBudgets adds the organization's budgets to opened books.
 func (b *Books) WithBudgets(budgets []Budget) *Books {
@@ -129,7 +133,7 @@ func (b *Books) renewAll(start time.Time, cause Cause) {
 
 // announceBudget emits the changes of a budget.
 func (b *Books) announceBudget(budget *Budget, wasOut bool, cause Cause) {
-	for _, percent := range b.thresholds().crossed(budget.Reached, budget.Used, budget.Bytes) {
+	for _, percent := range ThresholdsOf(b.Organization).crossed(budget.Reached, budget.Used, budget.Bytes) {
 		budget.Reached = percent
 		b.emitBudget(BudgetThresholdReached, budget, percent, cause)
 	}
@@ -147,7 +151,21 @@ func (b *Books) emitBudget(kind EventKind, budget *Budget, percent int, cause Ca
 	})
 }
 
-func (d BudgetSet) decide(b *Books, cause Cause) error {
+func (d BudgetsChanged) decide(b *Books, cause Cause) error {
+	for _, of := range d.Removed {
+		if err := b.removeBudget(of); err != nil {
+			return err
+		}
+	}
+	for _, set := range d.Set {
+		if err := b.setBudget(set, cause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Books) setBudget(d BudgetSet, cause Cause) error {
 	book, err := b.touch(cause.At, cause)
 	if err != nil {
 		return err
@@ -169,12 +187,12 @@ func (d BudgetSet) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-func (d BudgetRemoved) decide(b *Books, _ Cause) error {
-	at := slices.IndexFunc(b.Budgets, func(budget *Budget) bool { return budget.Spender == d.Spender })
+func (b *Books) removeBudget(of Spender) error {
+	at := slices.IndexFunc(b.Budgets, func(budget *Budget) bool { return budget.Spender == of })
 	if at < 0 {
 		return ErrNoBudget
 	}
-	b.Budgets, b.RemovedBudgets = slices.Delete(b.Budgets, at, at+1), append(b.RemovedBudgets, d.Spender)
+	b.Budgets, b.RemovedBudgets = slices.Delete(b.Budgets, at, at+1), append(b.RemovedBudgets, of)
 	b.Organization.Budgets--
 	return nil
 }
@@ -198,7 +216,7 @@ func (b *Books) SetBudget(spec BudgetSpec, used int64) ([]Decision, error) {
 	case before == nil && len(b.Budgets) >= MaxBudgets:
 		return nil, tooManyBudgets
 	}
-	return []Decision{BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used}}, nil
+	return []Decision{BudgetsChanged{Set: []BudgetSet{{Spender: spec.Spender, Bytes: spec.Bytes, Used: used}}}}, nil
 }
 
 // RemoveBudget decides to remove a budget.
@@ -209,29 +227,33 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 	if b.budget(of) == nil {
 		return nil, nil
 	}
-	return []Decision{BudgetRemoved{of}}, nil
+	return []Decision{BudgetsChanged{Removed: []Spender{of}}}, nil
 }
 
-// SetBudgets decides an organization's whole list of budgets. used are
-// its spenders' uses of the running period, in order.
-func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decision, err error) {
+// SetBudgets decides an organization's whole list of budgets; nothing if
+// it is unchanged. used are its spenders' uses of the running period, in
+// order.
+func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) ([]Decision, error) {
 	if err := CheckBudgets(specs); err != nil {
 		return nil, err
 	}
 	wanted := make(map[Spender]bool, len(specs))
-	var set []Decision
+	var changed BudgetsChanged
 	for i, spec := range specs {
 		wanted[spec.Spender] = true
 		if before := b.budget(spec.Spender); before == nil || before.Bytes != spec.Bytes {
-			set = append(set, BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used[i]})
+			changed.Set = append(changed.Set, BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used[i]})
 		}
 	}
 	for _, budget := range b.Budgets {
 		if !wanted[budget.Spender] {
-			decisions = append(decisions, BudgetRemoved{budget.Spender})
+			changed.Removed = append(changed.Removed, budget.Spender)
 		}
 	}
-	return append(decisions, set...), nil
+	if len(changed.Set)+len(changed.Removed) == 0 {
+		return nil, nil
+	}
+	return []Decision{changed}, nil
 }
 
 // CheckBudgets refuses invalid budgets before anything is read for them.

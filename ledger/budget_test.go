@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,7 @@ var shop, key = Spender{Project: "shop"}, Spender{Key: "k"}
 
 // allow sets a budget whose spender has used so much.
 func allow(at string, of Spender, bytes, used int64) step {
-	return decide(at, BudgetSet{Spender: of, Bytes: bytes, Used: used})
+	return decide(at, BudgetsChanged{Set: []BudgetSet{{Spender: of, Bytes: bytes, Used: used}}})
 }
 
 // send is a charge of key k of project shop.
@@ -104,7 +105,7 @@ func TestBudgets(t *testing.T) {
 			"project:shop 50%; project:shop 80%; project:shop 100%; project:shop exhausted"},
 		{"a threshold is announced once in a period", []step{allow("11-02", shop, 50, 30), allow("11-03", shop, 100, 0)}, send("11-04", 20),
 			"project:shop 50 of 100", ""},
-		{"a removed budget is none", []step{allow("11-02", shop, 50, 50)}, decide("11-03", BudgetRemoved{shop}), "", ""},
+		{"a removed budget is none", []step{allow("11-02", shop, 50, 50)}, decide("11-03", BudgetsChanged{Removed: []Spender{shop}}), "", ""},
 		{"a period's end begins it anew, for who sends nothing too", []step{allow("11-02", shop, 50, 50)}, advance("12-01"), "project:shop 0 of 50",
 			"project:shop restored"},
 		{"so does the first charge of the next period, before that is closed", []step{allow("11-02", shop, 50, 50)}, send("12-01", 30),
@@ -166,7 +167,7 @@ func TestBudgetSpecs(t *testing.T) {
 		t.Errorf("one that there is not: %v, %v", decisions, err)
 	}
 	decisions, err := b.SetBudgets([]BudgetSpec{{key, 9}}, []int64{4})
-	if err != nil || len(decisions) != 2 || decisions[0] != (BudgetRemoved{shop}) || decisions[1] != (BudgetSet{Spender: key, Bytes: 9, Used: 4}) {
+	if err != nil || !reflect.DeepEqual(decisions, []Decision{BudgetsChanged{Set: []BudgetSet{{Spender: key, Bytes: 9, Used: 4}}, Removed: []Spender{shop}}}) {
 		t.Errorf("others instead: %v, %v", decisions, err)
 	}
 }

@@ -5,9 +5,14 @@ import (
 	"time"
 )
 
+// A Head is the end of an organization's chain.
+type Head struct {
+	Sequence int64 // of its last link; 0: it has none
+	Hash     Hash  // of that link
+}
+
 // CheckLinks checks each link of an organization against the one
-// before, and the last against the hash and sequence of the chain's
-// head. Links before the first may be gone.
+// before, and the last against the chain's head. Links before the first may be gone.
 func CheckLinks(links []Link, head Link) (violations []Violation) {
 	broken := func(l Link, what string) {
 		violations = append(violations, Violation{Invariant: ChainHolds, Detail: fmt.Sprintf("organization %q, link %d of %s: %s",
@@ -25,8 +30,10 @@ func CheckLinks(links []Link, head Link) (violations []Violation) {
 		}
 	}
 	if len(links) > 0 {
-		if last := links[len(links)-1]; last.Sequence != head.Sequence || last.Hash != head.Hash {
-			broken(last, fmt.Sprintf("it is the last, and the head of the chain is link %d with the hash %x", head.Sequence, head.Hash))
+		if last := links[len(links)-1]; last.Sequence != head.Sequence || last.Hash != head.Hash ||
+			last.Decisions != head.Decisions || !last.Hour.Equal(head.Hour) {
+			broken(last, fmt.Sprintf("it is the last, with %d decisions, and the head of the chain is link %d of %s with the hash %x and %d decisions",
+				last.Decisions, head.Sequence, head.Hour.Format(time.RFC3339), head.Hash, head.Decisions))
 		}
 	}
 	return violations

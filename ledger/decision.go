@@ -11,6 +11,14 @@ type Decision interface {
 	decide(b *Books, cause Cause) error
 }
 
+// PlanStarted sets an organization's first plan and issues the
+// allowance of each period with charges.
+type PlanStarted struct {
+	Plan       Plan
+	Opened     time.Time  // when the ledger first saw the organization
+	Thresholds Thresholds // of the installation
+}
+
 // PlanChanged sets the plan from its instant on.
 type PlanChanged struct{ Plan Plan }
 
@@ -49,14 +57,16 @@ func (i Invalid) Error() string { return i.Detail }
 
 // Decide books a decision. Its cause must be the organization's next.
 func (b *Books) Decide(d Decision, cause Cause) error {
-	if b.Organization.Provisional() {
+	if _, starts := d.(PlanStarted); starts != b.Organization.Provisional() {
 		return ErrNoOrganization
 	}
 	b.lines = 0
+	before := b.standing()
 	if err := d.decide(b, cause); err != nil {
 		return err
 	}
 	b.Organization.Decisions++
+	b.Steps = append(b.Steps, Step{Decision: d, Before: before, After: b.standing()})
 	if !b.Organization.IsTest() {
 		b.Organization.DecidedAt = cause.At
 	}
@@ -71,10 +81,6 @@ func (b *Books) DecisionCause(at time.Time) Cause {
 
 func (d PlanChanged) decide(b *Books, cause Cause) error {
 	before, at := b.Organization.Plans.At(cause.At), cause.At
-	prorated, err := b.tiers.prorated(b.Organization, before, d.Plan, at)
-	if err != nil {
-		return err
-	}
 	if d.Plan.From.After(at) {
 		b.Organization.Plans = b.Organization.Plans.Then(d.Plan, at)
 		return nil
@@ -85,7 +91,7 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 	}
 	wasOut, was, allowed := b.isExhausted(book, at), *book, b.allowed(book, at)
 	b.Organization.Plans = b.Organization.Plans.Then(d.Plan, at)
-	b.apply(book, cause, book.issue(prorated, Prorated)...)
+	b.apply(book, cause, book.issue(b.Organization.prorated(before, d.Plan, at), Prorated)...)
 	book.countRaise(allowed, b.allowed(book, at))
 	b.announce(book, was, wasOut, cause) // against the old plan's limit
 	b.changeTier(book, before.Tier, d.Plan.Tier, cause)
@@ -94,17 +100,9 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 
 // prorated returns how much more a plan allows for the rest of the
 // period than the one before, rounded up to a byte; never negative.
-func (t Tiers) prorated(o Organization, before, after Plan, at time.Time) (int64, error) {
-	old, err := before.Terms(t)
-	if err != nil {
-		return 0, err
-	}
-	terms, err := after.Terms(t)
-	if err != nil {
-		return 0, err
-	}
+func (o Organization) prorated(before, after Plan, at time.Time) int64 {
 	period := o.PeriodAt(at)
-	return mulDivUp(max(0, terms.Quota-old.Quota), int64(period.End.Sub(at)), int64(o.whole(period))), nil
+	return mulDivUp(max(0, after.Terms().Quota-before.Terms().Quota), int64(period.End.Sub(at)), int64(o.whole(period)))
 }
 
 func (b *Books) changeTier(book *Book, before, after Tier, cause Cause) {
@@ -127,7 +125,7 @@ func (d SuspensionChanged) decide(b *Books, _ Cause) error {
 
 func (d Granted) decide(b *Books, cause Cause) error {
 	grant := d.Grant
-	grant.Status, grant.Announced = GrantScheduled, grant.Expires.Sub(grant.Starts) <= ExpiryNotice
+	grant.Status, grant.Announced, grant.Decision = GrantScheduled, grant.Expires.Sub(grant.Starts) <= ExpiryNotice, cause.Offset
 	b.Grants = append(b.Grants, &grant)
 	if grant.Starts.After(cause.At) {
 		return nil
@@ -173,11 +171,11 @@ func (d Adjusted) decide(b *Books, cause Cause) error {
 	}
 	first := len(b.Transfers)
 	if d.Bytes < 0 {
-		b.post(book, cause, b.burn(book, -d.Bytes, cause.At, Corrected)...)
+		b.post(book, cause, b.owe(book, -d.Bytes, cause.At)...)
 	} else {
 		grant := &Grant{
 			ID: d.ID, Amount: d.Bytes, Starts: cause.At, Expires: book.Period.End, Source: FromAdjustment, Reason: d.Reason, Created: cause.At,
-			Status: GrantScheduled, Announced: true,
+			Status: GrantScheduled, Announced: true, Decision: cause.Offset,
 		}
 		b.Grants = append(b.Grants, grant)
 		if err := b.start(grant, Corrected, cause); err != nil {

@@ -26,7 +26,7 @@ func advance(through string) step { return decide(through, Advanced{Through: dat
 // to subscribes to a plan at once or from a later instant on.
 func to(at, from string, plan Plan) step {
 	plan.From = date(from)
-	return decide(at, PlanChanged{Plan: plan})
+	return decide(at, PlanChanged{Plan: seeded(plan)})
 }
 
 // give adds a grant of now, changed by form.
@@ -50,6 +50,9 @@ func use(at string, bytes int64) step {
 	}
 }
 
+// owe is an adjustment that charges.
+func owe(at string, bytes int64) step { return decide(at, Adjusted{ID: "owed", Bytes: -bytes}) }
+
 // Given a plan of 100 bytes a period since January, when something is
 // decided or due, then these transfers and events follow.
 func TestDecisions(t *testing.T) {
@@ -68,7 +71,7 @@ func TestDecisions(t *testing.T) {
 			"11 issuer>grant 100 issued; 11 issuer>grant 300 prorated", "indie>scale"},
 		{"an upgrade restores what was exhausted", []step{use("11-02", 100)}, to("11-16", "11-16", Plan{Tier: Scale}),
 			"11 issuer>grant 150 prorated", "restored; indie>scale"},
-		{"an upgrade covers what was beyond the allowance", []step{use("11-02", 130)}, to("11-16", "11-16", Plan{Tier: Scale}),
+		{"an upgrade covers what was beyond the allowance", []step{use("11-02", 100), owe("11-02", 30)}, to("11-16", "11-16", Plan{Tier: Scale}),
 			"11 issuer>grant 150 prorated; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled", "restored; indie>scale"},
 		{"going up, and up again, is as much as going there at once", []step{use("11-02", 10), to("11-16", "11-16", Plan{Tier: Indie, Quota: 200})},
 			to("11-16", "11-16", Plan{Tier: Scale}), "11 issuer>grant 100 prorated", "indie>scale"},
@@ -94,19 +97,26 @@ func TestDecisions(t *testing.T) {
 			use("11-04", 110), "11 credit>consumed 50 charged soon; 11 credit>consumed 50 charged late; 11 credit>consumed 10 charged never", ""},
 		{"of equal expiry the oldest is used first", []step{use("11-02", 100), give("11-03", "old", 50), give("11-04", "new", 50)}, use("11-05", 60),
 			"11 credit>consumed 50 charged old; 11 credit>consumed 10 charged new", ""},
-		{"of those given at one instant the first id is used first",
+		{"of those given at one instant the first is used first",
 			[]step{use("11-02", 100), give("11-03", "b", 50), give("11-03", "a", 50)}, use("11-05", 60),
-			"11 credit>consumed 50 charged a; 11 credit>consumed 10 charged b", ""},
-		{"a grant restores, and covers what was beyond the allowance", []step{use("11-02", 130)}, give("11-03", "g", 50),
+			"11 credit>consumed 50 charged b; 11 credit>consumed 10 charged a", ""},
+		{"a grant restores, and covers what was beyond the allowance", []step{use("11-02", 100), owe("11-02", 30)}, give("11-03", "g", 50),
 			"11 issuer>credit 50 issued g; 11 overage>issuer 30 settled; 11 credit>consumed 30 settled g", "restored"},
+		{"a grant restores and covers no overshoot", []step{use("11-02", 130)}, give("11-03", "g", 50), "11 issuer>credit 50 issued g", "restored"},
+		{"an upgrade restores and covers no overshoot", []step{use("11-02", 130)}, to("11-16", "11-16", Plan{Tier: Scale}),
+			"11 issuer>grant 150 prorated", "restored; indie>scale"},
+		{"overshoot is by the last plan of the period, whenever it was accepted",
+			[]step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true}), use("11-03", 120), to("11-04", "11-04", Plan{Tier: Indie})}, use("11-03T12", 5),
+			"11 issuer>overshoot 5 charged", ""},
+		{"an adjustment beyond the allowance is owed by any plan", []step{use("11-02", 130)}, owe("11-03", 7), "11 issuer>overage 7 adjusted", "adjusted by -7"},
 		{"the last byte of a grant exhausts", []step{use("11-02", 100), give("11-03", "g", 50)}, use("11-04", 50),
 			"11 credit>consumed 50 charged g", "exhausted by 11-04"},
 		{"what was accepted at the instant of an expiry is not covered", []step{use("11-02", 100), give("11-03", "g", 50, expires("11-20"))}, use("11-20", 5),
-			"11 issuer>overage 5 charged", ""},
+			"11 issuer>overshoot 5 charged", ""},
 		{"what was accepted just before is", []step{use("11-02", 100), give("11-03", "g", 50, expires("11-20"))}, use("11-19T23:59:59", 5),
 			"11 credit>consumed 5 charged g", ""},
 		{"what comes before a grant starts is not covered", []step{use("11-02", 100), give("11-03", "g", 50, starts("11-10"))}, use("11-09", 5),
-			"11 issuer>overage 5 charged", ""},
+			"11 issuer>overshoot 5 charged", ""},
 		{"a grant starts by itself, for who sends nothing too", []step{give("11-03", "g", 50, starts("11-10"))}, advance("11-10"),
 			"11 issuer>grant 100 issued; 11 issuer>credit 50 issued g", ""},
 		{"a backdated grant covers what was accepted since and comes now", []step{use("11-02", 100), give("11-05", "g", 50, starts("11-03"))},
@@ -147,8 +157,8 @@ func TestDecisions(t *testing.T) {
 			use("11-04", 5), "11 issuer>overage 5 charged", "overage"},
 		{"at its cap it is exhausted", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 100), use("11-04", 19)},
 			use("11-05", 1), "11 issuer>overage 1 charged", "exhausted by 11-05"},
-		{"what was accepted beyond its cap is charged whole", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 90)},
-			use("11-04", 45), "11 grant>consumed 10 charged; 11 issuer>overage 35 charged", "100% by 11-04; overage; exhausted by 11-04"},
+		{"what was accepted beyond its cap is overshoot", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 90)},
+			use("11-04", 45), "11 grant>consumed 10 charged; 11 issuer>overage 20 charged; 11 issuer>overshoot 15 charged", "100% by 11-04; overage; exhausted by 11-04"},
 		{"without one it never is", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true}), use("11-03", 100)}, use("11-04", 1<<30),
 			"11 issuer>overage 1073741824 charged", "overage"},
 		{"a soft limit restores what a hard one had exhausted", []step{use("11-03", 100)}, to("11-04", "11-04", Plan{Tier: Indie, Overage: true}), "", "restored"},
@@ -213,8 +223,8 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 		{1, "2028-02-01", "2028-03-01", []string{"2028-03-01"}},
 	} {
 		from, to := at(t, test.from+"T00:00:00Z"), at(t, test.to+"T00:00:00Z")
-		organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: test.anchor}, Plans: Plans{{From: from, Tier: Indie}}, ClosedThrough: from}
-		books := OpenBooks(organization, smallTiers(), nil)
+		organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: test.anchor}, Plans: Plans{seeded(Plan{From: from, Tier: Indie})}, ClosedThrough: from}
+		books := OpenBooks(organization, nil)
 		if err := books.Decide(Advanced{Through: to}, books.DecisionCause(to)); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +249,7 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 // publishes only whole periods, and books nothing in earlier ones.
 func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
 	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: 1}, Opened: date("11-03")}
-	books := OpenBooks(organization, smallTiers(), nil)
+	books := OpenBooks(organization, nil)
 	perform(t, books, startPlan("2026-03-05T00:00:00Z", Indie))
 	perform(t, books, use("10-28", 7), use("11-02", 9), advance("11-03"))
 	if got, want := describe(books.Transfers), "11 issuer>grant 100 issued; 10 issuer>grant 100 issued; 10 grant>consumed 7 charged; "+

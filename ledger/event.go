@@ -50,6 +50,7 @@ type Event struct {
 	Amount        int64     // of a BooksAdjusted: bytes credited; negative: charged
 	Of            time.Time // start of the corrected period; zero: the Book's
 	Number        int64     // of the statement of a StatementReady
+	Hash          Hash      // of that statement
 }
 
 // ID returns the event's id, the same for a repeated decision.

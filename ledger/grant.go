@@ -63,8 +63,9 @@ type Grant struct {
 	Created     time.Time
 	Status      GrantStatus
 	Announced   bool      // its coming expiry is published
-	Ended       time.Time // when nothing was left; zero before
+	Ended       time.Time // when nothing was left; of a used up one the end of the period in which it was; zero before
 	Ahead       []Ahead   // of one with a RolloverCap
+	Decision    int64     // number of the one that made it
 }
 
 // An Ahead is what was used of a grant in a later period while an
@@ -121,10 +122,11 @@ func (g *Grant) notice() time.Time {
 	return g.Expires.Add(-ExpiryNotice)
 }
 
-// before compares grants in order of use: by priority, expiry, age.
+// before compares grants in order of use: by priority, expiry, age. The
+// decision is the age of grants of one instant, as a test clock stands.
 func (g *Grant) before(other *Grant) int {
 	return cmp.Or(cmp.Compare(g.Priority, other.Priority), compareExpiry(g.Expires, other.Expires), g.Starts.Compare(other.Starts),
-		g.Created.Compare(other.Created), cmp.Compare(g.ID, other.ID))
+		cmp.Compare(g.Decision, other.Decision))
 }
 
 // compareExpiry orders what never expires last.

@@ -16,7 +16,12 @@ const (
 	linkForm      = "weir.ledger.link.v1"
 	chargesForm   = "weir.ledger.charges.v1"
 	decisionsForm = "weir.ledger.decisions.v1"
+	decisionForm  = "weir.ledger.decision.v1"
+	standingForm  = "weir.ledger.standing.v1"
+	statementForm = "weir.ledger.statement.v1"
 	rootForm      = "weir.ledger.root.v1"
+
+	checkpointForm = "weir.ledger.checkpoint.v1"
 )
 
 // A Link has an organization's charges in an hour of the log, and the
@@ -125,6 +130,9 @@ func (r *Root) Add(organization string, sequence int64, head Hash) {
 	r.hash(head)
 	r.Organizations++
 }
+
+// AddCheckpoint adds the checkpoint of the hour, behind all chains.
+func (r *Root) AddCheckpoint(hash Hash) { r.hash(hash) }
 
 // Sum returns the hash so far.
 func (r *Root) Sum() Hash { return r.sum() }

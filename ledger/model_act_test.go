@@ -19,6 +19,7 @@ type act struct {
 	by        Spender // who sent it, or whose budget it is
 	used      int64   // of a budget, when it was set
 	percents  []int   // of thresholds
+	tiers     Tiers   // the installation's by then
 }
 
 type actKind int
@@ -37,16 +38,21 @@ const (
 	actRefuse
 	actAnchor
 	actThresholds
+	actTerms
 )
 
+func (a act) rules() Rules { return Rules{Version: 1, Tiers: a.tiers, Thresholds: DefaultThresholds()} }
+
 func (a act) String() string {
-	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse", "anchor", "thresholds"}[a.kind]
+	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse", "anchor", "thresholds", "terms"}[a.kind]
 	text := fmt.Sprintf("%s %s at %s", name, a.id, a.at.Format(time.RFC3339Nano))
 	switch a.kind {
 	case actPlan, actSubscribe:
 		text += fmt.Sprintf(" %+v %s", a.plan, a.effective)
 	case actGrant:
 		text += fmt.Sprintf(" %+v", a.grant)
+	case actTerms:
+		text += fmt.Sprintf(" %+v", a.tiers)
 	case actSuspend:
 		text += fmt.Sprint(" ", a.suspended)
 	case actCharge, actAdjust, actBudget, actUnbudget, actRefuse, actAnchor:

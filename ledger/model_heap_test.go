@@ -8,6 +8,7 @@ import (
 // A heap holds the bytes of a grant or an allowance.
 type heap struct {
 	id                   string    // of the grant; empty: a plan's
+	number               int       // in the order of decisions
 	period               time.Time // of a plan's
 	priority             int
 	from, until, created time.Time
@@ -39,7 +40,7 @@ func (m *model) heap(id string) *heap {
 
 func (m *model) give(a act) {
 	g := a.grant
-	h := &heap{id: a.id, priority: g.Priority, from: g.Starts, until: g.Expires, created: a.at, carried: g.RolloverCap, amount: g.Amount}
+	h := &heap{id: a.id, number: len(m.heaps), priority: g.Priority, from: g.Starts, until: g.Expires, created: a.at, carried: g.RolloverCap, amount: g.Amount}
 	h.warned = g.Expires.IsZero() || g.Expires.Sub(g.Starts) <= 7*24*time.Hour
 	m.heaps = append(m.heaps, h)
 	if !h.from.After(a.at) {
@@ -85,8 +86,8 @@ func (m *model) take(h *heap, period time.Time, what string, bytes int64) {
 	m.note(period, what, h, bytes)
 }
 
-// use takes bytes from the next heaps; the rest is overage.
-func (m *model) use(period, at time.Time, bytes int64) {
+// use takes bytes from the next heaps and returns the rest.
+func (m *model) use(period, at time.Time, bytes int64) (rest int64) {
 	for bytes > 0 {
 		var next *heap
 		for _, h := range m.heaps {
@@ -95,13 +96,13 @@ func (m *model) use(period, at time.Time, bytes int64) {
 			}
 		}
 		if next == nil {
-			m.note(period, "owed", nil, bytes)
-			return
+			return bytes
 		}
 		taken := min(bytes, next.left)
 		m.take(next, period, "used", taken)
 		bytes -= taken
 	}
+	return 0
 }
 
 func (h *heap) pays(period, at time.Time) bool {
@@ -126,10 +127,8 @@ func (h *heap) usedBefore(o *heap) bool {
 		return h.id == ""
 	case !h.from.Equal(o.from):
 		return h.from.Before(o.from)
-	case !h.created.Equal(o.created):
-		return h.created.Before(o.created)
 	}
-	return h.id < o.id
+	return h.number < o.number
 }
 
 func (h *heap) dueTimes() (dueTimes []time.Time) {

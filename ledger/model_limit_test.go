@@ -8,19 +8,35 @@ import (
 // noCap exceeds any overage.
 const noCap = int64(1) << 56
 
+// overageOf returns the most overage of a plan.
+func overageOf(p Plan) int64 {
+	switch {
+	case !p.Overage:
+		return 0
+	case p.OverageCap == 0:
+		return noCap
+	}
+	return p.OverageCap
+}
+
+// exceed records accepted bytes that no heap pays for: owed as far as
+// the plan accepts it, and beyond that the operator's.
+func (m *model) exceed(period time.Time, bytes int64) {
+	owed := bytes
+	if m.first != nil {
+		plan := m.inForce(m.end(period).Add(-time.Microsecond))
+		owed = min(bytes, max(0, overageOf(plan)-m.owed(period)))
+	}
+	m.note(period, "owed", nil, owed)
+	m.note(period, "over", nil, bytes-owed)
+}
+
 // limitOf returns how much may be used in a period.
 func (m *model) limitOf(period, at time.Time) int64 {
 	if m.first == nil {
 		return 0
 	}
-	plan, over := m.inForce(m.within(period, at)), int64(0)
-	switch {
-	case plan.Overage && plan.OverageCap == 0:
-		over = noCap
-	case plan.Overage:
-		over = plan.OverageCap
-	}
-	return m.left(period) + m.total(period, "used", anyHeap) + over
+	return m.left(period) + m.total(period, "used", anyHeap) + overageOf(m.inForce(m.within(period, at)))
 }
 
 // refuseLimit has a refusal exhaust the period until its limit is raised.

@@ -61,7 +61,7 @@ func (m *model) open(at time.Time) time.Time {
 
 func (m *model) allow(period time.Time) {
 	if m.first != nil {
-		quota := m.share(m.quota(m.inForce(period)), period)
+		quota := m.share(quotaOf(m.inForce(period)), period)
 		m.watch(period, period, func() { m.add(m.planHeap(period), period, quota) })
 	}
 }
@@ -91,7 +91,8 @@ func (m *model) balances(period time.Time) (b Balances) {
 	b[Overage] = m.owed(period)
 	b[Expired] = m.total(period, "lapsed", anyHeap)
 	b[Voided] = m.total(period, "voided", anyHeap)
-	b[Issuer] = -m.total(period, "given", anyHeap) - b[Overage]
+	b[Overshoot] = m.total(period, "over", anyHeap)
+	b[Issuer] = -m.total(period, "given", anyHeap) - b[Overage] - b[Overshoot]
 	return b
 }
 
@@ -105,16 +106,7 @@ func (m *model) isExhausted(period, at time.Time) bool {
 
 // isUsedUp reports whether a period has nothing left and no more overage.
 func (m *model) isUsedUp(period, at time.Time) bool {
-	plan := m.inForce(m.within(period, at))
-	switch {
-	case m.left(period) > 0:
-		return false
-	case !plan.Overage:
-		return true
-	case plan.OverageCap == 0:
-		return false
-	}
-	return m.owed(period) >= plan.OverageCap
+	return m.left(period) == 0 && m.owed(period) >= overageOf(m.inForce(m.within(period, at)))
 }
 
 func (m *model) within(period, at time.Time) time.Time {

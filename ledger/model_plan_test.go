@@ -12,11 +12,11 @@ type change struct {
 	plan    *Plan
 }
 
-func (m *model) quota(p Plan) int64 {
+func quotaOf(p Plan) int64 {
 	if p.Quota > 0 {
 		return p.Quota
 	}
-	return m.tiers[p.Tier].Quota
+	return p.TierTerms.Quota
 }
 
 // inForce returns the plan of an instant: the last one decided for it
@@ -46,11 +46,16 @@ func (m *model) scheduled(at time.Time) *Plan {
 
 // begin sets a provisional organization's first plan.
 func (m *model) begin(a act) {
+	a.plan.TierTerms = a.tiers[a.plan.Tier]
 	m.first = &a.plan
 	m.closed = m.period(a.at)
 	slices.SortFunc(m.opened, time.Time.Compare)
 	for _, period := range m.opened {
 		m.allow(period)
+		if excess := m.owed(period) - overageOf(a.plan); excess > 0 {
+			m.note(period, "paid", nil, excess)
+			m.note(period, "over", nil, excess)
+		}
 	}
 	if len(m.opened) > 0 && m.opened[0].Before(m.closed) {
 		m.closed = m.opened[0]
@@ -63,8 +68,9 @@ func (p Plan) equalTerms(o Plan) bool {
 }
 
 func (m *model) subscribe(a act) {
+	a.plan.TierTerms = a.tiers[a.plan.Tier]
 	inForce, next, from := m.inForce(a.at), m.scheduled(a.at), a.at
-	if a.effective == PeriodEnd || m.quota(a.plan) < m.quota(inForce) {
+	if a.effective == PeriodEnd || quotaOf(a.plan) < quotaOf(inForce) {
 		from = m.end(m.period(a.at))
 	}
 	switch {
@@ -88,7 +94,7 @@ func (m *model) subscribe(a act) {
 // of the period, rounded up.
 func (m *model) replace(before Plan, a act) {
 	period := m.open(a.at)
-	more := max(0, m.quota(a.plan)-m.quota(before))
+	more := max(0, quotaOf(a.plan)-quotaOf(before))
 	m.watch(period, a.at, func() {
 		m.changes = append(m.changes, change{a.at, &a.plan})
 		m.add(m.planHeap(period), period, m.share(more, a.at))
@@ -99,5 +105,18 @@ func (m *model) replace(before Plan, a act) {
 func (m *model) retier(period time.Time, before, after Plan) {
 	if before.Tier != after.Tier {
 		m.fact("%s %s>%s", day(period), before.Tier, after.Tier)
+	}
+}
+
+// retermed has the plan in force, from now on, and the scheduled one
+// follow other terms.
+func (m *model) retermed(a act) {
+	inForce, next := m.inForce(a.at), m.scheduled(a.at)
+	inForce.From, inForce.TierTerms = a.at, a.tiers[inForce.Tier]
+	m.changes = append(m.changes, change{a.at, &inForce})
+	if next != nil {
+		scheduled := *next
+		scheduled.TierTerms = a.tiers[scheduled.Tier]
+		m.changes = append(m.changes, change{a.at, &scheduled})
 	}
 }

@@ -11,7 +11,6 @@ import (
 type model struct {
 	anchor        int
 	anchors       []act // changes of the day
-	tiers         Tiers
 	first         *Plan
 	changes       []change
 	closed        time.Time
@@ -37,9 +36,9 @@ type note struct {
 }
 
 // remember builds the model of a history.
-func remember(anchor int, tiers Tiers, history []act) *model {
+func remember(anchor int, history []act) *model {
 	m := &model{
-		anchor: anchor, tiers: tiers, reached: map[time.Time]int{}, refusedLimits: map[time.Time]int64{}, percents: []int{50, 80, 100},
+		anchor: anchor, reached: map[time.Time]int{}, refusedLimits: map[time.Time]int64{}, percents: []int{50, 80, 100},
 	}
 	for _, a := range history {
 		switch a.kind {
@@ -71,6 +70,8 @@ func remember(anchor int, tiers Tiers, history []act) *model {
 			m.setThresholds(a)
 		case actAnchor:
 			m.moveAnchor(a)
+		case actTerms:
+			m.retermed(a)
 		}
 	}
 	return m
@@ -102,7 +103,7 @@ func (m *model) charge(a act) {
 		at = m.closed
 	}
 	period := m.open(at)
-	m.watch(period, a.at, func() { m.use(period, a.at, a.bytes) })
+	m.watch(period, a.at, func() { m.exceed(period, m.use(period, a.at, a.bytes)) })
 	if late && a.bytes > 0 {
 		m.fact("%s adjusted by %d for %s of %s", day(period), -a.bytes, a.id, day(m.period(a.at)))
 	}
@@ -111,9 +112,9 @@ func (m *model) charge(a act) {
 func (m *model) adjust(a act) {
 	period := m.open(a.at)
 	if a.bytes < 0 {
-		m.watch(period, a.at, func() { m.use(period, a.at, -a.bytes) })
+		m.watch(period, a.at, func() { m.note(period, "owed", nil, m.use(period, a.at, -a.bytes)) })
 	} else {
-		h := &heap{id: a.id, from: a.at, until: m.end(period), created: a.at, amount: a.bytes, warned: true}
+		h := &heap{id: a.id, number: len(m.heaps), from: a.at, until: m.end(period), created: a.at, amount: a.bytes, warned: true}
 		m.heaps = append(m.heaps, h)
 		m.start(h, a.at)
 	}

@@ -78,11 +78,15 @@ func (b *Books) room(amount int64) error {
 }
 
 // Void decides to take back what is left of a grant; nothing if none is.
-func (b *Books) Void(id string) []Decision {
-	if b.grant(id) == nil {
-		return nil
+// What an adjustment gave back is no grant.
+func (b *Books) Void(g Grant) ([]Decision, error) {
+	switch {
+	case g.Source == FromAdjustment:
+		return nil, Invalid{"", fmt.Sprintf("%s is an adjustment, which can't be voided.", g.ID), "Make an adjustment of as many bytes below zero."}
+	case b.grant(g.ID) == nil:
+		return nil, nil
 	}
-	return []Decision{Revoked{Grant: id}}
+	return []Decision{Revoked{Grant: g.ID}}, nil
 }
 
 // Adjust decides an adjustment. of is any instant of the wrong period;

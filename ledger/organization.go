@@ -31,7 +31,8 @@ type Organization struct {
 	Suspended bool
 	Opened    time.Time // when this ledger first saw it
 
-	Thresholds Thresholds // its own; nil: the installation's
+	Thresholds Thresholds // its own; nil: Usual
+	Usual      Thresholds // the installation's, as last decided
 
 	Budgets       int
 	Pool          int64     // left of the active grants, in bytes
@@ -39,6 +40,9 @@ type Organization struct {
 	Decisions     int64
 	DecidedAt     time.Time // of the last decision, in real time
 	Clock         time.Time // time of a test; zero: no test
+	Head          Hash      // of the last decision
+	Statements    int64     // how many were made
+	Stated        Hash      // of the last statement
 }
 
 // NotBefore returns the instant of a decision: never before the last

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Plan is a subscription from an instant on. Zero fields have the
-// tier's values.
+// A Plan is a subscription from an instant on. Where Quota and
+// RequestsPerMinute are zero, the tier's terms hold.
 type Plan struct {
 	From              time.Time
 	Tier              Tier
@@ -15,6 +15,7 @@ type Plan struct {
 	RequestsPerMinute int
 	Overage           bool  // requests beyond the allowance are charged as overage
 	OverageCap        int64 // most overage of a period, in bytes; 0: unlimited
+	TierTerms         Terms // of the tier, as they were when it was decided
 }
 
 // overageAllowed returns the most overage of a period.
@@ -25,18 +26,19 @@ func (p Plan) overageAllowed() int64 {
 	return cmp.Or(p.OverageCap, MaxGrant)
 }
 
-// sameTerms reports whether two plans differ only in their start.
+// sameTerms reports whether the same was chosen for two plans, from
+// whenever on and whatever the tier's terms were.
 func (p Plan) sameTerms(other Plan) bool {
-	p.From = other.From
+	p.From, p.TierTerms = other.From, other.TierTerms
 	return p == other
 }
 
-// Terms returns the terms of a plan, or ErrUnknownTier.
-func (p Plan) Terms(tiers Tiers) (Terms, error) {
-	terms, err := tiers.Terms(p.Tier)
+// Terms returns the terms of a plan.
+func (p Plan) Terms() Terms {
+	terms := p.TierTerms
 	terms.Quota = cmp.Or(p.Quota, terms.Quota)
 	terms.RequestsPerMinute = cmp.Or(p.RequestsPerMinute, terms.RequestsPerMinute)
-	return terms, err
+	return terms
 }
 
 // Plans are an organization's plans by time.

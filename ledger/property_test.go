@@ -33,6 +33,7 @@ type history struct {
 	random       *rand.Rand
 	now          time.Time
 	acts         []act
+	tiers        Tiers
 	anchor       int
 	organization Organization
 	books        map[time.Time]Book
@@ -47,7 +48,7 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 	anchor := []int{1, 15, 31}[random.IntN(3)]
 	now := time.Date(2027, 12, 1+random.IntN(60), random.IntN(24), 0, 0, 0, time.UTC)
 	return &history{
-		t: t, random: random, now: now, anchor: anchor, organization: Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: anchor}}, books: map[time.Time]Book{},
+		t: t, random: random, now: now, anchor: anchor, tiers: smallTiers(), organization: Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: anchor}}, books: map[time.Time]Book{},
 		grants: map[string]Grant{},
 		lines:  map[Line]int64{},
 	}
@@ -57,6 +58,7 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 func (h *history) step() {
 	h.pass()
 	a := h.choose()
+	a.tiers = h.tiers
 	if a.id == "" {
 		a.id = fmt.Sprintf("act%03d", len(h.acts))
 	}
@@ -104,16 +106,27 @@ func (h *history) choose() act {
 		return act{kind: actSuspend, at: h.now, suspended: !h.organization.Suspended}
 	case n < 88:
 		return h.wish()
-	case n < 92 && len(h.grants) > 0:
+	case n < 92:
 		return h.revocation()
 	case n < 95:
 		return h.budgeting()
-	case n < 97:
+	case n < 96:
 		return h.refusing()
-	case n < 98:
+	case n < 97:
 		return h.announcing()
+	case n < 98:
+		return h.retermed()
 	}
 	return h.adjustment()
+}
+
+// retermed changes what tiers allow, or repeats what they do.
+func (h *history) retermed() act {
+	h.tiers = Tiers{
+		Indie: {Quota: []int64{50, 100, 100, 150}[h.random.IntN(4)], RequestsPerMinute: 60},
+		Scale: {Quota: []int64{300, 400, 500}[h.random.IntN(3)], RequestsPerMinute: 1800},
+	}
+	return act{kind: actTerms, at: h.now}
 }
 
 // accepted returns when a charge was accepted, mostly just now.
@@ -170,13 +183,20 @@ func (h *history) wish() act {
 	return act{kind: actGrant, at: h.now, grant: g}
 }
 
+// revocation voids a grant, where there is one. Adjustments can't be.
 func (h *history) revocation() act {
 	ids := make([]string, 0, len(h.grants))
-	for id := range h.grants {
-		ids = append(ids, id)
+	for id, g := range h.grants {
+		if g.Source == FromBilling {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return h.adjustment()
 	}
 	slices.Sort(ids)
-	return act{kind: actVoid, at: h.now, id: ids[h.random.IntN(len(ids))]}
+	id := ids[h.random.IntN(len(ids))]
+	return act{kind: actVoid, at: h.now, id: id, grant: h.grants[id]}
 }
 
 func (h *history) adjustment() act {
@@ -229,7 +249,7 @@ func (h *history) open(a act) *Books {
 		}
 	}
 	slices.SortFunc(grants, func(x, y Grant) int { return strings.Compare(x.ID, y.ID) })
-	return OpenBooks(h.organization, smallTiers(), grants, books...).WithBudgets(h.budgets)
+	return OpenBooks(h.organization, grants, books...).WithBudgets(h.budgets)
 }
 
 func do(b *Books, a act, now time.Time) error {
@@ -239,9 +259,9 @@ func do(b *Books, a act, now time.Time) error {
 	case actCharge:
 		return b.Charge(Charge{Organization: "acme", Bytes: a.bytes, Entries: 1, Cause: Cause{Event: a.id, At: a.at, Project: a.by.Project, Key: a.by.Key}})
 	case actPlan:
-		return b.StartPlan(a.plan, Cause{Event: a.id, Source: FromTenants, At: a.at})
+		decisions, err = b.Start(a.rules(), a.plan)
 	case actSubscribe:
-		decisions, err = b.Subscribe(Subscription{Plan: a.plan, Effective: a.effective}, a.at)
+		decisions, err = b.Subscribe(a.rules(), Subscription{Plan: a.plan, Effective: a.effective}, a.at)
 	case actSuspend:
 		decisions = []Decision{SuspensionChanged{a.suspended}}
 	case actGrant:
@@ -249,11 +269,13 @@ func do(b *Books, a act, now time.Time) error {
 	case actAnchor:
 		decisions, err = b.changeAnchor(int(a.bytes), a.at)
 	case actVoid:
-		decisions = b.Void(a.id)
+		decisions, err = b.Void(a.grant)
 	case actAdjust:
 		decisions, err = decided(b.Adjust(a.bytes, "", a.id, a.of, a.at))
 	case actAdvance:
 		decisions = []Decision{Advanced{Through: a.at}}
+	case actTerms:
+		decisions, err = b.Follow(a.rules(), a.at)
 	case actThresholds:
 		decisions, err = b.SetThresholds(Thresholds(a.percents))
 	case actBudget:
@@ -285,7 +307,7 @@ func (h *history) fail(format string, args ...any) {
 // compare compares everything.
 func (h *history) compare() {
 	h.t.Helper()
-	m := remember(h.anchor, smallTiers(), h.acts)
+	m := remember(h.anchor, h.acts)
 	h.compareBooks(m)
 	h.compareGrants(m)
 	h.compareBudgets(m)

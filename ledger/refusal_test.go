@@ -22,7 +22,7 @@ func refuseSince(when string, quota, raises int64) step {
 // raise grants more in the period of an instant.
 func raise(when string, bytes int64) step {
 	return func(b *Books) error {
-		cause := causeAt(when, FromTenants)
+		cause := causeAt(when, FromOutcomes)
 		book, err := b.touch(cause.At, cause)
 		if err == nil {
 			b.post(book, cause, book.issue(bytes, Issued)...)

@@ -40,8 +40,8 @@ func TestRehearsals(t *testing.T) {
 			"80% by rhs_decision/3/1; 100% by rhs_decision/3/1; exhausted by rhs_decision/3/1"},
 		{"nothing is charged of who is exhausted", []step{rehearse(60), rehearse(50)}, rehearse(1), "", ""},
 		{"nor of who is suspended", []step{decide("11-02", SuspensionChanged{Suspended: true})}, rehearse(1), "11 issuer>grant 100 issued", ""},
-		{"nor beyond a budget, which it exhausts", []step{decide("11-02", BudgetSet{Spender: shop, Bytes: 50})}, rehearse(51), "", "project:shop exhausted"},
-		{"a budget counts", []step{decide("11-02", BudgetSet{Spender: key, Bytes: 50})}, rehearse(40), "11 grant>consumed 40 charged", "key:k 50%; key:k 80%"},
+		{"nor beyond a budget, which it exhausts", []step{allow("11-02", shop, 50, 0)}, rehearse(51), "", "project:shop exhausted"},
+		{"a budget counts", []step{allow("11-02", key, 50, 0)}, rehearse(40), "11 grant>consumed 40 charged", "key:k 50%; key:k 80%"},
 		{"periods close at once when time passes", []step{rehearse(60)}, clock("12-01"),
 			"11 grant>expired 40 expired; 12 issuer>grant 100 issued", "11 closed"},
 		{"several close in their order", []step{rehearse(100)}, func(b *Books) error {
@@ -80,9 +80,8 @@ func TestATestIsApart(t *testing.T) {
 	books := newBooks(Indie)
 	perform(t, books, decide("11-02", TestBegun{}), clock("11-20"))
 	o, now := books.Organization, date("11-03")
-	state, err := smallTiers().AccountState(o, books.All()[0], nil, 1, now)
-	if err != nil || state.State != Suspended {
-		t.Errorf("published as %+v, error %v", state, err)
+	if state := NewAccountState(o, books.All()[0], nil, 1, now); state.State != Suspended {
+		t.Errorf("published as %+v", state)
 	}
 	o.DecidedAt = date("11-02T06")
 	if at := o.NotBefore(now); !at.Equal(date("11-20")) || !o.RecordedAt(now).Equal(now) || !o.RecordedAt(date("11-02")).Equal(o.DecidedAt) {

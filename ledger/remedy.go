@@ -15,11 +15,8 @@ type Remedy struct {
 // instant, whose other terms stay.
 func (t Tiers) Remedy(o Organization, r Refusal) Remedy {
 	remedy, plan := Remedy{Grant: max(1, r.Bytes-r.Remaining)}, o.Plans.At(r.Cause.At)
-	for tier := range t {
-		if tier == plan.Tier {
-			continue
-		}
-		if more, err := t.prorated(o, plan, Plan{Tier: tier}, r.Cause.At); err == nil && more >= remedy.Grant {
+	for tier, terms := range t {
+		if tier != plan.Tier && o.prorated(plan, Plan{TierTerms: terms}, r.Cause.At) >= remedy.Grant {
 			remedy.Tiers = append(remedy.Tiers, tier)
 		}
 	}

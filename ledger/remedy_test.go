@@ -9,7 +9,8 @@ import (
 // difference for the rest of the period covers them.
 func TestRemedy(t *testing.T) {
 	tiers := Tiers{Indie: {Quota: 100}, Bootstrapper: {Quota: 200}, Compliance: {Quota: 700}, Scale: {Quota: 1300}}
-	indie, scale, larger := Plan{Tier: Indie}, Plan{Tier: Scale}, Plan{Tier: Indie, Quota: 650}
+	indie, scale := Plan{Tier: Indie, TierTerms: tiers[Indie]}, Plan{Tier: Scale, TierTerms: tiers[Scale]}
+	larger := Plan{Tier: Indie, Quota: 650, TierTerms: tiers[Indie]}
 	for name, c := range map[string]struct {
 		plan                   Plan
 		at                     string

@@ -23,8 +23,8 @@ type SimulatedPeriod struct {
 
 // Simulate returns a period of an anchoring under the plan. days are
 // the daily use, in order.
-func (p Plan) Simulate(terms Terms, of Anchoring, period calendar.Period, days []DayCharge) SimulatedPeriod {
-	simulated := SimulatedPeriod{Period: period, Quota: of.share(terms.Quota, period)}
+func (p Plan) Simulate(of Anchoring, period calendar.Period, days []DayCharge) SimulatedPeriod {
+	simulated := SimulatedPeriod{Period: period, Quota: of.share(p.Terms().Quota, period)}
 	for _, day := range days {
 		if !period.Contains(day.Day) {
 			continue

@@ -16,12 +16,12 @@ func TestSimulate(t *testing.T) {
 		plan Plan
 		want SimulatedPeriod
 	}{
-		"enough": {Plan{}, SimulatedPeriod{period, 150, 150, 150, 0, 0, time.Time{}}},
-		"hard":   {Plan{}, SimulatedPeriod{period, 150, 100, 100, 0, 50, onDay(3)}},
-		"soft":   {Plan{Overage: true}, SimulatedPeriod{period, 150, 100, 100, 50, 0, time.Time{}}},
-		"capped": {Plan{Overage: true, OverageCap: 40}, SimulatedPeriod{period, 150, 100, 100, 40, 10, onDay(4)}},
+		"enough": {Plan{Quota: 150}, SimulatedPeriod{period, 150, 150, 150, 0, 0, time.Time{}}},
+		"hard":   {Plan{Quota: 100}, SimulatedPeriod{period, 150, 100, 100, 0, 50, onDay(3)}},
+		"soft":   {Plan{Quota: 100, Overage: true}, SimulatedPeriod{period, 150, 100, 100, 50, 0, time.Time{}}},
+		"capped": {Plan{Quota: 100, Overage: true, OverageCap: 40}, SimulatedPeriod{period, 150, 100, 100, 40, 10, onDay(4)}},
 	} {
-		if got := test.plan.Simulate(Terms{Quota: test.want.Quota}, Anchoring{AnchorDay: 1}, period, days); got != test.want {
+		if got := test.plan.Simulate(Anchoring{AnchorDay: 1}, period, days); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
@@ -32,7 +32,7 @@ func TestSimulateAPart(t *testing.T) {
 	books := newBooks(Indie)
 	perform(t, books, decide("10-15", AnchorSet{Anchor{From: date("11-01"), Day: 25}}), use("11-02", 10))
 	book, err := books.At(date("11-02"))
-	got := Plan{}.Simulate(Terms{Quota: 100}, books.Organization.Anchoring, book.Period, []DayCharge{{Day: date("11-02"), Bytes: 90}})
+	got := Plan{Quota: 100}.Simulate(books.Organization.Anchoring, book.Period, []DayCharge{{Day: date("11-02"), Bytes: 90}})
 	if err != nil || got.Quota != book.Allowance() || got.Quota >= 90 || got.Refused != 90-got.Quota {
 		t.Errorf("%+v, of the book %d, error %v", got, book.Allowance(), err)
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,14 +21,37 @@ type Statement struct {
 	Test         bool  // of a test organization: nothing is owed
 	Period       calendar.Period
 	Made         time.Time
-	Tier         Tier  // at the period's end
-	Quota        int64 // of that plan
-	Totals       Totals
-	Grants       []GrantMovement
-	ChargedBy    []string // what charges are split by, beside days
-	Charges      []DayCharge
-	Late         []LateCharge
-	Adjustments  []AdjustmentEntry
+	StatementTerms
+	Totals      Totals
+	Grants      []GrantMovement
+	ChargedBy   []string // what charges are split by, beside days
+	Charges     []DayCharge
+	Late        []LateCharge
+	Adjustments []AdjustmentEntry
+	Chain       Head // of the organization's chain when the period closed
+	Previous    Hash // of the statement before; zero for the first
+	Hash        Hash // of all of it
+}
+
+// StatementTerms are the terms of the plan at the end of a period.
+type StatementTerms struct {
+	Tier              Tier
+	Quota             int64
+	RequestsPerMinute int
+	Overage           bool  // requests beyond the allowance were charged as overage
+	OverageCap        int64 // most overage, in bytes; 0: unlimited
+}
+
+// Sealed returns the statement with its hash, which covers the statement
+// before. content is the statement as it is stored, without its place.
+func (s Statement) Sealed(content []byte) Statement {
+	d := newDigest(statementForm)
+	d.hash(s.Previous)
+	d.text(s.Organization)
+	d.number(s.Number, s.Period.Start.UnixMicro(), s.Period.End.UnixMicro(), s.Made.UnixMicro())
+	d.text(string(content))
+	s.Hash = d.sum()
+	return s
 }
 
 // Totals are the sums of a statement: Opening + Allowance + Prorated +
@@ -39,6 +63,7 @@ type Totals struct {
 	Granted   int64 // by grants that began
 	Consumed  int64 // used and covered
 	Overage   int64 // used and uncovered
+	Overshoot int64 // accepted beyond what the plan allows: the operator's
 	Expired   int64
 	Voided    int64
 	Closing   int64 // left of grants at the end; negative if it used a grant backdated later
@@ -84,21 +109,24 @@ type Sources struct {
 
 // Statement makes the statement of a period that has just closed; made
 // is false where its first lines are gone.
-func (b *Books) Statement(number int64, closed Event, from Sources, at time.Time) (s Statement, made bool, err error) {
+func (b *Books) Statement(closed Event, from Sources, at time.Time) (s Statement, made bool) {
 	period := closed.Book.Period
 	plan := b.Organization.Plans.At(period.End.Add(-instant))
-	terms, err := plan.Terms(b.tiers)
-	if err != nil {
-		return s, false, err
-	}
+	terms := plan.Terms()
 	s = Statement{
-		Organization: b.Organization.ID, Number: number, Test: b.Organization.IsTest(), Period: period, Made: b.Organization.Now(at),
-		Tier: plan.Tier, Quota: terms.Quota, ChargedBy: from.ChargedBy, Grants: movements(from, period.Start),
+		Organization: b.Organization.ID, Number: b.Organization.Statements + 1, Previous: b.Organization.Stated,
+		Test: b.Organization.IsTest(), Period: period, Made: b.Organization.Now(at),
+		StatementTerms: StatementTerms{
+			Tier: plan.Tier, Quota: terms.Quota, RequestsPerMinute: terms.RequestsPerMinute, Overage: plan.Overage, OverageCap: plan.OverageCap,
+		}, ChargedBy: from.ChargedBy, Grants: movements(from, period.Start),
 		Totals: totals(closed.Book.Balances, b.carriedOver(period.End)),
+	}
+	if b.Chain != nil {
+		s.Chain = *b.Chain
 	}
 	s.charge(from.Charges)
 	known := s.enter(from.Lines)
-	return s, known, nil
+	return s, known
 }
 
 // carriedOver returns what was left of grants at the end of a period.
@@ -114,7 +142,7 @@ func (b *Books) carriedOver(end time.Time) int64 {
 
 func totals(balances Balances, closing int64) Totals {
 	return Totals{
-		Opening: closing - balances[Credit], Consumed: balances[Consumed], Overage: balances[Overage],
+		Opening: closing - balances[Credit], Consumed: balances[Consumed], Overage: balances[Overage], Overshoot: balances[Overshoot],
 		Expired: balances[Expired], Voided: balances[Voided], Closing: closing,
 	}
 }
@@ -201,11 +229,17 @@ func (l Line) grown() int64 {
 	return 0
 }
 
+// Issued notes a statement, which follows the close of its period.
+func (b *Books) Issued(s Statement, closed Event) {
+	b.Organization.Statements, b.Organization.Stated = s.Number, s.Hash
+	b.Events = append(b.Events, s.Ready(closed))
+}
+
 // Ready returns the event of a new statement.
 func (s Statement) Ready(closed Event) Event {
 	cause := closed.Cause
 	cause.At = s.Made
-	return Event{Kind: StatementReady, Organization: s.Organization, Book: closed.Book, Cause: cause, Number: s.Number}
+	return Event{Kind: StatementReady, Organization: s.Organization, Book: closed.Book, Cause: cause, Number: s.Number, Hash: s.Hash}
 }
 
 // Check returns the contradictions in a statement.
@@ -214,7 +248,7 @@ func (s Statement) Check() error {
 	if in, out := t.Opening+t.Allowance+t.Prorated+t.Granted, t.Consumed+t.Expired+t.Voided+t.Closing; in != out {
 		return fmt.Errorf("statement %d of organization %q: %d bytes came, and %d are accounted for", s.Number, s.Organization, in, out)
 	}
-	if charged, used := s.Charged(), t.Consumed+t.Overage; charged != used {
+	if charged, used := s.Charged(), t.Consumed+t.Overage+t.Overshoot; charged != used {
 		return fmt.Errorf("statement %d of organization %q: %d bytes were charged, and %d used", s.Number, s.Organization, charged, used)
 	}
 	left := t.Closing
@@ -227,8 +261,8 @@ func (s Statement) Check() error {
 	return nil
 }
 
-// Charged returns the bytes charged in the period: of its own days,
-// late, and by adjustments.
+// Charged returns the bytes accepted in the period, of its own days and
+// late, and charged by adjustments.
 func (s Statement) Charged() (bytes int64) {
 	for _, c := range s.Charges {
 		bytes += c.Bytes
@@ -238,6 +272,32 @@ func (s Statement) Charged() (bytes int64) {
 	}
 	for _, a := range s.Adjustments {
 		bytes += max(0, -a.Bytes)
+	}
+	return bytes
+}
+
+// ByProject returns the charges of the period's own days by project.
+// Where they are not split by project, there is one without.
+func (s Statement) ByProject() (projects []DayCharge) {
+	at := map[string]int{}
+	for _, c := range s.Charges {
+		i, known := at[c.Project]
+		if !known {
+			i, at[c.Project] = len(projects), len(projects)
+			projects = append(projects, DayCharge{Project: c.Project})
+		}
+		p := &projects[i]
+		p.Requests, p.Entries, p.Bytes = p.Requests+c.Requests, p.Entries+c.Entries, p.Bytes+c.Bytes
+	}
+	slices.SortFunc(projects, func(a, b DayCharge) int { return cmp.Compare(a.Project, b.Project) })
+	return projects
+}
+
+// Adjusted returns the bytes that adjustments of the period gave back;
+// below zero: charged.
+func (s Statement) Adjusted() (bytes int64) {
+	for _, a := range s.Adjustments {
+		bytes += a.Bytes
 	}
 	return bytes
 }

@@ -61,7 +61,8 @@ func (t *statementTable) totals(sums Totals) {
 		bytes int64
 	}{
 		{"opening", sums.Opening}, {"allowance", sums.Allowance}, {"prorated", sums.Prorated}, {"granted", sums.Granted},
-		{"consumed", sums.Consumed}, {"overage", sums.Overage}, {"expired", sums.Expired}, {"voided", sums.Voided}, {"closing", sums.Closing},
+		{"consumed", sums.Consumed}, {"overage", sums.Overage}, {"overshoot", sums.Overshoot},
+		{"expired", sums.Expired}, {"voided", sums.Voided}, {"closing", sums.Closing},
 	} {
 		t.add(total.line, statementCells{}, total.bytes)
 	}

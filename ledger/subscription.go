@@ -22,13 +22,15 @@ type Subscription struct {
 	AnchorDay *int   `json:",omitempty"` // nil: unchanged; stored with requests
 }
 
-// Subscribe decides a subscription and cancels the scheduled one.
-func (b *Books) Subscribe(s Subscription, at time.Time) ([]Decision, error) {
+// Subscribe decides a subscription, with the terms of its tier, and cancels the scheduled one.
+func (b *Books) Subscribe(rules Rules, s Subscription, at time.Time) (change []Decision, err error) {
 	if err := s.Plan.validate(); err != nil {
 		return nil, err
 	}
-	change, err := b.changePlan(s, at)
-	if err != nil {
+	if s.Plan, err = rules.Seed(s.Plan); err != nil {
+		return nil, Invalid{"tier", fmt.Sprintf("The tier %q is unknown.", s.Plan.Tier), "Use indie, bootstrapper, compliance or scale."}
+	}
+	if change, err = b.changePlan(s, at); err != nil {
 		return nil, err
 	}
 	if s.AnchorDay != nil {
@@ -64,14 +66,7 @@ func (b *Books) changePlan(s Subscription, at time.Time) ([]Decision, error) {
 
 // effective returns when a subscription takes effect.
 func (b *Books) effective(s Subscription, at time.Time) (time.Time, error) {
-	inForce, err := b.Organization.Plans.At(at).Terms(b.tiers)
-	if err != nil {
-		return at, err
-	}
-	wanted, err := s.Plan.Terms(b.tiers)
-	if err != nil {
-		return at, Invalid{"tier", fmt.Sprintf("The tier %q is unknown.", s.Plan.Tier), "Use indie, bootstrapper, compliance or scale."}
-	}
+	inForce, wanted := b.Organization.Plans.At(at).Terms(), s.Plan.Terms()
 	less := wanted.Quota < inForce.Quota
 	switch {
 	case s.Effective == Now && less:

@@ -74,9 +74,13 @@ func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
 	return []Decision{ThresholdsSet{percents}}, nil
 }
 
-// thresholds returns the thresholds in force.
-func (b *Books) thresholds() Thresholds {
-	return Rules{Thresholds: b.usual}.ThresholdsOf(b.Organization)
+// ThresholdsOf returns an organization's own thresholds, or the
+// installation's.
+func ThresholdsOf(o Organization) Thresholds {
+	if o.Thresholds != nil {
+		return o.Thresholds
+	}
+	return o.Usual
 }
 
 // mulDivUp is a*b/c rounded up, without overflow; a and b are not

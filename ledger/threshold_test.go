@@ -44,7 +44,8 @@ func TestThresholds(t *testing.T) {
 // Organizations without their own use the installation's thresholds;
 // invalid ones are refused.
 func TestWhichThresholds(t *testing.T) {
-	books := Rules{smallTiers(), Thresholds{30}}.Open(newBooks(Indie).Organization, nil)
+	books := newBooks(Indie)
+	books.Organization.Usual = Thresholds{30}
 	perform(t, books, use("11-02", 55))
 	if got := describeEvents(books.Events); got != "30% by 11-02" {
 		t.Errorf("the installation's: %s", got)

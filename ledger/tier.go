@@ -20,13 +20,6 @@ const (
 
 const gibibyte = int64(1) << 30
 
-// Terms are what a tier allows.
-type Terms struct {
-	Quota             int64 // bytes per period, at least 1
-	RequestsPerMinute int   // at least 1
-	RetentionDays     int   // retention of logs, 1..tier.MaxRetentionDays
-}
-
 // Tiers holds the terms of every tier.
 type Tiers map[Tier]Terms
 

@@ -15,7 +15,7 @@ type Reason uint8
 const (
 	Issued    Reason = 1 // the allowance of a period, or a grant
 	Charged   Reason = 2 // accepted log entries
-	Settled   Reason = 3 // earlier overage, now covered
+	Settled   Reason = 3 // earlier overage, now covered or the operator's
 	Late      Reason = 4 // entries that came after their period had closed
 	Prorated  Reason = 5 // of a larger plan for the rest of a period
 	Lapsed    Reason = 6 // unused at its end
@@ -51,7 +51,6 @@ type Source uint8
 // The sources.
 const (
 	FromLogs      Source = 0
-	FromTenants   Source = 1
 	FromOutcomes  Source = 2
 	FromDecisions Source = 3 // the offset is the number of the organization's decision
 )

@@ -10,7 +10,7 @@ import (
 // A trial matches the outcome in books and ingest.
 func TestTrial(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	plan, soft := Plan{Tier: Indie}, Plan{Tier: Indie, Overage: true, OverageCap: 20}
+	plan, soft := seeded(Plan{Tier: Indie}), seeded(Plan{Tier: Indie, Overage: true, OverageCap: 20})
 	book := func(left, used, overage, pool int64) Book {
 		b := Book{Period: calendar.PeriodAt(at, 1), Pool: pool}
 		b.Balances[Allowance], b.Balances[Consumed], b.Balances[Overage] = left, used, overage

@@ -11,7 +11,8 @@ type Fact struct {
 	ID           string // of its event
 	Name         string // by which webhooks subscribe
 	Organization string
-	Project      string // empty: none
-	Time         time.Time
+	Project      string    // empty: none
+	Time         time.Time // when it happened: on the clock of a test, or as a client says
+	Published    time.Time // real, in milliseconds
 	Data         json.RawMessage
 }

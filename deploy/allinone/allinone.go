@@ -1,6 +1,7 @@
 package allinone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,13 @@ type App struct {
 	modules  map[gateway.Module]module
 	env      DevEnv
 	started  chan struct{}
-	ends     []func() error // in the order of opening
+
+	supervise func(ctx context.Context) error // the embedded database; nil: there is none
+	watches   []*watch                        // of the backends
+
+	brokerRefuses func() error // why the embedded broker takes no records
+
+	ends []func() error // in the order of opening
 }
 
 // New locks the data directory and the address, starts what is not
@@ -99,19 +106,31 @@ func (a *App) openModules(ctx context.Context) error {
 	shared := given{
 		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, access: access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(), drain: a.config.Drain,
 		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
-		webhookKeys: httpapi.Secret(a.env.WebhookKeys),
+		webhookKeys: httpapi.Secret(a.env.WebhookKeys), start: randomHex(16),
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
 		return err
 	}
 	backends := map[gateway.Module]gateway.Backend{}
 	for name, module := range a.modules {
-		backends[name] = gateway.Local(module.Handler(), module.Ready)
+		backends[name] = gateway.Local(module.Handler(), module.Ready, module.Behind)
 	}
-	if a.gateway, err = gateway.New(backends, a.server.TrustedProxies, a.logger, time.Now); err != nil {
+	if err := a.watchBackends(databaseURL, brokers, access); err != nil {
+		closeAll(a.modules)
+		return err
+	}
+	if a.gateway, err = gateway.New(backends, a.server.TrustedProxies, a.logger, time.Now, a.backendsAnswer); err != nil {
 		closeAll(a.modules)
 	}
 	a.server.Handler, a.server.OnPlaintext = a.gateway, plaintextReports(a.modules)
+	return err
+}
+
+// backendsAnswer returns which of database and broker do not answer.
+func (a *App) backendsAnswer() (err error) {
+	for _, watch := range a.watches {
+		err = errors.Join(err, watch.check())
+	}
 	return err
 }
 
@@ -134,8 +153,8 @@ func (a *App) closeListener() error {
 	return nil
 }
 
-// Started is closed once everything is ready and the demo organization
-// exists; then Env may be called.
+// Started is closed once everything can serve and the demo organization
+// exists, however much the modules have yet to apply; then Env may be called.
 func (a *App) Started() <-chan struct{} { return a.started }
 
 // Prune prunes all modules at once; Run does it periodically.
@@ -160,13 +179,13 @@ func (a *App) Run(ctx context.Context) error {
 	worked := make(chan error, 1)
 	go func() { worked <- a.work(working) }()
 	failure := make(chan error, 1)
-	err := lifecycle.Run(ctx, a.serve, a.prepare, a.metrics.Run, func(ctx context.Context) error {
+	err := lifecycle.Run(ctx, a.serve, a.prepare, a.reportBacklog, a.metrics.Run, func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-worked:
 			failure <- err
-			return fmt.Errorf("the modules have ended: %w", err)
+			return cmp.Or(err, errEnded)
 		}
 	})
 	stopWork()
@@ -178,9 +197,18 @@ func (a *App) Run(ctx context.Context) error {
 
 func (a *App) serve(ctx context.Context) error { return a.server.Serve(ctx, a.listener) }
 
-// work runs the modules' loops.
+// errEnded means that the modules have ended by themselves.
+var errEnded = errors.New("the modules have ended")
+
+// work runs the modules' loops, and those that look after their backends.
 func (a *App) work(ctx context.Context) error {
 	var runs []func(context.Context) error
+	if a.supervise != nil {
+		runs = append(runs, a.supervise)
+	}
+	for _, watch := range a.watches {
+		runs = append(runs, watch.run)
+	}
 	for name, module := range a.modules {
 		runs = append(runs, func(ctx context.Context) error {
 			if err := module.Run(ctx); err != nil {
@@ -190,45 +218,4 @@ func (a *App) work(ctx context.Context) error {
 		})
 	}
 	return lifecycle.Run(ctx, runs...)
-}
-
-// Limits of a start.
-const (
-	startTimeout = 60 * time.Second
-	readyPoll    = 20 * time.Millisecond
-)
-
-// prepare waits until all modules are ready, creates the demo
-// organization and logs that.
-func (a *App) prepare(ctx context.Context) error {
-	if err := a.awaitReady(ctx); err != nil {
-		return err
-	}
-	if !a.config.NoDemo {
-		if err := a.ensureDemo(ctx); err != nil {
-			return fmt.Errorf("cannot set the demo organization up: %w", err)
-		}
-	}
-	close(a.started)
-	return nil
-}
-
-func (a *App) awaitReady(ctx context.Context) error {
-	deadline := time.NewTimer(startTimeout)
-	defer deadline.Stop()
-	poll := time.NewTicker(readyPoll)
-	defer poll.Stop()
-	for {
-		err := a.gateway.Ready(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-deadline.C:
-			return fmt.Errorf("not ready after %s: %w", startTimeout, err)
-		case <-poll.C:
-		}
-	}
 }

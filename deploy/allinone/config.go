@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -18,6 +19,7 @@ type Config struct {
 	DatabaseURL    httpapi.Secret `help:"Postgres to use; without it one is started in the data directory." env:"WEIR_DATABASE_URL"`
 	Brokers        []string       `help:"Kafka brokers to use, host:port; without them a broker runs in this process." env:"WEIR_BROKERS"`
 	BrokerAccess   bus.Access     `embed:"" prefix:"brokers-"`
+	BrokerSync     kafka.Sync     `help:"When the broker of this process answers: always, once a record is on the disk; os, once the operating system has it, which loses the last seconds if the machine stops." env:"WEIR_BROKER_SYNC" enum:"always,os" default:"always"`
 	TrustedProxies []string       `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 	OperatorToken  httpapi.Secret `help:"Service token that may create organizations; without it one is made up once." env:"WEIR_OPERATOR_TOKEN"`
 

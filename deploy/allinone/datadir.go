@@ -40,6 +40,16 @@ func openDataDir(path string) (*dataDir, error) {
 	return &dataDir{path: path, lock: lock}, nil
 }
 
+// Lock keeps other processes away from a data directory until release is
+// called. It fails with ErrLocked while one uses it.
+func Lock(path string) (release func() error, err error) {
+	d, err := openDataDir(path)
+	if err != nil {
+		return nil, err
+	}
+	return d.close, nil
+}
+
 func (d *dataDir) close() error { return d.lock.Close() }
 
 func (d *dataDir) tls() string      { return filepath.Join(d.path, "tls") }

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // The demo organization.
@@ -77,21 +79,55 @@ func (a *App) ensureDemo(ctx context.Context) error {
 	return nil
 }
 
+// Limits of the wait for the control plane's word about the demo
+// organization: its tokens may not be published again yet.
+const (
+	demoWait = 30 * time.Second
+	demoPoll = 200 * time.Millisecond
+)
+
 // dropForeignDemo drops an organization in dev.env that this
-// installation does not have, after a change of database or broker.
+// installation does not have, after a change of database. The file is
+// the only copy of its credentials, so it is kept beside the new one.
 func (a *App) dropForeignDemo(ctx context.Context, api *client.Client) error {
-	if a.env.Organization == "" || a.env.ServiceToken == "" {
+	if a.env.Organization == "" {
 		return nil
 	}
-	_, err := api.Balance(ctx, a.env.ServiceToken, a.env.Organization)
-	var problem *client.Problem
-	if errors.As(err, &problem) && (problem.Status == http.StatusUnauthorized || problem.Status == http.StatusNotFound) {
-		a.logger.Warn("the demo organization of dev.env is unknown here, another one is created")
-		a.env.APIKey, a.env.ServiceToken, a.env.Organization, a.env.Project = "", "", "", ""
-		a.env.ConsoleEmail, a.env.ConsolePassword = "", ""
-		return nil
+	foreign, err := a.demoIsForeign(ctx, api)
+	if err != nil || !foreign {
+		return err
 	}
-	return err
+	kept, err := KeepDevEnv(a.dir.env(), time.Now())
+	if err != nil {
+		return err
+	}
+	a.logger.Warn("this installation does not have the demo organization of dev.env: another one is created",
+		"organization", a.env.Organization, "kept", kept)
+	a.env.APIKey, a.env.ServiceToken, a.env.Organization, a.env.Project = "", "", "", ""
+	a.env.ConsoleEmail, a.env.ConsolePassword = "", ""
+	return nil
+}
+
+// demoIsForeign reports whether the control plane says that it does not
+// have the organization of dev.env. Only its database knows: a refused
+// token proves nothing. Without an answer the organization is kept.
+func (a *App) demoIsForeign(ctx context.Context, api *client.Client) (bool, error) {
+	deadline := time.Now().Add(demoWait)
+	for ctx.Err() == nil {
+		_, err := api.Organization(ctx, a.env.OperatorToken, a.env.Organization)
+		var problem *client.Problem
+		switch {
+		case err == nil:
+			return false, nil
+		case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
+			return true, nil
+		case time.Now().After(deadline):
+			a.logger.Warn("cannot find whether the demo organization of dev.env is known here: it is kept", "error", err)
+			return false, nil
+		}
+		lifecycle.Pause(ctx, demoPoll)
+	}
+	return false, ctx.Err()
 }
 
 // A demoStep fills one value of dev.env.

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 )
 
 // EnvFile is the name of the data directory's file with shell variables
@@ -50,7 +53,8 @@ func (e *DevEnv) variables() []variable {
 	}
 }
 
-// ReadDevEnv reads the file at path; without one it returns the zero value.
+// ReadDevEnv reads the file at path; without one it returns the zero
+// value. A file without values is damaged: it held the only copy.
 func ReadDevEnv(path string) (env DevEnv, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +70,13 @@ func ReadDevEnv(path string) (env DevEnv, err error) {
 			return env, fmt.Errorf("%q is damaged: %w: repair it, or remove it to get another demo organization", path, err)
 		}
 	}
-	return env, lines.Err()
+	if err := lines.Err(); err != nil {
+		return env, fmt.Errorf("cannot read %q: %w", path, err)
+	}
+	if env == (DevEnv{}) {
+		return env, fmt.Errorf("%q is damaged: it has no values: repair it, or remove it to get another demo organization", path)
+	}
+	return env, nil
 }
 
 func (e *DevEnv) read(line string) error {
@@ -86,17 +96,73 @@ func (e *DevEnv) read(line string) error {
 	return nil
 }
 
-// Write replaces the file at path atomically. Only its owner may read it.
+// Write replaces the file at path atomically, also in a power cut. Only
+// its owner may read it.
 func (e *DevEnv) Write(path string) error {
 	text := "# How to reach the demo organization: . " + quote(path) + "\n"
 	for _, v := range e.variables() {
 		text += v.name + "=" + quote(*v.value) + "\n"
 	}
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+	err := writeSynced(path+".new", text)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
+	return nil
+}
+
+func writeSynced(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// maxKept is how many earlier files KeepDevEnv leaves.
+const maxKept = 5
+
+// KeepDevEnv copies the file at path to path.<time>, so that the
+// credentials in it outlive another demo organization, and returns where
+// to. The newest five copies stay.
+func KeepDevEnv(path string, at time.Time) (kept string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot keep %q: %w", path, err)
+	}
+	kept = path + "." + at.UTC().Format("20060102T150405.000Z")
+	if err := writeSynced(kept, string(text)); err != nil {
+		return "", fmt.Errorf("cannot keep %q: %w", path, err)
+	}
+	return kept, dropOldest(filepath.Dir(path), filepath.Base(path)+".2")
+}
+
+// dropOldest removes all but the newest kept files of a folder, whose
+// names begin with a prefix and sort by their time.
+func dropOldest(dir, prefix string) error {
+	files, err := os.ReadDir(dir) // sorted
+	if err != nil {
+		return err
+	}
+	files = slices.DeleteFunc(files, func(f fs.DirEntry) bool { return !strings.HasPrefix(f.Name(), prefix) })
+	for _, f := range files[:max(0, len(files)-maxKept)] {
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package allinone
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A written file is read back by us and by a shell, with any text in
@@ -34,11 +36,13 @@ func TestDevEnvMissingOrDamaged(t *testing.T) {
 	if read, err := ReadDevEnv(path); err != nil || read != (DevEnv{}) {
 		t.Errorf("missing: %+v, %v", read, err)
 	}
-	if err := os.WriteFile(path, []byte("WEIR_API_KEY=weir_1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadDevEnv(path); err == nil || !strings.Contains(err.Error(), "remove it") {
-		t.Errorf("damaged: %v", err)
+	for _, damaged := range []string{"", "# How to reach it\n", "WEIR_API_KEY=weir_1\n", "\x00\x00"} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadDevEnv(path); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("damaged to %q: %v", damaged, err)
+		}
 	}
 }
 
@@ -59,4 +63,42 @@ func TestDataDirIsHeldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = again.close()
+}
+
+// A kept file has the old credentials, for its owner only; the newest
+// five stay, and no other file goes.
+func TestKeptDevEnv(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "[it's]", EnvFile)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var kept []string
+	for i := range maxKept + 2 {
+		env := DevEnv{APIKey: fmt.Sprint("weir_", i)}
+		if err := env.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		as, err := KeepDevEnv(path, at.Add(time.Duration(i)*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, as)
+	}
+	for i, as := range kept {
+		env, err := ReadDevEnv(as)
+		want := DevEnv{APIKey: fmt.Sprint("weir_", i)}
+		if i < 2 {
+			want = DevEnv{} // as without a file
+		}
+		if err != nil || env != want {
+			t.Errorf("%s: %+v, %v, want %+v", as, env, err, want)
+		}
+	}
+	if info, err := os.Stat(kept[len(kept)-1]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
 }

@@ -54,9 +54,11 @@ func fromEnvironment(config any) error {
 type module interface {
 	Handler() http.Handler
 	Ready() error
+	Behind() []httpapi.Backlog
 	Run(ctx context.Context) error
 	Prune(ctx context.Context) error
-	Close() // instead of Run
+	LogsIntact() error // nil while no log lacks what it applied
+	Close()            // instead of Run
 }
 
 // given is what the process provides to all modules.
@@ -70,6 +72,7 @@ type given struct {
 	operator    httpapi.Secret
 	origin      string         // where people reach the console
 	webhookKeys httpapi.Secret // if the module has none of its own
+	start       string         // names this start of the process
 	metrics     *telemetry.Registry
 }
 
@@ -78,12 +81,15 @@ type given struct {
 func (g given) apply(config *service.Config) {
 	config.ServerConfig = httpapi.ServerConfig{TrustedProxies: g.proxies, Drain: g.drain}
 	config.Brokers, config.BrokerAccess, config.DatabaseURL = g.brokers, g.access, g.databaseURL
+	config.Start = g.start
 	config.StateDir, config.Telemetry = g.stateDir, telemetry.Config{Registry: g.metrics}
 }
 
 // build builds the modules, all or none.
 func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[gateway.Module]module, error) {
-	makers, modules := m.makers(ctx, g, logger), map[gateway.Module]module{}
+	modules := map[gateway.Module]module{}
+	m.Ingest.OthersIntact = func() error { return logsIntact(modules) }
+	makers := m.makers(ctx, g, logger)
 	for _, name := range gateway.Modules() {
 		built, err := makers[name]()
 		if err != nil {
@@ -93,6 +99,16 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 		modules[name] = built
 	}
 	return modules, nil
+}
+
+// logsIntact returns nil while no module has applied what its log lacks.
+func logsIntact(modules map[gateway.Module]module) error {
+	for _, m := range modules {
+		if err := m.LogsIntact(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // makers build one module each. It gets no listener: the gateway

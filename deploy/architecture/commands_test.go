@@ -19,7 +19,7 @@ var (
 // commands are, word by word, or why nothing can run them.
 func TestCommandsAreRun(t *testing.T) {
 	var tests strings.Builder // those that follow pages
-	for _, pattern := range []string{"../e2e/*_test.go", "../kubernetes/*_test.go", "../bench/*_test.go"} {
+	for _, pattern := range []string{"../e2e/*_test.go", "../kubernetes/*_test.go", "../bench/*_test.go", "../disk/*_test.go"} {
 		for _, source := range textsOf(t, pattern) {
 			tests.WriteString(source)
 		}

@@ -16,9 +16,10 @@ import (
 var eventConsumers = map[string][]string{
 	"TypeLogsAccepted":           {"shared/contract"}, // by ParseLogsAccepted, which ingest, ledger and grouping call
 	"TypeCredentialChanged":      {"shared/identity", "tenants/internal/bus"},
-	"TypeAccountChanged":         {"ingest/internal/bus", "tenants/internal/bus"},
+	"TypeCredentialsCompared":    {"shared/identity"},
+	"TypeAccountChanged":         {"ingest/internal/bus", "ledger/internal/bus", "tenants/internal/bus"},
 	"TypeAccountsCounted":        {"ingest/internal/bus"},
-	"TypeOrganizationCreated":    {"ledger/internal/bus"},
+	"TypeOrganizationCreated":    {"ledger/internal/bus", "tenants/internal/bus"}, // tenants keeps it when it takes facts back
 	"TypeOrganizationRenamed":    nil,
 	"TypeProjectCreated":         {"shared/identity"},
 	"TypeProjectRenamed":         {"shared/identity"},

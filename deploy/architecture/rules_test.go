@@ -74,10 +74,10 @@ var busParts = map[string][]string{
 	"consumer/internal/positions":   {"consumer/internal/lanes", "internal/broker", "internal/wire"},
 	"consumer/internal/status":      {"consumer/internal/lanes", "internal/broker", "internal/clock"},
 	"consumer/internal/transaction": {"consumer/internal/lanes", "consumer/internal/positions", "consumer/internal/status", "internal/clock"},
-	"state":                         {"internal/broker", "internal/clock", "internal/follow", "internal/wire"},
+	"state":                         {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "logrange"},
 	"logrange":                      {"internal/broker", "internal/follow"},
 	"logend":                        {"internal/batch", "internal/broker", "internal/clock", "logrange"},
-	"relay":                         {"internal/clock", "publisher"},
+	"relay":                         {"internal/clock", "logrange", "publisher"},
 	"watermillbus":                  {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
 }
 
@@ -140,7 +140,8 @@ func heavy(p goPackage) (found []string) {
 // servers are libraries that serve in tests, with the packages for tests
 // that may import them: all tests that import such a package link them.
 var servers = map[string][]string{
-	"github.com/twmb/franz-go/pkg/kfake": {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
+	prefix + "shared/embedded/kafka":     {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
+	"github.com/twmb/franz-go/pkg/kfake": {"shared/bus/bustest"},
 	"github.com/alicebob/miniredis/v2":   {"shared/testenv/redistest", "shared/testenv/redis"},
 }
 

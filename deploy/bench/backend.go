@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
@@ -20,7 +21,8 @@ type broker struct {
 // one inside it.
 type running struct {
 	brokers string
-	pid     int // 0: elsewhere
+	pid     int        // 0: elsewhere
+	sync    kafka.Sync // of one inside it; "": always
 	stop    func() error
 }
 
@@ -30,6 +32,11 @@ var errSkipped = errors.New("skipped")
 // embedded is the broker in the measured process.
 var embedded = broker{"embedded broker", func(context.Context, string) (running, error) {
 	return running{stop: func() error { return nil }}, nil
+}}
+
+// unsynced is the same, which leaves fsync to the operating system.
+var unsynced = broker{"embedded broker, no fsync", func(context.Context, string) (running, error) {
+	return running{sync: kafka.SyncOS, stop: func() error { return nil }}, nil
 }}
 
 // given returns a Kafka at the given addresses.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/measure"
+	"github.com/weirlog/weir/shared/embedded/kafka"
 )
 
 // Config sets what to measure.
@@ -21,6 +23,7 @@ type Config struct {
 	DatabaseURL   string   // of a PostgreSQL; "" starts one
 	Brokers       []string // of a Kafka beside the embedded broker; none starts one if possible
 	Embedded      bool     // measure with the embedded broker
+	Unsynced      bool     // measure with the embedded broker without fsync
 	Kafka         bool     // measure with Apache Kafka
 	Organizations int      // that share the load
 	Senders       int      // concurrent senders
@@ -69,6 +72,9 @@ func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, erro
 	if config.Embedded {
 		brokers = append(brokers, embedded)
 	}
+	if config.Unsynced {
+		brokers = append(brokers, unsynced)
+	}
 	if config.Kafka && len(config.Brokers) > 0 {
 		brokers = append(brokers, given(config.Brokers))
 	} else if config.Kafka {
@@ -106,7 +112,7 @@ func measureWith(ctx context.Context, config Config, b broker, dir string, progr
 		return result, err
 	}
 	defer func() { err = errors.Join(err, stopDatabase()) }()
-	variables := map[string]string{"WEIR_DATABASE_URL": url, "WEIR_BROKERS": running.brokers}
+	variables := map[string]string{"WEIR_DATABASE_URL": url, "WEIR_BROKERS": running.brokers, "WEIR_BROKER_SYNC": string(cmp.Or(running.sync, kafka.SyncAlways))}
 	if config.Profiles != "" {
 		variables["WEIR_CPU_PROFILE"] = filepath.Join(config.Profiles, filepath.Base(dir)+".pprof")
 	}

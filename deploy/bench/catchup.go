@@ -99,7 +99,7 @@ func consumed(ctx context.Context, api *client.Client, tenants []measure.Tenant)
 		if err != nil {
 			return 0, err
 		}
-		bytes += balance.Consumed
+		bytes += balance.Accepted()
 	}
 	return bytes, nil
 }

@@ -78,7 +78,7 @@ func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, new
 	}{
 		{"the balance", &p.balance, func() (bool, error) {
 			balance, err := p.api.Balance(ctx, t.Billing, t.Organization)
-			return balance.Consumed >= bytes, err
+			return balance.Accepted() >= bytes, err
 		}},
 		{"the error group", &p.groups, func() (bool, error) {
 			groups, err := p.api.ErrorGroups(ctx, t.Key, t.Project)

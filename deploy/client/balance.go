@@ -17,9 +17,14 @@ type Balance struct {
 	} `json:"period"`
 	Granted   int64  `json:"granted"`
 	Consumed  int64  `json:"consumed"`
+	Overage   int64  `json:"overage"`
+	Overshoot int64  `json:"overshoot"`
 	Remaining int64  `json:"remaining"`
 	State     string `json:"state"`
 }
+
+// Accepted returns all bytes that were booked in the period.
+func (b Balance) Accepted() int64 { return b.Consumed + b.Overage + b.Overshoot }
 
 // Balance reads an organization's balance; token needs the scope billing:read.
 func (c *Client) Balance(ctx context.Context, token, organization string) (Balance, error) {

@@ -20,6 +20,12 @@ func (c *Client) CreateOrganization(ctx context.Context, token, name, tier strin
 	return post[Organization](ctx, c, "/organizations", bearer(token), map[string]string{"name": name, "tier": tier})
 }
 
+// Organization reads an organization that token may access; a Problem
+// with the status 404 means that there is none.
+func (c *Client) Organization(ctx context.Context, token, organization string) (Organization, error) {
+	return call[Organization](ctx, c, Request{Method: http.MethodGet, Path: "/organizations/" + url.PathEscape(organization), Header: bearer(token)})
+}
+
 // DeleteOrganization deletes an organization with all its data. It
 // takes an operator's token.
 func (c *Client) DeleteOrganization(ctx context.Context, token, organization string) error {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -19,8 +21,10 @@ type position struct {
 	Group, Topic string
 	Partition    int
 	Next         int64
-	Halted       string // the reason; only a person resumes it
+	Halted       string // the reason; only weir resume clears it
 	TopicID      *[16]byte
+	LastOffset   *int64 // of the last record applied, nil: unknown
+	LastSum      *int64
 }
 
 // A followed topic is one that a consumer group applies.
@@ -29,7 +33,7 @@ type followed struct{ group, topic string }
 // consumers compares positions with the ends of topics.
 func (e *examination) consumers(ctx context.Context, o opened) {
 	positions, ok := readRows[position](ctx, e, o, "consumer",
-		`SELECT group_name, topic, partition, next, coalesce(halted, ''), topic_id FROM bus_positions ORDER BY 1, 2, 3`)
+		`SELECT group_name, topic, partition, next, coalesce(halted, ''), topic_id, last_offset, last_sum FROM bus_positions ORDER BY 1, 2, 3`)
 	if !ok {
 		return
 	}
@@ -99,7 +103,7 @@ func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topi
 		if !taken {
 			at = position{Topic: f.topic, Partition: p, Next: partition.Start}
 		}
-		if !partition.Led || !e.inLog(subject, at, topic, partition) {
+		if !partition.Led || !e.inLog(subject, at, topic, partition) || !e.keepsLast(ctx, subject, at, partition) {
 			continue
 		}
 		if lag := partition.End - at.Next; lag > 0 {
@@ -153,7 +157,7 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 	switch {
 	case at.Halted != "":
 		e.report.add(Fail, "consumer", subject, where+", and it is halted: "+at.Halted,
-			"shared/bus/README.md says which causes there are, and what to write into bus_positions. Nothing goes on by itself.")
+			"weir resume shows what is lost, and lets the consumer go on. Set no position by hand: offsets would come twice.")
 		return false
 	case at.TopicID != nil && *at.TopicID != topic.ID:
 		e.report.add(Fail, "consumer", subject, where+" of another topic of that name, made since",
@@ -161,7 +165,7 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 		return false
 	case at.Next > partition.End:
 		e.report.add(Fail, "consumer", subject, where+": the log has lost its end",
-			"Look which broker lost data; what was applied and is not in the log can't be compared any more. weir resume lets consumers go on.")
+			"Look which broker lost data; ingest accepts nothing meanwhile. weir resume shows what is lost, and lets everything go on.")
 		return false
 	case at.Next < partition.Start:
 		e.report.add(Fail, "consumer", subject, where+": what lies between went unread",
@@ -169,6 +173,26 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 		return false
 	}
 	return true
+}
+
+// keepsLast checks whether the log has the last record that a consumer
+// has applied: one that lost its end and has grown since has another.
+func (e *examination) keepsLast(ctx context.Context, subject string, at position, partition cluster.Partition) bool {
+	if at.LastOffset == nil || at.LastSum == nil || *at.LastOffset >= at.Next || *at.LastOffset < partition.Start {
+		return true
+	}
+	same := true
+	read := e.look(ctx, "consumer", subject, "Look at the brokers' logs: a record that was applied can't be read.", func(ctx context.Context) (err error) {
+		reader := &logrange.Reader{Brokers: e.brokers, Dialer: e.dialer, Topic: at.Topic}
+		same, err = reader.Keeps(ctx, at.Partition, bus.Mark{Offset: *at.LastOffset, Sum: uint32(*at.LastSum)}) //nolint:gosec // it was one
+		return err
+	})
+	if !same {
+		e.report.add(Fail, "consumer", subject, fmt.Sprintf("partition %d stands at %d, and the log has another record before it than was applied: "+
+			"it lost its end, and has grown since", at.Partition, at.Next),
+			"Ingest accepts nothing meanwhile. weir resume shows what is lost, and lets everything go on.")
+	}
+	return same && read
 }
 
 // failureFactor is how many times MaxLag a record may wait before that is a failure.
@@ -231,7 +255,7 @@ func (e *examination) lane(l left) {
 	switch {
 	case l.Halted != "":
 		e.report.add(Fail, "deferred", subject, seen+", and halted: "+l.Halted,
-			"In bus_deferred, set next to the log's start and clear halted, or delete the row where nothing of it is left; make retention.ms longer.")
+			"weir resume shows how much is lost, and lets the lane go on without it; make retention.ms longer.")
 	case e.now().Sub(l.Since) > longDeferred:
 		e.report.add(Warn, "deferred", subject, seen, "These organizations send more than their share for long: run more processes of the module, or talk to them.")
 	default:

@@ -23,6 +23,10 @@ var consumerFaults = []fault{
 		i.change(t, `UPDATE ledger.bus_positions SET next = next + 1000 WHERE group_name = 'ledger.quota'`,
 			`UPDATE ledger.bus_positions SET next = next - 1000 WHERE group_name = 'ledger.quota'`)
 	}, Finding{Check: "consumer", Subject: "ledger.quota on weir.logs.v1", Level: Fail, Seen: "lost its end"}},
+	{"log that grew again", func(t *testing.T, i *installation, _ *Config) {
+		const change = `UPDATE ledger.bus_positions SET last_sum = last_sum # 1 WHERE group_name = 'ledger.quota'`
+		i.change(t, change, change)
+	}, Finding{Check: "consumer", Subject: "ledger.quota on weir.logs.v1", Level: Fail, Seen: "has grown since"}},
 	{"topic that was made anew", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `UPDATE tenants.bus_positions SET topic_id = overlay(topic_id::text PLACING '00' FROM 1)::uuid, owner = topic_id::text WHERE group_name = 'tenants.ledger'`,
 			`UPDATE tenants.bus_positions SET topic_id = owner::uuid WHERE group_name = 'tenants.ledger'`)
@@ -38,4 +42,8 @@ var consumerFaults = []fault{
 	{"outbox that nobody publishes", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `INSERT INTO ledger.facts (organization, id, type, at, body) VALUES ('org_1', 'planted', 'x', now(), '{}')`, `DELETE FROM ledger.facts WHERE id = 'planted'`)
 	}, Finding{Check: "outbox", Subject: "ledger.facts", Level: Fail, Seen: "no process does it"}},
+	{"log that lost what was acknowledged", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `UPDATE tenants.bus_relays SET lost_at = now() - interval '1 day', lost = 'its end', republished = 12 WHERE name = 'tenants'`,
+			`UPDATE tenants.bus_relays SET lost_at = NULL, lost = '', republished = 0 WHERE name = 'tenants'`)
+	}, Finding{Check: "outbox", Subject: "tenants", Level: Warn, Seen: "its end; 12 messages were published again"}},
 }

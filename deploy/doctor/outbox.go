@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,8 +26,24 @@ func (e *examination) outboxes(ctx context.Context, o opened) {
 		})
 		if ok {
 			e.backlog(source.Relay, waiting)
+			e.losses(source.Relay, waiting)
 		}
 	}
+}
+
+// lossShown is how long a loss is shown.
+const lossShown = 7 * 24 * time.Hour
+
+// losses shows what a log had lost though it was acknowledged.
+func (e *examination) losses(name string, seen relay.Backlog) {
+	if seen.Lost == "" || seen.Ago > lossShown {
+		return
+	}
+	e.report.add(Warn, "outbox", name,
+		fmt.Sprintf("%s ago the log had lost what the brokers acknowledged: %s; %d messages were published again since ever",
+			seen.Ago.Round(time.Second), seen.Lost, seen.Republished),
+		"Nothing is to be done for these topics. Find out why the brokers lost it, such as a disk that lies, or WEIR_BROKER_SYNC=os and a power cut: "+
+			"what else they had is not in the database.")
 }
 
 func (e *examination) backlog(name string, waiting relay.Backlog) {

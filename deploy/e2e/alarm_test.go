@@ -62,8 +62,8 @@ func TestFaultsRaiseAlarms(t *testing.T) {
 		w.raised("WeirBooksViolated", violated)
 	})
 	t.Run("PostgreSQL is gone", w.withoutPostgres)
-	t.Run("records are gone from the log", w.withoutRecords)
 	t.Run("the broker is gone", w.withoutBroker)
+	t.Run("the log has lost its end", w.withoutRecords)
 }
 
 // withoutPostgres makes the ledger lag, and its transactions fail,
@@ -89,13 +89,19 @@ func (w *watched) withoutPostgres(t *testing.T) {
 // its next start.
 func (w *watched) withoutRecords(t *testing.T) {
 	w.T = t
+	lost := `weir_ingest_log_lost_end{service="ingest"}`
 	before := w.registry
 	w.quiet("WeirConsumerHalted", "weir_bus_halted_partitions"+ofQuota)
+	w.quiet("WeirLogLostEnd", lost)
 	w.stop()
 	w.sql(`UPDATE ledger.bus_positions SET next = 1000000 WHERE group_name = 'ledger.quota'`)
 	w.start()
 	w.raised("WeirConsumerHalted", "weir_bus_halted_partitions"+ofQuota)
 	w.registry = before
+	w.raised("WeirLogLostEnd", lost)
+	if code := postTo(t, w.intake.Handler(), w.key, 1); code != httpapi.CodeUnavailable {
+		t.Errorf("while the ledger has counted more than the log has, a request is answered %q", code)
+	}
 }
 
 // withoutBroker leaves ingest without acknowledgements, and with ageing

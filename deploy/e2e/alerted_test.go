@@ -75,7 +75,7 @@ var plan = []planted{
 	{databaseGone, 1, (*alerted).cutDatabase},
 	{expiring, 1, (*alerted).nearlyExpire},
 	{inapplicable, 1, (*alerted).publishUnreadable},
-	{recordsGone, 1, (*alerted).loseRecords},
+	{endLost, 1, (*alerted).loseEnd},
 	{booksChanged, 1, (*alerted).changeBooks},
 }
 
@@ -138,7 +138,7 @@ func (a *alerted) killOne() func() {
 func (a *alerted) loseOne() func() {
 	s := a.service("GROUPING")
 	s.remove(s.replicas[0].address)
-	s.replicas[0].running.kill()
+	s.replicas[0].running.Kill()
 	return func() { a.begin(s, s.replicas[0], a.programs) }
 }
 
@@ -183,8 +183,8 @@ func (a *alerted) publishUnreadable() func() {
 	return healed
 }
 
-// loseRecords puts the ledger's position in a partition beyond the log.
-func (a *alerted) loseRecords() func() {
+// loseEnd puts the ledger's position in a partition beyond the log.
+func (a *alerted) loseEnd() func() {
 	const change = `UPDATE ledger.bus_positions SET next = next %s 1000000, halted = NULL WHERE group_name = 'ledger.quota' AND partition = 0`
 	s := a.service("LEDGER")
 	a.withoutReplicas(s, fmt.Sprintf(change, "+"))
@@ -193,6 +193,7 @@ func (a *alerted) loseRecords() func() {
 		s.add(one.address) // one is not ready, so the other answers readers
 	}
 	a.raises("WeirConsumerHalted", "weir_bus_halted_partitions", func(now []float64) bool { return sum(now) == 1 })
+	a.raises("WeirLogLostEnd", "weir_ingest_log_lost_end", func(now []float64) bool { return sum(now) > 0 })
 	return func() { a.whileStopped(s, fmt.Sprintf(change, "-")) }
 }
 

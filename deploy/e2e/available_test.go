@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // maxTriesInEvents limits a post's tries: while nothing can be
@@ -121,13 +122,13 @@ func (a *available) loseMajority(ctx context.Context, others tenant, lasts func(
 // diagnose checks that the doctor finds this fault, and no other.
 func (a *available) diagnose(check, subject string) {
 	a.t.Helper()
-	doctor := launch(a.t, a.programs.program("deploy/cmd/weir"), a.given, "doctor", "--json")
-	_ = doctor.wait() // it fails because of its finding
+	doctor := programs.Launch(a.t, a.programs.program("deploy/cmd/weir"), a.given, "doctor", "--json")
+	_ = doctor.Wait() // it fails because of its finding
 	var report struct {
 		Findings []struct{ Check, Subject, Level, Seen string }
 	}
-	if err := json.Unmarshal([]byte(doctor.output.String()), &report); err != nil {
-		a.t.Errorf("the doctor: %v: %s", err, doctor.output)
+	if err := json.Unmarshal([]byte(doctor.Output.String()), &report); err != nil {
+		a.t.Errorf("the doctor: %v: %s", err, doctor.Output)
 	}
 	found := false
 	for _, f := range report.Findings {

@@ -62,7 +62,7 @@ func TestBesieged(t *testing.T) {
 	}
 	s := besiege(t, kills, organizations)
 	victims := []func(){
-		func() { s.ledgers[0].kill() }, func() { s.database.Restart(t) }, func() { s.ledgers[1].kill() }, s.killBroker,
+		func() { s.ledgers[0].Kill() }, func() { s.database.Restart(t) }, func() { s.ledgers[1].Kill() }, s.killBroker,
 	}
 	for stage := range kills {
 		s.billing = func(organization int) bool { return (organization+stage)%pace == 0 }
@@ -90,10 +90,10 @@ type siege struct {
 	variables  map[string]string
 	config     ledger.Config
 	quota      int64
-	ledgers    [2]*process       // one may end by itself if it starts without its database
-	addresses  [2]string         // of the ledgers
-	offices    [2]*client.Client // their clients
-	replicas   []*client.Client  // of ingest
+	ledgers    [2]*programs.Process // one may end by itself if it starts without its database
+	addresses  [2]string            // of the ledgers
+	offices    [2]*client.Client    // their clients
+	replicas   []*client.Client     // of ingest
 	all        []*besieged
 	billing    func(organization int) bool // whether it decides about an organization in this stage
 	pool       *pgxpool.Pool
@@ -208,10 +208,10 @@ func (s *siege) ingest(authority string) *client.Client {
 func (s *siege) revive() {
 	s.t.Helper()
 	for i, l := range s.ledgers {
-		if l == nil || l.hasEnded() {
+		if l == nil || l.HasEnded() {
 			variables := maps.Clone(s.variables)
 			variables["WEIR_LISTEN"] = s.addresses[i]
-			s.ledgers[i] = launch(s.t, programs.Build(s.t, services["LEDGER"]), variables)
+			s.ledgers[i] = programs.Launch(s.t, programs.Build(s.t, services["LEDGER"]), variables)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (s *siege) books() (map[string]besiegedBook, error) {
 	books := map[string]besiegedBook{}
 	ctx := s.t.Context()
 	return books, pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT organization, sum(-issuer)::bigint, sum(consumed + overage)::bigint, sum(grant_left + credit)::bigint FROM books GROUP BY 1`)
+		rows, err := tx.Query(ctx, `SELECT organization, sum(-issuer)::bigint, sum(consumed + overage + overshoot)::bigint, sum(grant_left + credit)::bigint FROM books GROUP BY 1`)
 		if err != nil {
 			return err
 		}
@@ -382,7 +382,7 @@ func countFacts(facts map[string]string) map[string]int {
 func (s *siege) compare() {
 	s.t.Helper()
 	for _, l := range s.ledgers {
-		must(s.t, l.stop())
+		must(s.t, l.Stop())
 	}
 	s.config.Clock = func() time.Time { return time.Now().Add(untilSealed) }
 	later, err := ledger.New(s.t.Context(), s.config, testenv.Logger(s.t))

@@ -125,7 +125,7 @@ func (s *siege) adjust(b *besieged, amount int64) {
 // budget raises the project's budget, always above its use.
 func (s *siege) budget(b *besieged) {
 	b.budget = max(b.budget, ampleBudget) + 1
-	b.decisions["ledger.v1.budget_set"]++
+	b.decisions["ledger.v1.budgets_changed"]++
 	s.decide(b, http.MethodPut, "/budgets", []map[string]any{{"project": b.project, "bytes": b.budget}})
 }
 
@@ -227,12 +227,13 @@ func (b *besieged) share(at time.Time) int64 {
 }
 
 // decided counts the decisions about each organization by name, except
-// those caused by time.
+// its first plan and those caused by time.
 func (s *siege) decided() (map[string]map[string]int, error) {
 	found := map[string]map[string]int{}
 	ctx := s.t.Context()
 	return found, pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT organization, name, count(*) FROM events WHERE stream = 'decisions' AND name <> 'ledger.v1.advanced' GROUP BY 1, 2`)
+		rows, err := tx.Query(ctx, `SELECT organization, name, count(*) FROM events WHERE stream = 'decisions'
+			AND name NOT IN ('ledger.v1.advanced', 'ledger.v1.plan_started') GROUP BY 1, 2`)
 		if err != nil {
 			return err
 		}

@@ -45,8 +45,8 @@ func TestKilledWhileErasing(t *testing.T) {
 	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
 	conn, other := dial(t, database), dial(t, database)
 
-	running := launch(t, program, variables, "run")
-	must(t, running.awaitReady(t.Context(), in, startLimit))
+	running := programs.Launch(t, program, variables, "run")
+	must(t, running.AwaitReady(t.Context(), in.api.Ready, startLimit))
 	gone, goneSent := in.posted(t, canary)
 	living, livingSent := in.posted(t, "living")
 	verify(t, t.Context(), in, gone, goneSent)
@@ -62,12 +62,12 @@ func TestKilledWhileErasing(t *testing.T) {
 	must(t, err)
 	must(t, in.api.DeleteOrganization(t.Context(), operator, gone.organization))
 	testenv.Eventually(t, viewTimeout, func() error { return inTheMiddle(t.Context(), conn) })
-	running.kill()
+	running.Kill()
 	must(t, obstacle.Rollback(t.Context()))
 
-	running = launch(t, program, variables, "run")
-	if err := running.awaitReady(t.Context(), in, startLimit); err != nil {
-		t.Fatalf("%v\n%s", err, running.output)
+	running = programs.Launch(t, program, variables, "run")
+	if err := running.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
+		t.Fatalf("%v\n%s", err, running.Output)
 	}
 	removed := in.isGone(t, gone.organization)
 	if removed["ingest"]["blocks"]+removed["ingest"]["small_blocks"] == 0 || removed["grouping"]["error_groups"] != int64(groups) ||
@@ -75,7 +75,7 @@ func TestKilledWhileErasing(t *testing.T) {
 		t.Errorf("removed %v, want what there was, and %d groups", removed, groups)
 	}
 	verify(t, t.Context(), in, living, livingSent)
-	if err := running.stop(); err != nil {
+	if err := running.Stop(); err != nil {
 		t.Errorf("did not stop in order: %v", err)
 	}
 	if places := placesOf(t, conn, gone.organization); len(places) > 0 {

@@ -45,27 +45,27 @@ func TestKilled(t *testing.T) {
 	must(t, err)
 	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
 
-	running := launch(t, program, variables, "run")
+	running := programs.Launch(t, program, variables, "run")
 	defer func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Errorf("did not stop in order: %v", err)
 		}
 		if t.Failed() {
-			t.Logf("output of the last process:\n%s", running.output)
+			t.Logf("output of the last process:\n%s", running.Output)
 		}
 	}()
-	if err := running.awaitReady(t.Context(), in, startLimit); err != nil {
-		t.Fatalf("%v\n%s", err, running.output)
+	if err := running.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
+		t.Fatalf("%v\n%s", err, running.Output)
 	}
 	scenario(t, in, func(ctx context.Context, underway <-chan struct{}) {
 		for range testenv.Rounds(t, shortKills, fullKills) {
 			life(ctx)
 			aim(ctx, underway)
-			running.kill()
+			running.Kill()
 			begun := time.Now()
-			running = launch(t, program, variables, "run")
-			if err := running.awaitReady(ctx, in, startLimit); err != nil {
-				t.Errorf("%v\n%s", err, running.output)
+			running = programs.Launch(t, program, variables, "run")
+			if err := running.AwaitReady(ctx, in.api.Ready, startLimit); err != nil {
+				t.Errorf("%v\n%s", err, running.Output)
 				return
 			}
 			t.Logf("back after %s", time.Since(begun).Round(time.Millisecond))

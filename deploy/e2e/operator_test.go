@@ -26,12 +26,12 @@ type operator struct {
 	postgres  *postgres.Server
 	brokers   string
 	collector *tracingtest.Collector
-	page      *strings.Replacer // replaces a page's names by this installation's
-	given     map[string]string // variables of the shell
-	starting  string            // commands that start the ledger
-	listens   map[string]string // services' addresses
-	shows     map[string]string // addresses of their metrics
-	services  []*process        // running
+	page      *strings.Replacer   // replaces a page's names by this installation's
+	given     map[string]string   // variables of the shell
+	starting  string              // commands that start the ledger
+	listens   map[string]string   // services' addresses
+	shows     map[string]string   // addresses of their metrics
+	services  []*programs.Process // running
 }
 
 // operated are the services in their order of starting.
@@ -104,8 +104,8 @@ func (o *operator) follow(page, section string) (output string) {
 func (o *operator) run(block string) string {
 	o.t.Helper()
 	p := o.shell(o.given, block+"\nexport -p >exported")
-	if err := p.wait(); err != nil {
-		o.t.Fatalf("%s%v\n%s", block, err, p.output)
+	if err := p.Wait(); err != nil {
+		o.t.Fatalf("%s%v\n%s", block, err, p.Output)
 	}
 	for line := range strings.Lines(o.read("exported")) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
@@ -113,11 +113,11 @@ func (o *operator) run(block string) string {
 			o.given[name] = strings.Trim(value, `'"`)
 		}
 	}
-	return p.output.String()
+	return p.Output.String()
 }
 
-func (o *operator) shell(variables map[string]string, script string) *process {
-	return launch(o.t, "sh", variables, "-c", "set -eu\ncd "+o.folder+"\n"+script)
+func (o *operator) shell(variables map[string]string, script string) *programs.Process {
+	return programs.Launch(o.t, "sh", variables, "-c", "set -eu\ncd "+o.folder+"\n"+script)
 }
 
 // start starts every service as the page starts the ledger.
@@ -129,7 +129,7 @@ func (o *operator) start() {
 		o.services = append(o.services, o.shell(variables, o.startingOf(service)))
 	}
 	in := o.connect()
-	must(o.t, o.services[len(o.services)-1].awaitReady(o.t.Context(), in, startLimit))
+	must(o.t, o.services[len(o.services)-1].AwaitReady(o.t.Context(), in.api.Ready, startLimit))
 	testenv.Eventually(o.t, startLimit, in.isDescribed)
 }
 
@@ -168,8 +168,8 @@ func (o *operator) connect() installation {
 func (o *operator) stop() {
 	o.t.Helper()
 	for i, running := range slices.Backward(o.services) {
-		if err := running.stop(); err != nil {
-			o.t.Errorf("%s did not stop in order: %v\n%s", operated[i], err, running.output)
+		if err := running.Stop(); err != nil {
+			o.t.Errorf("%s did not stop in order: %v\n%s", operated[i], err, running.Output)
 		}
 	}
 	o.services = nil

@@ -32,7 +32,7 @@ var services = map[string]string{
 
 // A served service is a process with its address.
 type served struct {
-	*process
+	*programs.Process
 
 	address string
 }
@@ -50,9 +50,9 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 		"WEIR_OPERATOR_TOKEN": operator,
 	})
 	maps.Copy(given, settings)
-	topics := launch(t, programs.Build(t, "deploy/cmd/weir"), merged(given, own, "TOPICS"), "topics")
-	if err := topics.wait(); err != nil {
-		t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
+	topics := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), merged(given, own, "TOPICS"), "topics")
+	if err := topics.Wait(); err != nil {
+		t.Fatalf("cannot create the topics: %v\n%s", err, topics.Output)
 	}
 	started = map[string]served{}
 	for name, main := range services {
@@ -63,7 +63,7 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 	address := freeAddress(t)
 	gateway := serve(t, "deploy/cmd/gateway", given, address)
 	in = connect(t, "https://"+address+"/v1", certificates.CA, operator)
-	if err := gateway.awaitReady(t.Context(), in, startLimit); err != nil {
+	if err := gateway.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, startLimit, in.isDescribed)
@@ -90,17 +90,17 @@ func merged(given map[string]string, own func(service string) map[string]string,
 
 // serve builds and starts one service, and stops it in order when
 // the test ends.
-func serve(t *testing.T, main string, given map[string]string, address string) *process {
+func serve(t *testing.T, main string, given map[string]string, address string) *programs.Process {
 	t.Helper()
 	variables := maps.Clone(given)
 	variables["WEIR_LISTEN"] = address
-	running := launch(t, programs.Build(t, main), variables)
+	running := programs.Launch(t, programs.Build(t, main), variables)
 	t.Cleanup(func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Errorf("%s did not stop in order: %v", main, err)
 		}
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", main, running.output)
+			t.Logf("output of %s:\n%s", main, running.Output)
 		}
 	})
 	return running

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // lineup are the services in their order of starting and upgrading:
@@ -49,7 +50,7 @@ type service struct {
 type replica struct {
 	address string
 	metrics string // their address
-	running *process
+	running *programs.Process
 }
 
 // replicate starts an installation of a release.
@@ -80,9 +81,9 @@ func replicate(t *testing.T, of release, settings map[string]string) *replicated
 func (r *replicated) prepare(of release, commands ...string) {
 	r.t.Helper()
 	for _, command := range commands {
-		running := launch(r.t, of.program("deploy/cmd/weir"), r.given, command)
-		if err := running.wait(); err != nil {
-			r.t.Fatalf("weir %s: %v\n%s", command, err, running.output)
+		running := programs.Launch(r.t, of.program("deploy/cmd/weir"), r.given, command)
+		if err := running.Wait(); err != nil {
+			r.t.Fatalf("weir %s: %v\n%s", command, err, running.Output)
 		}
 	}
 }
@@ -98,8 +99,8 @@ func (r *replicated) add(s *service, of release) {
 func (r *replicated) begin(s *service, one *replica, of release) {
 	r.t.Helper()
 	r.start(s, one, of)
-	if err := one.running.awaitReady(r.t.Context(), r.connect(one.address), startLimit); err != nil {
-		r.t.Fatalf("%s: %v\n%s", s.main, err, one.running.output)
+	if err := one.running.AwaitReady(r.t.Context(), r.connect(one.address).api.Ready, startLimit); err != nil {
+		r.t.Fatalf("%s: %v\n%s", s.main, err, one.running.Output)
 	}
 	s.add(one.address)
 }
@@ -110,15 +111,15 @@ func (r *replicated) start(s *service, one *replica, of release) {
 	variables := maps.Clone(r.given)
 	maps.Copy(variables, s.settings)
 	variables["WEIR_LISTEN"], variables["WEIR_METRICS_LISTEN"] = one.address, one.metrics
-	one.running = launch(r.t, of.program(s.main), variables)
+	one.running = programs.Launch(r.t, of.program(s.main), variables)
 }
 
 // end removes a replica from the balancer and stops it in order.
 func (r *replicated) end(s *service, one *replica) {
 	r.t.Helper()
 	s.remove(one.address)
-	if err := one.running.stop(); err != nil {
-		r.t.Fatalf("%s did not stop in order: %v\n%s", s.main, err, one.running.output)
+	if err := one.running.Stop(); err != nil {
+		r.t.Fatalf("%s did not stop in order: %v\n%s", s.main, err, one.running.Output)
 	}
 }
 
@@ -191,9 +192,9 @@ func (r *replicated) verify(by release) {
 	r.t.Helper()
 	variables := maps.Clone(r.given)
 	maps.Copy(variables, r.service("LEDGER").settings)
-	verifying := launch(r.t, by.program("ledger/cmd/ledger-verify"), variables)
-	if err := verifying.wait(); err != nil {
-		r.t.Errorf("ledger-verify: %v\n%s", err, verifying.output)
+	verifying := programs.Launch(r.t, by.program("ledger/cmd/ledger-verify"), variables)
+	if err := verifying.Wait(); err != nil {
+		r.t.Errorf("ledger-verify: %v\n%s", err, verifying.Output)
 	}
 }
 

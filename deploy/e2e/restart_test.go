@@ -54,7 +54,7 @@ func twice(t *testing.T, between func(database string)) {
 	m, h := &maker{mark: "restarted"}, &history{}
 	for round := range 2 {
 		begun := time.Now()
-		running := launch(t, program, variables, "run")
+		running := programs.Launch(t, program, variables, "run")
 		env := awaitEnv(t, running, dataDir)
 		if took := time.Since(begun); round > 0 && took > restartWithin {
 			t.Errorf("back after %s, want %s", took, restartWithin)
@@ -69,8 +69,8 @@ func twice(t *testing.T, between func(database string)) {
 		entries := m.some(50)
 		deliver(t, t.Context(), in, demo, fmt.Sprint("round ", round), plainly(body(texts(entries)...)), entries, h)
 		verify(t, t.Context(), in, demo, h)
-		if err := running.stop(); err != nil {
-			t.Fatalf("did not stop in order: %v\n%s", err, running.output)
+		if err := running.Stop(); err != nil {
+			t.Fatalf("did not stop in order: %v\n%s", err, running.Output)
 		}
 		if round == 0 {
 			between(database)
@@ -80,11 +80,11 @@ func twice(t *testing.T, between func(database string)) {
 
 // awaitEnv waits until the process has logged that it is ready, and
 // reads its dev.env.
-func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevEnv) {
+func awaitEnv(t *testing.T, running *programs.Process, dataDir string) (env allinone.DevEnv) {
 	t.Helper()
 	testenv.Eventually(t, startLimit, func() (err error) {
-		if !strings.Contains(running.output.String(), "Weir is ready") {
-			return fmt.Errorf("not ready: %s", running.output)
+		if !strings.Contains(running.Output.String(), "Weir is ready") {
+			return fmt.Errorf("not ready: %s", running.Output)
 		}
 		env, err = allinone.ReadDevEnv(envFile(dataDir))
 		return err
@@ -114,17 +114,17 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 	dataDir := t.TempDir()
 	given := map[string]string{"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t)}
 	maps.Copy(given, env)
-	running := launch(t, programs.Build(t, "deploy/cmd/weir"), given, "run")
+	running := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), given, "run")
 	awaitEnv(t, running, dataDir)
 	provideCurl(t)
 	testenv.Eventually(t, viewTimeout, func() error { // they follow the line that it is ready
-		if commands := strings.Count(running.output.String(), "curl "); commands != len(hints) {
-			return fmt.Errorf("%d commands are printed, want %d:\n%s", commands, len(hints), running.output)
+		if commands := strings.Count(running.Output.String(), "curl "); commands != len(hints) {
+			return fmt.Errorf("%d commands are printed, want %d:\n%s", commands, len(hints), running.Output)
 		}
 		return nil
 	})
 	for _, h := range hints {
-		command, want := printed(t, running.output.String(), h.title), h.want
+		command, want := printed(t, running.Output.String(), h.title), h.want
 		testenv.Eventually(t, viewTimeout, func() error {
 			out, err := exec.Command("sh", "-c", command).Output()
 			if !strings.Contains(string(out), want) {
@@ -133,7 +133,7 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 			return nil
 		})
 	}
-	if err := running.stop(); err != nil {
+	if err := running.Stop(); err != nil {
 		t.Errorf("did not stop in order: %v", err)
 	}
 }

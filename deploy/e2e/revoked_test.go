@@ -63,7 +63,7 @@ func TestRevoked(t *testing.T) {
 		var took []time.Duration
 		for i, key := range f.keys(t, rounds) {
 			holder, other := f.tenants[i%2], f.tenants[1-i%2] // the first one holds the relay, then the one that is left
-			holder.running.kill()
+			holder.running.Kill()
 			took = append(took, f.revoke(t, other.api, key))
 			holder.start(f.t)
 		}
@@ -96,7 +96,7 @@ func (f *fleet) report(t *testing.T, took []time.Duration) {
 type member struct {
 	program   string
 	variables map[string]string
-	running   *process
+	running   *programs.Process
 	api       *client.Client
 }
 
@@ -126,7 +126,7 @@ func newFleet(t *testing.T) *fleet {
 		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
 		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // the test polls without pause whether a key works
 	}
-	must(t, launch(t, programs.Build(t, "deploy/cmd/weir"), given, "topics").wait())
+	must(t, programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), given, "topics").Wait())
 	tenants, ingest := programs.Build(t, "tenants/cmd/tenants"), programs.Build(t, "ingest/cmd/ingest")
 	f.tenants = []*member{f.join(t, tenants, given), f.join(t, tenants, given)}
 	f.ingest = []*member{f.join(t, ingest, given), f.join(t, ingest, given)}
@@ -162,9 +162,9 @@ func (f *fleet) join(t *testing.T, program string, given map[string]string) *mem
 
 func (m *member) start(t *testing.T) {
 	t.Helper()
-	m.running = launch(t, m.program, m.variables)
-	if err := m.running.awaitReady(t.Context(), installation{api: m.api}, startLimit); err != nil {
-		t.Fatalf("%v\n%s", err, m.running.output)
+	m.running = programs.Launch(t, m.program, m.variables)
+	if err := m.running.AwaitReady(t.Context(), installation{api: m.api}.api.Ready, startLimit); err != nil {
+		t.Fatalf("%v\n%s", err, m.running.Output)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // nothing that others see of the process.
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
-	running := launch(t, programs.Build(t, "deploy/cmd/weir"), map[string]string{
+	running := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), map[string]string{
 		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_LOG_LEVEL": "debug",
 	}, "run")
 	env := awaitEnv(t, running, dataDir)
@@ -35,10 +35,10 @@ func TestSecretsLieInOneFile(t *testing.T) {
 	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword, env.WebhookKeys} {
 		secrets[secret] = allinone.EnvFile
 	}
-	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.command.Process.Pid), "cmdline"))
+	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.ID()), "cmdline"))
 	must(t, err)
-	if err := running.stop(); err != nil {
-		t.Fatalf("did not stop in order: %v\n%s", err, running.output)
+	if err := running.Stop(); err != nil {
+		t.Fatalf("did not stop in order: %v\n%s", err, running.Output)
 	}
 	files := filesOf(t, dataDir)
 	for secret, place := range secrets {
@@ -48,7 +48,7 @@ func TestSecretsLieInOneFile(t *testing.T) {
 		if secret == "" || !bytes.Contains(files[place], []byte(secret)) {
 			t.Fatalf("%s does not have %q, so nothing is proved of it", place, secret)
 		}
-		if strings.Contains(running.output.String(), secret) || bytes.Contains(seen, []byte(secret)) {
+		if strings.Contains(running.Output.String(), secret) || bytes.Contains(seen, []byte(secret)) {
 			t.Errorf("a secret of %s is printed, or an argument", place)
 		}
 		for name, content := range files {

@@ -74,9 +74,9 @@ func (s *secured) lose(t *testing.T, ctx context.Context, l loss, from served) {
 // a regular expression.
 func (s served) awaitLine(t *testing.T, line string) {
 	t.Helper()
-	before, wanted := len(s.output.String()), regexp.MustCompile(line)
+	before, wanted := len(s.Output.String()), regexp.MustCompile(line)
 	testenv.Eventually(t, viewTimeout, func() error {
-		if said := s.output.String()[before:]; !wanted.MatchString(said) {
+		if said := s.Output.String()[before:]; !wanted.MatchString(said) {
 			return fmt.Errorf("it does not say %q, but %q", line, said)
 		}
 		return nil

@@ -187,7 +187,7 @@ func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]fu
 	return map[View]func() (bool, error){
 		Balance: func() (bool, error) {
 			balance, err := q.api.Balance(ctx, w.Billing, w.Organization)
-			return balance.Consumed >= w.bytes, err
+			return balance.Accepted() >= w.bytes, err
 		},
 		Group: func() (bool, error) {
 			groups, err := q.api.ErrorGroups(ctx, w.Key, w.Project)

@@ -5,17 +5,19 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // A Backend is one module as the gateway sees it.
 type Backend struct {
-	Handler http.Handler                    // serves the module's full paths, and its part of /v1/openapi.json
-	Ready   func(ctx context.Context) error // nil once the module can serve
+	Handler http.Handler      // serves the module's full paths, and its part of /v1/openapi.json
+	Ready   httpapi.Readiness // nil once the module can serve
 }
 
 // Local is a module in this process.
-func Local(handler http.Handler, ready func() error) Backend {
-	return Backend{Handler: handler, Ready: func(context.Context) error { return ready() }}
+func Local(handler http.Handler, ready func() error, behind func() []httpapi.Backlog) Backend {
+	return Backend{Handler: handler, Ready: func(context.Context) ([]httpapi.Backlog, error) { return behind(), ready() }}
 }
 
 // ask sends a GET through a backend's handler and returns the answer's body.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirlog/weir/deploy/gateway"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // module is a fake module: it answers with its name, what it received,
@@ -32,7 +34,7 @@ func module(name gateway.Module) http.Handler {
 	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"openapi":"3.1.0","paths":{"/v1/%s":{"get":{}}},"components":{"schemas":{"Problem":{"type": "object"}}}}`, name)
 	})
-	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ready"}`) })
 	return mux
 }
 
@@ -40,7 +42,7 @@ func local(t *testing.T, notReady error) *gateway.Gateway {
 	t.Helper()
 	backends := map[gateway.Module]gateway.Backend{}
 	for _, name := range gateway.Modules() {
-		backends[name] = gateway.Local(module(name), func() error { return notReady })
+		backends[name] = gateway.Local(module(name), func() error { return notReady }, func() []httpapi.Backlog { return nil })
 	}
 	return newGateway(t, backends)
 }
@@ -100,6 +102,32 @@ func TestGatewayReady(t *testing.T) {
 	}
 	if strings.Contains(w.Body.String(), "10.1.2.3") {
 		t.Errorf("anybody is told why: %s", w.Body)
+	}
+}
+
+// The gateway says what its modules catch up with, here and elsewhere.
+func TestGatewayShowsWhatCatchesUp(t *testing.T) {
+	behind := httpapi.Backlog{Part: "the log store", Done: 0.5, SecondsLeft: 3}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		httpapi.WriteJSON(w, http.StatusOK, httpapi.ReadyAnswer{Status: "catching_up", Behind: []httpapi.Backlog{behind}})
+	})
+	server := httptest.NewTLSServer(mux)
+	defer server.Close()
+	backends := remotes(t, server, "", nil)
+	backends[gateway.Ledger] = gateway.Local(mux, func() error { return nil }, func() []httpapi.Backlog { return []httpapi.Backlog{behind} })
+	backends[gateway.Tenants] = gateway.Local(mux, func() error { return nil }, func() []httpapi.Backlog { return nil })
+	w := get(newGateway(t, backends), "GET", "/readyz")
+	var said httpapi.ReadyAnswer
+	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, one := range said.Behind {
+		parts = append(parts, one.Part)
+	}
+	if w.Code != http.StatusOK || said.Status != "catching_up" || !slices.Equal(parts, []string{"ingest: the log store", "ledger: the log store", "grouping: the log store"}) {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -91,23 +93,30 @@ func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 // readyTimeout limits a module's answer whether it is ready.
 const readyTimeout = 2 * time.Second
 
-func (r Remote) ready(ctx context.Context) error {
+func (r Remote) ready(ctx context.Context) ([]httpapi.Backlog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Target.JoinPath("readyz").String(), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := r.Transport.RoundTrip(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("answers %s", answer.Status)
+		return nil, fmt.Errorf("answers %s", answer.Status)
 	}
-	return nil
+	var said httpapi.ReadyAnswer
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxReadyAnswer)).Decode(&said); err != nil {
+		return nil, fmt.Errorf("its answer can't be read: %w", err)
+	}
+	return said.Behind, nil
 }
+
+// maxReadyAnswer is more than a module says, in bytes.
+const maxReadyAnswer = 64 << 10
 
 // dialTimeout limits how long an unreachable module delays a request.
 const dialTimeout = 3 * time.Second

@@ -31,7 +31,7 @@ func startAging(t *testing.T) *agingBroker {
 	b.ahead.Store(int64(24 * time.Hour))
 	var err error
 	b.Broker, err = kafka.Start(kafka.Config{
-		Dir: t.TempDir(), Open: true, RefuseDropped: true, Logger: slog.New(slog.DiscardHandler), SegmentBytes: 4 << 10,
+		Dir: t.TempDir(), Open: true, Logger: slog.New(slog.DiscardHandler), SegmentBytes: 4 << 10,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) },
 	})
 	must(t, err)

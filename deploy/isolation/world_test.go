@@ -48,6 +48,7 @@ const webhookKey = "5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17
 type module interface {
 	Handler() http.Handler
 	Ready() error
+	Behind() []httpapi.Backlog
 	Run(ctx context.Context) error
 }
 
@@ -105,7 +106,10 @@ func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*al
 			stop()
 		}
 	}
-	testenv.Eventually(t, waitTimeout, func() error { return w.gateway.Ready(t.Context()) })
+	testenv.Eventually(t, waitTimeout, func() error {
+		_, err := w.gateway.Ready(t.Context())
+		return err
+	})
 	return w
 }
 
@@ -122,7 +126,7 @@ func builtWorld(t *testing.T, brokers []string, database string, adjust func(*al
 	w.modules = w.build(t, logger, adjust)
 	backends := map[gateway.Module]gateway.Backend{}
 	for name, module := range w.modules {
-		backends[name] = gateway.Local(module.Handler(), module.Ready)
+		backends[name] = gateway.Local(module.Handler(), module.Ready, module.Behind)
 	}
 	var err error
 	w.gateway, err = gateway.New(backends, nil, logger, time.Now)

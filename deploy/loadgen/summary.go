@@ -23,7 +23,7 @@ const groupsShown = 20
 // summarise waits until the balance shows all entries, then
 // reports the results.
 func summarise(ctx context.Context, api *client.Client, config Config, before client.Balance, t *tally, out io.Writer) error {
-	after, err := awaitBalance(ctx, api, config, before.Consumed+t.bytes)
+	after, err := awaitBalance(ctx, api, config, before.Accepted()+t.bytes)
 	if err != nil {
 		return err
 	}
@@ -35,22 +35,22 @@ func summarise(ctx context.Context, api *client.Client, config Config, before cl
 	if t.skipped > 0 {
 		fmt.Fprintf(out, "%d posts were skipped, because %d others were still open.\n", t.skipped, concurrent)
 	}
-	fmt.Fprintf(out, "Balance: %d bytes consumed before, %d now, %s of %s remain (%s until %s).\n", before.Consumed, after.Consumed,
+	fmt.Fprintf(out, "Balance: %d bytes accepted before, %d now, %s of %s remain (%s until %s).\n", before.Accepted(), after.Accepted(),
 		size(after.Remaining), size(after.Granted), after.State, after.Period.End.Format(time.DateOnly))
-	if missing := before.Consumed + t.bytes - after.Consumed; missing > 0 {
+	if missing := before.Accepted() + t.bytes - after.Accepted(); missing > 0 {
 		fmt.Fprintf(out, "The balance does not show %d bytes yet.\n", missing)
 	}
 	showGroups(groups, out)
 	return nil
 }
 
-func awaitBalance(ctx context.Context, api *client.Client, config Config, consumed int64) (client.Balance, error) {
+func awaitBalance(ctx context.Context, api *client.Client, config Config, accepted int64) (client.Balance, error) {
 	for deadline := time.Now().Add(viewTimeout); ; {
 		balance, err := api.Balance(ctx, config.ServiceToken, config.Organization)
 		if err != nil {
 			return balance, fmt.Errorf("cannot read the balance: %w", err)
 		}
-		if balance.Consumed >= consumed || time.Now().After(deadline) {
+		if balance.Accepted() >= accepted || time.Now().After(deadline) {
 			return balance, nil
 		}
 		time.Sleep(viewPoll)

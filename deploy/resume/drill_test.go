@@ -75,6 +75,13 @@ func TestDrill(t *testing.T) {
 	})
 	d.sound(t)
 
+	d.loseEnd(t)
+	d.doctorFinds(t, "the log has lost its end", "weir resume")
+	d.resumes(t, "fills: partition", "ledger.quota never applied 30 records", "360 records at most")
+	d.resumes(t, "Every position is in its log")
+	d.runs(t, "the log lost its end", func(t *testing.T, api *client.Client, env allinone.DevEnv) { d.post(t, api, env, 2) })
+	d.sound(t)
+
 	d.loseLogs(t)
 	d.doctorFinds(t, "another topic of that name", "weir resume")
 	d.resumes(t, "recreated: ", contract.TopicLogs, "begins at")
@@ -240,6 +247,14 @@ func (d *drill) connect(t *testing.T) *pgx.Conn {
 func (d *drill) loseDatabases(t *testing.T) {
 	t.Helper()
 	_, err := d.connect(t).Exec(t.Context(), `DROP SCHEMA ingest, ledger, grouping, tenants CASCADE`)
+	must(t, err)
+}
+
+// loseEnd leaves the database as if the log store alone had applied
+// records that the log has lost since.
+func (d *drill) loseEnd(t *testing.T) {
+	t.Helper()
+	_, err := d.connect(t).Exec(t.Context(), `UPDATE ingest.bus_positions SET next = next + 30 WHERE topic = $1`, contract.TopicLogs)
 	must(t, err)
 }
 

@@ -18,18 +18,22 @@ type Position struct {
 	Partition            int
 	Next                 int64
 	TopicID              *[16]byte  // of its topic; nil: the present one
-	Halted               string     // the reason; only a person resumes it
+	Halted               string     // the reason; only this command resumes it
+	Last                 *bus.Mark  `db:"-"` // the last record applied; nil: unknown
+	Differs              bool       `db:"-"` // the log has another record there
+	Since                int64      `db:"-"` // the first offset of the log written since, or not long before; where it Differs
 	Deferred             []Deferred `db:"-"` // records deferred at it
 }
 
 // Deferred are one organization's records that wait for their turn.
 type Deferred struct {
 	Next, Last, Records int64
+	Halted              bool
 }
 
-// gone returns how many of them a log with a later start has lost, at least.
-func (d Deferred) gone(start int64) int64 {
-	left := max(0, d.Last+1-max(d.Next, start))
+// gone returns how many of them a log with other bounds has lost, at least.
+func (d Deferred) gone(start, end int64) int64 {
+	left := max(0, min(d.Last+1, end)-max(d.Next, start))
 	return max(0, d.Records-left)
 }
 
@@ -37,7 +41,7 @@ func (d Deferred) gone(start int64) int64 {
 type Log struct {
 	cluster.Partition
 
-	Filled bool // its last record is empty: a move was interrupted
+	Filled bool // its last record is a filler
 }
 
 // A place is a partition of a topic.
@@ -53,12 +57,15 @@ type Outcome struct {
 	To    int64
 	Again int64 // records that are applied now
 	Lost  int64 // at least so many are in no log: those that another consumer had, or that were deferred
-	Moved bool  // it changes its place, or its topic
+
+	LostFrom, LostTo int64 // of those the offsets that others had
+
+	Moved bool // it changes its place or its topic, or is no longer stopped
 }
 
-// A Step is what happens to one partition. If Move is set its log then
-// begins at To, followed by its old records, unless Drop is set: then
-// every consumer has applied them.
+// A Step is what happens to one partition. With Move its log then begins
+// at To, followed by its old records. With Fill fillers follow its
+// records up to To.
 type Step struct {
 	Topic     string
 	Partition int
@@ -66,69 +73,60 @@ type Step struct {
 	Log       Log
 	Compacted bool // its owner publishes all of it again
 	Move      bool
-	Drop      bool
+	Fill      bool
 	To        int64
 	Outcomes  []Outcome
 }
 
 // Changed reports whether there is anything to do.
 func (s Step) Changed() bool {
-	return s.Move || slices.ContainsFunc(s.Outcomes, func(o Outcome) bool { return o.Moved })
+	return s.Move || s.Fill || slices.ContainsFunc(s.Outcomes, func(o Outcome) bool { return o.Moved })
 }
 
 var (
 	errNoLeader = errors.New("it has no leader: check the brokers")
-	errUnread   = errors.New("the end of its log is lost, and not all consumers have applied what is left: " +
-		"let the consumers that can go on apply it while nobody publishes (for weir.logs.v1: not ingest, or where no client reaches it), and do this again. " +
-		"What is left for a consumer that is halted can't be applied: bring the log back, or recreate the topic, and it is shown as lost")
-	errHalted = errors.New("a position is halted though it lies in its log, where offsets may name other records than they did")
-	errMixed  = errors.New("some consumers have applied records of the recreated topic, others still have positions of the old one: " +
+	errHalted   = errors.New("a position is halted though it lies in its log, where offsets may name other records than they did: " +
+		"recreate the topic, and it is shown as lost")
+	errMixed = errors.New("some consumers have applied records of the recreated topic, others still have positions of the old one: " +
 		"neither can be moved. Let those that can apply what it has, and recreate the topic once more: what the others lack is then shown as lost")
 )
 
 // places summarizes the positions for a plan.
 type places struct {
-	furthest, furthestOther  int64
-	replaced, beyond, unread bool // unread: what the log has
-	mixed                    bool
+	furthest, furthestOther int64
+	beyond                  bool
+	mixed                   bool
 }
 
-// look summarizes them. A log that was filled up has nothing to read:
-// it was emptied before.
+// look summarizes them.
 func (s Step) look(positions []Position) (found places) {
-	end := s.Log.End
-	if s.Log.Filled {
-		end = s.Log.Start
-	}
 	for _, at := range positions {
 		found.furthest = max(found.furthest, at.Next)
 		if isOther(at, s.ID) {
-			found.replaced, found.furthestOther = true, max(found.furthestOther, at.Next)
-			found.unread = found.unread || s.Log.Start < end
+			found.furthestOther = max(found.furthestOther, at.Next)
 			continue
 		}
 		found.beyond = found.beyond || at.Next > s.Log.End
-		found.unread = found.unread || s.Log.Start < end && at.lacks(s.Log.Start, end)
 		found.mixed = found.mixed || at.Next > s.Log.Start
 	}
 	found.mixed = found.mixed && found.furthestOther > s.Log.Start
-	found.beyond = found.beyond || s.Log.Filled && !found.replaced
 	return found
 }
 
-// lacks reports whether a log has records that a consumer has not applied.
-func (at Position) lacks(start, end int64) bool {
-	return at.Next < end || slices.ContainsFunc(at.Deferred, func(d Deferred) bool { return d.Last >= start && d.Next < end })
-}
-
-// stuck reports whether the meaning of a position in its log is unknown:
-// it was halted outside, and has been written over since, or was never
-// read. At the start of a log no earlier record could be another one.
+// stuck reports whether nobody can tell where a position in its log
+// continues: it was stopped, and it is not known whether the log has
+// changed under it since, or the ledger, which goes by offsets, has
+// applied others there. At the start of a log no earlier record could
+// be another one.
 func (s Step) stuck(at Position) bool {
-	if at.Halted == "" || isOther(at, s.ID) || s.Compacted || s.Log.Filled || at.Next < s.Log.Start || at.Next > s.Log.End {
+	if isOther(at, s.ID) || s.Compacted || at.Next < s.Log.Start || at.Next > s.Log.End {
 		return false
 	}
-	return at.Next > s.Log.Start || strings.HasPrefix(at.Halted, bus.ErrNeverRead.Error())
+	if strings.HasPrefix(at.Halted, bus.ErrNeverRead.Error()) {
+		return true
+	}
+	unknown := at.Halted != "" && at.Last == nil && !s.Log.Filled && at.Next > s.Log.Start
+	return unknown || at.Differs && at.Group == contract.GroupLedger
 }
 
 // plan decides about one partition, by its positions and its log.
@@ -145,15 +143,13 @@ func plan(topic contract.Topic, id [16]byte, partition int, log Log, positions [
 	case s.Compacted:
 	case found.mixed:
 		return s, errMixed
-	case found.beyond && found.unread:
-		return s, errUnread
-	case found.beyond:
-		s.Move, s.Drop, s.To = true, true, max(found.furthest, log.End)
 	case found.furthestOther > log.Start:
 		s.Move, s.To = true, found.furthest
 		if log.Start < log.End {
 			s.To = max(s.To, log.End+1)
 		}
+	case found.beyond:
+		s.Fill, s.To = true, found.furthest
 	}
 	for _, at := range positions {
 		s.Outcomes = append(s.Outcomes, s.outcome(at, found))
@@ -167,36 +163,48 @@ func isOther(at Position, id [16]byte) bool { return at.TopicID != nil && *at.To
 // topic from its beginning: the topic's owner publishes all of it
 // again, and what was applied before has no effect.
 func (s Step) outcome(at Position, found places) Outcome {
-	o := Outcome{Position: at, To: at.Next, Again: max(0, s.Log.End-at.Next)}
+	o := Outcome{Position: at, To: max(at.Next, s.Log.Start)}
+	outside := at.Next < s.Log.Start || at.Next > s.Log.End
+	switch {
+	case s.Compacted && (isOther(at, s.ID) || outside || at.Halted != "" || at.Differs):
+		o.To = s.Log.Start
+	case s.Move || isOther(at, s.ID):
+		o.To = s.To
+	case at.Differs:
+		o.To = min(at.Next, max(at.Since, s.Log.Start))
+	}
+	o.Moved = s.Move || isOther(at, s.ID) || o.To != at.Next || at.Halted != "" ||
+		slices.ContainsFunc(at.Deferred, func(d Deferred) bool { return d.Halted })
+	o.Again = max(0, s.Log.End-o.To)
+	if s.Move {
+		o.Again = s.Log.End - s.Log.Start
+	}
 	if !s.Compacted {
-		o.Lost = s.lost(at, found)
-	}
-	inLog := !isOther(at, s.ID) && !s.Move && at.Next >= s.Log.Start && at.Next <= s.Log.End && at.Halted == ""
-	if inLog {
-		return o
-	}
-	o.Moved, o.To, o.Again = true, s.To, s.Log.End-s.Log.Start
-	if s.Drop {
-		o.Again = 0
+		s.lose(&o, found)
 	}
 	return o
 }
 
-// lost returns how many records a consumer lacks that others had, or
-// that the log has lost.
-func (s Step) lost(at Position, found places) int64 {
-	upTo, start := s.Log.Start, s.Log.Start
+// lose notes what a consumer lacks that others had, or that the log has
+// lost.
+func (s Step) lose(o *Outcome, found places) {
+	start, end := s.Log.Start, s.Log.End
 	switch {
 	case s.Move:
-		upTo, start = found.furthest, math.MaxInt64
-	case isOther(at, s.ID):
-		upTo, start = min(found.furthest, max(s.Log.Start, found.furthestOther)), math.MaxInt64
+		o.LostTo, start = found.furthest, math.MaxInt64
+	case isOther(o.Position, s.ID):
+		o.LostTo, start = min(found.furthest, max(s.Log.Start, found.furthestOther)), math.MaxInt64
+	case s.Fill:
+		o.LostFrom, o.LostTo = max(o.Next, s.Log.End), found.furthest
+		o.Lost = max(0, s.Log.Start-o.Next)
+	default:
+		o.LostTo = s.Log.Start
 	}
-	lost := max(0, upTo-at.Next)
-	for _, d := range at.Deferred {
-		lost += d.gone(start)
+	o.LostFrom = max(o.LostFrom, o.Next)
+	o.Lost += max(0, o.LostTo-o.LostFrom)
+	for _, d := range o.Deferred {
+		o.Lost += d.gone(start, end)
 	}
-	return lost
 }
 
 // plans decides about every partition with positions.

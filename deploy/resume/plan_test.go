@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -44,22 +45,24 @@ func TestPlan(t *testing.T) {
 		"the log reaches back":                   {facts, 10, 100, at(now, 40, 100), nil, false, []int64{40, 100}, []int64{60, 0}, []int64{0, 0}},
 		"the log begins later":                   {facts, 50, 100, at(now, 40, 100), nil, false, []int64{50, 100}, []int64{50, 0}, []int64{10, 0}},
 		"an empty log, made anew":                {facts, 0, 0, at(before, 80, 100), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{20, 0}},
-		"with deferred records":                  {facts, 0, 0, deferring(before, Deferred{3, 70, 7}, 100, 80), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{0, 27}},
+		"with deferred records":                  {facts, 0, 0, deferring(before, Deferred{Next: 3, Last: 70, Records: 7}, 100, 80), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{0, 27}},
 		"a log made anew that has records":       {facts, 0, 30, at(before, 80, 100), nil, true, []int64{100, 100}, []int64{30, 30}, []int64{20, 0}},
 		"a log made anew that is longer":         {facts, 0, 300, at(before, 80, 100), nil, true, []int64{301, 301}, []int64{300, 300}, []int64{20, 0}},
 		"nothing was ever applied":               {facts, 0, 5, at(before, 0), nil, false, []int64{0}, []int64{5}, []int64{0}},
 		"moved already, one module is not set":   {facts, 100, 120, append(at(before, 80), at(now, 100)...), nil, false, []int64{100, 100}, []int64{20, 20}, []int64{20, 0}},
 		"a topic whose id is not known":          {facts, 0, 100, []Position{{Next: 40}}, nil, false, []int64{40}, []int64{60}, []int64{0}},
-		"the log lost its end":                   {facts, 0, 90, at(now, 90, 100), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{10, 0}},
-		"the log lost its end, some is deferred": {facts, 0, 90, deferring(now, Deferred{20, 60, 7}, 90, 100), errUnread, false, nil, nil, nil},
-		"what is deferred is in no log":          {facts, 90, 90, deferring(now, Deferred{20, 60, 7}, 90, 100), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{10, 7}},
-		"a log that begins behind deferred ones": {facts, 50, 100, deferring(now, Deferred{20, 59, 13}, 90), nil, false, []int64{90}, []int64{10}, []int64{3}},
+		"the log lost its end":                   {facts, 0, 90, at(now, 90, 100), nil, false, []int64{90, 100}, []int64{0, 0}, []int64{10, 0}},
+		"the log lost its end, some is deferred": {facts, 0, 90, deferring(now, Deferred{Next: 20, Last: 60, Records: 7}, 90, 100), nil, false, []int64{90, 100}, []int64{0, 0}, []int64{10, 0}},
+		"the end was deferred":                   {facts, 0, 90, deferring(now, Deferred{Next: 88, Last: 95, Records: 8}, 90, 100), nil, false, []int64{90, 100}, []int64{0, 0}, []int64{10, 6}},
+		"what is deferred is in no log":          {facts, 90, 90, deferring(now, Deferred{Next: 20, Last: 60, Records: 7}, 90, 100), nil, false, []int64{90, 100}, []int64{0, 0}, []int64{10, 7}},
+		"a log that begins behind deferred ones": {facts, 50, 100, deferring(now, Deferred{Next: 20, Last: 59, Records: 13}, 90), nil, false, []int64{90}, []int64{10}, []int64{3}},
 		"halted, written over since":             {facts, 0, 120, halted(outside, 120, 100), errHalted, false, nil, nil, nil},
 		"halted, moved, and not set":             {facts, 100, 100, halted(outside, 100, 100), nil, false, []int64{100, 100}, []int64{0, 0}, []int64{0, 0}},
 		"never read":                             {facts, 50, 100, halted("records are gone that were never read: 0 to 49", 50), errHalted, false, nil, nil, nil},
 		"some have begun with the new topic":     {facts, 0, 30, append(at(before, 100), at(now, 5)...), errMixed, false, nil, nil, nil},
 		"moved, run, and one module is not set":  {facts, 100, 120, append(at(before, 80), at(now, 105)...), nil, false, []int64{100, 105}, []int64{20, 15}, []int64{20, 0}},
-		"the log lost its end, one has not read": {facts, 0, 90, at(now, 80, 100), errUnread, false, nil, nil, nil},
+		"the log lost its end, one has not read": {facts, 0, 90, at(now, 80, 95, 100), nil, false, []int64{80, 95, 100}, []int64{10, 0, 0}, []int64{10, 5, 0}},
+		"it lost its start as well":              {facts, 50, 90, at(now, 40, 100), nil, false, []int64{50, 100}, []int64{40, 0}, []int64{20, 0}},
 		"a compacted topic, made anew":           {state, 0, 3, at(before, 80, 100), nil, false, []int64{0, 0}, []int64{3, 3}, []int64{0, 0}},
 		"a compacted topic that lost its end":    {state, 0, 3, at(now, 100, 2), nil, false, []int64{0, 2}, []int64{3, 1}, []int64{0, 0}},
 	}
@@ -80,15 +83,39 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A move interrupted after the log was emptied and filled is completed:
-// nobody has to read the empty records.
+// Filling that was interrupted is completed, and clears who was stopped.
 func TestPlanResumes(t *testing.T) {
 	id := [16]byte{1}
 	positions := []Position{{Group: "behind", Next: 90, TopicID: &id}, {Group: "furthest", Next: 100, TopicID: &id, Halted: "position outside the log"}}
 	for _, end := range []int64{95, 100} {
-		s, err := plan(contract.Topic{}, id, 0, Log{cluster.Partition{Led: true, Start: 90, End: end}, true}, positions)
-		if err != nil || !s.Move || !s.Drop || s.To != 100 || s.Outcomes[0].Lost != 10 || s.Outcomes[1].Lost != 0 {
+		s, err := plan(contract.Topic{}, id, 0, Log{cluster.Partition{Led: true, End: end}, true}, positions)
+		if err != nil || s.Fill != (end < 100) || s.Outcomes[0].Moved || !s.Outcomes[1].Moved || s.Outcomes[1].To != 100 {
 			t.Errorf("filled up to %d: %+v, %v", end, s, err)
+		}
+	}
+}
+
+// Whose last record the log still has goes on; whose it doesn't reads
+// again what was written since, unless it is the ledger, which goes by
+// offsets.
+func TestPlanOfALogThatHasGrown(t *testing.T) {
+	id, last := [16]byte{1}, &bus.Mark{Offset: 99}
+	stopped := func(group string, differs bool) Position {
+		return Position{Group: group, Next: 100, TopicID: &id, Halted: "position outside the log", Last: last, Differs: differs, Since: 70}
+	}
+	log := Log{Partition: cluster.Partition{Led: true, End: 120}}
+	for name, c := range map[string]struct {
+		at  Position
+		err error
+		to  int64
+	}{
+		"its record came back":     {stopped("grouping.clusters", false), nil, 100},
+		"another record":           {stopped("grouping.clusters", true), nil, 70},
+		"another under the ledger": {stopped(contract.GroupLedger, true), errHalted, 0},
+	} {
+		s, err := plan(contract.Topic{}, id, 0, log, []Position{c.at})
+		if !errors.Is(err, c.err) || err == nil && (s.Outcomes[0].To != c.to || !s.Outcomes[0].Moved || s.Fill || s.Move) {
+			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
 }

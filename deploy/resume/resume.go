@@ -19,7 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/bus/logend"
+	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -40,14 +42,19 @@ type installation struct {
 	pools   map[string]*pgxpool.Pool
 	brokers []string
 	dialer  *bus.Dialer
+	alone   bool           // the data directory is locked: no service runs
+	ends    []func() error // of what was started, in order
 }
 
 // Run compares positions with logs and shows the outcome. With Yes it
-// moves what must be moved, and makes the modules publish their state
-// again. An interrupted run can be repeated.
-func Run(ctx context.Context, config Config, out io.Writer) error {
+// repairs and moves what must be, and makes the modules publish their
+// state again. An interrupted run can be repeated.
+func Run(ctx context.Context, config Config, out io.Writer) (err error) {
 	i := &installation{Config: config, pools: map[string]*pgxpool.Pool{}}
-	defer i.close()
+	defer func() { err = errors.Join(err, i.close()) }()
+	if err := i.openEmbedded(ctx, out); err != nil {
+		return err
+	}
 	steps, err := i.look(ctx)
 	if err != nil {
 		return err
@@ -55,11 +62,19 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 	if err := table(out, steps); err != nil {
 		return err
 	}
+	if err := i.explainLost(ctx, out, steps); err != nil {
+		return err
+	}
 	if !config.Yes {
 		_, err := fmt.Fprintln(out, "\nNothing was changed. With the services stopped, weir resume --yes does it.")
 		return err
 	}
-	if err := i.alone(ctx, steps); err != nil {
+	return i.do(ctx, out, steps)
+}
+
+// do carries the steps out.
+func (i *installation) do(ctx context.Context, out io.Writer, steps []Step) error {
+	if err := i.refuseOthers(ctx, steps); err != nil {
 		return err
 	}
 	for _, step := range steps {
@@ -76,14 +91,18 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 	if err := i.republish(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "\nDone: start the services. Credentials and accounts are published again as soon as tenants and ledger run.")
+	_, err := fmt.Fprintln(out, "\nDone: start the services, or weir run. Credentials and accounts are published again as soon as tenants and ledger run.")
 	return err
 }
 
-func (i *installation) close() {
+func (i *installation) close() (err error) {
 	for _, pool := range i.pools {
 		pool.Close()
 	}
+	for _, end := range slices.Backward(i.ends) {
+		err = errors.Join(err, end())
+	}
+	return err
 }
 
 // look reads positions and logs, and decides.
@@ -113,6 +132,11 @@ func (i *installation) look(ctx context.Context) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	for at := range positions {
+		if err := i.compare(ctx, &positions[at], seen); err != nil {
+			return nil, err
+		}
+	}
 	return plans(wanted, seen, filled, positions)
 }
 
@@ -138,9 +162,41 @@ func (i *installation) filled(ctx context.Context, wanted []contract.Topic, seen
 	return found, nil
 }
 
-// alone fails if a process of the services still is in a group: ingest
-// publishes without a lease, and is found only by this.
-func (i *installation) alone(ctx context.Context, steps []Step) error {
+// writtenBefore is how much earlier than the last record applied a
+// record may seem that was written later: clocks of publishers differ,
+// and brokers refuse what is further ahead. What is read twice for it
+// takes effect once.
+const writtenBefore = time.Hour
+
+// compare finds out whether the log of a position has grown again after
+// it lost its end, and since where. Inboxes tell what was applied before
+// for a week.
+func (i *installation) compare(ctx context.Context, at *Position, seen cluster.Cluster) error {
+	topic := seen.Topics[at.Topic]
+	if at.Last == nil || isOther(*at, topic.ID) || at.Partition >= len(topic.Partitions) {
+		return nil
+	}
+	log := topic.Partitions[at.Partition]
+	if !log.Led || at.Last.Offset >= at.Next || at.Last.Offset < log.Start || at.Last.Offset >= log.End {
+		return nil
+	}
+	reader := &logrange.Reader{Brokers: i.brokers, Dialer: i.dialer, Topic: at.Topic}
+	kept, err := reader.Keeps(ctx, at.Partition, *at.Last)
+	if at.Differs = !kept; err != nil || kept {
+		return err
+	}
+	since := at.Last.Time.Add(-writtenBefore)
+	if at.Topic == contract.TopicLogs && since.Before(time.Now().Add(-inbox.Retention)) {
+		return fmt.Errorf("%w: %s at %d, with a last record of %s, which is longer ago than inboxes remember", errHalted, at.Group, at.Next,
+			at.Last.Time.UTC().Format(time.RFC3339))
+	}
+	at.Since, err = reader.Since(ctx, at.Partition, since, log.End)
+	return err
+}
+
+// refuseOthers fails if a process of the services still is in a group:
+// ingest publishes without a lease, and is found only by this.
+func (i *installation) refuseOthers(ctx context.Context, steps []Step) error {
 	groups := map[string]bool{}
 	for _, step := range steps {
 		for _, o := range step.Outcomes {
@@ -181,7 +237,7 @@ func (i *installation) positions(ctx context.Context, module string) (found []Po
 		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_relays WHERE expires_at > clock_timestamp())`).Scan(&runs); err != nil {
 			return err
 		}
-		if runs && i.Yes {
+		if runs && i.Yes && !i.alone {
 			return errRunning
 		}
 		found, err = read(ctx, tx, module)
@@ -192,17 +248,18 @@ func (i *installation) positions(ctx context.Context, module string) (found []Po
 
 // read reads positions, with their deferred records.
 func read(ctx context.Context, tx pgx.Tx, module string) ([]Position, error) {
-	rows, err := tx.Query(ctx, `SELECT $1, group_name, topic, partition, next, topic_id, coalesce(halted, '') FROM bus_positions ORDER BY 2, 3, 4`, module)
+	rows, err := tx.Query(ctx, `SELECT group_name, topic, partition, next, topic_id, coalesce(halted, ''), last_offset, last_sum, last_time
+		FROM bus_positions ORDER BY 1, 2, 3`)
 	if err != nil {
 		return nil, err
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Position])
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Position, error) { return scanPosition(row, module) })
 	if err != nil {
 		return nil, err
 	}
 	for i, at := range found {
-		rows, err := tx.Query(ctx, `SELECT next, last, records FROM bus_deferred WHERE group_name = $1 AND topic = $2 AND partition = $3 AND topic_id = $4`,
-			at.Group, at.Topic, at.Partition, at.TopicID)
+		rows, err := tx.Query(ctx, `SELECT next, last, records, halted IS NOT NULL FROM bus_deferred
+			WHERE group_name = $1 AND topic = $2 AND partition = $3 AND topic_id = $4`, at.Group, at.Topic, at.Partition, at.TopicID)
 		if err != nil {
 			return nil, err
 		}
@@ -213,12 +270,26 @@ func read(ctx context.Context, tx pgx.Tx, module string) ([]Position, error) {
 	return found, nil
 }
 
-// move moves the log of a partition, if needed.
+func scanPosition(row pgx.CollectableRow, module string) (at Position, err error) {
+	at.Module = module
+	var offset, sum *int64
+	var last *time.Time
+	err = row.Scan(&at.Group, &at.Topic, &at.Partition, &at.Next, &at.TopicID, &at.Halted, &offset, &sum, &last)
+	if offset != nil && sum != nil && last != nil {
+		at.Last = &bus.Mark{Offset: *offset, Time: *last, Sum: uint32(*sum)} //nolint:gosec // it was one
+	}
+	return at, err
+}
+
+// move moves or fills the log of a partition, if needed.
 func (i *installation) move(ctx context.Context, step *Step) error {
+	mover := &logend.Mover{Brokers: i.brokers, Dialer: i.dialer, Topic: step.Topic}
+	if step.Fill {
+		return mover.Fill(ctx, step.Partition, step.Log.End, step.To)
+	}
 	if !step.Move {
 		return nil
 	}
-	mover := &logend.Mover{Brokers: i.brokers, Dialer: i.dialer, Topic: step.Topic, Drop: step.Drop}
 	done, err := mover.Move(ctx, step.Partition, step.Log.End, step.To)
 	step.To = cmp.Or(done.To, step.To)
 	return err
@@ -235,7 +306,7 @@ func (i *installation) settle(ctx context.Context, step Step) error {
 		if step.Move {
 			to = step.To
 		}
-		err := pg.InTxAsSystem(ctx, i.pools[o.Module], func(tx pgx.Tx) error { return set(ctx, tx, o, step.ID, to) })
+		err := pg.InTxAsSystem(ctx, i.pools[o.Module], func(tx pgx.Tx) error { return set(ctx, tx, o, step, to) })
 		if err != nil {
 			return err
 		}
@@ -243,9 +314,17 @@ func (i *installation) settle(ctx context.Context, step Step) error {
 	return nil
 }
 
-func set(ctx context.Context, tx pgx.Tx, o Outcome, id [16]byte, to int64) error {
-	_, err := tx.Exec(ctx, `UPDATE bus_positions SET next = $4, topic_id = $5, halted = NULL, epoch = epoch + 1, updated_at = now()
-		WHERE group_name = $1 AND topic = $2 AND partition = $3`, o.Group, o.Topic, o.Partition, to, id)
+// set writes a position, and lets lanes go on that were stopped: what
+// has left the log is behind them.
+func set(ctx context.Context, tx pgx.Tx, o Outcome, step Step, to int64) error {
+	var batch pgx.Batch
+	const position = ` WHERE group_name = $1 AND topic = $2 AND partition = $3`
+	batch.Queue(`UPDATE bus_positions SET next = $4, topic_id = $5, halted = NULL, epoch = epoch + 1, updated_at = now()`+position,
+		o.Group, o.Topic, o.Partition, to, step.ID)
+	batch.Queue(`DELETE FROM bus_deferred`+position+` AND halted IS NOT NULL AND last < $4`, o.Group, o.Topic, o.Partition, step.Log.Start)
+	batch.Queue(`UPDATE bus_deferred SET next = greatest(next, $4), halted = NULL`+position+` AND halted IS NOT NULL`,
+		o.Group, o.Topic, o.Partition, step.Log.Start)
+	err := tx.SendBatch(ctx, &batch).Close()
 	if err == nil && o.Group == contract.GroupLedger && to > o.Next {
 		err = ledger.AcceptLost(ctx, tx, o.Partition, to)
 	}

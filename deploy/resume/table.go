@@ -70,14 +70,18 @@ func explain(out io.Writer, steps []Step) error {
 // explain says where the log of one partition continues, and what it lacks.
 func (s Step) explain(text io.Writer) {
 	if s.Move {
-		with := "with what it has now"
-		if s.Drop {
-			with = "without what it has now, which everybody has applied"
-		}
-		fmt.Fprintf(text, "moves: partition %d of %s: its log [%d, %d) begins at %d from then on, %s\n",
-			s.Partition, s.Topic, s.Log.Start, s.Log.End, s.To, with)
+		fmt.Fprintf(text, "moves: partition %d of %s: its log [%d, %d) begins at %d from then on, with what it has now\n",
+			s.Partition, s.Topic, s.Log.Start, s.Log.End, s.To)
+	}
+	if s.Fill {
+		fmt.Fprintf(text, "fills: partition %d of %s: its log [%d, %d) has lost its end, and goes on at %d\n",
+			s.Partition, s.Topic, s.Log.Start, s.Log.End, s.To)
 	}
 	for _, o := range s.Outcomes {
+		if o.Differs && !s.Compacted {
+			fmt.Fprintf(text, "again: partition %d of %s has other records than %s has applied, and is read again from offset %d on\n",
+				s.Partition, s.Topic, o.Group, o.To)
+		}
 		if o.Lost > 0 {
 			fmt.Fprintf(text, "lost: %s never applied %d records of partition %d of %s, from offset %d on: no log has them\n",
 				o.Group, o.Lost, s.Partition, s.Topic, o.Next)

@@ -43,6 +43,7 @@ type App struct {
 	pruner      *prune.Pruner
 	eraser      *erasure.Eraser
 	credentials *state.Reader
+	compared    func() error // of the credentials
 	directory   *identity.Directory
 	projects    *state.Reader
 	plaintext   *exposure.Watch
@@ -118,13 +119,14 @@ func (a *App) buildConsumers() (err error) {
 }
 
 func (a *App) buildAPI() {
-	credentials := identity.NewCredentials(a.base.Clock)
+	credentials := a.config.NewCredentials()
+	a.compared = credentials.Compared
 	a.credentials, a.projects = credentials.Follow(a.base.States, a.base.Logger), a.directory.Follow(a.base.States, a.base.Logger)
 	a.keyFacts = &keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
 	a.meter = keyuse.NewMeter(a.base.Clock)
 	a.meter.Measure(a.base.Metrics)
 	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
-	router := a.base.NewRouter(a.Ready)
+	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded, Used: a.meter.Seen(a.base.Proxies)})
 	api := &http.API{Service: a.groups, Guard: guard, Projects: a.directory}
 	api.Mount(router)
@@ -140,13 +142,21 @@ func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
 // loaded is nil once credentials and projects are loaded.
 func (a *App) loaded() error {
-	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
+	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete(), a.compared()))
 }
 
-// Ready is nil once credentials and projects are read and the
-// consumer has caught up.
+// Ready is nil once credentials and projects are read and the consumer
+// works. Answers are as fresh as what it has applied.
 func (a *App) Ready() error {
 	return errors.Join(a.loaded(), httpapi.Part("the consumer of entries", a.logs.Ready()))
+}
+
+// LogsIntact returns nil while no consumer's log has lost its end.
+func (a *App) LogsIntact() error { return a.base.Logs.Intact() }
+
+// Behind returns what the consumer has yet to apply.
+func (a *App) Behind() []httpapi.Backlog {
+	return service.Backlogs(service.Consuming{Part: "the consumer of entries", Consumer: a.logs})
 }
 
 // Run works until ctx ends. It waits until
@@ -154,8 +164,8 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner.Run,
-		a.plaintext.Run, a.publishUses, a.base.Endpoint.Run, a.base.Telemetry.Run)
+	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
+		a.pruner.Run, a.plaintext.Run, a.publishUses, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }

@@ -64,8 +64,10 @@ type App struct {
 	log      *bus.Log
 	gap      *gap.Gap
 	gapRead  atomic.Bool
+	counted  atomic.Bool // replicas are
 
 	clockWatch *clockWatch
+	logWatch   *logWatch
 
 	meter    *keyuse.Meter
 	outcomes *outcomes.Meter
@@ -97,7 +99,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 func newApp(config Config, base *service.Base) *App {
 	return &App{
 		config: config, base: base, log: &bus.Log{Brokers: config.Brokers, Dialer: base.Dialer},
-		credentials: identity.NewCredentials(base.Clock), directory: identity.NewDirectory(), gate: admission.NewGate(base.Clock),
+		credentials: config.NewCredentials(), directory: identity.NewDirectory(), gate: admission.NewGate(base.Clock),
 	}
 }
 
@@ -127,6 +129,7 @@ func (a *App) build() error {
 	a.buildMeters()
 	a.gap = &gap.Gap{Log: a.log, Pool: a.base.Pool, Logger: a.base.Logger}
 	a.clockWatch = &clockWatch{pool: a.base.Pool, logger: a.base.Logger}
+	a.logWatch = &logWatch{counted: a.gate.Marker, ends: a.log.Ends, logger: a.base.Logger}
 	if a.config.Clock == nil {
 		a.clockWatch.machine = a.base.Clock
 	}
@@ -194,10 +197,11 @@ func (a *App) buildConsumers() (err error) {
 }
 
 func (a *App) buildAPI() {
-	router := a.base.NewRouter(a.Ready)
+	router := a.base.NewRouter(a.Ready, a.Behind)
 	posts := a.newIntake()
 	found := &searches.Service{Directory: a.directory, Searches: a.searches}
 	measureState(a.base.Metrics, a.gate, posts)
+	measureLog(a.base.Metrics, a.logIntact)
 	guard := a.guard()
 	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock})
 	console.Mount(router, console.Config{Service: found, Directory: a.directory, Guard: guard, Clock: a.base.Clock})
@@ -251,32 +255,47 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
-// canAccept is nil once all state is read, and what the ledger
-// has not counted is found.
+// canAccept is nil once all state is read, what the ledger has not
+// counted is found, and replicas are counted.
 func (a *App) canAccept() error {
 	for _, state := range a.states {
 		if err := state.Complete(); err != nil {
 			return err
 		}
 	}
-	if !a.gapRead.Load() {
+	if err := a.credentials.Compared(); err != nil {
+		return err
+	}
+	switch {
+	case !a.gapRead.Load():
 		return errors.New("the log behind the ledger is not read yet")
+	case !a.counted.Load():
+		return errors.New("the replicas of ingest are not counted yet")
 	}
 	return nil
 }
 
 // loaded is nil once credentials and projects are read.
 func (a *App) loaded() error {
-	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
+	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete(), a.credentials.Compared()))
 }
 
-// Ready is canAccept with a trusted clock. The log store's lag is a
-// metric: a slow database must not stop the intake.
+// Ready is canAccept with a trusted clock and a log that has what was
+// applied. The log store's lag is a metric: a slow database must not
+// stop the intake.
 func (a *App) Ready() error {
 	if err := a.clockWatch.check(); err != nil {
 		return httpapi.Part("clock", err)
 	}
-	return httpapi.Part("keys, projects and accounts", a.canAccept())
+	if err := a.canAccept(); err != nil {
+		return httpapi.Part("keys, projects and accounts", err)
+	}
+	return a.logIntact()
+}
+
+// Behind returns what the log store has yet to apply.
+func (a *App) Behind() []httpapi.Backlog {
+	return service.Backlogs(service.Consuming{Part: "the log store", Consumer: a.consumer})
 }
 
 // Run works until ctx ends. It creates its topics where they are
@@ -285,8 +304,8 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	defer a.finishOutcomes()
-	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.clockWatch.run,
-		a.base.Endpoint.Run, a.base.Telemetry.Run}
+	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.countReplicas, a.clockWatch.run,
+		a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
@@ -297,6 +316,16 @@ func (a *App) Run(ctx context.Context) error {
 func (a *App) finishOutcomes() {
 	if err := a.outcomes.Finish(); err != nil {
 		a.base.Logger.Warn("what became of the last requests is perhaps not published", slog.String("error", err.Error()))
+	}
+}
+
+// watchLog waits for the accounts, which say what is counted.
+func (a *App) watchLog(ctx context.Context) error {
+	select {
+	case <-a.accounts.Ready():
+		return a.logWatch.run(ctx)
+	case <-ctx.Done():
+		return nil
 	}
 }
 

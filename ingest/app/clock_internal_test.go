@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // A process with a clock a month ahead accepts nothing, and so opens no
@@ -17,8 +19,10 @@ func TestAClockThatRunsAheadAcceptsNothing(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	ahead := 30 * 24 * time.Hour
 	machine := func() time.Time { return time.Now().Add(ahead) }
-	a := &App{clockWatch: &clockWatch{pool: pool, machine: machine, logger: slog.New(slog.DiscardHandler)}}
+	a := &App{credentials: identity.NewCredentials(time.Now), clockWatch: &clockWatch{pool: pool, machine: machine, logger: slog.New(slog.DiscardHandler)}}
 	a.gapRead.Store(true)
+	a.counted.Store(true)
+	a.base, a.logWatch = &service.Base{}, soundLog(t)
 	if err := a.Ready(); err == nil {
 		t.Error("it is ready before the clocks were compared")
 	}

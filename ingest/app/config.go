@@ -19,6 +19,10 @@ type Config struct {
 
 	Logs service.LogsConfig `embed:""`
 
+	// OthersIntact is for a process that has the consumers of other modules
+	// as well: see LogsIntact of each. nil: it has none.
+	OthersIntact func() error `kong:"-"`
+
 	Strict                  bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
 	MaxBodyBytes            int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
 	InFlightBytes           int64         `help:"Most bytes of bodies in memory at once, decompression included." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"226492416"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/shared/bus"
 )
 
 // measureState measures the intake's state in memory.
@@ -16,6 +17,8 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 	}
 	gauge("weir_ingest_quota_organizations", "Organizations whose quota and rate limits are held in memory.",
 		func() int64 { return int64(gate.Organizations()) })
+	gauge("weir_ingest_replicas", "Replicas of ingest among which quotas are divided near their end, as this one last counted them.",
+		func() int64 { return int64(gate.Replicas()) })
 	gauge("weir_ingest_rate_buckets", "Rate limits of projects and keys that are held in memory.",
 		func() int64 { return int64(gate.Buckets()) })
 	gauge("weir_ingest_client_buckets", "Rate limits of client networks without a valid key that are held in memory.",
@@ -24,6 +27,18 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 		func() int64 { return int64(intake.Replays.Len()) })
 	measureBodies(registerer, intake.Bodies, "key")
 	measureBodies(registerer, intake.AnonymousBodies, "none")
+}
+
+// measureLog measures whether the log has lost its end.
+func measureLog(registerer prometheus.Registerer, intact func() error) {
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_ingest_log_lost_end", Help: "1 while nothing is accepted because a log lacks records that were applied.",
+	}, func() float64 {
+		if bus.IsLostEnd(intact()) {
+			return 1
+		}
+		return 0
+	})
 }
 
 // measureBodies measures the memory of bodies; credential is where a

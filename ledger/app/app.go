@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/console"
 	"github.com/weirlog/weir/ledger/internal/http"
@@ -31,6 +33,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/turns"
@@ -47,6 +50,7 @@ type App struct {
 	outcomes    *consumer.Consumer
 	relay       *relay.Relay
 	credentials *state.Reader
+	compared    func() error        // of the credentials
 	directory   *identity.Directory // of projects
 	projects    *state.Reader       // feeds it
 	accounts    *bus.Accounts
@@ -84,6 +88,15 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.base.OpenDatabase(ctx, Schema()); err != nil {
 		return err
 	}
+	err := pg.InTxAsSystem(ctx, a.base.Pool, func(tx pgx.Tx) error {
+		if err := postgres.RecordRules(ctx, tx, a.config.rules()); err != nil {
+			return err
+		}
+		return postgres.RecordRetention(ctx, tx, a.config.kept())
+	})
+	if err != nil {
+		return fmt.Errorf("cannot record the terms of the tiers and the retention: %w", err)
+	}
 	if err := a.base.OpenReads(ctx, postgres.Schema, readers); err != nil {
 		return err
 	}
@@ -102,17 +115,22 @@ func (a *App) open(ctx context.Context) error {
 func (a *App) buildServices() {
 	a.services = services.New(services.Config{
 		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool, Turns: turns.New(turns.Reads(readers, "weir_ledger"), a.base.Metrics),
-		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
+		Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
 		Deciding: turns.New(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.directory.Owns,
+		Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
 }
 
 // buildLoops makes what runs beside the consumers.
 func (a *App) buildLoops() {
-	a.accounts = &bus.Accounts{Pool: a.base.Pool, Services: a.services, Publisher: a.base.Publisher, Clock: a.base.Clock, Logger: a.base.Logger}
+	a.accounts = &bus.Accounts{
+		Pool: a.base.Pool, Services: a.services, Publisher: a.base.Publisher,
+		CaughtUp: func() bool { return a.caughtUp() == nil }, Republished: bus.NewRepublished(a.base.Metrics),
+		Clock: a.base.Clock, Logger: a.base.Logger,
+	}
 	a.checker = integrity.NewChecker(integrity.CheckerConfig{
-		Pool: a.base.Pool, Log: a.log, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.base.Clock,
+		Pool: a.base.Pool, Log: a.log, Kept: a.config.kept(), Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.base.Clock,
 		Logger: a.base.Logger, Metrics: a.base.Metrics,
 	})
 	a.advancer = &plans.Advancer{
@@ -120,7 +138,7 @@ func (a *App) buildLoops() {
 	}
 	a.sealer = &integrity.Sealer{
 		Pool: a.base.Pool, Time: a.config.databaseTime(), End: a.log.End, Interval: sealInterval, Logger: a.base.Logger,
-		Sealed: integrity.NewSealed(a.base.Metrics),
+		Sealed: integrity.NewSealed(a.base.Metrics), Checkpoint: integrity.NewCheckpoint(a.base.Metrics),
 	}
 	a.pruner, a.eraser = a.newPruner(), a.base.NewEraser(postgres.Erasable())
 }
@@ -129,7 +147,7 @@ func (a *App) buildConsumers() (err error) {
 	handler := &bus.Consumer{Services: a.services, Clock: a.base.Clock, Conflicts: bus.NewConflicts(a.base.Metrics)}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
-		Group: contract.GroupLedger, Handle: handler.Logs, Committed: wake,
+		Group: contract.GroupLedger, Fillers: true, Handle: handler.Logs, Committed: wake,
 		MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes, MaxWait: cmp.Or(a.config.BatchWait, batchWait),
 		Tracer: a.base.Tracer,
 	}))
@@ -139,6 +157,7 @@ func (a *App) buildConsumers() (err error) {
 	a.tenants, err = a.base.NewConsumer(consumer.Config{
 		Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Erased: erasure.IsErased,
 		AcceptLost: true, // compacted: missing records were withdrawn
+		Rereads:    true, // tenants publishes again what it loses
 		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond,
 	})
 	if err != nil {
@@ -180,13 +199,14 @@ const longestTurn = 10 * time.Second
 func newID() string { return strings.ToLower(rand.Text()) }
 
 func (a *App) buildAPI() {
-	credentials := identity.NewCredentials(a.base.Clock)
+	credentials := a.config.NewCredentials()
+	a.compared = credentials.Compared
 	a.credentials, a.projects = credentials.Follow(a.base.States, a.base.Logger), a.directory.Follow(a.base.States, a.base.Logger)
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
 	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.base.Clock, a.base.Logger)
-	router := a.base.NewRouter(a.Ready)
+	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded})
-	api := &http.API{Services: a.services, Guard: guard}
+	api := &http.API{Services: a.services, Guard: guard, StatementPage: console.StatementPage(a.directory)}
 	api.Mount(router)
 	console.Mount(router, console.Config{Services: a.services, Directory: a.directory, Guard: guard, Operators: a.config.OperatingOrganization})
 	a.handler = router
@@ -200,15 +220,43 @@ func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
 // loaded returns nil once credentials and projects are loaded.
 func (a *App) loaded() error {
-	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
+	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete(), a.compared()))
 }
 
 // Ready returns nil once credentials and projects are loaded and all
-// consumers have caught up.
+// consumers work. Answers are as fresh as what they have applied.
 func (a *App) Ready() error {
-	return errors.Join(a.loaded(), httpapi.Part("the consumer of entries", a.logs.Ready()),
-		httpapi.Part("the consumer of tenants", a.tenants.Ready()), httpapi.Part("the consumer of outcomes", a.outcomes.Ready()))
+	err := a.loaded()
+	for _, c := range a.consuming() {
+		err = errors.Join(err, httpapi.Part(c.Part, c.Consumer.Ready()))
+	}
+	return err
 }
+
+// caughtUp returns nil once all consumers have caught up.
+func (a *App) caughtUp() (err error) {
+	for _, c := range a.consuming() {
+		if _, behind := c.Consumer.Backlog(); behind {
+			err = errors.Join(err, httpapi.Part(c.Part, errBehind))
+		}
+		err = errors.Join(err, httpapi.Part(c.Part, c.Consumer.Ready()))
+	}
+	return err
+}
+
+// errBehind means that a consumer has not caught up yet.
+var errBehind = errors.New("it has not caught up yet")
+
+// Behind returns what the consumers have yet to apply.
+func (a *App) Behind() []httpapi.Backlog { return service.Backlogs(a.consuming()...) }
+
+func (a *App) consuming() []service.Consuming {
+	return []service.Consuming{{Part: "the consumer of entries", Consumer: a.logs}, {Part: "the consumer of tenants", Consumer: a.tenants},
+		{Part: "the consumer of outcomes", Consumer: a.outcomes}}
+}
+
+// LogsIntact returns nil while no consumer's log has lost its end.
+func (a *App) LogsIntact() error { return a.base.Logs.Intact() }
 
 // Report returns the results of the running checks.
 func (a *App) Report() integrity.Report { return a.checker.Report() }
@@ -216,8 +264,8 @@ func (a *App) Report() integrity.Report { return a.checker.Report() }
 // Run runs until ctx ends. It waits for topics that other modules create.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.accounts.Run, a.checker.Run, a.advancer.Run, a.sealer.Run, a.pruner.Run, a.plaintext.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.outcomes.Run, a.eraser.Run, a.relay.Run, a.credentials.Run,
+		a.projects.Run, a.accounts.Run, a.checker.Run, a.advancer.Run, a.sealer.Run, a.pruner.Run, a.plaintext.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 // ensureTopics creates the ledger's missing topics.

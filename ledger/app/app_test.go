@@ -109,8 +109,8 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r.verify()
 }
 
-// Usage beyond the quota is overage and exhausts the account. Each
-// threshold is announced once.
+// Usage beyond the quota exhausts the account, and is not counted as
+// used. Each threshold is announced once.
 func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -120,7 +120,7 @@ func TestExhausted(t *testing.T) {
 		r.Accept(logs("acme", 99))
 	}
 	got := r.awaitCounted()["acme"]
-	if got.Used != 12*99 || got.State != contract.AccountExhausted || got.NextQuota != 1000 {
+	if got.Used != 1000 || got.State != contract.AccountExhausted || got.NextQuota != 1000 {
 		t.Errorf("account %+v", got)
 	}
 	if events := r.awaitEvents(4); len(events) != 4 {

@@ -40,10 +40,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// databaseTime returns the clock of decisions.
+// databaseTime returns the clock of decisions, in microseconds as they
+// are stored.
 func (c Config) databaseTime() unitofwork.DatabaseTime {
 	if c.Clock == nil {
 		return postgres.Now
 	}
-	return func(context.Context, pgx.Tx) (time.Time, error) { return c.Clock(), nil }
+	return func(context.Context, pgx.Tx) (time.Time, error) { return c.Clock().Truncate(time.Microsecond), nil }
 }

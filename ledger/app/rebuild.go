@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/rebuild"
@@ -28,8 +29,9 @@ type Rebuilt struct {
 // Rebuild builds the ledger again from the log and the decisions, in
 // the schema ledger_rebuilding of its database, and compares the two.
 // If they are equal it renames the schema to ledger_rebuilt. It changes
-// nothing of the ledger, which may run meanwhile. It fails if the log
-// or the decisions lack anything booked.
+// nothing of the ledger, which may run meanwhile. Where the log or the
+// decisions lack their beginning it begins at a checkpoint; it fails if
+// there is none that they reach.
 func Rebuild(ctx context.Context, config Config, logger *slog.Logger) (result Rebuilt, err error) {
 	if err := config.Validate(); err != nil {
 		return result, err
@@ -57,7 +59,7 @@ func Rebuild(ctx context.Context, config Config, logger *slog.Logger) (result Re
 		_, err = target.Exec(ctx, `ALTER SCHEMA `+postgres.RebuildingSchema+` RENAME TO `+postgres.RebuiltSchema)
 	}
 	if errors.Is(err, bus.ErrLost) || errors.Is(err, rebuild.ErrPruned) {
-		err = fmt.Errorf("%w; this ledger can't be rebuilt, but restored from a backup", err)
+		err = fmt.Errorf("%w; restore the ledger from a backup (weir restore), or wait for the next checkpoint", err)
 	}
 	return result, err
 }
@@ -100,10 +102,12 @@ const dropTimeout = time.Minute
 
 func (c Config) rebuild(ctx context.Context, source, target *pgxpool.Pool, dialer *sharedbus.Dialer) (result Rebuilt, err error) {
 	replay := &bus.Replay{Brokers: c.Brokers, Dialer: dialer, Pool: target, Shares: c.RebuildShares, BatchSize: c.RebuildBatch}
-	of := services.New(services.Config{Reads: target, Writes: target, Save: bus.SaveEvents, Rules: c.rules(), Kept: c.kept(), Clock: replay.Now})
+	of := services.New(services.Config{Reads: target, Writes: target, Save: bus.SaveEvents, Kept: ledger.DefaultRetention(), Clock: replay.Now})
 	replay.Consumer = &bus.Consumer{Services: of, Clock: replay.Now, Conflicts: bus.NewConflicts(prometheus.NewRegistry())}
-	names := postgres.Names{Relay: bus.RelayName, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants}
-	work := rebuild.Rebuild{Source: source, Target: target, Log: replay, Work: of.Work, Names: names}
+	work := rebuild.Rebuild{
+		Source: source, Target: target, Log: replay, Work: of.Work,
+		Relay: bus.RelayName, Tenants: contract.GroupLedgerTenants, Outcomes: contract.GroupLedgerOutcomes,
+	}
 	result.Report, err = work.Run(ctx)
 	result.Skipped = replay.Skipped
 	return result, err

@@ -18,6 +18,15 @@ func Republish(ctx context.Context, tx pgx.Tx) error {
 	return postgres.MarkAllUnpublished(ctx, tx)
 }
 
+// Charged is what requests of one organization were charged.
+type Charged = postgres.Charged
+
+// ChargedIn returns what was charged for records in a range of offsets
+// of a partition of weir.logs.v1, by organization. tx is as for Republish.
+func ChargedIn(ctx context.Context, tx pgx.Tx, partition int, from, to int64) ([]Charged, error) {
+	return postgres.ChargedIn(ctx, tx, partition, from, to)
+}
+
 // AcceptLost skips offsets of a partition of weir.logs.v1 that are
 // lost, from the booked end to an offset. tx is as for Republish.
 func AcceptLost(ctx context.Context, tx pgx.Tx, partition int, to int64) error {

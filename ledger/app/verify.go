@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/integrity"
@@ -25,5 +28,18 @@ func Verify(ctx context.Context, config Config) ([]ledger.Violation, error) {
 		return nil, err
 	}
 	defer pool.Close()
-	return integrity.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, config.kept(), config.WallClock()())
+	kept, err := keptBy(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	return integrity.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, kept, config.WallClock()())
+}
+
+// keptBy returns how long the ledger of a database keeps what.
+func keptBy(ctx context.Context, pool *pgxpool.Pool) (kept ledger.Retention, err error) {
+	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
+		kept, err = postgres.LoadRetention(ctx, tx)
+		return err
+	})
+	return kept, err
 }

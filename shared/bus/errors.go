@@ -40,10 +40,24 @@ var (
 	// the end of its partition's log.
 	ErrOutsideLog = errors.New("position outside the log")
 
+	// ErrEndLost means that a position is after the end of its
+	// partition's log. It comes with ErrOutsideLog.
+	ErrEndLost = errors.New("the log has lost its end")
+
+	// ErrLogDiffers means that a log has another record than the one that
+	// a position has passed: it was shortened, and has grown since.
+	ErrLogDiffers = errors.New("the log has another record than was applied")
+
 	// ErrTopicReplaced means that a position or a snapshot is of a
 	// deleted topic whose name another one has now.
 	ErrTopicReplaced = errors.New("the topic was deleted and made again")
 )
+
+// IsLostEnd reports whether an error is about a log that lost records
+// which were applied. Their offsets would come twice.
+func IsLostEnd(err error) bool {
+	return errors.Is(err, ErrEndLost) || errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrLogDiffers)
+}
 
 // PermanentError marks what no retry can fix.
 type PermanentError struct {

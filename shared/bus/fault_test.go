@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -125,21 +124,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// onApache reports whether the broker is Apache Kafka, which remembers
-// producers when it is killed.
-func onApache() bool {
-	return os.Getenv(testenv.EnvBackend) != "" && os.Getenv(testenv.EnvBackend) != "machine"
-}
-
 // A broker killed repeatedly while messages are sent loses none that
-// was confirmed, and keeps the order of each key. The embedded broker
-// forgets its producers when it is killed, so that a batch whose answer
-// was lost may be in the log twice, for the reader's inbox to find;
-// Apache Kafka does not.
+// was confirmed, keeps the order of each key, and has no record twice: it
+// knows its producers again, so that a batch whose answer was lost is
+// found to be there.
 func brokerKilled(t *testing.T) {
 	s := newScene(t, "test.broker", 3)
 	r := s.strike(t, "broker killed while messages are on their way", 1, 50, func() { s.cluster.Nodes[0].Restart(t) })
-	if r.repeated > 0 && onApache() {
+	if r.repeated > 0 {
 		t.Errorf("%d records are in the log more than once", r.repeated)
 	}
 }

@@ -23,6 +23,11 @@ type Record struct {
 	Time      time.Time // set by the producer, in milliseconds
 }
 
+// IsFiller reports whether the record stands at the offset of one that
+// the log has lost: see package logend. It has neither key, value nor
+// headers.
+func (r Record) IsFiller() bool { return r.Key == nil && r.Value == nil && len(r.Headers) == 0 }
+
 // Header returns the value of the first header of that name, or "".
 func (r Record) Header(name string) string {
 	for i := range r.Headers {

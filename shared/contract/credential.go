@@ -51,6 +51,16 @@ type Credential struct {
 	RenewAt         *time.Time `json:"renew_at,omitempty"`
 }
 
+// CredentialsComparedKey is the key of the marker on weir.credentials.v1.
+// It never equals a CredentialKey or a HolderKey.
+const CredentialsComparedKey = "compared"
+
+// CredentialsCompared is the marker after tenants has compared the topic
+// with its tables: what the log had lost precedes it.
+type CredentialsCompared struct {
+	Start string `json:"start"` // of the process that compared
+}
+
 // CredentialKey returns a secret's key on weir.credentials.v1: its
 // SHA-256 in lower-case hexadecimal. A secret has 192 random bits, so a
 // slow hash would gain nothing.

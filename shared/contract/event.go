@@ -26,6 +26,7 @@ const (
 	TypeLogsAccepted           = "weir.logs.v1.accepted"
 	TypeCredentialChanged      = "weir.credentials.v1.changed"
 	TypeHolderChanged          = "weir.credentials.v1.holder_changed"
+	TypeCredentialsCompared    = "weir.credentials.v1.compared"
 	TypeAccountChanged         = "weir.accounts.v1.changed"
 	TypeAccountsCounted        = "weir.accounts.v1.counted"
 	TypeOrganizationCreated    = "weir.tenants.v1.organization_created"

@@ -91,6 +91,7 @@ type PeriodClosed struct {
 	Overage      int64     `json:"overage"`
 	Expired      int64     `json:"expired"`
 	Voided       int64     `json:"voided"`
+	Overshoot    int64     `json:"overshoot"` // accepted beyond what the plan allows, which nobody owes
 	At           time.Time `json:"at"`
 	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
@@ -113,6 +114,7 @@ type Adjusted struct {
 type StatementReady struct {
 	Organization string    `json:"organization"`
 	Statement    int64     `json:"statement"` // its number
+	Hash         string    `json:"hash"`      // SHA-256 of it and of all before, in hexadecimal
 	PeriodStart  time.Time `json:"period_start"`
 	PeriodEnd    time.Time `json:"period_end"`
 	Used         int64     `json:"used"`    // in the period, covered or not

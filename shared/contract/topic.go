@@ -8,7 +8,7 @@ import (
 )
 
 // Topics. One service writes a topic, except gathered ones; its readers
-// are known, too.
+// are known, too. Who publishes from tables reads back what it wrote.
 const (
 	TopicLogs        = "weir.logs.v1"        // written by ingest: LogsAccepted
 	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
@@ -111,11 +111,11 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 			Config: logs, Keeps: "WEIR_LOG_RETENTION"},
 		{Name: TopicCredentials, Owner: "tenants", Readers: Modules(), Partitions: 1, Config: compacted,
 			Keeps: "a state of each credential that tenants has a row of, and of each organization and project whose deletion was cancelled or has not finished"},
-		{Name: TopicAccounts, Owner: "ledger", Readers: []string{"ingest", "tenants"}, Partitions: 1, Config: compacted,
+		{Name: TopicAccounts, Owner: "ledger", Readers: []string{"ingest", "tenants", "ledger"}, Partitions: 1, Config: compacted,
 			Keeps: "a state of each organization, and the marker"},
-		{Name: TopicTenants, Owner: "tenants", Readers: []string{"ingest", "ledger", "grouping"}, Partitions: 1, Config: compacted, Keeps: everyDecision},
-		{Name: TopicLedger, Owner: "ledger", Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
-		{Name: TopicGrouping, Owner: "grouping", Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicTenants, Owner: "tenants", Readers: Modules(), Partitions: 1, Config: compacted, Keeps: everyDecision},
+		{Name: TopicLedger, Owner: "ledger", Readers: []string{"tenants", "ledger"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicGrouping, Owner: "grouping", Readers: []string{"tenants", "grouping"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicIngest, Owner: "ingest", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicOutcomes, Owner: "ingest", Readers: []string{"ledger"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicErasures, Owner: "tenants", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},

@@ -36,6 +36,7 @@ func Consumer(group string) consumer.Config {
 	return consumer.Config{
 		Group: group, Topic: contract.TopicTenants, Handle: Consume, Erased: IsErased,
 		AcceptLost: true, // the topic is compacted: records missing from its beginning were withdrawn
+		Rereads:    true, // tenants publishes again what it loses
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,22 +11,49 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
+// A Readiness is nil if a service can serve, else why not, and what it
+// has yet to apply of logs: meanwhile it serves, and shows what it has.
+type Readiness func(ctx context.Context) ([]Backlog, error)
+
+// A Backlog is a part of a service that catches up with a log.
+type Backlog struct {
+	Part        string  `json:"part"`                   // in public words
+	Done        float64 `json:"done"`                   // applied of all, 0 to 1
+	SecondsLeft float64 `json:"seconds_left,omitempty"` // at the pace so far; 0: not known
+}
+
 // Health adds /healthz (the process answers) and /readyz (it can serve;
-// else 500 unavailable with the parts that are not ready). Both are
-// public, so the reason, such as an unreachable address, is only logged.
-func Health(router chi.Router, ready func() error) {
+// else 500 unavailable with the parts that are not ready). A service that
+// catches up can serve, and /readyz says how far it is. Both are public,
+// so the reason, such as an unreachable address, is only logged, and how
+// much there is to apply is not said.
+func Health(router chi.Router, ready Readiness) {
 	router = router.With(publicHealth)
 	router.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	router.Get("/readyz", Handle(func(w http.ResponseWriter, r *http.Request) error {
-		if err := ready(); err != nil {
+		behind, err := ready(r.Context())
+		if err != nil {
 			Logger(r.Context()).Info("not ready", slog.String("error", Redact(err.Error())))
 			return Unavailable("Not ready yet"+partsOf(err), time.Second)
 		}
-		WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+		WriteJSON(w, http.StatusOK, readyAnswer(behind))
 		return nil
 	}))
+}
+
+// A ReadyAnswer is the body of /readyz with 200.
+type ReadyAnswer struct {
+	Status string    `json:"status"`           // ready, or catching_up
+	Behind []Backlog `json:"behind,omitempty"` // what catches up
+}
+
+func readyAnswer(behind []Backlog) ReadyAnswer {
+	if len(behind) > 0 {
+		return ReadyAnswer{"catching_up", behind}
+	}
+	return ReadyAnswer{Status: "ready"}
 }
 
 // A part is why one part of a service is not ready.

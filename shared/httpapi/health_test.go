@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,24 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
+// A service that catches up is ready, and says how far it is.
+func TestReadyWhileCatchingUp(t *testing.T) {
+	for want, behind := range map[string][]httpapi.Backlog{
+		`{"status":"ready"}`: nil,
+		`{"status":"catching_up","behind":[{"part":"the log store","done":0.42,"seconds_left":25},{"part":"the rest","done":0}]}`: {
+			{Part: "the log store", Done: 0.42, SecondsLeft: 25}, {Part: "the rest"},
+		},
+	} {
+		router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+		httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return behind, nil })
+		recorder := httptest.NewRecorder()
+		router.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if body := strings.TrimSpace(recorder.Body.String()); recorder.Code != 200 || body != want {
+			t.Errorf("%d %s, want %s", recorder.Code, body, want)
+		}
+	}
+}
+
 // Clients see which parts are not ready; the reason is only logged.
 func TestReadyShowsNothingOfTheInside(t *testing.T) {
 	why := errors.New("dial tcp 10.1.2.3:5432: connection refused")
@@ -23,7 +42,7 @@ func TestReadyShowsNothingOfTheInside(t *testing.T) {
 	} {
 		var logged bytes.Buffer
 		router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil)), Clock: time.Now})
-		httpapi.Health(router, func() error { return err })
+		httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return nil, err })
 		recorder := httptest.NewRecorder()
 		router.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		if recorder.Code != 500 || recorder.Header().Get("Retry-After") != "1" || strings.Contains(recorder.Body.String(), "10.1.2.3") {

@@ -25,11 +25,45 @@ type Credentials struct {
 	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the rows of tenants
 	holders map[string]contract.Holder     // by contract.HolderKey; bounded by deletions that have not finished, or were cancelled
 	changed chan struct{}                  // closed when byKey changes
+
+	awaited, compared string // starts of processes; see AwaitCompared
 }
 
 // NewCredentials returns an empty set, to be filled by Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
 	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{})}
+}
+
+// AwaitCompared has Compared fail until tenants has compared the topic
+// with its tables in a start of its process; "" waits for nothing. Call
+// it before anything is applied.
+func (c *Credentials) AwaitCompared(start string) { c.awaited = start }
+
+// errNotCompared means that the topic may lack a revocation.
+var errNotCompared = errors.New("weir.credentials.v1 is not compared with the tables of tenants yet")
+
+// Compared returns nil once nothing that was awaited is missing.
+func (c *Credentials) Compared() error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.compared != c.awaited {
+		return errNotCompared
+	}
+	return nil
+}
+
+// applyCompared takes the marker. Only the awaited one counts.
+func (c *Credentials) applyCompared(value []byte) error {
+	var marker contract.CredentialsCompared
+	if err := json.Unmarshal(value, &marker); err != nil {
+		return fmt.Errorf("cannot read the marker of weir.credentials.v1: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if marker.Start == c.awaited {
+		c.compared = marker.Start
+	}
+	return nil
 }
 
 // Apply takes one record of weir.credentials.v1; an empty value is a

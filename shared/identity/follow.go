@@ -23,6 +23,8 @@ func (c *Credentials) Consume(record bus.Record) error {
 		return c.Apply(string(record.Key), record.Value)
 	case kind == contract.TypeHolderChanged:
 		return c.ApplyHolder(string(record.Key), record.Value)
+	case kind == contract.TypeCredentialsCompared:
+		return c.applyCompared(record.Value)
 	}
 	return nil
 }

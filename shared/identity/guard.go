@@ -112,7 +112,10 @@ func (g *Guard) RequireScope(scope string, others ...string) func(http.Handler) 
 }
 
 func (g *Guard) apiKey(r *http.Request) (Principal, error) {
-	secret := r.Header.Get("X-Api-Key")
+	secret, err := httpapi.OneHeader(r.Header, "X-Api-Key")
+	if err != nil {
+		return Principal{}, err
+	}
 	who, err := APIKey(g.credentials, secret)
 	if err != nil {
 		if holder, ended := g.credentials.Ended(secret); ended {

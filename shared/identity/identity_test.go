@@ -69,6 +69,13 @@ func TestRequireAPIKey(t *testing.T) {
 	}
 }
 
+// Two different keys are refused, though one of them is valid.
+func TestRequireAPIKeyRefusesTwo(t *testing.T) {
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	request.Header["X-Api-Key"] = []string{secret("weir_", "a"), secret("weir_", "e")}
+	check(t, guard(known(t)).RequireAPIKey(), request, "invalid_request", "")
+}
+
 func TestRequireScope(t *testing.T) {
 	credentials := known(t)
 	token := "Bearer " + secret("weirsvc_", "d")

@@ -13,7 +13,7 @@ import (
 
 // Bounds of an outbox that is pruned.
 const (
-	Retained   = 1_000  // published facts to keep: a relay that lost its lease goes back by a page or two, of 500
+	Retained   = 20_000 // published facts to keep: a relay goes back by what its topic has lost
 	pruneBatch = 10_000 // facts that one transaction deletes
 )
 
@@ -31,7 +31,7 @@ type facts struct {
 
 func (facts) Name() string { return "facts" }
 
-func (facts) Keeps() string { return "what is still to be published, and the newest 1,000 facts" }
+func (facts) Keeps() string { return "what is still to be published, and the newest 20,000 facts" }
 
 func (f facts) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {

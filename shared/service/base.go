@@ -38,6 +38,8 @@ type Base struct {
 	Publisher *publisher.Publisher
 	Endpoint  *httpapi.Endpoint
 
+	Logs Logs
+
 	name   string
 	config Config
 }

@@ -27,7 +27,11 @@ func (b *Base) OpenPublisher(config publisher.Config) (err error) {
 // NewConsumer returns a consumer from the brokers into Pool.
 func (b *Base) NewConsumer(config consumer.Config) (*consumer.Consumer, error) {
 	config.Brokers, config.Dialer, config.Pool, config.Metrics = b.config.Brokers, b.Dialer, b.Pool, b.Metrics
-	return consumer.New(config, b.Logger)
+	c, err := consumer.New(config, b.Logger)
+	if err == nil {
+		b.Logs.consumers = append(b.Logs.consumers, c)
+	}
+	return c, err
 }
 
 // Consumer completes the configuration of a consumer of weir.logs.v1, which

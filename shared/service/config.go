@@ -32,6 +32,11 @@ type Config struct {
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
 	Clock func() time.Time `kong:"-"` // nil: the system's
+
+	// Start names this start of a process with all modules: no credential
+	// counts before tenants has compared them in it. Empty in processes of
+	// their own, which serve while tenants is away.
+	Start string `kong:"-"`
 }
 
 // LogsConfig is what a service needs beside Config that consumes weir.logs.v1.
@@ -42,6 +47,14 @@ type LogsConfig struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	return errors.Join(c.ServerConfig.Validate(), c.Limits.Validate(), c.Servers.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate())
+}
+
+// NewCredentials returns credentials to be read from weir.credentials.v1.
+// They fail Compared until they are compared in Start.
+func (c Config) NewCredentials() *identity.Credentials {
+	credentials := identity.NewCredentials(c.WallClock())
+	credentials.AwaitCompared(c.Start)
+	return credentials
 }
 
 // WallClock returns Clock, or the system's.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -10,11 +11,11 @@ import (
 )
 
 // NewRouter returns a router with only the health routes.
-func (b *Base) NewRouter(ready func() error) *chi.Mux {
+func (b *Base) NewRouter(ready func() error, behind func() []httpapi.Backlog) *chi.Mux {
 	router := httpapi.NewRouter(httpapi.Options{
 		Logger: b.Logger, Clock: b.Clock, Proxies: b.Proxies, Observe: httpapi.NewMetrics(b.Metrics).Observe, Cursors: b.Cursors, Tracer: b.Tracer,
 	})
-	httpapi.Health(router, ready)
+	httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return behind(), ready() })
 	return router
 }
 

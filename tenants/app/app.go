@@ -53,6 +53,7 @@ type App struct {
 	base        *service.Base
 	unsubscribe *unsubscribe.Links
 	relay       *relay.Relay
+	marked      bool         // that the topics are compared; of the relay
 	tombstones  *relay.Relay // of expired sessions
 	pruner      *prune.Pruner
 	state       *state.Reader
@@ -168,7 +169,7 @@ func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 // Ready is nil once all credentials are
 // read, the configured operator's included.
 func (a *App) Ready() error {
-	if err := a.state.Complete(); err != nil || a.config.OperatorToken == "" {
+	if err := errors.Join(a.state.Complete(), a.credentials.Compared()); err != nil || a.config.OperatorToken == "" {
 		return httpapi.Part("keys and projects", err)
 	}
 	if _, err := a.credentials.Lookup(a.config.OperatorToken.Reveal()); errors.Is(err, identity.ErrUnknown) {
@@ -177,11 +178,22 @@ func (a *App) Ready() error {
 	return nil
 }
 
+// LogsIntact returns nil while no consumer's log has lost its end.
+func (a *App) LogsIntact() error { return a.base.Logs.Intact() }
+
+// Behind returns what the consumers for webhooks and mail have yet to apply.
+func (a *App) Behind() (behind []httpapi.Backlog) {
+	for _, facts := range a.facts {
+		behind = append(behind, service.Backlogs(service.Consuming{Part: "webhooks and mail", Consumer: facts})...)
+	}
+	return behind
+}
+
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.notify, a.plaintext.Run,
-		a.signIn.Failures.Run, a.pruner.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.base.Logs.Watch, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.notify,
+		a.plaintext.Run, a.signIn.Failures.Run, a.pruner.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where missing.

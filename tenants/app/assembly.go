@@ -16,7 +16,6 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/exposure"
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/turns"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -54,7 +53,10 @@ func (a *App) buildBus() error {
 	a.events = projections.NewEvents(a.base.Pool)
 	publication := bus.NewPublication(a.events)
 	a.withdrawals = bus.NewWithdrawals(publication, a.base.Clock)
-	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease})
+	a.relay = a.base.NewRelay(relay.Config{
+		Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease,
+		Compare: a.comparison(publication).run, CompareInterval: a.config.CompareInterval, Compared: a.markCompared,
+	})
 	a.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.withdrawals.Read})
 	a.tombstones = a.base.NewRelay(relay.Config{
 		Name: bus.TombstonesName, Read: bus.NewSessionTombstones(a.events, a.base.Clock).Read, Interval: tombstonesInterval,
@@ -66,7 +68,7 @@ func (a *App) buildBus() error {
 // buildWork builds readers and writers of events,
 // and the wait until a change is in force.
 func (a *App) buildWork() error {
-	a.credentials = identity.NewCredentials(a.base.Clock)
+	a.credentials = a.config.NewCredentials()
 	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.base.Logger)
 	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
 	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.base.Metrics))

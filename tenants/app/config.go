@@ -43,6 +43,8 @@ type Config struct {
 
 	Output io.Writer `kong:"-"` // gets the link for the first owner; nil: no link
 
+	CompareInterval time.Duration `kong:"-"` // between comparisons of topics and tables; 0: 10 min
+
 	CheapPasswords bool `kong:"-"` // password hashes cost next to nothing; only for tests, so there is no setting
 }
 

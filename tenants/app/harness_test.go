@@ -60,6 +60,9 @@ type world struct {
 
 	webhooks app.WebhookConfig
 
+	loses bool   // its log loses records
+	begin string // names the start of the process; empty: it has no name
+
 	leakKeys string // file with the keys that sign leak reports; empty: none are accepted
 }
 
@@ -106,10 +109,11 @@ func (w world) start(t *testing.T, operator string) *process {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
-		Config:        service.Config{Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database)}, Clock: w.clock},
+		Config:        service.Config{Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database)}, Clock: w.clock, Start: w.begin},
 		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, DeletionGrace: w.grace, CheapPasswords: !w.expensivePasswords,
 		ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks,
 		LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		CompareInterval: 200 * time.Millisecond,
 	}
 	if w.output != nil {
 		config.Output = w.output
@@ -127,7 +131,12 @@ func (w world) start(t *testing.T, operator string) *process {
 			t.Errorf("the replica did not end in order: %v", err)
 		}
 	})}
-	t.Cleanup(p.stop)
+	t.Cleanup(func() {
+		p.stop()
+		if !w.loses && strings.Contains(w.log.String(), "the log differed") {
+			t.Errorf("what was published differs from the tables, though no log lost anything:\n%s", w.log)
+		}
+	})
 	testenv.Eventually(t, timeout, tenants.Ready)
 	return p
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,16 +14,12 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
 // Republish has the current state of all events published again: for a
 // restored database, or new topics. tx must work in the module's schema.
 func Republish(ctx context.Context, tx pgx.Tx) error { return relay.Rewind(ctx, tx, bus.RelayName) }
-
-// readTimeout bounds reading all credentials.
-const readTimeout = 5 * time.Minute
 
 // ForgetUnknown publishes tombstones, as of at, of credentials that
 // the database can't have published: they were created or changed
@@ -51,30 +46,15 @@ func publishAll(ctx context.Context, config publisher.Config, logger *slog.Logge
 	return errors.Join(err, to.Close())
 }
 
-var errRead = errors.New("it is read")
-
 // readCredentials returns the newest record of each current credential.
 func readCredentials(ctx context.Context, from state.Config, logger *slog.Logger) (map[string]sharedbus.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	records := map[string]sharedbus.Record{}
-	from.Apply = func(record sharedbus.Record) error {
+	return records, state.Once(ctx, from, logger, func(record sharedbus.Record) {
+		if string(record.Key) == contract.CredentialsComparedKey {
+			return
+		}
 		if records[string(record.Key)] = record; len(record.Value) == 0 {
 			delete(records, string(record.Key))
 		}
-		return nil
-	}
-	reader := state.NewReader(from, logger)
-	err := lifecycle.Run(ctx, reader.Run, func(ctx context.Context) error {
-		select {
-		case <-reader.Ready():
-			return errRead
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	})
-	if !errors.Is(err, errRead) {
-		return nil, fmt.Errorf("cannot read %s within %s: %w", from.Topic, readTimeout, errors.Join(err, reader.Complete()))
-	}
-	return records, nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *App) routes() nethttp.Handler {
-	router := a.base.NewRouter(a.Ready)
+	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: a.credentials, Ready: a.Ready})
 	a.mount(router, guard)
 	return router

@@ -13,7 +13,7 @@ import (
 )
 
 type benchCommand struct {
-	Broker        string         `help:"Which brokers to measure with: embedded, kafka or both." enum:"embedded,kafka,both" default:"both"`
+	Broker        string         `help:"Which brokers to measure with: embedded, kafka or both; sync: the embedded one with fsync and without." enum:"embedded,kafka,both,sync" default:"both"`
 	Brokers       []string       `help:"Kafka to measure with, host:port. Without it an Apache Kafka is started here, where Java and Maven are." env:"WEIR_BENCH_BROKERS"`
 	DatabaseURL   httpapi.Secret `help:"Empty Postgres database to measure with. Without it one is started for each run." env:"WEIR_BENCH_DATABASE_URL"`
 	Organizations int            `help:"Organizations that the load is spread over; each may make 1,800 requests a minute." default:"24"`
@@ -31,7 +31,7 @@ func (b *benchCommand) Validate() error {
 	if b.Organizations < 1 || b.Senders < 1 || b.Probes < 1 || b.PacedRate < 0 || min(b.WarmUp, b.Saturated, b.Paced) <= 0 {
 		return errors.New("numbers and times must be more than 0")
 	}
-	if b.Broker == "both" && b.DatabaseURL != "" {
+	if (b.Broker == "both" || b.Broker == "sync") && b.DatabaseURL != "" {
 		return errors.New("each run needs a database of its own: with --database-url choose --broker=embedded or --broker=kafka")
 	}
 	return nil
@@ -46,7 +46,7 @@ func (b *benchCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	defer os.RemoveAll(dir)
 	config := bench.Config{
 		Program: program, Dir: dir, DatabaseURL: b.DatabaseURL.Reveal(), Brokers: b.Brokers,
-		Embedded: b.Broker != "kafka", Kafka: b.Broker != "embedded",
+		Embedded: b.Broker != "kafka", Unsynced: b.Broker == "sync", Kafka: b.Broker == "kafka" || b.Broker == "both",
 		Organizations: b.Organizations, Senders: b.Senders, WarmUp: b.WarmUp, Saturated: b.Saturated,
 		Paced: b.Paced, PacedRate: b.PacedRate, Probes: b.Probes, Profiles: b.Profiles, Logger: logger,
 	}

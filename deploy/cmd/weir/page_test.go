@@ -15,7 +15,7 @@ import (
 func TestCommandsOfPages(t *testing.T) {
 	t.Setenv("WEIR_BROKERS", "broker:9092")
 	for name, want := range map[string]string{
-		"backup.md":  "backup doctor restore restore migrate topics resume resume doctor",
+		"backup.md":  "backup doctor restore restore migrate topics resume resume doctor resume resume",
 		"upgrade.md": "backup doctor topics migrate",
 		"scale.md":   "backup restore migrate doctor",
 		"secure.md":  "acls acls acls acls topics migrate",

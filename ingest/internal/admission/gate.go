@@ -22,6 +22,7 @@ type Gate struct {
 	mu            sync.RWMutex
 	organizations map[string]*organization // bounded by the organizations that there are
 	marker        ingest.Positions
+	replicas      ingest.Replicas
 }
 
 type organization struct {
@@ -92,6 +93,35 @@ func (g *Gate) Mark(counted ingest.Positions) {
 		o.budgets.Mark(counted)
 		o.mu.Unlock()
 	}
+}
+
+// Divide sets how many replicas of ingest admit requests, this one
+// included.
+func (g *Gate) Divide(replicas ingest.Replicas) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.replicas == replicas {
+		return
+	}
+	g.replicas = replicas
+	for _, o := range g.organizations {
+		o.mu.Lock()
+		o.divide(replicas)
+		o.mu.Unlock()
+	}
+}
+
+// Replicas returns among how many replicas quotas are divided; 0: they
+// are not counted yet.
+func (g *Gate) Replicas() ingest.Replicas {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.replicas
+}
+
+func (o *organization) divide(replicas ingest.Replicas) {
+	o.quota.Replicas = replicas
+	o.budgets.Divide(replicas)
 }
 
 // Marker returns the last mark.
@@ -337,6 +367,7 @@ func (g *Gate) organization(name string) *organization {
 	if o = g.organizations[name]; o == nil {
 		o = &organization{known: make(chan struct{})}
 		o.quota.Mark(g.marker)
+		o.divide(g.replicas)
 		g.organizations[name] = o
 	}
 	return o

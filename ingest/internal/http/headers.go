@@ -11,6 +11,7 @@ import (
 
 // requestOptions are the options in a request's headers.
 type requestOptions struct {
+	key         string // of the header x-api-key; "" also with two different ones
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
 	preferred   string // for Preference-Applied
@@ -20,10 +21,13 @@ type requestOptions struct {
 // readHeaders parses a request's options. strict is the server's default.
 func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	options := requestOptions{strict: strict}
-	if err := requireJSON(header.Get("Content-Type")); err != nil {
+	var err error
+	if options.key, err = httpapi.OneHeader(header, "X-Api-Key"); err != nil {
 		return options, err
 	}
-	var err error
+	if err = requireJSON(header); err != nil {
+		return options, err
+	}
 	if options.encoding, err = encodingOf(header); err != nil {
 		return options, err
 	}
@@ -32,9 +36,10 @@ func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	return options, err
 }
 
-func requireJSON(contentType string) error {
-	if contentType == "application/json" {
-		return nil
+func requireJSON(header http.Header) error {
+	contentType, err := httpapi.OneHeader(header, "Content-Type")
+	if err != nil || contentType == "application/json" {
+		return err
 	}
 	media, parameters, err := mime.ParseMediaType(contentType)
 	charset, given := parameters["charset"]

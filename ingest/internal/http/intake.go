@@ -67,11 +67,10 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 func (q *request) serve() error {
 	var unreadable error
 	q.options, unreadable = readHeaders(q.r.Header, q.Strict)
-	key := q.r.Header.Get("X-Api-Key")
-	if key == "" && unreadable == nil && q.r.ContentLength != 0 {
+	if q.options.key == "" && unreadable == nil && q.r.ContentLength != 0 {
 		return q.serveKeyInBody()
 	}
-	return q.serveKey(key, unreadable)
+	return q.serveKey(q.options.key, unreadable)
 }
 
 // serveKey serves a request with its key in the header, or nowhere.

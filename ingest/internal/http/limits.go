@@ -77,7 +77,8 @@ const (
 )
 
 // contended is the answer while uncounted requests may turn out to be
-// free. The wait follows the ledger's lag.
+// free, or other replicas may have used up the rest. The wait follows
+// the ledger's lag.
 func contended(lag time.Duration) *httpapi.Problem {
 	wait := min(max(lag, minCountWait), maxCountWait)
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,

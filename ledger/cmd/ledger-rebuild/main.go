@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/process"
@@ -14,10 +15,10 @@ func main() {
 		"Rebuilds the ledger from the log and the decisions that it keeps, in the schema ledger_rebuilding beside it, and compares balances, grants, "+
 			"budgets, statements, usage and chains of both. If they are the same, it renames the schema to ledger_rebuilt. "+
 			"It changes nothing of the ledger, which may run meanwhile. "+
-			"It fails where the log or the decisions lack what was booked.", run)
+			"Where the log or the decisions lack their beginning, it begins at a checkpoint of the ledger; it fails where there is none that they reach.", run)
 }
 
-func run(ctx context.Context, config app.RebuildConfig, logger *slog.Logger) error {
+func run(ctx context.Context, config app.OfflineConfig, logger *slog.Logger) error {
 	made, err := app.Rebuild(ctx, config.Ledger(), logger)
 	if err != nil {
 		return err
@@ -32,6 +33,10 @@ func run(ctx context.Context, config app.RebuildConfig, logger *slog.Logger) err
 		return fmt.Errorf("the rebuilt ledger differs, and is left in ledger_rebuilding: the first %d differences of %d things are above",
 			len(made.Differences), made.Things)
 	}
-	fmt.Printf("the same: %d things, rebuilt from the log and %d decisions\n", made.Things, made.Decisions)
+	from := "the log"
+	if !made.From.IsZero() {
+		from = "the checkpoint of " + made.From.Format(time.RFC3339) + ", the log since"
+	}
+	fmt.Printf("the same: %d things, rebuilt from %s and %d decisions\n", made.Things, from, made.Decisions)
 	return nil
 }

@@ -16,7 +16,7 @@ func main() {
 			"It reads everything and changes nothing; the ledger may run meanwhile.", run)
 }
 
-func run(ctx context.Context, config app.VerifyConfig, _ *slog.Logger) error {
+func run(ctx context.Context, config app.OfflineConfig, _ *slog.Logger) error {
 	violations, err := app.Verify(ctx, config.Ledger())
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -30,23 +29,36 @@ func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err er
 	if err != nil {
 		return Round{}, err
 	}
-	budgets, err := s.budgetsOf(ctx, tx, due)
+	err = s.add(ctx, tx, &round, due)
+	return round, err
+}
+
+// Published reads the states of all accounts that are not due, as they
+// were published last.
+func (s *Service) Published(ctx context.Context, tx pgx.Tx) (round Round, err error) {
+	published, err := postgres.AllPublished(ctx, tx)
 	if err != nil {
 		return Round{}, err
 	}
+	err = s.add(ctx, tx, &round, published)
+	return round, err
+}
+
+// add adds the present states of accounts to a round.
+func (s *Service) add(ctx context.Context, tx pgx.Tx, round *Round, accounts []postgres.Unpublished) error {
+	budgets, err := s.budgetsOf(ctx, tx, accounts)
+	if err != nil {
+		return err
+	}
 	now := s.Reads.Clock()
-	for _, d := range due {
+	for _, d := range accounts {
 		if d.Deleted {
 			round.Deleted = append(round.Deleted, ledger.AccountState{Organization: d.Organization, Version: d.Version})
 			continue
 		}
-		state, err := s.Tiers.AccountState(d.Organization, d.Book, budgets[d.Organization.ID], d.Version, now)
-		if err != nil {
-			return Round{}, fmt.Errorf("cannot publish an account: %w", err)
-		}
-		round.Accounts = append(round.Accounts, state)
+		round.Accounts = append(round.Accounts, ledger.NewAccountState(d.Organization, d.Book, budgets[d.Organization.ID], d.Version, now))
 	}
-	return round, nil
+	return nil
 }
 
 // budgetsOf reads the organizations' budgets.
@@ -65,17 +77,12 @@ func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) err
 	return postgres.MarkPublished(ctx, tx, slices.Concat(round.Accounts, round.Deleted))
 }
 
+// Repeat makes the states of accounts due, which get new versions.
+func (s *Service) Repeat(ctx context.Context, tx pgx.Tx, organizations []string) error {
+	return postgres.MarkUnpublished(ctx, tx, organizations...)
+}
+
 // Withdraw makes the withdrawal of a deleted organization's account due.
 func (s *Service) Withdraw(ctx context.Context, tx pgx.Tx, organization string) error {
 	return postgres.MarkUnpublished(ctx, tx, organization)
-}
-
-// RepublishOnNewTerms makes every account due if the tiers' terms have
-// changed since the last time.
-func (s *Service) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
-	changed, err := postgres.SaveTerms(ctx, tx, s.Tiers)
-	if err != nil || !changed {
-		return err
-	}
-	return postgres.MarkAllUnpublished(ctx, tx)
 }

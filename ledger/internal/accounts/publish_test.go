@@ -2,6 +2,7 @@ package accounts_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,55 +50,41 @@ func TestVersionsOutliveTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	l := ledgertest.On(pool)
+	l := ledgertest.On(t, pool)
 	l.Start(t, "acme", ledger.Indie)
 	if version := l.Round(t).Accounts[0].Version; version < before || version > time.Now().Add(time.Minute).UnixMicro() {
 		t.Errorf("version %d, want one of the time %d", version, before)
 	}
 }
 
-// Changed terms of a tier make every account due once, with its new
-// limit and next quota.
+// When what a tier allows has changed, its organizations follow: their
+// accounts are due once, with the new limit and next quota.
 func TestNewTermsRepublish(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
-	republish := func() []int64 {
-		l.As(t, l.Accounts.RepublishOnNewTerms)
+	l.Start(t, "globex", ledger.Scale)
+	l.AdvanceAll(t)
+	followed := func() (due []string) {
+		if _, err := l.Plans.Follow(t.Context(), l.Pool); err != nil {
+			t.Fatal(err)
+		}
 		round := l.Round(t)
 		markPublished(t, l, round)
-		var next []int64
 		for _, account := range round.Accounts {
-			next = append(next, account.NextQuota)
+			due = append(due, fmt.Sprint(account.Organization.ID, " ", account.RequestsPerMinute, " ", account.RetentionDays, " ", account.NextQuota, " ", account.Book.Allowance()))
 		}
-		return next
+		return due
 	}
-	republish()
-	if due := republish(); len(due) != 0 {
+	followed()
+	if due := followed(); len(due) != 0 {
 		t.Errorf("the same terms made accounts due: %v", due)
 	}
-	l.Work.Rules.Tiers[ledger.Indie] = ledger.Terms{Quota: 500, RequestsPerMinute: 7, RetentionDays: 7}
-	if due := republish(); len(due) != 1 || due[0] != 500 {
-		t.Errorf("next quotas %v, want 500", due)
+	l.SetTiers(t, ledger.Tiers{ledger.Indie: {Quota: 500, RequestsPerMinute: 7, RetentionDays: 7}, ledger.Scale: {Quota: 1 << 40, RequestsPerMinute: 1800}})
+	if due := fmt.Sprint(followed()); due != "[acme 7 7 500 100]" {
+		t.Errorf("due %s, want acme with its allowance and the new terms", due)
 	}
-}
-
-// A ledger that first publishes retention publishes all accounts again,
-// with versions that replace the old.
-func TestRetentionIsPublishedAnew(t *testing.T) {
-	l := ledgertest.New(t)
-	l.Start(t, "acme", ledger.Indie)
-	l.As(t, l.Accounts.RepublishOnNewTerms)
-	before := l.Round(t)
-	markPublished(t, l, before)
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE published_terms SET terms = (SELECT jsonb_object_agg(key, value - 'RetentionDays') FROM jsonb_each(terms))`)
-		return err
-	})
-	l.As(t, l.Accounts.RepublishOnNewTerms)
-	anew := l.Round(t)
-	if len(anew.Accounts) != 1 || anew.Accounts[0].RetentionDays != l.Work.Rules.Tiers[ledger.Indie].RetentionDays ||
-		anew.Accounts[0].Version <= before.Accounts[0].Version {
-		t.Errorf("published %+v, want one with a retention, newer than %+v", anew.Accounts, before.Accounts)
+	if due := followed(); len(due) != 0 {
+		t.Errorf("followed terms made accounts due again: %v", due)
 	}
 }
 

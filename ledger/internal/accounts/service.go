@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 )
@@ -9,6 +8,5 @@ import (
 // A Service shows the accounts of all organizations to ingest and to operators.
 type Service struct {
 	Reads    *snapshot.Reader
-	Tiers    ledger.Tiers
 	Balances *balances.Service
 }

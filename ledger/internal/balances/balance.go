@@ -126,10 +126,6 @@ func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Orga
 
 func (s *Service) balance(o ledger.Organization, at time.Time, applied contract.Positions, books ...ledger.Book) (Balance, error) {
 	plan := o.Plans.At(at)
-	terms, err := plan.Terms(s.Tiers)
-	if err != nil {
-		return Balance{}, err
-	}
-	book, err := ledger.OpenBooks(o, s.Tiers, nil, books...).At(at)
-	return Balance{Organization: o, Plan: plan, Terms: terms, Book: book, Applied: applied, At: at}, err
+	book, err := ledger.OpenBooks(o, nil, books...).At(at)
+	return Balance{Organization: o, Plan: plan, Terms: plan.Terms(), Book: book, Applied: applied, At: at}, err
 }

@@ -9,7 +9,6 @@ import (
 type Service struct {
 	Reads *snapshot.Reader
 	Lists *snapshot.Reader // of transfers
-	Tiers ledger.Tiers
 	Kept  ledger.Retention
 
 	Waiter *Waiter

@@ -47,6 +47,7 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 	if err := postgres.SaveBooks(ctx, tx, booked, opened, charges); err != nil {
 		return nil, fmt.Errorf("cannot write the books: %w", err)
 	}
+	s.countOvershoot(opened)
 	return unitofwork.EventsOf(opened), nil
 }
 
@@ -101,7 +102,7 @@ func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.O
 	}
 	granted := withGrants(known)
 	if len(granted) == 0 {
-		return unitofwork.Open(ctx, tx, s.Rules, known, nil, books)
+		return unitofwork.Open(ctx, tx, known, nil, books)
 	}
 	open, err := postgres.LoadOpenBooks(ctx, tx, granted)
 	if err != nil {
@@ -112,7 +113,7 @@ func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.O
 	if err != nil {
 		return nil, err
 	}
-	return unitofwork.Open(ctx, tx, s.Rules, known, grants, books)
+	return unitofwork.Open(ctx, tx, known, grants, books)
 }
 
 func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[postgres.BookKey]bool {

@@ -17,7 +17,7 @@ import (
 )
 
 // Charges lower what remains to the byte. Beyond the grant they are
-// overage, and the books stay sound.
+// overshoot, of which nobody owes anything, and the books stay sound.
 func TestCharge(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -26,8 +26,30 @@ func TestCharge(t *testing.T) {
 		t.Errorf("balances %v", b.Balances)
 	}
 	l.Book(t, l.NewCharge("acme", 40))
-	if b := l.BalanceNow(t, "acme").Book; b.Used() != 115 || b.Remaining() != 0 || b.Balances[ledger.Overage] != 15 {
+	if b := l.BalanceNow(t, "acme").Book; b.Used() != 100 || b.Remaining() != 0 || b.Balances[ledger.Overshoot] != 15 {
 		t.Errorf("balances %v", b.Balances)
+	}
+	l.CheckSound(t)
+}
+
+// What replicas of ingest have admitted beyond the quota eats no later
+// grant, and the statement has it apart.
+func TestOvershootEatsNoGrant(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.Book(t, l.NewCharge("acme", 90), l.NewCharge("acme", 90), l.NewCharge("acme", 1_499_920))
+	l.GrantAcme(t, ledgertest.GrantOf(1_500_000))
+	b := l.BalanceNow(t, "acme")
+	if over := b.Book.Balances[ledger.Overshoot]; b.Book.Remaining() != 1_500_000 || b.Book.Used() != 100 || over != 1_500_000 || b.State() != ledger.Active {
+		t.Errorf("%s, balances %v, %d remaining", b.State(), b.Book.Balances, b.Book.Remaining())
+	}
+	l.SetClock(b.Book.Period.End.Add(time.Minute))
+	l.AdvanceAll(t)
+	s, err := l.Statements.Statement(t.Context(), "acme", 3) // of September and October there are two
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Totals.Overshoot != 1_500_000 || s.Totals.Consumed != 100 || s.Totals.Overage != 0 || s.Check() != nil {
+		t.Errorf("totals %+v, check: %v", s.Totals, s.Check())
 	}
 	l.CheckSound(t)
 }
@@ -122,8 +144,8 @@ func TestConcurrentCharges(t *testing.T) {
 	}
 	wait.Wait()
 	for organization, used := range want {
-		if got := l.BalanceNow(t, organization).Book.Used(); got != used {
-			t.Errorf("%s used %d, want %d", organization, got, used)
+		if b := l.BalanceNow(t, organization).Book; b.Used()+b.Balances[ledger.Overshoot] != used {
+			t.Errorf("%s: balances %v, want %d accepted", organization, b.Balances, used)
 		}
 	}
 	l.CheckSound(t)

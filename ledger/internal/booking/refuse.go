@@ -53,7 +53,7 @@ func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
 	}
-	opened, err := unitofwork.Open(ctx, tx, s.Rules, known, nil, books)
+	opened, err := unitofwork.Open(ctx, tx, known, nil, books)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
 	}

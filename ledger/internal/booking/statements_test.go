@@ -13,7 +13,7 @@ import (
 // for days, books and usage.
 func TestABatchAsksOnce(t *testing.T) {
 	pool, statements := pgtest.Counted(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
-	l := ledgertest.On(pool)
+	l := ledgertest.On(t, pool)
 	l.Start(t, "acme", ledger.Scale)
 	book := func(records int) int64 {
 		charges := make([]ledger.Charge, records)

@@ -19,8 +19,9 @@ type Log struct {
 }
 
 // Check reads the records of a partition's ranges, in offset order, and
-// adds up their headers. Records that retention has removed can't be
-// checked and count as sound.
+// adds up their headers. Records that retention has removed, or that
+// the log has lost and fillers stand for, can't be checked and count as
+// sound.
 func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error) {
 	if len(ranges) == 0 {
 		return nil, nil
@@ -29,9 +30,15 @@ func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violat
 	for i := range found {
 		found[i].Checksum = new(int64)
 	}
-	start, err := l.read(ctx, ranges, func(offset int64, logs contract.LogsAccepted) {
-		at, ok := slices.BinarySearchFunc(ranges, offset, compareRange)
-		if ok {
+	lost := map[int]bool{} // ranges with fillers
+	start, err := l.read(ctx, ranges, func(record bus.Record) {
+		at, ok := slices.BinarySearchFunc(ranges, record.Offset, compareRange)
+		if !ok {
+			return
+		}
+		lost[at] = lost[at] || record.IsFiller()
+		// A record that can't be parsed is parked; the ranges leave it out.
+		if logs, err := contract.ParseLogsAccepted(record.Lookup(), nil); err == nil {
 			found[at].Records++
 			found[at].Bytes += logs.Bytes
 			*found[at].Checksum += int64(logs.Checksum()) //nolint:gosec // it wraps around
@@ -42,7 +49,7 @@ func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violat
 	}
 	var violations []ledger.Violation
 	for i, r := range ranges {
-		if r.First >= start && !sameRecords(r, found[i]) {
+		if r.First >= start && !lost[i] && !sameRecords(r, found[i]) {
 			violations = append(violations, ledger.Violation{Invariant: ledger.LedgerIsLog, Detail: fmt.Sprintf(
 				"partition %d, offsets [%d, %d): %d bytes of %d records were applied, the log has %d bytes of %d, with the checksum %x",
 				r.Partition, r.First, r.Next, r.Bytes, r.Records, found[i].Bytes, found[i].Records, *found[i].Checksum)})
@@ -80,12 +87,7 @@ func (l *Log) End(ctx context.Context) (horizon.End, error) {
 
 // read calls each with the records from the first range to the last. It
 // returns the first offset still in the log.
-func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset int64, logs contract.LogsAccepted)) (start int64, err error) {
+func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(bus.Record)) (start int64, err error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
-	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {
-		// A record that can't be parsed is parked; the ranges leave it out.
-		if logs, err := contract.ParseLogsAccepted(record.Lookup(), nil); err == nil {
-			each(record.Offset, logs)
-		}
-	})
+	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, each)
 }

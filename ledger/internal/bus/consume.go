@@ -44,15 +44,19 @@ func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 // Logs charges a request when the record that completes it arrives.
 // Other records only count in their ranges. Nothing is kept of deleted
 // organizations and projects: their requests only count where their
-// parts come together. The bus parks a record with invalid headers. Any
-// other error rolls back.
+// parts come together. Fillers only count in ranges, too. The bus parks
+// a record with invalid headers. Any other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	records, lost := withoutFillers(records)
 	all, err := parseLogs(records)
 	if err != nil {
 		return err
 	}
 	booked, err := c.book(ctx, tx, all)
 	if err != nil {
+		return err
+	}
+	if err := lost.save(ctx, tx, booked.ranges); err != nil {
 		return err
 	}
 	if err := c.Services.Booking.NoteApplied(ctx, tx, booked.ranges); err != nil {
@@ -82,6 +86,15 @@ func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked,
 	}
 	of.ranges = extendToLate(rangesOf(all.parts, requests, at), of.events)
 	return of, nil
+}
+
+// recall passes entries through the inbox and books nothing.
+func (c *Consumer) recall(ctx context.Context, tx pgx.Tx, all entries) error {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return err
+	}
+	_, err := c.completedCharges(ctx, tx, all)
+	return err
 }
 
 // completedCharges passes entries through the inbox and returns the
@@ -265,7 +278,5 @@ func parseStart(record bus.Record) (plans.Start, error) {
 	if event.Organization == "" || at.Year() < ledger.FirstYear || at.Year() > ledger.LastYear {
 		return plans.Start{}, bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", event.Organization, at))
 	}
-	return plans.Start{Organization: event.Organization, Plan: ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}, Cause: ledger.Cause{
-		Event: record.Header(contract.HeaderID), Source: ledger.FromTenants, Partition: record.Partition, Offset: record.Offset, At: at,
-	}}, nil
+	return plans.Start{Organization: event.Organization, Plan: ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}}, nil
 }

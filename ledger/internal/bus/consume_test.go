@@ -69,6 +69,40 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 	}
 }
 
+// Fillers stand at offsets whose records are lost: the ranges cover them,
+// wherever they lie in a transaction, and nothing is charged for them.
+func TestFillersAreAccountedFor(t *testing.T) {
+	consumer, pool := newConsumer(t)
+	filler := func(from, to int64) (records []sharedbus.Record) {
+		for offset := from; offset < to; offset++ {
+			records = append(records, sharedbus.Record{Topic: contract.TopicLogs, Offset: offset})
+		}
+		return records
+	}
+	one := func(offset int64) []sharedbus.Record { return []sharedbus.Record{accepted("acme", 0, offset)} }
+	for _, records := range [][]sharedbus.Record{
+		slices.Concat(one(0), filler(1, 4)), filler(4, 7), filler(7, 9), slices.Concat(filler(9, 10), one(10)), slices.Concat(one(11), filler(12, 14), one(14)),
+	} {
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+		var next, bytes int64
+		if err := tx.QueryRow(t.Context(), `SELECT max(next_offset), sum(bytes) FROM ranges`).Scan(&next, &bytes); err != nil || next != 15 || bytes != 4*20000 {
+			t.Errorf("ranges up to %d with %d bytes, %v", next, bytes, err)
+		}
+		violations, err := postgres.Verify(t.Context(), tx, ledger.DefaultRetention(), time.Now())
+		if len(violations) > 0 {
+			t.Errorf("the books are unsound: %+v", violations)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A record with an applied batch and part but other content is no
 // duplicate: it is parked and counted.
 func TestAContradictionIsNoDuplicate(t *testing.T) {

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -59,11 +60,13 @@ func eventBody(e ledger.Event) (kind string, body any) {
 		balances := book.Balances
 		return contract.TypePeriodClosed, contract.PeriodClosed{
 			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Granted: book.Granted(), Consumed: balances[ledger.Consumed],
-			Overage: balances[ledger.Overage], Expired: balances[ledger.Expired], Voided: balances[ledger.Voided], At: at, Test: e.Test,
+			Overage: balances[ledger.Overage], Expired: balances[ledger.Expired], Voided: balances[ledger.Voided],
+			Overshoot: balances[ledger.Overshoot], At: at, Test: e.Test,
 		}
 	case ledger.StatementReady:
 		return contract.TypeStatementReady, contract.StatementReady{
-			Organization: e.Organization, Statement: e.Number, PeriodStart: start, PeriodEnd: end, Used: used, Overage: book.Balances[ledger.Overage],
+			Organization: e.Organization, Statement: e.Number, Hash: hex.EncodeToString(e.Hash[:]),
+			PeriodStart: start, PeriodEnd: end, Used: used, Overage: book.Balances[ledger.Overage],
 			At: at, Test: e.Test,
 		}
 	case ledger.BooksAdjusted:

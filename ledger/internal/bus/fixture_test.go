@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/services"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
@@ -21,9 +23,20 @@ import (
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	rules := ledger.Rules{Tiers: ledger.DefaultTiers(), Thresholds: ledger.DefaultThresholds()}
-	return &bus.Consumer{Services: services.New(services.Config{Reads: pool, Writes: pool, Rules: rules, Clock: time.Now}), Clock: time.Now,
+	recordTiers(t, pool, ledger.DefaultTiers())
+	return &bus.Consumer{Services: services.New(services.Config{Reads: pool, Writes: pool, Clock: time.Now}), Clock: time.Now,
 		Conflicts: bus.NewConflicts(prometheus.NewRegistry())}, pool
+}
+
+// recordTiers records what tiers allow.
+func recordTiers(t testing.TB, pool *pgxpool.Pool, tiers ledger.Tiers) {
+	t.Helper()
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+		return postgres.RecordRules(t.Context(), tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // accepted is a record of weir.logs.v1 as the broker returns it.

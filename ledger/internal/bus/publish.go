@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/accounts"
@@ -45,12 +46,18 @@ const accountsPerPublish = 500
 // acknowledged. Its marker follows, and then the round is recorded as
 // published. A crash repeats a round, but loses none. The first change
 // is published at once. Later changes wait for a short pause and go together.
+// What the topic loses afterwards is published again: see heal.
 type Accounts struct {
-	Pool      *pgxpool.Pool
-	Services  *services.Services
-	Publisher *publisher.Publisher
-	Clock     func() time.Time
-	Logger    *slog.Logger
+	Pool        *pgxpool.Pool
+	Services    *services.Services
+	Publisher   *publisher.Publisher
+	CaughtUp    func() bool // the books have caught up with the log
+	Republished prometheus.Counter
+	Clock       func() time.Time
+	Logger      *slog.Logger
+
+	compareAt time.Time // when the accounts are compared with the topic next
+	last      int64     // offset of the last marker
 }
 
 // Run publishes until ctx ends. It logs a failure and retries after a second.
@@ -76,12 +83,13 @@ func (a *Accounts) lead(ctx context.Context) error {
 	if acquired, err := acquireLead(ctx, conn); err != nil || !acquired {
 		return err
 	}
-	if err := asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.RepublishOnNewTerms(ctx, tx) }); err != nil {
-		return fmt.Errorf("cannot compare the terms of the tiers: %w", err)
-	}
 	a.Logger.Info("publishing accounts")
+	a.compareAt, a.last = time.Time{}, -1
 	var round accounts.Round
 	for ctx.Err() == nil {
+		if err := a.heal(ctx, conn); err != nil {
+			return err
+		}
 		if round, err = a.publishRound(ctx, conn, round.Counted); err != nil {
 			return err
 		}
@@ -219,9 +227,11 @@ func (a *Accounts) publishCounted(ctx context.Context, counted contract.Position
 		ID: contract.AccountsCountedKey + "/" + strconv.FormatInt(at.UnixNano(), 10), Type: contract.TypeAccountsCounted, Source: source, Time: at,
 	}
 	marker := newMessage(attributes, contract.AccountsCountedKey, encode(contract.AccountsCounted{Counted: counted}))
-	if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, marker); err != nil {
+	places, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, marker)
+	if err != nil {
 		return fmt.Errorf("cannot publish the marker: %w", err)
 	}
+	a.see(places[0])
 	return nil
 }
 

@@ -34,8 +34,9 @@ type Replay struct {
 
 	Skipped int // records that can't be applied: they were parked
 
-	now  time.Time
-	logs []*replayedLog // by their partitions
+	now     time.Time
+	logs    []*replayedLog // by their partitions
+	recalls bool           // nothing is booked
 }
 
 // replayBatchSize is the default number of entries applied together.
@@ -56,11 +57,12 @@ func (r *Replay) advance(at time.Time) {
 }
 
 // ErrLost means that a log has lost records the ledger was made from.
-var ErrLost = errors.New("the log has lost its beginning")
+var ErrLost = errors.New("the log has lost records")
 
-// Open opens the log, by its topic's id, for Logs. It fails with
-// ErrLost unless the log still has every record below positions.
-func (r *Replay) Open(ctx context.Context, topic [16]byte, through contract.Positions) error {
+// Open opens the log, by its topic's id, for Logs, which begins at from.
+// It fails with ErrLost unless the log still has every record from there
+// to through.
+func (r *Replay) Open(ctx context.Context, topic [16]byte, from, through contract.Positions) error {
 	reader := r.reader(contract.TopicLogs)
 	id, bounds, err := reader.Bounds(ctx)
 	if err != nil {
@@ -68,17 +70,33 @@ func (r *Replay) Open(ctx context.Context, topic [16]byte, through contract.Posi
 	}
 	r.logs = nil
 	for _, partition := range slices.Sorted(maps.Keys(through)) {
-		next, log := through[partition], bounds[partition]
+		first, next, log := from[partition], through[partition], bounds[partition]
 		switch {
 		case id != topic:
 			return fmt.Errorf("%w: %s was created again since", ErrLost, contract.TopicLogs)
-		case log.Start > 0 || log.End < next:
-			return fmt.Errorf("%w: partition %d of %s has offsets %d to %d, and 0 to %d were booked",
-				ErrLost, partition, contract.TopicLogs, log.Start, log.End, next)
+		case log.Start > first || log.End < next:
+			return fmt.Errorf("%w: partition %d of %s has offsets %d to %d, and %d to %d were booked",
+				ErrLost, partition, contract.TopicLogs, log.Start, log.End, first, next)
 		}
-		r.logs = append(r.logs, &replayedLog{reader: reader, partition: partition, end: next})
+		r.logs = append(r.logs, &replayedLog{reader: reader, partition: partition, start: log.Start, read: first, end: next})
 	}
 	return nil
+}
+
+// Recall reads the records before those that Logs begins with, back to
+// since or as far as the log goes, into the inbox alone: it has to know
+// copies and parts of the requests that follow.
+func (r *Replay) Recall(ctx context.Context, since contract.Positions) error {
+	before := contract.Positions{}
+	for _, log := range r.logs {
+		before[log.partition] = log.read
+		log.read = max(log.start, min(log.read, since[log.partition]))
+	}
+	skipped := r.Skipped
+	r.recalls = true
+	err := r.Logs(ctx, before)
+	r.recalls, r.Skipped = false, skipped
+	return err
 }
 
 func (r *Replay) reader(topic string) *logrange.Reader {

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
@@ -16,10 +17,12 @@ const replayReadSize = 2_500
 type replayedLog struct {
 	reader    *logrange.Reader
 	partition int
+	start     int64 // offset of the first record there is
 	read, end int64 // offsets: read through, and where to stop
 	ahead     []entry
 	accepted  time.Time // when the next entry was, or an earlier one
 	skipped   int       // records that can't be applied
+	lost      bool      // it has fillers: what they stand for was booked, and is gone
 }
 
 // fill reads ahead and reports whether there is a next entry below an offset.
@@ -29,6 +32,9 @@ func (l *replayedLog) fill(ctx context.Context, through int64) (found bool, err 
 		if _, err := l.reader.Read(ctx, l.partition, l.read, next, l.keep); err != nil {
 			return false, err
 		}
+		if l.lost {
+			return false, fmt.Errorf("%w: partition %d has fillers before offset %d: weir resume has put them where it had lost its end", ErrLost, l.partition, next)
+		}
 		l.read = next
 		l.updateAccepted()
 	}
@@ -36,6 +42,10 @@ func (l *replayedLog) fill(ctx context.Context, through int64) (found bool, err 
 }
 
 func (l *replayedLog) keep(record bus.Record) {
+	if record.IsFiller() {
+		l.lost = true
+		return
+	}
 	read, err := parseEntry(record)
 	if err != nil {
 		l.skipped++

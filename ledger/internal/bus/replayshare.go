@@ -73,6 +73,9 @@ func (r *Replay) bookShare(ctx context.Context, share *replayShare) (err error) 
 		return nil
 	}
 	share.skipped, err = applySkipping(ctx, r.Pool, share.entries.drop, func(tx pgx.Tx) error {
+		if r.recalls {
+			return r.Consumer.recall(ctx, tx, share.entries)
+		}
 		booked, err := r.Consumer.book(ctx, tx, share.entries)
 		if err != nil {
 			return err

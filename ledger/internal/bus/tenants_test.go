@@ -53,7 +53,7 @@ func createdOrganizations(organizations ...string) (records []sharedbus.Record) 
 // all for whoever holds the organization.
 func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 	consumer, pool := newConsumer(t)
-	consumer.Services.Booking.Rules.Tiers[ledger.Indie] = ledger.Terms{Quota: 1, RequestsPerMinute: 1, RetentionDays: 1} // used up when the plans start
+	recordTiers(t, pool, ledger.Tiers{ledger.Indie: {Quota: 1, RequestsPerMinute: 1, RetentionDays: 1}}) // used up when the plans start
 	inTx := func(do func(pgx.Tx) error) error {
 		return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return errors.Join(pg.AsSystem(t.Context(), tx), do(tx)) })
 	}

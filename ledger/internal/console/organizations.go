@@ -26,6 +26,7 @@ type shownOrganization struct {
 	ID, Tier, State  string
 	Test             bool
 	Used, Granted    int64
+	Overshoot        int64
 	PerMille         int64     // used of what was granted, 0 to 1000
 	Ends, LastActive time.Time // of the period; LastActive is zero where none is kept
 }
@@ -88,6 +89,6 @@ func newOrganizationsPage(query accounts.AccountQuery) organizationsPage {
 func showOrganization(a accounts.Account) shownOrganization {
 	return shownOrganization{
 		ID: a.Organization.ID, Test: a.Organization.IsTest(), Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
-		PerMille: thousandths(a.Book.Used(), a.Book.Granted()), Ends: a.Book.Period.End, LastActive: a.LastActivity,
+		Overshoot: a.Book.Balances[ledger.Overshoot], PerMille: thousandths(a.Book.Used(), a.Book.Granted()), Ends: a.Book.Period.End, LastActive: a.LastActivity,
 	}
 }

@@ -63,7 +63,7 @@ func TestAPlanOfOnesOwn(t *testing.T) {
 	}
 	v.post("host", "owner", "/plan", form, http.StatusSeeOther)
 	now, err := l.Plans.Subscription(t.Context(), "acme")
-	want := ledger.Plan{From: now.Plan.From, Tier: ledger.Scale, Quota: 1536, RequestsPerMinute: 70, Overage: true, OverageCap: 1001}
+	want := ledger.Plan{From: now.Plan.From, Tier: ledger.Scale, Quota: 1536, RequestsPerMinute: 70, Overage: true, OverageCap: 1001, TierTerms: now.Plan.TierTerms}
 	if err != nil || now.Plan != want || now.NextAnchor != 31 {
 		t.Errorf("subscribed to %+v, want %+v; error %v", now, want, err)
 	}

@@ -25,6 +25,7 @@ type statementsPage struct {
 // A shownStatement is a statement as text.
 type shownStatement struct {
 	ledger.Statement
+	Console  bool      // shown there, not to a client of the API
 	LastDay  time.Time // of the period
 	Charged  int64
 	Projects []shownCharges
@@ -72,10 +73,23 @@ func (c *console) showStatement(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown := c.showTotals(statement)
-	shown.Days, shown.Projects = byDay(statement.Charges), c.byProject(statement.Charges)
-	c.pages.Write(w, r, http.StatusOK, "statement", ui.View{Title: fmt.Sprintf("Statement %d", statement.Number), Data: shown})
+	c.writeStatement(w, r, statement, true)
 	return nil
+}
+
+func (c *console) writeStatement(w http.ResponseWriter, r *http.Request, s ledger.Statement, inConsole bool) {
+	shown := c.showTotals(s)
+	shown.Console, shown.Days, shown.Projects = inConsole, byDay(s.Charges), c.byProject(s.Charges)
+	c.pages.Write(w, r, http.StatusOK, "statement", ui.View{Title: fmt.Sprintf("Statement %d", s.Number), Bare: !inConsole, Data: shown})
+}
+
+// StatementPage returns what writes a statement as a page that prints,
+// for clients of the API. It names projects by directory.
+func StatementPage(directory *identity.Directory) func(http.ResponseWriter, *http.Request, ledger.Statement) {
+	c := newConsole(Config{Directory: directory})
+	return func(w http.ResponseWriter, r *http.Request, s ledger.Statement) {
+		c.pages.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.writeStatement(w, r, s, false) })).ServeHTTP(w, r)
+	}
 }
 
 // statement returns the statement of the path.

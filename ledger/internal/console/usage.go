@@ -40,7 +40,7 @@ type console struct {
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
+	c := newConsole(config)
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
 		r.Get("/console/usage/refusals", c.pages.Handle(c.showRefusals))
@@ -54,6 +54,10 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/usage/statements/{statement}", c.pages.Handle(c.showStatement))
 		r.Get("/console/usage/statements/{statement}/csv", c.pages.Handle(c.downloadStatement))
 	})
+}
+
+func newConsole(config Config) *console {
+	return &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
 }
 
 func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
@@ -131,9 +135,11 @@ type usagePage struct {
 	End       time.Time
 	At        time.Time
 	Granted   int64
+	Used      int64 // Consumed and Overage
 	Consumed  int64
 	Remaining int64
 	Overage   int64
+	Overshoot int64
 	State     string // such as ledger.Exhausted
 	Percent   int64  // used of what was granted, 0 to 100, rounded down
 	PerMille  int64  // the same in thousandths, for the bar
@@ -152,17 +158,17 @@ func newUsagePage(b balances.Balance) usagePage {
 	page := usagePage{
 		Test: b.Organization.IsTest(), Known: true, Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
 		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
-		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
-		Overage: b.Book.Balances[ledger.Overage], State: b.State(),
+		Granted: b.Book.Granted(), Used: b.Book.Used(), Consumed: b.Book.Balances[ledger.Consumed], Remaining: b.Book.Remaining(),
+		Overage: b.Book.Balances[ledger.Overage], Overshoot: b.Book.Balances[ledger.Overshoot], State: b.State(),
 	}
-	page.PerMille = thousandths(page.Consumed, page.Granted)
+	page.PerMille = thousandths(page.Used, page.Granted)
 	page.Percent = page.PerMille / 10
 	return page
 }
 
 // Share returns the used part as text.
 func (p usagePage) Share() string {
-	if p.Percent == 0 && p.Consumed > 0 {
+	if p.Percent == 0 && p.Used > 0 {
 		return "under 1%"
 	}
 	return fmt.Sprintf("%d%%", p.Percent)

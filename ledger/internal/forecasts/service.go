@@ -10,7 +10,7 @@ import (
 // A Service predicts. It changes nothing.
 type Service struct {
 	Reads    *snapshot.Reader
-	Rules    ledger.Rules
+	Tiers    ledger.Tiers // upgrades to propose
 	Balances *balances.Service
 	Budgets  *budgets.Service
 	Owns     ledger.Owns

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/plans"
+	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -28,11 +29,18 @@ func (s *Service) Simulate(ctx context.Context, organization string, wanted ledg
 		if err != nil {
 			return err
 		}
-		opened, err := unitofwork.OpenWhole(ctx, tx, s.Rules, map[string]ledger.Organization{o.ID: o})
+		opened, err := unitofwork.OpenWhole(ctx, tx, map[string]ledger.Organization{o.ID: o})
 		if err != nil {
 			return err
 		}
-		if found, err = s.simulateChange(opened[o.ID], wanted); err != nil {
+		rules, err := postgres.LoadRules(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if found, err = s.simulateChange(opened[o.ID], rules, wanted); err != nil {
+			return err
+		}
+		if wanted.Plan, err = rules.Seed(wanted.Plan); err != nil {
 			return err
 		}
 		found.Periods, err = s.simulatePast(ctx, tx, o, wanted.Plan)
@@ -42,12 +50,12 @@ func (s *Service) Simulate(ctx context.Context, organization string, wanted ledg
 }
 
 // simulateChange changes books that are not saved.
-func (s *Service) simulateChange(books *ledger.Books, wanted ledger.Subscription) (found Simulation, err error) {
+func (s *Service) simulateChange(books *ledger.Books, rules ledger.Rules, wanted ledger.Subscription) (found Simulation, err error) {
 	at := books.Organization.NotBefore(s.Reads.Clock().UTC())
 	if found.Before, found.Granted[0], found.Remaining[0], err = s.stateOf(books, at); err != nil {
 		return found, err
 	}
-	decisions, err := books.Subscribe(wanted, at)
+	decisions, err := books.Subscribe(rules, wanted, at)
 	for _, decision := range decisions {
 		if err == nil {
 			err = books.Decide(decision, books.DecisionCause(at))
@@ -60,17 +68,13 @@ func (s *Service) simulateChange(books *ledger.Books, wanted ledger.Subscription
 }
 
 func (s *Service) simulatePast(ctx context.Context, tx pgx.Tx, o ledger.Organization, plan ledger.Plan) (simulated []ledger.SimulatedPeriod, err error) {
-	terms, err := plan.Terms(s.Rules.Tiers)
-	if err != nil {
-		return nil, err
-	}
 	periods := o.LastPeriods(o.Now(s.Reads.Clock()), ledger.SimulatedPeriods)
 	days, err := usedByDay(ctx, tx, o.ID, periods[len(periods)-1].Start, periods[0].End)
 	if err != nil {
 		return nil, err
 	}
 	for _, period := range periods {
-		simulated = append(simulated, plan.Simulate(terms, o.Anchoring, period, days))
+		simulated = append(simulated, plan.Simulate(o.Anchoring, period, days))
 	}
 	return simulated, nil
 }
@@ -82,6 +86,5 @@ func (s *Service) stateOf(books *ledger.Books, at time.Time) (found plans.Subscr
 	if err != nil {
 		return found, 0, 0, err
 	}
-	found, err = plans.NewSubscription(s.Rules.Tiers, books.Organization, book, at)
-	return found, book.Granted(), book.Remaining(), err
+	return plans.NewSubscription(books.Organization, book, at), book.Granted(), book.Remaining(), nil
 }

@@ -38,7 +38,7 @@ func (s *Service) Try(ctx context.Context, organization string, request Request)
 	o, book, at := balance.Organization, balance.Book, balance.At
 	trial := Trial{Trial: o.Try(book, request.Bytes, at).Under(budgets.Budgets, request.Project, request.Key), Balance: balance}
 	if trial.Rule == ledger.RuleExhausted || trial.Rule == ledger.RuleQuota {
-		remedy := s.Rules.Tiers.RemedyOf(o, book, request.Bytes, at)
+		remedy := s.Tiers.RemedyOf(o, book, request.Bytes, at)
 		trial.Remedy = &remedy
 	}
 	return trial, nil

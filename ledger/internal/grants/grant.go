@@ -44,12 +44,20 @@ type voidInput struct{ Grant string }
 // InputName is stored: the type's first name.
 func (voidInput) InputName() string { return "service.voiding" }
 
-// Void takes back what is left of a grant. A used up grant stays as it is.
+// Void takes back what is left of a grant, but not of an adjustment. A
+// used up one stays as it is.
 func (s *Service) Void(ctx context.Context, organization string, request unitofwork.Request, id string) (ledger.Grant, error) {
-	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		return books.Void(id), nil
+	load := func(tx pgx.Tx) (ledger.Grant, error) {
+		return postgres.LoadGrant(ctx, tx, pg.Organization(organization), id)
+	}
+	choose := func(tx pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		grant, err := load(tx)
+		if err != nil {
+			return nil, err
+		}
+		return books.Void(grant)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, voidInput{id}, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
-		return postgres.LoadGrant(ctx, tx, pg.Organization(organization), id)
+		return load(tx)
 	})
 }

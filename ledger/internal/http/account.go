@@ -20,6 +20,8 @@ type accountBody struct {
 	Granted      int64      `json:"granted"`
 	Consumed     int64      `json:"consumed"`
 	Remaining    int64      `json:"remaining"`
+	Overage      int64      `json:"overage"`
+	Overshoot    int64      `json:"overshoot"`
 	LastActivity *time.Time `json:"last_activity"`
 }
 
@@ -27,7 +29,8 @@ func newAccountBody(a accounts.Account) accountBody {
 	body := accountBody{
 		Organization: a.Organization.ID, Test: a.Organization.IsTest(), Tier: string(a.Plan.Tier), State: a.State(),
 		Period:  periodBody{a.Book.Period.Start, a.Book.Period.End},
-		Granted: a.Book.Granted(), Consumed: a.Book.Used(), Remaining: a.Book.Remaining(),
+		Granted: a.Book.Granted(), Consumed: a.Book.Balances[ledger.Consumed], Remaining: a.Book.Remaining(),
+		Overage: a.Book.Balances[ledger.Overage], Overshoot: a.Book.Balances[ledger.Overshoot],
 	}
 	if !a.LastActivity.IsZero() {
 		body.LastActivity = &a.LastActivity

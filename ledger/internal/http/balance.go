@@ -16,20 +16,23 @@ import (
 )
 
 type balanceBody struct {
-	Organization      string     `json:"organization"`
-	Test              bool       `json:"test"`
-	Tier              string     `json:"tier"`
-	RequestsPerMinute int        `json:"requests_per_minute"`
-	Period            periodBody `json:"period"`
-	Granted           int64      `json:"granted"`
-	Consumed          int64      `json:"consumed"`
-	Remaining         int64      `json:"remaining"`
-	Overage           int64      `json:"overage"` // the uncovered part of consumed
-	Expired           int64      `json:"expired"`
-	Voided            int64      `json:"voided"`
-	State             string     `json:"state"`
-	AsOf              bookedBody `json:"as_of"`
-	BatchCharged      *bool      `json:"batch_charged,omitempty"` // only where the client waits for one
+	Organization      string             `json:"organization"`
+	Test              bool               `json:"test"`
+	Tier              string             `json:"tier"`
+	RequestsPerMinute int                `json:"requests_per_minute"`
+	Period            periodBody         `json:"period"`
+	Granted           int64              `json:"granted"`
+	Consumed          int64              `json:"consumed"`
+	Remaining         int64              `json:"remaining"`
+	Overage           int64              `json:"overage"`   // used beyond what was granted
+	Overshoot         int64              `json:"overshoot"` // accepted beyond what the plan allows: nobody owes it
+	Expired           int64              `json:"expired"`
+	Voided            int64              `json:"voided"`
+	State             string             `json:"state"`
+	AsOf              bookedBody         `json:"as_of"`
+	LagMilliseconds   *int64             `json:"lag_ms"` // null where unknown or of a past instant, as below
+	VerifiedThrough   contract.Positions `json:"verified_through"`
+	BatchCharged      *bool              `json:"batch_charged,omitempty"` // only where the client waits for one
 }
 
 type periodBody struct {
@@ -43,36 +46,30 @@ type asOfBody struct {
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
 }
 
-// bookedBody is asOfBody with the progress of booking; null where
-// unknown or of a past instant.
+// bookedBody is asOfBody with how many records are not booked; null
+// where unknown or of a past instant.
 type bookedBody struct {
 	asOfBody
-	Behind          *int64             `json:"behind"`
-	LagSeconds      *float64           `json:"lag_seconds"`
-	VerifiedThrough contract.Positions `json:"verified_through"`
+	Behind *int64 `json:"behind"`
 }
 
-func newBookedBody(b balances.Balance) bookedBody {
-	body := bookedBody{asOfBody: asOfBody{b.At, b.Applied}}
+func newBalanceBody(b balances.Balance) balanceBody {
+	body := balanceBody{
+		Organization: b.Organization.ID, Test: b.Organization.IsTest(), Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
+		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
+		Granted: b.Book.Granted(), Consumed: b.Book.Balances[ledger.Consumed], Remaining: b.Book.Remaining(),
+		Overage: b.Book.Balances[ledger.Overage], Overshoot: b.Book.Balances[ledger.Overshoot], Expired: b.Book.Balances[ledger.Expired],
+		Voided: b.Book.Balances[ledger.Voided], State: b.State(), AsOf: bookedBody{asOfBody: asOfBody{b.At, b.Applied}},
+	}
 	if b.Booking == nil {
 		return body
 	}
 	body.VerifiedThrough = b.Booking.Verified
 	if b.Booking.Known {
-		lag := b.Booking.Lag.Seconds()
-		body.Behind, body.LagSeconds = &b.Booking.Behind, &lag
+		lag := b.Booking.Lag.Milliseconds()
+		body.AsOf.Behind, body.LagMilliseconds = &b.Booking.Behind, &lag
 	}
 	return body
-}
-
-func newBalanceBody(b balances.Balance) balanceBody {
-	return balanceBody{
-		Organization: b.Organization.ID, Test: b.Organization.IsTest(), Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
-		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
-		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
-		Overage: b.Book.Balances[ledger.Overage], Expired: b.Book.Balances[ledger.Expired], Voided: b.Book.Balances[ledger.Voided],
-		State: b.State(), AsOf: newBookedBody(b),
-	}
 }
 
 // balance answers with the balance of now or of the instant at.

@@ -23,12 +23,13 @@ type linkBody struct {
 }
 
 func newLinkBody(l ledger.Link) linkBody {
-	text := func(h ledger.Hash) string { return hex.EncodeToString(h[:]) }
 	return linkBody{
-		Sequence: l.Sequence, Hour: l.Hour, Charges: l.Charges, Bytes: l.Bytes, Charged: text(l.Charged), Decisions: l.Decisions,
-		Decided: text(l.Decided), Previous: text(l.Previous), Hash: text(l.Hash),
+		Sequence: l.Sequence, Hour: l.Hour, Charges: l.Charges, Bytes: l.Bytes, Charged: hexOf(l.Charged), Decisions: l.Decisions,
+		Decided: hexOf(l.Decided), Previous: hexOf(l.Previous), Hash: hexOf(l.Hash),
 	}
 }
+
+func hexOf(h ledger.Hash) string { return hex.EncodeToString(h[:]) }
 
 // linkPlace is where a list of links continues.
 type linkPlace struct {

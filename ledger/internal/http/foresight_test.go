@@ -64,12 +64,12 @@ func TestDryRun(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
 	a.Book(t, a.NewCharge("acme", 60))
-	if fits := a.must(t, 200, "POST", "dry-run", `{"bytes":40}`); fits["accepted"] != true || fits["covered"] != 40.0 || fits["exhausts"] != true || fits["rule"] != nil || fits["ended_by"] != nil {
+	if fits := a.must(t, 200, "POST", "dry-run", `{"bytes":40}`); fits["accepted"] != true || fits["covered"] != 40.0 || fits["exhausts"] != true || fits["rule"] != nil || fits["code"] != nil || fits["ended_by"] != nil {
 		t.Errorf("what fits: %v", fits)
 	}
 	refused := a.must(t, 200, "POST", "dry-run", `{"bytes":41}`)
 	remedy, _ := refused["ended_by"].(map[string]any)
-	if refused["accepted"] != false || refused["rule"] != ledger.RuleQuota || refused["remaining"] != 40.0 || remedy["grant"] != 1.0 {
+	if refused["accepted"] != false || refused["rule"] != ledger.RuleQuota || refused["code"] != "quota_exceeded" || refused["remaining"] != 40.0 || remedy["grant"] != 1.0 {
 		t.Errorf("beyond the quota: %v", refused)
 	}
 	a.must(t, 200, "PUT", "budgets", `[{"project":"project","bytes":65}]`)

@@ -46,6 +46,24 @@ func TestGrants(t *testing.T) {
 	})
 }
 
+// An adjustment stands among the grants and can't be voided, as it
+// corrects a charge.
+func TestAdjustmentsAreNotVoided(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	made := a.must(t, 201, "POST", "adjustments", `{"amount":30,"reason":"charged twice"}`)
+	listed := a.must(t, 200, "GET", "grants", "")["items"].([]any)[0].(map[string]any)
+	if listed["id"] != made["id"] || listed["source"] != "adjustment" {
+		t.Fatalf("%v is listed as %v", made, listed)
+	}
+	a.must(t, 400, "POST", "grants/"+made["id"].(string)+"/void", "")
+	a.Book(t, a.NewCharge("acme", 130))
+	a.must(t, 400, "POST", "grants/"+made["id"].(string)+"/void", "") // used up, too
+	if balance := a.must(t, 200, "GET", "balance", ""); balance["consumed"] != 130.0 || balance["voided"] != 0.0 {
+		t.Errorf("%v", balance)
+	}
+}
+
 // An adjustment credits a wrong charge to its period and lists its transfers.
 func TestAdjustments(t *testing.T) {
 	a := newAPI(t)

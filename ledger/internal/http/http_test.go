@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/console"
 	"github.com/weirlog/weir/ledger/internal/http"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/shared/contract"
@@ -48,11 +49,12 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 		}
 	}
 	a := &api{Ledger: ledgertest.New(t)}
-	a.Budgets.Owns = projectsOf(t).Owns
+	projects := projectsOf(t)
+	a.Budgets.Owns = projects.Owns
 	a.Rehearsals.Owns, a.Forecasts.Owns = a.Budgets.Owns, a.Budgets.Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	(&http.API{Services: a.Services, Guard: guard}).Mount(router)
+	(&http.API{Services: a.Services, Guard: guard, StatementPage: console.StatementPage(projects)}).Mount(router)
 	a.routes, a.handler = router, routetest.Handler(router)
 	return a
 }
@@ -100,7 +102,7 @@ func TestBalance(t *testing.T) {
 	a.Pass(time.Hour)
 	a.Book(t, a.NewCharge("acme", 90))
 	status, now := a.get(t, "/v1/organizations/acme/balance")
-	if status != 200 || now["consumed"] != 120.0 || now["remaining"] != 0.0 || now["overage"] != 20.0 || now["state"] != "exhausted" || now["tier"] != "indie" {
+	if status != 200 || now["consumed"] != 100.0 || now["remaining"] != 0.0 || now["overage"] != 0.0 || now["overshoot"] != 20.0 || now["state"] != "exhausted" || now["tier"] != "indie" {
 		t.Errorf("%d %v", status, now)
 	}
 	status, before := a.get(t, "/v1/organizations/acme/balance?at="+ledgertest.November.Format(time.RFC3339))

@@ -27,7 +27,8 @@ var openAPI []byte
 // An API serves service tokens.
 type API struct {
 	*services.Services
-	Guard *identity.Guard
+	Guard         *identity.Guard
+	StatementPage func(http.ResponseWriter, *http.Request, ledger.Statement) // writes a statement as HTML
 }
 
 // Mount adds the ledger's routes.

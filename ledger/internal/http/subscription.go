@@ -44,15 +44,20 @@ type nextBody struct {
 
 func newTermsBody(plan ledger.Plan, terms ledger.Terms) termsBody {
 	body := termsBody{
-		Tier: string(plan.Tier), Quota: terms.Quota, RequestsPerMinute: terms.RequestsPerMinute, RetentionDays: terms.RetentionDays, OnExhausted: refuse,
-	}
-	if plan.Overage {
-		body.OnExhausted = overage
+		Tier: string(plan.Tier), Quota: terms.Quota, RequestsPerMinute: terms.RequestsPerMinute, RetentionDays: terms.RetentionDays,
+		OnExhausted: onExhausted(plan.Overage),
 	}
 	if plan.OverageCap > 0 {
 		body.OverageCap = &plan.OverageCap
 	}
 	return body
+}
+
+func onExhausted(charged bool) string {
+	if charged {
+		return overage
+	}
+	return refuse
 }
 
 func newSubscriptionBody(s plans.Subscription) subscriptionBody {

@@ -20,7 +20,8 @@ type trialBody struct {
 	Organization string      `json:"organization"`
 	Bytes        int64       `json:"bytes"`
 	Accepted     bool        `json:"accepted"`
-	Rule         *string     `json:"rule"` // that would refuse it; null: it would be accepted
+	Code         string      `json:"code,omitempty"` // of the refusal
+	Rule         *string     `json:"rule"`           // that would refuse it; null: it would be accepted
 	Covered      int64       `json:"covered"`
 	Overage      int64       `json:"overage"`
 	Remaining    int64       `json:"remaining"`
@@ -31,6 +32,10 @@ type trialBody struct {
 	AsOf         asOfBody    `json:"as_of"`
 }
 
+// codeQuotaExceeded is the code with which ingest refuses a request,
+// whatever the rule.
+const codeQuotaExceeded = "quota_exceeded"
+
 func newTrialBody(t forecasts.Trial) trialBody {
 	b := t.Balance
 	body := trialBody{
@@ -38,7 +43,7 @@ func newTrialBody(t forecasts.Trial) trialBody {
 		Exhausts: t.Exhausts, EndsAt: b.Book.Period.End, AsOf: asOfBody{b.At, b.Applied},
 	}
 	if t.Rule != "" {
-		body.Rule = &t.Rule
+		body.Code, body.Rule = codeQuotaExceeded, &t.Rule
 	}
 	if t.Budget != (ledger.Budget{}) {
 		budget := newBudgetBody(t.Budget, b.Book.Period.End)

@@ -47,11 +47,13 @@ type Log interface {
 // for each partition it claims, the books of the latest range against
 // their transfers (see postgres.BookCheck); and single ranges against
 // the log, up to a hundredth of the records. Replicas share the ranges.
+// Each compares every organization with its decisions twice a minute.
 // Violations are logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
 	books   postgres.BookCheck
+	swept   time.Time // when all organizations were last compared
 
 	mu     sync.Mutex
 	report Report
@@ -61,6 +63,7 @@ type Checker struct {
 type CheckerConfig struct {
 	Pool     *pgxpool.Pool
 	Log      Log
+	Kept     ledger.Retention
 	Interval time.Duration
 	Clock    func() time.Time
 	Logger   *slog.Logger
@@ -81,18 +84,18 @@ func (c *Checker) Report() Report {
 
 // Run checks new ranges every Interval until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
-	return lifecycle.Every(ctx, c.Interval, c.runOnce, lifecycle.Warn(c.Logger, "cannot check the books"))
+	return lifecycle.Every(ctx, c.Interval, c.RunOnce, lifecycle.Warn(c.Logger, "cannot check the books"))
 }
 
-// runOnce is a round. It checks until no unclaimed range is left,
+// RunOnce is a round. It checks until no unclaimed range is left,
 // except those booked during its last claim.
-func (c *Checker) runOnce(ctx context.Context) error {
+func (c *Checker) RunOnce(ctx context.Context) error {
 	if err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot begin to check ranges: %w", err)
 	}
 	for {
 		if more, err := c.checkClaimed(ctx); !more || err != nil {
-			return errors.Join(err, c.endRound(ctx))
+			return errors.Join(err, c.sweep(ctx), c.endRound(ctx))
 		}
 	}
 }

@@ -58,13 +58,13 @@ func TestCheckersShareRanges(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, checker := range replicas {
 		wait.Go(func() {
-			if err := checker.runOnce(t.Context()); err != nil {
+			if err := checker.RunOnce(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	if err := replicas[0].runOnce(t.Context()); err != nil { // each skips the other's claims
+	if err := replicas[0].RunOnce(t.Context()); err != nil { // each skips the other's claims
 		t.Fatal(err)
 	}
 	one, other := replicas[0].Report(), replicas[1].Report()
@@ -76,7 +76,7 @@ func TestCheckersShareRanges(t *testing.T) {
 	}
 	apply(ranges)
 	third := newChecker()
-	if err := third.runOnce(t.Context()); err != nil || third.Report().Ranges != partitions*ranges {
+	if err := third.RunOnce(t.Context()); err != nil || third.Report().Ranges != partitions*ranges {
 		t.Errorf("after a restart: %+v, %v", third.Report(), err)
 	}
 	if lag := testutil.ToFloat64(third.metrics.lag); lag != 0 {
@@ -123,7 +123,7 @@ func TestRoundsEndUnderLoad(t *testing.T) {
 		Pool: pool, Log: log, Clock: func() time.Time { return now.Add(time.Second) }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	for range 2 {
-		if err := checker.runOnce(t.Context()); err != nil {
+		if err := checker.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	checker := NewChecker(CheckerConfig{
 		Pool: pool, Log: unreachableLog{}, Clock: func() time.Time { return now }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
-	if err := checker.runOnce(t.Context()); err != nil {
+	if err := checker.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($2, $3, 0, 1, 1, ''))
@@ -171,7 +171,7 @@ func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checker.runOnce(t.Context()); err == nil {
+	if err := checker.RunOnce(t.Context()); err == nil {
 		t.Error("the log was read from nowhere")
 	}
 	report := checker.Report()

@@ -16,7 +16,7 @@ type checkMetrics struct {
 	rounds, ranges, reread prometheus.Counter
 	violations             *prometheus.CounterVec
 	verified               *prometheus.GaugeVec
-	lag                    prometheus.Gauge
+	lag, sweptAt           prometheus.Gauge
 }
 
 func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
@@ -38,6 +38,10 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 			Name: "weir_ledger_check_lag_seconds", Help: "Age of the oldest range that no replica had checked at the end of a round; 0 where all were.",
 		}),
 	}
+	m.sweptAt = metrics.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_ledger_decisions_checked_timestamp_seconds",
+		Help: "Unix time at which every organization was last compared with what was decided about it; 0 before the first time.",
+	})
 	for _, invariant := range ledger.Invariants() {
 		m.violations.WithLabelValues(invariant) // starts at 0, so that an alert sees the first increase
 	}
@@ -52,6 +56,9 @@ func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation) {
 		m.violations.WithLabelValues(violation.Invariant).Inc()
 	}
 }
+
+// swept records that all organizations were compared.
+func (m *checkMetrics) swept(at time.Time) { m.sweptAt.Set(float64(at.Unix())) }
 
 // ended records a round: the offsets through which all is checked, and
 // when the oldest unchecked range was booked.

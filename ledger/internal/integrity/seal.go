@@ -28,7 +28,8 @@ type Sealer struct {
 	Interval time.Duration
 	Logger   *slog.Logger
 
-	Sealed prometheus.Gauge
+	Sealed     prometheus.Gauge
+	Checkpoint prometheus.Gauge
 
 	booked  horizon.Horizon
 	through time.Time // the value of Sealed
@@ -39,6 +40,14 @@ func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
 		Name: "weir_ledger_sealed_timestamp_seconds",
 		Help: "Unix time of the end of the last hour through which everything is sealed in the chains, also where there was nothing to seal; 0 before that is known.",
+	})
+}
+
+// NewCheckpoint returns the metric of the last checkpoint.
+func NewCheckpoint(registerer prometheus.Registerer) prometheus.Gauge {
+	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
+		Name: "weir_ledger_checkpoint_timestamp_seconds",
+		Help: "Unix time of the hour of the last checkpoint, from which the ledger can be rebuilt without the log before it; 0 where there is none.",
 	})
 }
 
@@ -71,6 +80,13 @@ func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) 
 	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		if now, err = s.Time(ctx, tx); err != nil {
 			return err
+		}
+		taken, err := postgres.LastCheckpoint(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if !taken.IsZero() {
+			s.Checkpoint.Set(float64(taken.Unix()))
 		}
 		last, sealed, err := postgres.LastSealed(ctx, tx)
 		if err == nil && sealed {
@@ -124,9 +140,34 @@ func (s *Sealer) advance(through time.Time) {
 	}
 }
 
-// Seal seals the hours that ended by an instant. Everything accepted by
-// then must be booked.
+// Seal seals the hours that ended by an instant, with the checkpoints
+// that are due. Everything accepted by then must be booked.
 func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
+	return seal(ctx, pool, by, takeCheckpoint)
+}
+
+// SealAgain is Seal for a ledger that is rebuilt: it has the checkpoints
+// of the other.
+func SealAgain(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
+	return seal(ctx, pool, by, func(context.Context, *pgxpool.Pool) error { return nil })
+}
+
+// takeCheckpoint takes the checkpoint of the hour that is cut, if one is due.
+func takeCheckpoint(ctx context.Context, pool *pgxpool.Pool) error {
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		_, err := postgres.TakeCheckpoint(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot take a checkpoint: %w", err)
+	}
+	return nil
+}
+
+func seal(ctx context.Context, pool *pgxpool.Pool, by time.Time, checkpoint func(context.Context, *pgxpool.Pool) error) error {
 	for more := true; more; {
 		err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 			_, err := postgres.CutHour(ctx, tx, by)
@@ -134,6 +175,9 @@ func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 		})
 		if err != nil {
 			return fmt.Errorf("cannot cut an hour of the log: %w", err)
+		}
+		if err := checkpoint(ctx, pool); err != nil {
+			return err
 		}
 		err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) (err error) {
 			more, err = sealNext(ctx, tx)

@@ -24,7 +24,7 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 	var log horizon.End
 	asked := 0
 	sealer := &integrity.Sealer{
-		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
+		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()), Checkpoint: integrity.NewCheckpoint(prometheus.NewRegistry()),
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
 		End: func(context.Context) (horizon.End, error) {
 			asked++

@@ -22,7 +22,7 @@ func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 			l := ledgertest.New(t)
 			l.Start(t, "acme", ledger.Scale)
 			sealer := &integrity.Sealer{
-				Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
+				Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()), Checkpoint: integrity.NewCheckpoint(prometheus.NewRegistry()),
 				Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
 				End:  func(context.Context) (horizon.End, error) { return horizon.End{}, nil },
 			}

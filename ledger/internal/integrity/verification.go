@@ -29,7 +29,8 @@ type Verification struct {
 }
 
 // Verify checks an organization's books: the running period and the one
-// before, usage and grants since then, budgets, statements and the chain.
+// before, usage and grants since then, decisions,
+// budgets, statements and the chains.
 func (s *Service) Verify(ctx context.Context, organization string) (found Verification, err error) {
 	found.At = s.Reads.Clock().UTC()
 	leave, err := s.Reads.Turns.Enter(ctx, organization)
@@ -48,7 +49,7 @@ func (s *Service) Verify(ctx context.Context, organization string) (found Verifi
 		if err != nil {
 			return err
 		}
-		if err := found.check(ctx, tx, o); err != nil {
+		if err := found.check(ctx, tx, o, s.Kept.BooksSince(found.At)); err != nil {
 			return fmt.Errorf("cannot verify the books of organization %q: %w", organization, err)
 		}
 		return found.reach(ctx, tx, pg.Organization(organization))
@@ -56,7 +57,7 @@ func (s *Service) Verify(ctx context.Context, organization string) (found Verifi
 	return found, err
 }
 
-func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
+func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organization, kept time.Time) error {
 	running := o.PeriodAt(v.At)
 	before := o.PeriodAt(running.Start.Add(-1)).Start
 	for _, check := range []struct {
@@ -68,6 +69,7 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 		{running.Start, postgres.CheckHours},
 		{before, postgres.CheckGrants},
 		{v.At.Add(-chargesVerified), postgres.CheckChain},
+		{kept, postgres.CheckDecisions},
 	} {
 		found, err := check.of(ctx, tx, o.ID, check.since)
 		if err != nil {
@@ -75,18 +77,32 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 		}
 		v.Violations = append(v.Violations, found...)
 	}
+	standing, err := postgres.CheckStanding(ctx, tx, o.ID, kept)
+	if err != nil {
+		return err
+	}
+	grants, err := postgres.CheckGrantDecisions(ctx, tx, o.ID, kept, v.At)
+	if err != nil {
+		return err
+	}
+	refusals, err := postgres.CheckRefusals(ctx, tx, o.ID, v.At)
+	if err != nil {
+		return err
+	}
+	v.Violations = slices.Concat(v.Violations, standing, grants, refusals)
 	return v.checkDecided(ctx, tx, o.ID)
 }
 
 // checkDecided checks budgets and statements, which are few.
 func (v *Verification) checkDecided(ctx context.Context, tx pgx.Tx, organization string) error {
-	budgets, err := postgres.CheckBudgets(ctx, tx, organization)
-	if err != nil {
-		return err
+	for _, check := range []func(context.Context, pgx.Tx, string) ([]ledger.Violation, error){postgres.CheckBudgets, postgres.CheckStatements} {
+		found, err := check(ctx, tx, organization)
+		if err != nil {
+			return err
+		}
+		v.Violations = append(v.Violations, found...)
 	}
-	statements, err := postgres.CheckStatements(ctx, tx, organization)
-	v.Violations = slices.Concat(v.Violations, budgets, statements)
-	return err
+	return nil
 }
 
 // reach reads the progress of chains and checks.

@@ -31,7 +31,7 @@ func decided(t *testing.T) *ledgertest.Ledger {
 func TestVerifyOneOrganization(t *testing.T) {
 	l := decided(t)
 	found, err := l.Integrity.Verify(t.Context(), "acme")
-	if err != nil || len(found.Violations) > 0 || found.Head.Sequence != 3 || !found.Sealed.Equal(l.Now().Add(-time.Minute)) {
+	if err != nil || len(found.Violations) > 0 || found.Head.Sequence != 4 || !found.Sealed.Equal(l.Now().Add(-time.Minute)) {
 		t.Errorf("found %+v, error %v", found, err)
 	}
 	if _, err := l.Integrity.Verify(t.Context(), "b"); !errors.Is(err, ledger.ErrNoOrganization) {

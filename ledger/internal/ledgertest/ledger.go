@@ -73,24 +73,34 @@ func (l *Ledger) Events() (kinds []ledger.EventKind) {
 // scale as many as a test can use.
 func New(t testing.TB) *Ledger {
 	t.Helper()
-	return On(pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
+	return On(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
 }
 
 // On is New on a database of the caller's.
-func On(pool *pgxpool.Pool) *Ledger {
+func On(t testing.TB, pool *pgxpool.Pool) *Ledger {
+	t.Helper()
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Services = services.New(services.Config{
 		Reads: l.Pool, Writes: l.Pool, Turns: turns.New(turns.Reads(Readers, "weir_ledger"), prometheus.NewRegistry()),
-		Save: l.note, IDs: l.newID, Rules: ledger.Rules{Tiers: smallTiers(), Thresholds: ledger.DefaultThresholds()}, Kept: ledger.DefaultRetention(), Clock: l.Now,
+		Save: l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
 		Deciding: turns.New(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
 	})
+	l.SetTiers(t, smallTiers())
 	return l
 }
 
 func smallTiers() ledger.Tiers {
 	return ledger.Tiers{ledger.Indie: {Quota: 100, RequestsPerMinute: 60}, ledger.Scale: {Quota: 1 << 40, RequestsPerMinute: 1800}}
+}
+
+// SetTiers records what tiers allow, as a starting process does.
+func (l *Ledger) SetTiers(t testing.TB, tiers ledger.Tiers) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return postgres.RecordRules(ctx, tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()})
+	})
 }
 
 // Now is the clock.
@@ -152,9 +162,8 @@ func (l *Ledger) Read(t testing.TB, organization string, fn func(ctx context.Con
 func (l *Ledger) Start(t testing.TB, organization string, tier ledger.Tier) {
 	t.Helper()
 	from := November.AddDate(0, -2, 0)
-	cause := ledger.Cause{Event: "created", Source: ledger.FromTenants, Offset: l.offset.Add(1), At: from}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.Plans.StartPlans(ctx, tx, from, []plans.Start{{Organization: organization, Plan: ledger.Plan{From: from, Tier: tier}, Cause: cause}})
+		_, err := l.Plans.StartPlans(ctx, tx, from, []plans.Start{{Organization: organization, Plan: ledger.Plan{From: from, Tier: tier}}})
 		return err
 	})
 }

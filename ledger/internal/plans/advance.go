@@ -3,6 +3,7 @@ package plans
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -24,7 +25,8 @@ import (
 const organizationsPerTx = 20
 
 // An Advancer ends periods, and starts and ends grants, when they are
-// due. Replicas share the organizations.
+// due, and has organizations follow changed rules. Replicas share the
+// organizations.
 type Advancer struct {
 	Service  *Service
 	Pool     *pgxpool.Pool
@@ -41,8 +43,17 @@ func (a *Advancer) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, a.Interval, a.RunOnce, lifecycle.Warn(a.Logger, "cannot do what is due"))
 }
 
-// RunOnce does everything that is due through the booked horizon.
+// RunOnce has organizations follow the rules of the installation, and
+// does everything that is due through the booked horizon.
 func (a *Advancer) RunOnce(ctx context.Context) error {
+	followed, err := a.Service.Follow(ctx, a.Pool)
+	if followed > 0 {
+		a.Wake()
+	}
+	return errors.Join(err, a.advance(ctx))
+}
+
+func (a *Advancer) advance(ctx context.Context) error {
 	through, due, err := a.due(ctx)
 	if err != nil || !due {
 		return err
@@ -177,39 +188,30 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 	if err != nil {
 		return fmt.Errorf("cannot read the organizations: %w", err)
 	}
-	opened, err := unitofwork.OpenWhole(ctx, tx, s.Work.Rules, known)
+	opened, err := unitofwork.OpenWhole(ctx, tx, known)
 	if err != nil {
 		return err
 	}
 	decision := ledger.Advanced{Through: through}
-	moved, err := decideDue(opened, decision, now)
-	if err != nil {
+	if err := decideDue(opened, decision, now); err != nil {
 		return err
 	}
-	if err := unitofwork.SaveDecided(ctx, tx, now, opened); err != nil {
+	if err := s.Work.SaveDecided(ctx, tx, now, unitofwork.Request{Actor: "time"}, opened); err != nil {
 		return err
-	}
-	for _, id := range moved {
-		request := unitofwork.Request{Actor: "time"}
-		organization := opened[id].Organization
-		if err := s.Work.Keep(ctx, tx, id, organization.Decisions-1, organization.DecidedAt, request, []ledger.Decision{decision}); err != nil {
-			return err
-		}
 	}
 	return s.Work.Save(ctx, tx, unitofwork.EventsOf(opened))
 }
 
-// decideDue decides in the books that are due, and returns their organizations.
-func decideDue(opened map[string]*ledger.Books, decision ledger.Advanced, now time.Time) (moved []string, err error) {
+// decideDue decides in the books that are due.
+func decideDue(opened map[string]*ledger.Books, decision ledger.Advanced, now time.Time) error {
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		books := opened[id]
 		if books.Due().After(decision.Through) { // a grant used up before its expiry
 			continue
 		}
 		if err := books.Decide(decision, books.DecisionCause(books.Organization.NotBefore(now))); err != nil {
-			return nil, fmt.Errorf("organization %q: %w", id, err)
+			return fmt.Errorf("organization %q: %w", id, err)
 		}
-		moved = append(moved, id)
 	}
-	return moved, nil
+	return nil
 }

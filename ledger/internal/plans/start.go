@@ -29,11 +29,10 @@ func (s *Service) HoldBooks(ctx context.Context, tx pgx.Tx, booked time.Time, cr
 	return nil
 }
 
-// A Start is an organization's first plan and its cause.
+// A Start is an organization's first plan.
 type Start struct {
 	Organization string
 	Plan         ledger.Plan
-	Cause        ledger.Cause
 }
 
 // A StartError is why one of several plans can't start.
@@ -57,16 +56,29 @@ func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, s
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books of %d organizations: %w", len(starts), err)
 	}
+	rules, err := postgres.LoadRules(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	for i, start := range starts {
-		if err := opened[start.Organization].StartPlan(start.Plan, start.Cause); err != nil {
+		if err := start.decide(opened[start.Organization], rules, booked); err != nil {
 			return nil, &StartError{At: i, Err: err}
 		}
 	}
-	maps.DeleteFunc(opened, func(_ string, books *ledger.Books) bool { return len(books.Transfers) == 0 })
-	if err := unitofwork.SaveDecided(ctx, tx, booked, opened); err != nil {
+	maps.DeleteFunc(opened, func(_ string, books *ledger.Books) bool { return len(books.Steps) == 0 })
+	if err := s.Work.SaveDecided(ctx, tx, booked, unitofwork.Request{Actor: "tenants"}, opened); err != nil {
 		return nil, fmt.Errorf("cannot start %d plans: %w", len(opened), err)
 	}
 	return unitofwork.EventsOf(opened), nil
+}
+
+// decide decides the first plan; nothing where there is one.
+func (s Start) decide(books *ledger.Books, rules ledger.Rules, booked time.Time) error {
+	decisions, err := books.Start(rules, s.Plan)
+	for _, decision := range decisions {
+		err = books.Decide(decision, books.DecisionCause(booked))
+	}
+	return err
 }
 
 // openCreated locks and opens the books of created organizations.
@@ -76,18 +88,9 @@ func (s *Service) openCreated(ctx context.Context, tx pgx.Tx, booked time.Time, 
 		ids[i] = start.Organization
 	}
 	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	known, err := postgres.LockOrganizations(ctx, tx, booked, ids)
+	known, err := postgres.LockOrganizations(ctx, tx, booked, slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}
-	all, err := postgres.LoadAllBooks(ctx, tx, ids...)
-	if err != nil {
-		return nil, err
-	}
-	opened := make(map[string]*ledger.Books, len(known))
-	for id, organization := range known {
-		opened[id] = s.Work.Rules.Open(organization, nil, all[id]...)
-	}
-	return opened, nil
+	return unitofwork.OpenWhole(ctx, tx, known)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
@@ -38,7 +39,7 @@ func (s *Service) Subscription(ctx context.Context, organization string) (found 
 		if err != nil {
 			return err
 		}
-		found, err = NewSubscription(s.Work.Rules.Tiers, balance.Organization, balance.Book, balance.At)
+		found = NewSubscription(balance.Organization, balance.Book, balance.At)
 		return err
 	})
 	return found, err
@@ -46,36 +47,35 @@ func (s *Service) Subscription(ctx context.Context, organization string) (found 
 
 // Subscribe changes an organization's subscription.
 func (s *Service) Subscribe(ctx context.Context, organization string, request unitofwork.Request, wanted ledger.Subscription) (Subscription, error) {
-	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
-		return books.Subscribe(wanted, at)
+	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		rules, err := postgres.LoadRules(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		return books.Subscribe(rules, wanted, at)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, wanted, choose, func(_ pgx.Tx, books *ledger.Books, at time.Time) (Subscription, error) {
 		book, err := books.At(at)
 		if err != nil {
 			return Subscription{}, err
 		}
-		return NewSubscription(s.Work.Rules.Tiers, books.Organization, book, at)
+		return NewSubscription(books.Organization, book, at), nil
 	})
 }
 
 // NewSubscription returns an organization's subscription at an instant
 // in book's period.
-func NewSubscription(tiers ledger.Tiers, o ledger.Organization, book ledger.Book, at time.Time) (Subscription, error) {
+func NewSubscription(o ledger.Organization, book ledger.Book, at time.Time) Subscription {
 	plan := o.Plans.At(at)
-	terms, err := plan.Terms(tiers)
-	if err != nil {
-		return Subscription{}, err
-	}
 	found := Subscription{
-		Organization: o.ID, Plan: plan, Terms: terms, Period: book.Period, State: o.State(book, at), Suspended: o.Suspended,
+		Organization: o.ID, Plan: plan, Terms: plan.Terms(), Period: book.Period, State: o.State(book, at), Suspended: o.Suspended,
 		AnchorDay: o.AnchorDayAt(at),
 	}
 	if next := o.AnchorDayAt(book.Period.End); next != found.AnchorDay {
 		found.NextAnchor = next
 	}
 	if next, scheduled := o.Plans.Next(at); scheduled {
-		found.Next = &ScheduledPlan{Plan: next}
-		found.Next.Terms, err = next.Terms(tiers)
+		found.Next = &ScheduledPlan{Plan: next, Terms: next.Terms()}
 	}
-	return found, err
+	return found
 }

@@ -21,7 +21,7 @@ type Thresholds struct {
 func (s *Service) Thresholds(ctx context.Context, organization string) (found Thresholds, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
-		found = s.thresholds(o)
+		found = thresholdsOf(o)
 		return err
 	})
 	return found, err
@@ -33,11 +33,11 @@ func (s *Service) SetThresholds(ctx context.Context, organization string, reques
 		return books.SetThresholds(percents)
 	}
 	answer := func(_ pgx.Tx, books *ledger.Books, _ time.Time) (Thresholds, error) {
-		return s.thresholds(books.Organization), nil
+		return thresholdsOf(books.Organization), nil
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, percents, choose, answer)
 }
 
-func (s *Service) thresholds(o ledger.Organization) Thresholds {
-	return Thresholds{Percents: s.Work.Rules.ThresholdsOf(o), Own: o.Thresholds != nil}
+func thresholdsOf(o ledger.Organization) Thresholds {
+	return Thresholds{Percents: ledger.ThresholdsOf(o), Own: o.Thresholds != nil}
 }

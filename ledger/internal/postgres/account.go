@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -29,11 +28,16 @@ type Unpublished struct {
 
 // AllUnpublished lists the organizations whose account states are due.
 func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
-	rows, err := tx.Query(ctx, `SELECT u.version, `+organizationColumns+`,
+	return accountsIn(ctx, tx, `SELECT u.version, `+organizationColumns+`,
 			EXISTS (SELECT FROM erasures e WHERE e.organization = u.organization AND e.project = ''), b.*
 		FROM unpublished u JOIN organizations o USING (organization)
 		CROSS JOIN LATERAL (SELECT `+bookColumns+` FROM books
 			WHERE organization = u.organization ORDER BY period_start DESC LIMIT 1) b`)
+}
+
+// accountsIn reads versions, organizations, whether they are deleted, and books.
+func accountsIn(ctx context.Context, tx pgx.Tx, query string) ([]Unpublished, error) {
+	rows, err := tx.Query(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +54,17 @@ func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
 		return err
 	})
 	return due, err
+}
+
+// AllPublished lists the organizations with a plan whose account states
+// are not due: their last ones are published.
+func AllPublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
+	return accountsIn(ctx, tx, `SELECT 0::bigint, `+organizationColumns+`,
+			EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = ''), b.*
+		FROM organizations o
+		CROSS JOIN LATERAL (SELECT `+bookColumns+` FROM books
+			WHERE organization = o.organization ORDER BY period_start DESC LIMIT 1) b
+		WHERE plans <> '[]' AND NOT EXISTS (SELECT FROM unpublished u WHERE u.organization = o.organization)`)
 }
 
 // MarkPublished removes published states. An organization that has
@@ -73,25 +88,14 @@ func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState)
 	return nil
 }
 
-// MarkUnpublished makes an organization's account state due, if the
-// ledger has one.
-func MarkUnpublished(ctx context.Context, tx pgx.Tx, organization string) error {
+// MarkUnpublished makes the account states of organizations due, of those
+// that the ledger has.
+func MarkUnpublished(ctx context.Context, tx pgx.Tx, organizations ...string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO unpublished (organization, version)
-		SELECT organization, nextval('versions') FROM (SELECT organization FROM organizations WHERE organization = $1 FOR NO KEY UPDATE) AS locked
-		ON CONFLICT (organization) DO UPDATE SET version = excluded.version`, organization)
+		SELECT organization, nextval('versions')
+		FROM (SELECT organization FROM organizations WHERE organization = ANY($1) ORDER BY organization FOR NO KEY UPDATE) AS locked
+		ON CONFLICT (organization) DO UPDATE SET version = excluded.version`, organizations)
 	return err
-}
-
-// SaveTerms stores the terms of published accounts and reports whether
-// they have changed.
-func SaveTerms(ctx context.Context, tx pgx.Tx, tiers ledger.Tiers) (changed bool, err error) {
-	terms, err := json.Marshal(tiers)
-	if err != nil {
-		return false, err
-	}
-	tag, err := tx.Exec(ctx, `INSERT INTO published_terms AS p (terms) VALUES ($1)
-		ON CONFLICT (one_row) DO UPDATE SET terms = excluded.terms WHERE p.terms <> excluded.terms`, terms)
-	return tag.RowsAffected() > 0, err
 }
 
 // MarkAllUnpublished makes the account state of every organization with

@@ -22,7 +22,8 @@ type orgBook struct {
 	book         ledger.Book
 }
 
-const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached, refused, raises`
+const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, credit, expired, voided, overshoot,
+	reached, refused, raises`
 
 // LoadBooks reads the existing books of keys, by organization.
 func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[string][]ledger.Book, error) {
@@ -105,9 +106,9 @@ func queueBooks(batch *pgx.Batch, books []orgBook) {
 	}
 	batch.Queue(`INSERT INTO books (`+bookColumns+`)
 		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::bigint[], $11::smallint[], $12::bigint[], $13::bigint[])
+			$9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::bigint[], $14::bigint[])
 		ON CONFLICT (organization, period_start) DO UPDATE SET issuer = excluded.issuer, grant_left = excluded.grant_left,
 			consumed = excluded.consumed, overage = excluded.overage, credit = excluded.credit, expired = excluded.expired,
-			voided = excluded.voided, reached = excluded.reached, refused = excluded.refused, raises = excluded.raises`,
+			voided = excluded.voided, overshoot = excluded.overshoot, reached = excluded.reached, refused = excluded.refused, raises = excluded.raises`,
 		append(args, reached, refused, raises)...)
 }

@@ -36,7 +36,11 @@ func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 		violations = append(violations, found...)
 	}
 	roots, err := verifyRoots(ctx, tx)
-	return append(violations, roots...), err
+	if err != nil {
+		return nil, err
+	}
+	checkpoints, err := verifyCheckpoints(ctx, tx)
+	return slices.Concat(violations, roots, checkpoints), err
 }
 
 // CheckChain is VerifyChains for one organization, without the roots.

@@ -190,23 +190,14 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 // Verify checks everything the database alone can prove. tx is a
 // snapshot that sees every organization.
 func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
-	violations, err := verifyHours(ctx, tx, kept.HoursSince(now))
-	if err != nil {
-		return nil, err
+	var violations []ledger.Violation
+	for _, check := range checksSince(kept, now) {
+		found, err := check.of(ctx, tx, check.since)
+		if err != nil {
+			return nil, err
+		}
+		violations = append(violations, found...)
 	}
-	chains, err := VerifyChains(ctx, tx, kept.ChargesSince(now))
-	if err != nil {
-		return nil, err
-	}
-	grants, err := verifyGrants(ctx, tx, kept.ChargesSince(now))
-	if err != nil {
-		return nil, err
-	}
-	ranges, err := verifyRanges(ctx, tx, kept.ChargesSince(now))
-	if err != nil {
-		return nil, err
-	}
-	violations = slices.Concat(violations, chains, grants, ranges)
 	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){
 		verifyBooks, verifyUsage, verifyBudgets, verifyOrder, verifyStatements,
 	} {
@@ -219,11 +210,32 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 	return violations, nil
 }
 
+// A checkSince checks what is kept since an instant.
+type checkSince struct {
+	since time.Time
+	of    func(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error)
+}
+
+func checksSince(kept ledger.Retention, now time.Time) []checkSince {
+	hours, charges, books := kept.HoursSince(now), kept.ChargesSince(now), kept.BooksSince(now)
+	return []checkSince{
+		{hours, verifyHours}, {hours, verifySeals}, {calendar.Later(hours, charges), verifyChargedHours}, {charges, VerifyChains}, {charges, verifyGrants},
+		{charges, verifyRanges}, {charges, verifyTransfers}, {charges, verifyLines}, {now, verifyChargedRanges}, {now, verifyRefusals},
+		{books, func(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
+			return verifyDecided(ctx, tx, since, now)
+		}},
+	}
+}
+
 // verifyBooks compares all books with all their transfers.
 func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	sums, err := allSums(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add up all transfers: %w", err)
+	}
+	owners, err := organizations(ctx, tx, ``)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books`)
 	if err != nil {
@@ -231,6 +243,11 @@ func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	}
 	var violations []ledger.Violation
 	err = forEachBook(rows, func(b orgBook) {
+		if period := owners[b.organization].PeriodAt(b.book.Period.Start); period != b.book.Period {
+			violations = append(violations, ledger.Violation{Invariant: ledger.BooksArePeriods, Detail: fmt.Sprintf(
+				"organization %q: a book from %s to %s, and the period is from %s to %s", b.organization, b.book.Period.Start, b.book.Period.End,
+				period.Start, period.End)})
+		}
 		sum := sums[BookKey{b.organization, b.book.Period.Start.UTC()}]
 		violations = append(violations, compare(b.organization, b.book, sum)...)
 	})

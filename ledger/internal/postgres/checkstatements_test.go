@@ -13,7 +13,7 @@ import (
 // A whole check takes as many statements for thirty organizations as for one.
 func TestAWholeCheckAsksOnce(t *testing.T) {
 	pool, statements := pgtest.Counted(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
-	l := checkedLedger{ledgertest.On(pool)}
+	l := checkedLedger{ledgertest.On(t, pool)}
 	asked := func() int64 {
 		return statements.Of(func() {
 			if found := l.verified(t); len(found) > 0 {

@@ -22,16 +22,35 @@ type Decided struct {
 	Decision     ledger.Decision
 	At           time.Time          // time of recording
 	Behind       contract.Positions // next offsets booked before it
+	Chained      Chained
 }
 
 // decisionPageSize is how many decisions are read together.
 const decisionPageSize = 1000
 
+// NumbersOfDecisions returns how many decisions about each organization
+// are in its books.
+func NumbersOfDecisions(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, decisions FROM organizations`)
+	if err != nil {
+		return nil, err
+	}
+	numbers := map[string]int64{}
+	var organization string
+	var number int64
+	_, err = pgx.ForEachRow(rows, []any{&organization, &number}, func() error {
+		numbers[organization] = number
+		return nil
+	})
+	return numbers, err
+}
+
 // AllDecided returns the decisions of all organizations in commit
-// order, without erased ones. It ends at the first error.
-func AllDecided(ctx context.Context, tx pgx.Tx, store *DecisionStore) iter.Seq2[Decided, error] {
+// order, those after a position of the event store, without erased
+// ones. It ends at the first error.
+func AllDecided(ctx context.Context, tx pgx.Tx, store *DecisionStore, position int64) iter.Seq2[Decided, error] {
 	return func(yield func(Decided, error) bool) {
-		var after eventstore.Cursor
+		after := eventstore.Cursor(position)
 		for {
 			page, err := store.ReadAll(ctx, tx, after, decisionPageSize)
 			if err != nil {
@@ -61,7 +80,7 @@ func decidedOf(recorded eventstore.Recorded[ledger.Decision]) (d Decided, err er
 	if at == "" || positions == "" {
 		err = errUndated
 	} else if d.At, err = time.Parse(time.RFC3339Nano, at); err == nil {
-		err = json.Unmarshal([]byte(positions), &d.Behind)
+		err = errors.Join(json.Unmarshal([]byte(positions), &d.Behind), d.Chained.parse(recorded.Metadata[ChainedBy]))
 	}
 	if err != nil {
 		return d, fmt.Errorf("cannot read decision %d about organization %q: %w", d.Number, d.Organization, err)

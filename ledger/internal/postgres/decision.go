@@ -31,10 +31,12 @@ func Decisions(organization string) eventstore.Stream {
 
 const decisionStream = "decisions"
 
-// Metadata of a decision: its time, and the positions of the log that it follows.
+// Metadata of a decision: its time, the positions of the log that it
+// follows, and its place in the chain.
 const (
 	DecidedAt    = "at"
 	BookedBehind = "positions"
+	ChainedBy    = "chained" // see Chained
 )
 
 // WhenDecided returns the time of a decision by its number; zero where
@@ -50,15 +52,16 @@ func WhenDecided(ctx context.Context, tx pgx.Tx, organization string, number int
 
 // Names of decisions, as stored.
 const (
+	planStarted       = "ledger.v1.plan_started"
 	planChanged       = "ledger.v1.plan_changed"
+	termsChanged      = "ledger.v1.terms_changed"
 	changeCancelled   = "ledger.v1.plan_change_cancelled"
 	suspensionChanged = "ledger.v1.suspension_changed"
 	granted           = "ledger.v1.granted"
 	revoked           = "ledger.v1.grant_voided"
 	adjusted          = "ledger.v1.adjusted"
 	advanced          = "ledger.v1.advanced"
-	budgetSet         = "ledger.v1.budget_set"
-	budgetRemoved     = "ledger.v1.budget_removed"
+	budgetsChanged    = "ledger.v1.budgets_changed"
 	anchorSet         = "ledger.v1.anchor_set"
 	thresholdsSet     = "ledger.v1.thresholds_set"
 	testBegun         = "ledger.v1.test_begun"
@@ -104,9 +107,57 @@ type budgetSetRow struct {
 	Used    int64  `json:"used"`
 }
 
-type budgetRemovedRow struct {
+type spenderRow struct {
 	Project string `json:"project,omitempty"`
 	Key     string `json:"key,omitempty"`
+}
+
+type budgetsChangedRow struct {
+	Set     []budgetSetRow `json:"set,omitempty"`
+	Removed []spenderRow   `json:"removed,omitempty"`
+}
+
+func newBudgetsChangedRow(d ledger.BudgetsChanged) budgetsChangedRow {
+	return budgetsChangedRow{
+		Set:     convertAll(d.Set, func(b ledger.BudgetSet) budgetSetRow { return budgetSetRow{b.Project, b.Key, b.Bytes, b.Used} }),
+		Removed: convertAll(d.Removed, func(s ledger.Spender) spenderRow { return spenderRow(s) }),
+	}
+}
+
+func (r budgetsChangedRow) decision() ledger.BudgetsChanged {
+	return ledger.BudgetsChanged{
+		Set: convertAll(r.Set, func(b budgetSetRow) ledger.BudgetSet {
+			return ledger.BudgetSet{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes, Used: b.Used}
+		}),
+		Removed: convertAll(r.Removed, func(s spenderRow) ledger.Spender { return ledger.Spender(s) }),
+	}
+}
+
+type planStartedRow struct {
+	planRow
+	Opened     time.Time `json:"opened_at"`
+	Thresholds []int     `json:"thresholds"`
+}
+
+type termsChangedRow struct {
+	Tiers      map[ledger.Tier]termsRow `json:"tiers"` // bounded by the tiers
+	Thresholds []int                    `json:"thresholds"`
+}
+
+func newTermsChangedRow(d ledger.TermsChanged) termsChangedRow {
+	row := termsChangedRow{Tiers: map[ledger.Tier]termsRow{}, Thresholds: d.Thresholds}
+	for tier, terms := range d.Tiers {
+		row.Tiers[tier] = termsRow(terms)
+	}
+	return row
+}
+
+func (r termsChangedRow) decision() ledger.TermsChanged {
+	d := ledger.TermsChanged{Tiers: map[ledger.Tier]ledger.Terms{}, Thresholds: r.Thresholds}
+	for tier, terms := range r.Tiers {
+		d.Tiers[tier] = ledger.Terms(terms)
+	}
+	return d
 }
 
 type thresholdsSetRow struct {
@@ -129,8 +180,12 @@ type rehearsedRow struct {
 func encodeDecision(decision ledger.Decision) (name string, data []byte, err error) {
 	var row any
 	switch d := decision.(type) {
+	case ledger.PlanStarted:
+		name, row = planStarted, planStartedRow{newPlanRow(d.Plan), d.Opened, d.Thresholds}
+	case ledger.TermsChanged:
+		name, row = termsChanged, newTermsChangedRow(d)
 	case ledger.PlanChanged:
-		name, row = planChanged, planRow(d.Plan)
+		name, row = planChanged, newPlanRow(d.Plan)
 	case ledger.ChangeCancelled:
 		name, row = changeCancelled, struct{}{}
 	case ledger.SuspensionChanged:
@@ -144,10 +199,8 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 		name, row = adjusted, adjustedRow{d.ID, d.Bytes, d.Reason, orNull(d.Of)}
 	case ledger.Advanced:
 		name, row = advanced, advancedRow(d)
-	case ledger.BudgetSet:
-		name, row = budgetSet, budgetSetRow{d.Project, d.Key, d.Bytes, d.Used}
-	case ledger.BudgetRemoved:
-		name, row = budgetRemoved, budgetRemovedRow(d.Spender)
+	case ledger.BudgetsChanged:
+		name, row = budgetsChanged, newBudgetsChangedRow(d)
 	case ledger.ThresholdsSet:
 		name, row = thresholdsSet, thresholdsSetRow{d.Percents}
 	case ledger.AnchorSet:
@@ -167,10 +220,18 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 
 func decodeDecision(name string, data []byte) (decision ledger.Decision, err error) {
 	switch name {
+	case planStarted:
+		var row planStartedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.PlanStarted{Plan: row.plan(), Opened: row.Opened, Thresholds: row.Thresholds}, err
+	case termsChanged:
+		var row termsChangedRow
+		err = json.Unmarshal(data, &row)
+		return row.decision(), err
 	case planChanged:
 		var row planRow
 		err = json.Unmarshal(data, &row)
-		return ledger.PlanChanged{Plan: ledger.Plan(row)}, err
+		return ledger.PlanChanged{Plan: row.plan()}, err
 	case changeCancelled:
 		return ledger.ChangeCancelled{}, nil
 	case suspensionChanged:
@@ -196,14 +257,10 @@ func decodeDecision(name string, data []byte) (decision ledger.Decision, err err
 		var row advancedRow
 		err = json.Unmarshal(data, &row)
 		return ledger.Advanced(row), err
-	case budgetSet:
-		var row budgetSetRow
+	case budgetsChanged:
+		var row budgetsChangedRow
 		err = json.Unmarshal(data, &row)
-		return ledger.BudgetSet{Spender: ledger.Spender{Project: row.Project, Key: row.Key}, Bytes: row.Bytes, Used: row.Used}, err
-	case budgetRemoved:
-		var row budgetRemovedRow
-		err = json.Unmarshal(data, &row)
-		return ledger.BudgetRemoved{Spender: ledger.Spender(row)}, err
+		return row.decision(), err
 	case thresholdsSet:
 		var row thresholdsSetRow
 		err = json.Unmarshal(data, &row)

@@ -46,16 +46,23 @@ const pastOrganizations = `SELECT o.organization, horizon.version FROM organizat
 var transient = []string{advanced, adjusted, rehearsed, eventstorepg.ErasedName}
 
 // removePast removes transient, cancelled and replaced decisions, and
-// those about removed grants. The replacing decision must be past too.
-// A cancelled plan replaces none.
+// those about removed grants. The replacing decision must be past too;
+// one about budgets goes once each of them is set again or removed. A
+// cancelled plan replaces none.
 const removePast = `WITH past AS (` + pastOrganizations + `), decided AS (
 		SELECT organization, e.version, name, data, past.version AS horizon, lead(e.version) OVER of_thing AS next, lead(name) OVER of_thing AS next_name,
 			lead(name, 2) OVER of_thing AS then_name
 		FROM events e JOIN past USING (organization) WHERE stream = '` + decisionStream + `'
-		WINDOW of_thing AS (PARTITION BY organization, CASE name WHEN '` + changeCancelled + `' THEN '` + planChanged + `'
-			WHEN '` + budgetRemoved + `' THEN '` + budgetSet + `' ELSE name END, data ->> 'project', data ->> 'key' ORDER BY e.version)),
+		WINDOW of_thing AS (PARTITION BY organization, CASE name WHEN '` + changeCancelled + `' THEN '` + planChanged + `' ELSE name END ORDER BY e.version)),
+	budgets AS (SELECT organization, version, horizon, what, lead(version) OVER (PARTITION BY organization, project, key ORDER BY version) AS next
+		FROM decided CROSS JOIN LATERAL (
+			SELECT 'set' AS what, b ->> 'project' AS project, b ->> 'key' AS key FROM json_array_elements(data -> 'set') b
+			UNION ALL SELECT 'removed', b ->> 'project', b ->> 'key' FROM json_array_elements(data -> 'removed') b) of
+		WHERE name = '` + budgetsChanged + `'),
+	budgeting AS (SELECT DISTINCT organization, version FROM budgets WHERE what = 'set' AND (next IS NULL OR next > horizon)),
 	gone AS (SELECT organization, version FROM decided d WHERE version <= horizon AND CASE
-		WHEN name = ANY($2) OR name IN ('` + changeCancelled + `', '` + budgetRemoved + `') THEN true
+		WHEN name = ANY($2) OR name = '` + changeCancelled + `' THEN true
+		WHEN name = '` + budgetsChanged + `' THEN NOT EXISTS (SELECT FROM budgeting b WHERE b.organization = d.organization AND b.version = d.version)
 		WHEN name IN ('` + granted + `', '` + revoked + `') THEN NOT EXISTS (
 			SELECT FROM grants g WHERE g.organization = d.organization AND g.id IN (d.data ->> 'id', d.data ->> 'grant'))
 		WHEN name = '` + planChanged + `' AND next_name = '` + changeCancelled + `' THEN true

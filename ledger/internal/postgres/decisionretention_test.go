@@ -34,7 +34,11 @@ func TestPastDecisionsGo(t *testing.T) {
 		return err
 	})
 	l.subscribe(t, 1<<41, "", true)
-	l.setBudget(t, "shop", 5)
+	l.decide(t, func(ctx context.Context, by unitofwork.Request) error {
+		both := []ledger.BudgetSpec{{Spender: ledger.Spender{Project: "shop"}, Bytes: 5}, {Spender: ledger.Spender{Project: "blog"}, Bytes: 5}}
+		_, err := l.Budgets.SetAll(ctx, "acme", by, both)
+		return err
+	})
 	var left []int
 	for month := range 10 {
 		l.aMonthOfDecisions(t)
@@ -50,6 +54,7 @@ func TestPastDecisionsGo(t *testing.T) {
 	if most := slices.Max(left[:6]); left[3] <= left[1] || slices.Max(left) > most {
 		t.Errorf("month by month %d decisions are left", left)
 	}
+	l.setBudget(t, "blog", 6) // the other is in force by the decision about both
 	l.SetClock(ledgertest.November.AddDate(2, 0, 0))
 	l.AdvanceAll(t)
 	if err := integrity.Seal(t.Context(), l.Pool, l.Now().Add(-time.Hour)); err != nil {
@@ -58,7 +63,7 @@ func TestPastDecisionsGo(t *testing.T) {
 	for range 2 {
 		l.pruneKept(t, threeMonths)
 	}
-	want := []string{"granted", "plan_changed", "budget_set", "suspension_changed", "advanced"}
+	want := []string{"plan_started", "granted", "plan_changed", "budgets_changed", "suspension_changed", "budgets_changed", "advanced"}
 	if found := l.decisions(t); !slices.Equal(found, want) {
 		t.Errorf("years later there are %q, want %q", found, want)
 	}

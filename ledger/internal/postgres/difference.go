@@ -32,14 +32,14 @@ const notDeleted = ` x WHERE NOT EXISTS (SELECT FROM erasures e WHERE e.organiza
 
 var comparedThings = []compared{
 	{of: "organization", key: `organization`, from: `organizations` + notDeleted,
-		content: `plans, anchor_day, anchors, suspended, pool, closed_through, decisions, decided_at, budgets, thresholds, clock`},
+		content: `plans, anchor_day, anchors, suspended, pool, closed_through, decisions, decided_at, budgets, thresholds, clock, head, statements, stated`},
 	{of: "book", key: `organization, period_start`, from: `books` + notDeleted,
-		content: `period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached`},
+		content: `period_end, issuer, grant_left, consumed, overage, credit, expired, voided, overshoot, reached`},
 	{of: "grant", key: `organization, id`, from: `grants` + notDeleted, content: `amount, remaining, consumed, expired, voided, priority, starts_at, expires_at,
-		rollover_cap, source, reason, created_at, status, announced, ended_at, ahead`},
+		rollover_cap, source, reason, created_at, status, announced, ended_at, ahead, decision`},
 	{of: "budget", key: `organization, project, key`, from: `budgets` + notDeleted, content: `bytes, used, period_start, reached, since`},
 	{of: "line", key: `organization, period_start, kind, subject, of_period`, from: `period_lines` + notDeleted, content: `bytes`},
-	{of: "statement", key: `organization, number`, from: `statements` + notDeleted, content: `period_start, period_end, made_at, document`},
+	{of: "statement", key: `organization, number`, from: `statements` + notDeleted, content: `period_start, period_end, made_at, document, previous, hash`},
 	{of: "usage of a day", key: `organization, day`, content: `sum(bytes), sum(entries), sum(errors)`, pruned: true,
 		from: `usage_days` + notDeleted + ` AND outcome = 'accepted' GROUP BY organization, day`},
 	{of: "link", key: `organization, sequence`, from: `links` + notDeleted, content: `hour, hash`, pruned: true},

@@ -15,7 +15,19 @@ import (
 func Erasable() []erasure.Table {
 	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("budgets", erasure.OfOrganization),
 		erasure.Rows("answers", erasure.OfOrganization),
-		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
+		checkpointRows(), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
+}
+
+// checkpointRows empties what checkpoints have of an organization. The
+// hashes stay, so that those of others still hold.
+func checkpointRows() erasure.Table {
+	return erasure.Table{Name: "checkpoint_rows", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, _ string, _ int) (int64, string, error) {
+		if of.Project != "" {
+			return 0, "", nil
+		}
+		tag, err := tx.Exec(ctx, `UPDATE checkpoint_rows SET content = NULL WHERE organization = $1 AND content IS NOT NULL`, of.Organization)
+		return tag.RowsAffected(), "", err
+	}}
 }
 
 // decisions erases decisions. Their place stays, so an erased

@@ -66,7 +66,7 @@ func TestFoldingProcessIsKilled(t *testing.T) {
 		return
 	}
 	url = pgtest.URL(t, postgres.Schema, postgres.Migrations()...)
-	l := checkedLedger{ledgertest.On(openLedger(t, url))}
+	l := checkedLedger{ledgertest.On(t, openLedger(t, url))}
 	l.Start(t, "acme", ledger.Scale)
 	l.chargeRange(t, "acme", 10, l.Now())
 	whole := l.count(t, "transfers")
@@ -103,7 +103,7 @@ func openLedger(t *testing.T, url string) *pgxpool.Pool {
 // foldAndWait folds a day and blocks before the commit.
 func foldAndWait(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	l := ledgertest.On(pool)
+	l := ledgertest.On(t, pool)
 	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 		folded, _, err := postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{})[0].Prune(ctx, tx)

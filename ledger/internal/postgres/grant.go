@@ -11,7 +11,7 @@ import (
 )
 
 const grantColumns = `organization, id, amount, remaining, consumed, expired, voided, priority, starts_at, expires_at, rollover_cap,
-	source, reason, created_at, status, announced, ended_at, ahead`
+	source, reason, created_at, status, announced, ended_at, ahead, decision`
 
 // LiveGrants reads the grants that may still change, by organization.
 func LiveGrants(ctx context.Context, tx pgx.Tx, organizations []string) (map[string][]ledger.Grant, error) {
@@ -69,7 +69,7 @@ func forEachGrant(rows pgx.Rows, each func(organization string, g ledger.Grant))
 	var ahead []aheadRow
 	_, err := pgx.ForEachRow(rows, []any{
 		&organization, &g.ID, &g.Amount, &g.Remaining, &g.Consumed, &g.Expired, &g.Voided, &g.Priority, &g.Starts, &expires, &g.RolloverCap,
-		&g.Source, &g.Reason, &g.Created, &g.Status, &g.Announced, &ended, &ahead,
+		&g.Source, &g.Reason, &g.Created, &g.Status, &g.Announced, &ended, &ahead, &g.Decision,
 	}, func() error {
 		g.Ahead = convertAll(ahead, func(a aheadRow) ledger.Ahead { return ledger.Ahead(a) })
 		g.Starts, g.Created, g.Expires, g.Ended = g.Starts.UTC(), g.Created.UTC(), timeOf(expires), timeOf(ended)
@@ -106,10 +106,10 @@ func aheadOf(g *ledger.Grant) []aheadRow {
 }
 
 func queueGrant(batch *pgx.Batch, organization string, g *ledger.Grant) {
-	batch.Queue(`INSERT INTO grants (`+grantColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+	batch.Queue(`INSERT INTO grants (`+grantColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		ON CONFLICT (organization, id) DO UPDATE SET remaining = excluded.remaining, consumed = excluded.consumed, expired = excluded.expired,
 			voided = excluded.voided, status = excluded.status, announced = excluded.announced, ended_at = excluded.ended_at,
 			ahead = excluded.ahead`,
 		organization, g.ID, g.Amount, g.Remaining, g.Consumed, g.Expired, g.Voided, g.Priority, g.Starts, orNull(g.Expires), g.RolloverCap,
-		g.Source, g.Reason, g.Created, g.Status, g.Announced, orNull(g.Ended), aheadOf(g))
+		g.Source, g.Reason, g.Created, g.Status, g.Announced, orNull(g.Ended), aheadOf(g), g.Decision)
 }

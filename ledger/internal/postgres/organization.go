@@ -22,6 +22,26 @@ type planRow struct {
 	RequestsPerMinute int         `json:"requests_per_minute,omitempty"`
 	Overage           bool        `json:"overage,omitempty"`
 	OverageCap        int64       `json:"overage_cap,omitempty"`
+	Terms             termsRow    `json:"terms"`
+}
+
+// termsRow is terms of a tier as plans and decisions store them.
+type termsRow struct {
+	Version           int64 `json:"version"`
+	Quota             int64 `json:"quota"`
+	RequestsPerMinute int   `json:"requests_per_minute"`
+	RetentionDays     int   `json:"retention_days"`
+}
+
+func newPlanRow(p ledger.Plan) planRow {
+	return planRow{p.From, p.Tier, p.Quota, p.RequestsPerMinute, p.Overage, p.OverageCap, termsRow(p.TierTerms)}
+}
+
+func (r planRow) plan() ledger.Plan {
+	return ledger.Plan{
+		From: r.From, Tier: r.Tier, Quota: r.Quota, RequestsPerMinute: r.RequestsPerMinute, Overage: r.Overage, OverageCap: r.OverageCap,
+		TierTerms: ledger.Terms(r.Terms),
+	}
 }
 
 // anchorRow is an anchor as organizations.anchors stores it.
@@ -31,7 +51,7 @@ type anchorRow struct {
 }
 
 const organizationColumns = `o.organization, o.anchor_day, o.anchors, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at,
-	o.budgets, o.thresholds, o.clock`
+	o.budgets, o.thresholds, o.usual_thresholds, o.clock, o.head, o.statements, o.stated`
 
 // organizationRow scans organizationColumns.
 type organizationRow struct {
@@ -40,19 +60,21 @@ type organizationRow struct {
 	anchors         []anchorRow
 	closed, decided *time.Time
 	clock           *time.Time
+	head, stated    []byte
 }
 
 func (r *organizationRow) fields() []any {
 	return []any{
 		&r.o.ID, &r.o.AnchorDay, &r.anchors, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided,
-		&r.o.Budgets, &r.o.Thresholds, &r.clock,
+		&r.o.Budgets, &r.o.Thresholds, &r.o.Usual, &r.clock, &r.head, &r.o.Statements, &r.stated,
 	}
 }
 
 // organization returns the scanned organization.
 func (r *organizationRow) organization() (o ledger.Organization, err error) {
 	o = r.o
-	o.ClosedThrough, o.DecidedAt, o.Clock = timeOf(r.closed), timeOf(r.decided), timeOf(r.clock)
+	o.ClosedThrough, o.DecidedAt, o.Clock, o.Opened = timeOf(r.closed), timeOf(r.decided), timeOf(r.clock), o.Opened.UTC()
+	o.Head, o.Stated = hashOf(r.head), hashOf(r.stated)
 	o.Anchors = convertAll(r.anchors, func(a anchorRow) ledger.Anchor { return ledger.Anchor(a) })
 	o.Plans, err = parsePlans(r.plans)
 	return o, err
@@ -99,7 +121,9 @@ func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.
 
 const selectOrganizations = `SELECT ` + organizationColumns + ` FROM organizations o `
 
-const isDue = `o.due_at <= $1 AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')`
+const isNotDeleted = `NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')`
+
+const isDue = `o.due_at <= $1 AND ` + isNotDeleted
 
 // IsDue reports whether any organization was due by an instant.
 func IsDue(ctx context.Context, tx pgx.Tx, by time.Time) (due bool, err error) {
@@ -175,7 +199,7 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 	}
 	plans := make(ledger.Plans, len(rows))
 	for i, row := range rows {
-		plans[i] = ledger.Plan(row)
+		plans[i] = row.plan()
 	}
 	return plans, nil
 }
@@ -188,7 +212,10 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 	var suspended []bool
 	var pools, decisions, budgets []int64
 	var closed, due, decided, clocks []*time.Time
-	var thresholds []*string
+	var seen []time.Time
+	var thresholds, usual []*string
+	var statements []int64
+	var heads, stated [][]byte
 	for _, id := range sortedKeys(opened) {
 		o := opened[id].Organization
 		text, err := encodePlans(o.Plans)
@@ -203,16 +230,20 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 			return err
 		}
 		anchors, days = append(anchors, string(anchored)), append(days, int32(o.AnchorDay)) //nolint:gosec // 1..31
-		thresholds = append(thresholds, encodeThresholds(o.Thresholds))
-		clocks = append(clocks, orNull(o.Clock))
+		thresholds, usual = append(thresholds, encodeThresholds(o.Thresholds)), append(usual, encodeThresholds(o.Usual))
+		clocks, seen, heads = append(clocks, orNull(o.Clock)), append(seen, o.Opened), append(heads, o.Head[:])
+		statements, stated = append(statements, o.Statements), append(stated, o.Stated[:])
 	}
 	_, err := tx.Exec(ctx, `UPDATE organizations AS o SET plans = n.plans::jsonb, suspended = n.suspended, pool = n.pool, closed_through = n.closed,
 			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets, thresholds = n.thresholds::int[],
-			clock = n.clock, anchors = n.anchors::jsonb, anchor_day = n.anchor_day
+			clock = n.clock, anchors = n.anchors::jsonb, anchor_day = n.anchor_day, head = n.head, statements = n.statements, stated = n.stated,
+			usual_thresholds = n.usual::int[], opened_at = n.seen
 		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[],
-			$10::text[], $11::timestamptz[], $12::text[], $13::int[])
-			AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds, clock, anchors, anchor_day)
-		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds, clocks, anchors, days)
+			$10::text[], $11::timestamptz[], $12::text[], $13::int[], $14::bytea[], $15::bigint[], $16::bytea[], $17::text[], $18::timestamptz[])
+			AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds, clock, anchors, anchor_day, head, statements, stated,
+				usual, seen)
+		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds, clocks, anchors, days,
+		heads, statements, stated, usual, seen)
 	if err != nil {
 		return fmt.Errorf("cannot save %d organizations: %w", len(ids), err)
 	}
@@ -232,7 +263,7 @@ func encodeThresholds(thresholds ledger.Thresholds) *string {
 func encodePlans(plans ledger.Plans) (string, error) {
 	rows := make([]planRow, len(plans))
 	for i, plan := range plans {
-		rows[i] = planRow(plan)
+		rows[i] = newPlanRow(plan)
 	}
 	text, err := json.Marshal(rows)
 	return string(text), err

@@ -22,25 +22,20 @@ const (
 type Progress struct {
 	Logs     contract.Positions // of weir.logs.v1
 	Topic    [16]byte           // its id; zero: nothing was booked
-	Tenants  int64              // of weir.tenants.v1
 	Decision int64              // position of the last decision
 	Sealed   []time.Time        // hours whose seals are kept
 	Facts    []string           // ids of unpublished facts
 }
 
-// Names are the relay of facts, and the group and topic by which a
-// ledger follows tenants.
-type Names struct{ Relay, Group, Topic string }
-
 // ProgressOf reads a ledger's progress as the transaction sees it.
-func ProgressOf(ctx context.Context, tx pgx.Tx, names Names) (p Progress, err error) {
+// relay publishes its facts.
+func ProgressOf(ctx context.Context, tx pgx.Tx, relay string) (p Progress, err error) {
 	if p.Logs, err = Positions(ctx, tx); err != nil {
 		return p, err
 	}
 	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT topic_id FROM bus_positions WHERE group_name = $1 AND topic = $2 AND topic_id IS NOT NULL LIMIT 1),
 			'00000000-0000-0000-0000-000000000000'),
-		coalesce((SELECT max(next) FROM bus_positions WHERE group_name = $3 AND topic = $4), 0), coalesce((SELECT max(position) FROM events), 0)`,
-		contract.GroupLedger, contract.TopicLogs, names.Group, names.Topic).Scan(&p.Topic, &p.Tenants, &p.Decision)
+		coalesce((SELECT max(position) FROM events), 0)`, contract.GroupLedger, contract.TopicLogs).Scan(&p.Topic, &p.Decision)
 	if err != nil {
 		return p, err
 	}
@@ -51,7 +46,7 @@ func ProgressOf(ctx context.Context, tx pgx.Tx, names Names) (p Progress, err er
 	if p.Sealed, err = pgx.CollectRows(rows, pgx.RowTo[time.Time]); err != nil {
 		return p, err
 	}
-	rows, err = tx.Query(ctx, `SELECT id FROM facts WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0)`, names.Relay)
+	rows, err = tx.Query(ctx, `SELECT id FROM facts WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0)`, relay)
 	if err != nil {
 		return p, err
 	}
@@ -59,24 +54,30 @@ func ProgressOf(ctx context.Context, tx pgx.Tx, names Names) (p Progress, err er
 	return p, err
 }
 
-// Kept by the ledger alone: decisions, answers to deciding requests,
-// and parked records.
-var copiedToRebuilt = []string{
-	copying("events", `organization, stream, version, position, name, data, metadata, private`) + ` WHERE position <= $1`,
-	`SELECT setval('` + RebuildingSchema + `.events_position_seq', greatest($1::bigint, 1))`,
-	copying("answers", `organization, key, input, answer, answered_at`) + ` WHERE $1::bigint >= 0`,
-	copying("bus_parked", `organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values,
-		reason, parked_at, attempts, failed_at, replay_asked_at`) + ` WHERE $1::bigint >= 0`,
-}
-
 func copying(table, columns string) string {
 	return `INSERT INTO ` + RebuildingSchema + `.` + table + ` (` + columns + `) SELECT ` + columns + ` FROM ` + Schema + `.` + table
 }
 
-// CopyKept copies what can't be rebuilt, with decisions through a position.
-func CopyKept(ctx context.Context, tx pgx.Tx, through int64) error {
-	for _, statement := range copiedToRebuilt {
-		if _, err := tx.Exec(ctx, statement, through); err != nil {
+// CopyKept copies what can't be rebuilt: decisions through a position,
+// answers to deciding requests, deletions with how far a group follows
+// tenants, checkpoints, rules, and parked records.
+func CopyKept(ctx context.Context, tx pgx.Tx, through int64, tenants string) error {
+	for _, kept := range []struct {
+		statement string
+		args      []any
+	}{
+		{copying("events", `organization, stream, version, position, name, data, metadata, private`) + ` WHERE position <= $1`, []any{through}},
+		{`SELECT setval('` + RebuildingSchema + `.events_position_seq', greatest($1::bigint, 1))`, []any{through}},
+		{copying("bus_positions", `group_name, topic, partition, next, epoch, owner, topic_id`) + ` WHERE group_name = $1`, []any{tenants}},
+		{copying("erasures", `organization, project, begun_at, gone_by, step, place, found, removed, erased_at, published_at`), nil},
+		{copying("checkpoints", `hour, topic_id, positions, decision, hash`), nil},
+		{copying("checkpoint_rows", `organization, hour, kind, content, hash`), nil},
+		{copying("terms", `version, rules, kept`), nil},
+		{copying("answers", `organization, key, input, answer, answered_at`), nil},
+		{copying("bus_parked", `organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values,
+			reason, parked_at, attempts, failed_at, replay_asked_at`), nil},
+	} {
+		if _, err := tx.Exec(ctx, kept.statement, kept.args...); err != nil {
 			return fmt.Errorf("cannot copy what can't be rebuilt: %w", err)
 		}
 	}
@@ -111,14 +112,11 @@ func SealCut(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 }
 
 // SetProgress has a rebuilt ledger continue where the other is.
-func SetProgress(ctx context.Context, tx pgx.Tx, names Names, p Progress, tenants [16]byte) error {
+func SetProgress(ctx context.Context, tx pgx.Tx, p Progress) error {
 	for partition, next := range p.Logs {
 		if err := setPosition(ctx, tx, contract.GroupLedger, contract.TopicLogs, partition, next, p.Topic); err != nil {
 			return err
 		}
-	}
-	if err := setPosition(ctx, tx, names.Group, names.Topic, 0, p.Tenants, tenants); err != nil {
-		return err
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM facts WHERE id <> ALL ($1)`, p.Facts) // the others were published
 	return err

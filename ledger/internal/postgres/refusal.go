@@ -24,11 +24,11 @@ func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) err
 		environments[i], reasons[i], at[i], starts[i], exhausts[i] = r.Environment, r.Reason, r.Cause.At, r.PeriodStart, r.Exhausts
 		bytes[i], remaining[i], quotas[i], counts[i] = r.Bytes, r.Remaining, r.Quota, r.Requests
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO refusals
+	_, err := tx.Exec(ctx, `WITH saved AS (INSERT INTO refusals
 			(organization, at, request, project, key, environment, reason, bytes, remaining, quota, period_start, exhausts, requests)
 		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
 			$8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[], $12::boolean[], $13::bigint[])
-		ON CONFLICT DO NOTHING`,
+		ON CONFLICT DO NOTHING RETURNING *) `+sumUpRefusals,
 		organizations, at, requests, projects, keys, environments, reasons, bytes, remaining, quotas, starts, exhausts, counts)
 	return err
 }
@@ -109,7 +109,7 @@ func LastUse(ctx context.Context, tx pgx.Tx, organization pg.Organization, perio
 // A Share is how much of an allowance one project, key, environment or
 // hour has used.
 type Share struct {
-	By    string // a Dimension, or ByHour
+	By    string // a Dimension, ByHour or ByAdjustment
 	ID    string
 	Bytes int64
 }
@@ -139,6 +139,22 @@ func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, 
 			WHERE id IS NOT NULL GROUP BY kind, id HAVING sum(bytes) > 0) ranked
 		WHERE place <= $6 ORDER BY array_position(ARRAY['project', 'key', 'environment', 'hour'], kind), place`,
 		customPlan, organization, from, day, hour, through, sharesOfEach, ledger.UseAccepted, ledger.Charged)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Share])
+}
+
+// ByAdjustment is a share that an adjustment has charged.
+const ByAdjustment = "adjustment"
+
+// AdjustmentShares lists the largest adjustments by which a period was
+// charged, as far as they were decided by an instant.
+func AdjustmentShares(ctx context.Context, tx pgx.Tx, organization pg.Organization, start, through time.Time) ([]Share, error) {
+	rows, err := tx.Query(ctx, `SELECT $6::text, subject, -bytes FROM period_lines l
+		WHERE organization = $1 AND period_start = $2 AND kind = $3 AND bytes < 0 AND NOT EXISTS (SELECT FROM events e
+			WHERE e.organization = l.organization AND e.stream = $4 AND e.name = $5 AND e.data ->> 'id' = l.subject AND `+decidedAt+` > $7)
+		ORDER BY bytes, subject LIMIT $8`, organization, start, ledger.AdjustmentMade, decisionStream, adjusted, ByAdjustment, through, sharesOfEach)
 	if err != nil {
 		return nil, err
 	}

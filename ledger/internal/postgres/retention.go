@@ -37,7 +37,12 @@ func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Ret
 			Table: "seals", Bound: fmt.Sprintf("%d months", kept.Books), Age: "hour", Before: func() time.Time { return kept.BooksSince(clock()) },
 			Only: "t.root IS NOT NULL",
 		},
+		prune.Rows{
+			Table: "checkpoints", Bound: "8 days, and the newest", Age: "hour", Before: prune.Ago(rangesKept, clock),
+			Only: "t.hour < (SELECT max(hour) FROM checkpoints)",
+		},
 		prune.Rows{Table: "tallies", Bound: "31 days after the last", Age: "at", Before: prune.Ago(talliesKept, clock)},
+		prune.Rows{Table: "refusal_days", Bound: "as refusals", Age: "day", Before: prune.Ago(refusalsKept+24*time.Hour, clock)},
 		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock), AppendOnly: true},
 		prune.Rows{
 			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
@@ -67,6 +72,8 @@ func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
 		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
+		{Table: "checkpoint_rows", Keeps: "a few rows for each organization and checkpoint", By: "the foreign key to checkpoints"},
+		{Table: "terms", Keeps: "one row", By: "its primary key"},
 		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},
 		{Table: "chains", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},

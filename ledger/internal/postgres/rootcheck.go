@@ -16,20 +16,28 @@ type seal struct {
 	hour          time.Time
 	root          []byte
 	organizations int64
+	checkpoint    []byte // in the root; nil: none
 }
 
-// verifyRoots computes the last root of each day again where its links
-// are kept, from the chains before them and the links since.
+// verifyRoots computes each root again where its links are kept, from the
+// chains before them and the links since.
 func verifyRoots(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT hour, root, organizations FROM seals
-		WHERE hour IN (SELECT max(hour) FROM seals WHERE root IS NOT NULL GROUP BY (hour AT TIME ZONE 'UTC')::date)
-			AND hour >= coalesce((SELECT min(hour) FROM links), 'infinity') ORDER BY hour`)
+	return verifyRootsOf(ctx, tx, `root IS NOT NULL AND hour >= coalesce((SELECT min(hour) FROM links), 'infinity')`)
+}
+
+// verifyRootOf computes the root of an hour again.
+func verifyRootOf(ctx context.Context, tx pgx.Tx, hour time.Time) ([]ledger.Violation, error) {
+	return verifyRootsOf(ctx, tx, `hour = $1`, hour)
+}
+
+func verifyRootsOf(ctx context.Context, tx pgx.Tx, which string, args ...any) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, `SELECT hour, root, organizations, checkpoint FROM seals WHERE `+which+` ORDER BY hour`, args...)
 	if err != nil {
 		return nil, err
 	}
 	var seals []seal
 	var s seal
-	if _, err := pgx.ForEachRow(rows, []any{&s.hour, &s.root, &s.organizations}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&s.hour, &s.root, &s.organizations, &s.checkpoint}, func() error {
 		seals = append(seals, s)
 		return nil
 	}); err != nil || len(seals) == 0 {
@@ -91,7 +99,7 @@ func (h chainHeads) differs(s seal) []ledger.Violation {
 	for _, id := range sortedKeys(h) {
 		root.Add(id, h[id].Sequence, h[id].Hash)
 	}
-	if sum := root.Sum(); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
+	if sum := sumWith(root, s.checkpoint); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
 		return []ledger.Violation{{Invariant: ledger.RootIsChains, Detail: fmt.Sprintf("hour %s: the root of %d chains is %x, that of the %d that are kept %x",
 			s.hour.UTC().Format(time.RFC3339), s.organizations, s.root, root.Organizations, sum)}}
 	}

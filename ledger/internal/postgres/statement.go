@@ -58,25 +58,34 @@ func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period cal
 	return found, forEachGrant(rows, func(_ string, g ledger.Grant) { found = append(found, g) })
 }
 
-// NextStatement returns the number of an organization's next statement.
-// Its books must be locked.
-func NextStatement(ctx context.Context, tx pgx.Tx, organization string) (number int64, err error) {
-	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1 FROM statements WHERE organization = $1`, organization).Scan(&number)
+// LastStatement returns the number of an organization's last statement; 0
+// where there is none.
+func LastStatement(ctx context.Context, tx pgx.Tx, organization string) (number int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) FROM statements WHERE organization = $1`, organization).Scan(&number)
 	return number, err
 }
 
-// SaveStatement stores a statement; saved is false where its period has one.
-func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (saved bool, err error) {
+// SaveStatement stores a statement and returns it with its hash; saved
+// is false where its period has one.
+func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (sealed ledger.Statement, saved bool, err error) {
 	document, err := json.Marshal(newStatementRow(s))
 	if err != nil {
-		return false, err
+		return s, false, err
 	}
-	tag, err := tx.Exec(ctx, `INSERT INTO statements (organization, number, period_start, period_end, made_at, document) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (organization, period_start) DO NOTHING`, s.Organization, s.Number, s.Period.Start, s.Period.End, s.Made, document)
-	return tag.RowsAffected() > 0, err
+	s = s.Sealed(document)
+	tag, err := tx.Exec(ctx, `INSERT INTO statements (`+statementColumns+`, document) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (organization, period_start) DO NOTHING`,
+		s.Organization, s.Number, s.Period.Start, s.Period.End, s.Made, s.Previous[:], s.Hash[:], document)
+	return s, tag.RowsAffected() > 0, err
 }
 
-const statementColumns = `organization, number, period_start, period_end, made_at`
+// sealStatement returns a statement with the hash of its content.
+func sealStatement(s ledger.Statement) (ledger.Statement, error) {
+	document, err := json.Marshal(newStatementRow(s))
+	return s.Sealed(document), err
+}
+
+const statementColumns = `organization, number, period_start, period_end, made_at, previous, hash`
 
 // Statements lists at most limit statements with numbers below before,
 // the latest first, with totals only. 0 is the start.
@@ -104,9 +113,11 @@ func LoadStatement(ctx context.Context, tx pgx.Tx, organization pg.Organization,
 
 func scanStatement(row pgx.CollectableRow) (s ledger.Statement, err error) {
 	var document statementRow
-	if err := row.Scan(&s.Organization, &s.Number, &s.Period.Start, &s.Period.End, &s.Made, &document); err != nil {
+	var previous, hash []byte
+	if err := row.Scan(&s.Organization, &s.Number, &s.Period.Start, &s.Period.End, &s.Made, &previous, &hash, &document); err != nil {
 		return s, err
 	}
+	s.Previous, s.Hash = hashOf(previous), hashOf(hash)
 	s.Period, s.Made = calendar.Period{Start: s.Period.Start.UTC(), End: s.Period.End.UTC()}, s.Made.UTC()
 	document.fill(&s)
 	return s, nil
@@ -114,15 +125,28 @@ func scanStatement(row pgx.CollectableRow) (s ledger.Statement, err error) {
 
 // statementRow is a statement as statements.document stores it.
 type statementRow struct {
-	Test        bool            `json:"test,omitempty"`
-	Tier        ledger.Tier     `json:"tier"`
-	Quota       int64           `json:"quota"`
+	Test bool `json:"test,omitempty"`
+	planTermsRow
 	Totals      totalsRow       `json:"totals"`
 	ChargedBy   []string        `json:"charged_by"`
 	Grants      []movementRow   `json:"grants,omitempty"`
 	Charges     []dayChargeRow  `json:"charges,omitempty"`
 	Late        []lateRow       `json:"late,omitempty"`
 	Adjustments []adjustmentRow `json:"adjustments,omitempty"`
+	Chain       headRow         `json:"chain"`
+}
+
+type planTermsRow struct {
+	Tier              ledger.Tier `json:"tier"`
+	Quota             int64       `json:"quota"`
+	RequestsPerMinute int         `json:"requests_per_minute"`
+	Overage           bool        `json:"overage"`
+	OverageCap        int64       `json:"overage_cap"`
+}
+
+type headRow struct {
+	Sequence int64  `json:"sequence"`
+	Hash     []byte `json:"hash"`
 }
 
 type totalsRow struct {
@@ -132,6 +156,7 @@ type totalsRow struct {
 	Granted   int64 `json:"granted"`
 	Consumed  int64 `json:"consumed"`
 	Overage   int64 `json:"overage"`
+	Overshoot int64 `json:"overshoot"`
 	Expired   int64 `json:"expired"`
 	Voided    int64 `json:"voided"`
 	Closing   int64 `json:"closing"`
@@ -168,7 +193,10 @@ type adjustmentRow struct {
 }
 
 func newStatementRow(s ledger.Statement) statementRow {
-	row := statementRow{Test: s.Test, Tier: s.Tier, Quota: s.Quota, Totals: totalsRow(s.Totals), ChargedBy: s.ChargedBy}
+	row := statementRow{
+		Test: s.Test, planTermsRow: planTermsRow(s.StatementTerms), Totals: totalsRow(s.Totals), ChargedBy: s.ChargedBy,
+		Chain: headRow{s.Chain.Sequence, s.Chain.Hash[:]},
+	}
 	row.Grants = convertAll(s.Grants, func(m ledger.GrantMovement) movementRow { return movementRow(m) })
 	row.Charges = convertAll(s.Charges, func(c ledger.DayCharge) dayChargeRow { return dayChargeRow(c) })
 	row.Late = convertAll(s.Late, func(l ledger.LateCharge) lateRow { return lateRow(l) })
@@ -177,7 +205,8 @@ func newStatementRow(s ledger.Statement) statementRow {
 }
 
 func (r statementRow) fill(s *ledger.Statement) {
-	s.Test, s.Tier, s.Quota, s.Totals, s.ChargedBy = r.Test, r.Tier, r.Quota, ledger.Totals(r.Totals), r.ChargedBy
+	s.Test, s.StatementTerms, s.Totals, s.ChargedBy = r.Test, ledger.StatementTerms(r.planTermsRow), ledger.Totals(r.Totals), r.ChargedBy
+	s.Chain = ledger.Head{Sequence: r.Chain.Sequence, Hash: hashOf(r.Chain.Hash)}
 	s.Grants = convertAll(r.Grants, func(m movementRow) ledger.GrantMovement { return ledger.GrantMovement(m) })
 	s.Charges = convertAll(r.Charges, func(c dayChargeRow) ledger.DayCharge { return ledger.DayCharge(c) })
 	s.Late = convertAll(r.Late, func(l lateRow) ledger.LateCharge { return ledger.LateCharge(l) })

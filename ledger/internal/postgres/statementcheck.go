@@ -13,11 +13,12 @@ import (
 func statementsAndBooks(condition string) string {
 	return `WITH totals AS (SELECT s.organization, s.number, s.period_start, t.*
 			FROM statements s, jsonb_to_record(s.document -> 'totals') AS t (opening bigint, allowance bigint, prorated bigint, granted bigint,
-				consumed bigint, overage bigint, expired bigint, voided bigint, closing bigint) WHERE ` + condition + `)
+				consumed bigint, overage bigint, overshoot bigint, expired bigint, voided bigint, closing bigint) WHERE ` + condition + `)
 		SELECT 'what organization ' || organization || ' had by statement ' || number, opening + allowance + prorated + granted, consumed + expired + voided + closing
 			FROM totals WHERE opening + allowance + prorated + granted <> consumed + expired + voided + closing
-		UNION ALL SELECT 'what organization ' || t.organization || ' used by statement ' || t.number, t.consumed + t.overage, b.consumed + b.overage
-			FROM totals t JOIN books b USING (organization, period_start) WHERE (t.consumed, t.overage) <> (b.consumed, b.overage)
+		UNION ALL SELECT 'what organization ' || t.organization || ' used by statement ' || t.number, t.consumed + t.overage + t.overshoot,
+				b.consumed + b.overage + b.overshoot
+			FROM totals t JOIN books b USING (organization, period_start) WHERE (t.consumed, t.overage, t.overshoot) <> (b.consumed, b.overage, b.overshoot)
 		UNION ALL SELECT 'what organization ' || t.organization || ' did not use by statement ' || t.number, t.expired + t.voided, b.expired + b.voided
 			FROM totals t JOIN books b USING (organization, period_start) WHERE (t.expired, t.voided) <> (b.expired, b.voided)
 		UNION ALL SELECT 'what grants of organization ' || t.organization || ' grew by in statement ' || t.number, t.closing - t.opening, b.credit

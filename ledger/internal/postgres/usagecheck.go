@@ -48,14 +48,19 @@ func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since tim
 // index has their day. Days with usage from before there were hours are left out.
 func hoursAndDays(condition, hours string) string {
 	const alike = `organization, day, project, key, environment, outcome, reason`
-	return `SELECT concat_ws(', ', ` + alike + `), sum(hours)::bigint, sum(days)::bigint
-		FROM (SELECT ` + alike + `, bytes + entries + requests AS days, 0 AS hours FROM usage_days
-			UNION ALL SELECT organization, (hour AT TIME ZONE 'UTC')::date, project, key, environment, outcome, reason, 0, bytes + entries + requests
-				FROM usage_hours WHERE ` + hours + `) both_sides
+	return `SELECT concat_ws(', ', ` + alike + `, what), sum(hours)::bigint, sum(days)::bigint
+		FROM (SELECT ` + alike + `, what, n AS days, 0 AS hours FROM usage_days ` + eachNumber + `
+			UNION ALL SELECT organization, (hour AT TIME ZONE 'UTC')::date, project, key, environment, outcome, reason, what, 0, n
+				FROM usage_hours ` + eachNumber + ` WHERE ` + hours + `) both_sides
 		WHERE ` + condition + ` AND NOT EXISTS (SELECT FROM usage_days old
 			WHERE old.organization = both_sides.organization AND old.day = both_sides.day AND ` + withoutKeys + `)
-		GROUP BY ` + alike + ` HAVING sum(hours) <> sum(days)`
+		GROUP BY ` + alike + `, what HAVING sum(hours) <> sum(days)`
 }
+
+// eachNumber makes a row for each number of usage.
+const eachNumber = `CROSS JOIN LATERAL (VALUES ('bytes', bytes), ('entries', entries), ('requests', requests), ('errors', errors),
+	('keys in bodies', key_in_body))
+	AS number (what, n)`
 
 // verifyHours compares the days since an instant.
 func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/rehearsals"
@@ -23,25 +25,28 @@ type Rebuild struct {
 	Source, Target *pgxpool.Pool
 	Log            Log // applies to Target
 	Work           *unitofwork.Writer
-	Names          postgres.Names
+	Relay          string // of facts
+	Tenants        string // group by which tenants is followed
+	Outcomes       string // group that counts the outcomes of requests
 }
 
 // A Log replays published records.
 type Log interface {
-	// Open opens the log for Logs. It fails unless the log still has
-	// every record below positions.
-	Open(ctx context.Context, topic [16]byte, through contract.Positions) error
-	// Tenants applies the records of tenants below an offset and
-	// returns the topic's id.
-	Tenants(ctx context.Context, through int64) (topic [16]byte, err error)
+	// Open opens the log for Logs, which begins at from. It fails unless
+	// the log still has every record from there to through.
+	Open(ctx context.Context, topic [16]byte, from, through contract.Positions) error
+	// Recall reads the records before from, back to since or as far as
+	// the log goes, to know copies and parts of requests that follow.
+	Recall(ctx context.Context, since contract.Positions) error
 	// Logs applies the unapplied entries below positions.
 	Logs(ctx context.Context, through contract.Positions) error
 }
 
 // A Report is the result of a rebuild.
 type Report struct {
-	Decisions   int
-	Things      int // number compared
+	From        time.Time // hour of the checkpoint it began at; zero: at the beginning
+	Decisions   int       // made again
+	Things      int       // number compared
 	Differences []postgres.Difference
 }
 
@@ -51,6 +56,10 @@ const maxDifferences = 100
 // ErrPruned means that decisions behind the ledger have been removed,
 // as have the books of their time.
 var ErrPruned = errors.New("decisions are gone")
+
+// recalled is how long before a checkpoint copies and parts of requests
+// are looked for: a key of idempotency holds a day.
+const recalled = 25 * time.Hour
 
 // Run rebuilds the ledger and compares it with a snapshot of Source,
 // which may continue meanwhile.
@@ -66,11 +75,16 @@ func (r *Rebuild) run(ctx context.Context, source pgx.Tx) (report Report, err er
 	if err := pg.AsSystem(ctx, source); err != nil {
 		return report, err
 	}
-	progress, err := postgres.ProgressOf(ctx, source, r.Names)
+	progress, err := postgres.ProgressOf(ctx, source, r.Relay)
 	if err != nil {
 		return report, fmt.Errorf("cannot read the progress of the ledger: %w", err)
 	}
-	if report.Decisions, err = r.make(ctx, source, progress); err != nil {
+	from, err := r.open(ctx, source, progress)
+	if err != nil {
+		return report, err
+	}
+	report.From = from.Hour
+	if report.Decisions, err = r.make(ctx, source, from, progress); err != nil {
 		return report, err
 	}
 	err = pg.Snapshot(ctx, r.Target, func(target pgx.Tx) (err error) {
@@ -83,35 +97,126 @@ func (r *Rebuild) run(ctx context.Context, source pgx.Tx) (report Report, err er
 	return report, err
 }
 
-// make brings the target to the progress of the source.
-func (r *Rebuild) make(ctx context.Context, source pgx.Tx, progress postgres.Progress) (decisions int, err error) {
-	if err := r.Log.Open(ctx, progress.Topic, progress.Logs); err != nil {
-		return 0, err
-	}
-	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyKept(ctx, tx, progress.Decision) })
+// open opens the log where the rebuild begins: at its beginning or, if
+// that or decisions are gone, at the oldest checkpoint that it reaches.
+func (r *Rebuild) open(ctx context.Context, source pgx.Tx, progress postgres.Progress) (from ledger.Checkpoint, err error) {
+	whole, err := postgres.HasAllDecisions(ctx, source)
 	if err != nil {
-		return 0, err
+		return from, err
 	}
-	tenants, err := r.Log.Tenants(ctx, progress.Tenants)
+	lost := r.Log.Open(ctx, progress.Topic, nil, progress.Logs)
+	switch {
+	case lost == nil && whole:
+		return from, nil
+	case lost == nil:
+		lost = ErrPruned
+	}
+	checkpoints, err := postgres.Checkpoints(ctx, source)
 	if err != nil {
-		return 0, err
+		return from, err
 	}
-	if decisions, err = r.replay(ctx, source, progress); err != nil {
-		return decisions, err
+	from, found, err := r.choose(ctx, source, checkpoints, progress)
+	switch {
+	case err != nil:
+		return from, err
+	case !found:
+		return from, fmt.Errorf("%w, and none of %d checkpoints is within the log", lost, len(checkpoints))
 	}
-	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.SetProgress(ctx, tx, r.Names, progress, tenants) })
-	if err != nil || len(progress.Sealed) == 0 {
-		return decisions, err
+	violations, err := postgres.CheckCheckpoint(ctx, source, from)
+	if err == nil && len(violations) > 0 {
+		err = fmt.Errorf("%w, and the checkpoint cannot be used: %s", lost, violations[0].Detail)
 	}
-	return decisions, r.seal(ctx, progress.Sealed)
+	return from, err
 }
 
-// seal writes the links of all hours, first of those without a seal.
-func (r *Rebuild) seal(ctx context.Context, hours []time.Time) error {
-	if err := integrity.Seal(ctx, r.Target, hours[0]); err != nil {
+// choose opens the log at the oldest checkpoint before which it has
+// what is recalled or, where there is none, at the newest that it
+// reaches.
+func (r *Rebuild) choose(ctx context.Context, source pgx.Tx, checkpoints []ledger.Checkpoint, progress postgres.Progress) (
+	chosen ledger.Checkpoint, found bool, err error) {
+	for _, c := range checkpoints {
+		since, err := postgres.PositionsBefore(ctx, source, c, recalled)
+		if err != nil {
+			return chosen, false, err
+		}
+		if r.Log.Open(ctx, c.Topic, since, progress.Logs) == nil {
+			return c, true, r.Log.Open(ctx, c.Topic, c.Positions, progress.Logs)
+		}
+	}
+	for _, c := range slices.Backward(checkpoints) {
+		if r.Log.Open(ctx, c.Topic, c.Positions, progress.Logs) == nil {
+			return c, true, nil
+		}
+	}
+	return chosen, false, nil
+}
+
+// make brings the target to the progress of the source.
+func (r *Rebuild) make(ctx context.Context, source pgx.Tx, from ledger.Checkpoint, progress postgres.Progress) (decisions int, err error) {
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyKept(ctx, tx, progress.Decision, r.Tenants) })
+	if err != nil {
+		return 0, err
+	}
+	if !from.Hour.IsZero() {
+		if err := r.load(ctx, source, from); err != nil {
+			return 0, err
+		}
+	}
+	if decisions, err = r.replay(ctx, source, from, progress); err != nil {
+		return decisions, err
+	}
+	if !from.Hour.IsZero() {
+		err := pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyUsage(ctx, tx, from) })
+		if err != nil {
+			return decisions, err
+		}
+	}
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.SetProgress(ctx, tx, progress) })
+	if err != nil {
+		return decisions, err
+	}
+	return decisions, r.seal(ctx, from, progress.Sealed)
+}
+
+// load begins the target with a checkpoint and the history before it.
+func (r *Rebuild) load(ctx context.Context, source pgx.Tx, from ledger.Checkpoint) error {
+	days, err := postgres.TransferDays(ctx, source)
+	if err != nil {
 		return err
 	}
-	err := pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyCuts(ctx, tx, hours[len(hours)-1]) })
+	since, err := postgres.PositionsBefore(ctx, source, from, recalled)
+	if err != nil {
+		return err
+	}
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.EnsureDays(ctx, tx, days...) })
+	if err != nil {
+		return fmt.Errorf("cannot create the days of transfers: %w", err)
+	}
+	err = pgx.BeginTxFunc(ctx, r.Target, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return postgres.LoadCheckpoint(ctx, tx, from, r.Outcomes)
+	})
+	if err != nil {
+		return err
+	}
+	return r.Log.Recall(ctx, since)
+}
+
+// seal writes the links of all hours from a checkpoint on or, without
+// one, first of those whose seals are gone.
+func (r *Rebuild) seal(ctx context.Context, from ledger.Checkpoint, hours []time.Time) (err error) {
+	hours = slices.DeleteFunc(slices.Clone(hours), func(hour time.Time) bool { return hour.Before(from.Hour) })
+	if len(hours) == 0 {
+		return nil
+	}
+	if from.Hour.IsZero() {
+		if err := integrity.SealAgain(ctx, r.Target, hours[0]); err != nil {
+			return err
+		}
+	}
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyCuts(ctx, tx, hours[len(hours)-1]) })
 	for _, hour := range hours {
 		if err != nil {
 			break
@@ -121,10 +226,14 @@ func (r *Rebuild) seal(ctx context.Context, hours []time.Time) error {
 	return err
 }
 
-// replay repeats each decision between the entries booked before and after it.
-func (r *Rebuild) replay(ctx context.Context, source pgx.Tx, progress postgres.Progress) (decisions int, err error) {
-	last := map[string]int64{}
-	for decided, err := range postgres.AllDecided(ctx, source, r.Work.Decisions) {
+// replay repeats each decision between the entries booked before and
+// after it.
+func (r *Rebuild) replay(ctx context.Context, source pgx.Tx, from ledger.Checkpoint, progress postgres.Progress) (decisions int, err error) {
+	last, err := r.decided(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for decided, err := range postgres.AllDecided(ctx, source, r.Work.Decisions, from.Decision) {
 		if err != nil {
 			return decisions, err
 		}
@@ -141,6 +250,16 @@ func (r *Rebuild) replay(ctx context.Context, source pgx.Tx, progress postgres.P
 		decisions++
 	}
 	return decisions, r.Log.Logs(ctx, progress.Logs)
+}
+
+// decided returns the number of decisions about each organization that
+// the target begins with.
+func (r *Rebuild) decided(ctx context.Context) (last map[string]int64, err error) {
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error {
+		last, err = postgres.NumbersOfDecisions(ctx, tx)
+		return err
+	})
+	return last, err
 }
 
 func (r *Rebuild) redo(ctx context.Context, decided postgres.Decided) error {

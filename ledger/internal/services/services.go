@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/accounts"
@@ -51,13 +52,14 @@ type Config struct {
 	Turns    *turns.Turns
 	Save     unitofwork.SaveEvents
 	IDs      func() string // unique, URL-safe, at most 60 characters
-	Rules    ledger.Rules
+	Tiers    ledger.Tiers  // upgrades to propose
 	Kept     ledger.Retention
 	Clock    func() time.Time
 	Time     unitofwork.DatabaseTime
 	Deciding *turns.Turns
 	Owns     ledger.Owns
-	End      horizon.LogEnd // nil: the end of the log is unknown
+	End      horizon.LogEnd        // nil: the end of the log is unknown
+	Metrics  prometheus.Registerer // nil: none
 }
 
 // New returns the services.
@@ -65,23 +67,23 @@ func New(c Config) *Services {
 	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
 	lists := reads.From(c.Replica)
 	work := &unitofwork.Writer{
-		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Rules: c.Rules, Time: c.Time,
+		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Time: c.Time,
 		Turns: c.Deciding,
 	}
-	balance := &balances.Service{Reads: reads, Lists: lists, Tiers: c.Rules.Tiers, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
+	balance := &balances.Service{Reads: reads, Lists: lists, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}
 	return &Services{
 		Reads: reads, Work: work,
-		Accounts:   &accounts.Service{Reads: reads, Tiers: c.Rules.Tiers, Balances: balance},
+		Accounts:   &accounts.Service{Reads: reads, Balances: balance},
 		Balances:   balance,
-		Booking:    &booking.Service{Rules: c.Rules},
+		Booking:    booking.New(c.Metrics),
 		Budgets:    budget,
-		Forecasts:  &forecasts.Service{Reads: reads, Rules: c.Rules, Balances: balance, Budgets: budget, Owns: c.Owns},
+		Forecasts:  &forecasts.Service{Reads: reads, Tiers: c.Tiers, Balances: balance, Budgets: budget, Owns: c.Owns},
 		Grants:     &grants.Service{Reads: reads, Work: work},
-		Integrity:  &integrity.Service{Reads: reads},
+		Integrity:  &integrity.Service{Reads: reads, Kept: c.Kept},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
 		Rehearsals: &rehearsals.Service{Reads: reads, Work: work, Owns: c.Owns},
 		Statements: &statements.Service{Reads: lists},
-		Usage:      &usage.Service{Reads: lists, Tiers: c.Rules.Tiers},
+		Usage:      &usage.Service{Reads: lists, Tiers: c.Tiers},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // Issue issues the statements of periods that have just closed. The
@@ -34,17 +35,32 @@ func issue(ctx context.Context, tx pgx.Tx, at time.Time, books *ledger.Books, cl
 	if err != nil {
 		return err
 	}
-	number, err := postgres.NextStatement(ctx, tx, closed.Organization)
+	if err := follow(ctx, tx, books); err != nil {
+		return err
+	}
+	statement, made := books.Statement(closed, sources, at)
+	if !made {
+		return nil
+	}
+	statement, saved, err := postgres.SaveStatement(ctx, tx, statement)
+	if saved {
+		books.Issued(statement, closed)
+	}
+	return err
+}
+
+// follow reads what the next statement follows: the last one, also of a
+// program of before, and the chain, whose head statements carry.
+func follow(ctx context.Context, tx pgx.Tx, books *ledger.Books) error {
+	last, err := postgres.LastStatement(ctx, tx, books.Organization.ID)
 	if err != nil {
 		return err
 	}
-	statement, made, err := books.Statement(number, closed, sources, at)
-	if err != nil || !made {
-		return err
+	books.Organization.Statements = max(books.Organization.Statements, last)
+	if books.Chain != nil {
+		return nil
 	}
-	saved, err := postgres.SaveStatement(ctx, tx, statement)
-	if saved {
-		books.Events = append(books.Events, statement.Ready(closed))
-	}
+	head, err := postgres.Head(ctx, tx, pg.Organization(books.Organization.ID))
+	books.Chain = &ledger.Head{Sequence: head.Sequence, Hash: head.Hash}
 	return err
 }

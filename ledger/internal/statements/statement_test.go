@@ -47,7 +47,7 @@ func TestStatements(t *testing.T) {
 	l.AdvanceAll(t)
 
 	first := statement(t, l, 3) // of September and October there are two
-	if want := (ledger.Totals{Allowance: 100, Granted: 50, Consumed: 123, Overage: 7, Closing: 27}); first.Totals != want {
+	if want := (ledger.Totals{Allowance: 100, Granted: 50, Consumed: 123, Overshoot: 7, Closing: 27}); first.Totals != want {
 		t.Errorf("totals %+v, want %+v", first.Totals, want)
 	}
 	if first.Period.Start != time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) || first.Tier != ledger.Indie || first.Quota != 100 || !first.Made.Equal(l.Now()) {
@@ -147,7 +147,7 @@ func TestSpoiledStatementsAreFound(t *testing.T) {
 		found, err = postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
 		return err
 	})
-	if len(found) != 2 || found[0].Invariant != ledger.StatementIsBook {
+	if len(found) != 3 || found[0].Invariant != ledger.StatementsFollow || found[1].Invariant != ledger.StatementIsBook {
 		t.Errorf("violations %+v", found)
 	}
 }

@@ -98,7 +98,6 @@ func (w *Writer) withRetries(ctx context.Context, organization string, fn func(t
 
 // book books decisions at an instant and stores them with their recording time.
 func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, recorded time.Time, request Request, decisions []ledger.Decision) error {
-	before := books.Organization.Decisions
 	for _, decision := range decisions {
 		if err := books.Decide(decision, books.DecisionCause(at)); err != nil {
 			return err
@@ -108,17 +107,16 @@ func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, r
 		return nil
 	}
 	books.Organization.DecidedAt = recorded
-	if err := SaveDecided(ctx, tx, recorded, map[string]*ledger.Books{books.Organization.ID: books}); err != nil {
-		return err
-	}
-	return w.Keep(ctx, tx, books.Organization.ID, before, recorded, request, decisions)
+	return w.SaveDecided(ctx, tx, recorded, request, map[string]*ledger.Books{books.Organization.ID: books})
 }
 
-// Keep appends decisions to their organization's stream, with their
-// time and the positions of the log that they follow. The caller holds
+// keep appends what was decided to the organization's stream, with its
+// time and the positions of the log that it follows. The caller holds
 // the lock of the books, so everything below these positions is booked.
-func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expected int64, at time.Time, request Request,
-	decisions []ledger.Decision) error {
+func (w *Writer) keep(ctx context.Context, tx pgx.Tx, request Request, books *ledger.Books) error {
+	if len(books.Steps) == 0 {
+		return nil
+	}
 	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return err
 	}
@@ -131,7 +129,35 @@ func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expec
 		return err
 	}
 	metadata := eventstore.Metadata{
-		"actor": request.Actor, "request": request.ID, postgres.BookedBehind: string(behind), postgres.DecidedAt: at.UTC().Format(time.RFC3339Nano),
+		"actor": request.Actor, "request": request.ID, postgres.BookedBehind: string(behind),
+		postgres.DecidedAt: books.Organization.DecidedAt.UTC().Format(time.RFC3339Nano),
 	}
-	return w.Decisions.AppendTx(ctx, tx, postgres.Decisions(organization), expected, metadata, decisions...)
+	return w.appendSteps(ctx, tx, books, metadata)
+}
+
+// appendSteps appends the decisions of opened books, each with the hash
+// of the one before, and moves the organization's head.
+func (w *Writer) appendSteps(ctx context.Context, tx pgx.Tx, books *ledger.Books, metadata eventstore.Metadata) error {
+	o := &books.Organization
+	number := o.Decisions - int64(len(books.Steps))
+	chained := postgres.Chained{Statements: o.Statements, Stated: o.Stated}
+	if books.Chain != nil {
+		chained.Chain = *books.Chain
+	}
+	for _, step := range books.Steps {
+		chained.Previous, chained.Before, chained.After = o.Head, step.Before, step.After
+		text, err := chained.Text()
+		if err != nil {
+			return err
+		}
+		metadata[postgres.ChainedBy] = text
+		if err := w.Decisions.AppendTx(ctx, tx, postgres.Decisions(o.ID), number, metadata, step.Decision); err != nil {
+			return err
+		}
+		number++
+		if o.Head, err = postgres.HashStored(number, step.Decision, metadata); err != nil {
+			return err
+		}
+	}
+	return nil
 }

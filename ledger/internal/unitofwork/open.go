@@ -29,12 +29,12 @@ func (w *Writer) lock(ctx context.Context, tx pgx.Tx, organization string) (*led
 	if err != nil {
 		return nil, err
 	}
-	opened, err := OpenWhole(ctx, tx, w.Rules, map[string]ledger.Organization{organization: o})
+	opened, err := OpenWhole(ctx, tx, map[string]ledger.Organization{organization: o})
 	return opened[organization], err
 }
 
 // OpenWhole opens all open books of organizations with their grants.
-func OpenWhole(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]ledger.Organization) (map[string]*ledger.Books, error) {
+func OpenWhole(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization) (map[string]*ledger.Books, error) {
 	books, err := postgres.LoadOpenBooks(ctx, tx, known)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
@@ -47,11 +47,11 @@ func OpenWhole(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[str
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the grants: %w", err)
 	}
-	return Open(ctx, tx, rules, known, grants, books)
+	return Open(ctx, tx, known, grants, books)
 }
 
 // Open opens books with their organizations' budgets.
-func Open(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]ledger.Organization,
+func Open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization,
 	grants map[string][]ledger.Grant, books map[string][]ledger.Book) (map[string]*ledger.Books, error) {
 	budgets, err := postgres.LoadBudgets(ctx, tx, withBudgets(known))
 	if err != nil {
@@ -59,7 +59,7 @@ func Open(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]l
 	}
 	opened := make(map[string]*ledger.Books, len(known))
 	for id, organization := range known {
-		opened[id] = rules.Open(organization, grants[id], books[id]...).WithBudgets(budgets[id])
+		opened[id] = ledger.OpenBooks(organization, grants[id], books[id]...).WithBudgets(budgets[id])
 	}
 	return opened, nil
 }

@@ -14,16 +14,25 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 )
 
-// SaveDecided stores decided organizations and their books, and issues
-// the statements of closed periods.
-func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
-	if err := postgres.SaveOrganizations(ctx, tx, opened); err != nil {
-		return err
-	}
+// SaveDecided stores decided books and organizations, issues the
+// statements of closed periods, and keeps the decisions.
+func (w *Writer) SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, request Request, opened map[string]*ledger.Books) error {
+	return saveDecided(ctx, tx, at, opened, func(books *ledger.Books) error { return w.keep(ctx, tx, request, books) })
+}
+
+func saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books, keep func(*ledger.Books) error) error {
 	if err := SaveOpened(ctx, tx, at, opened); err != nil {
 		return err
 	}
-	return statements.Issue(ctx, tx, at, opened)
+	if err := statements.Issue(ctx, tx, at, opened); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		if err := keep(opened[id]); err != nil {
+			return err
+		}
+	}
+	return postgres.SaveOrganizations(ctx, tx, opened)
 }
 
 // SaveOpened stores opened books and creates the days of their transfers.

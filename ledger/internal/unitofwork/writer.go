@@ -18,7 +18,6 @@ type Writer struct {
 	Decisions *postgres.DecisionStore
 	Save      SaveEvents
 	IDs       func() string // unique, URL-safe, at most 60 characters
-	Rules     ledger.Rules
 	Time      DatabaseTime
 	Turns     *turns.Turns
 }

@@ -105,8 +105,12 @@ func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at
 		}
 		crossing = &Crossing{At: first.Cause.At, Request: first.Cause.Event, Project: first.Cause.Project, Key: first.Cause.Key, Bytes: first.Bytes}
 	}
-	var err error
-	crossing.UsedBy, err = postgres.Shares(ctx, tx, organization, at.period.Start, crossing.At)
+	shares, err := postgres.Shares(ctx, tx, organization, at.period.Start, crossing.At)
+	if err != nil {
+		return nil, err
+	}
+	adjusted, err := postgres.AdjustmentShares(ctx, tx, organization, at.period.Start, crossing.At)
+	crossing.UsedBy = append(shares, adjusted...)
 	return crossing, err
 }
 

@@ -14,7 +14,7 @@ import (
 // A Service lists requests by outcome.
 type Service struct {
 	Reads *snapshot.Reader
-	Tiers ledger.Tiers
+	Tiers ledger.Tiers // upgrades to propose
 }
 
 // List lists an organization's requests by outcome, the latest first.

@@ -130,13 +130,19 @@ func LeaveBehind(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
 // CutLog deletes what is before an offset of partition 0, as retention does.
 func CutLog(t testing.TB, brokers []string, topic string, offset int64) {
 	t.Helper()
+	CutPartition(t, brokers, topic, 0, offset)
+}
+
+// CutPartition is CutLog for any partition.
+func CutPartition(t testing.TB, brokers []string, topic string, number int, offset int64) {
+	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	partition := kmsg.NewDeleteRecordsRequestTopicPartition()
-	partition.Offset = offset
+	partition.Partition, partition.Offset = int32(number), offset //nolint:gosec // of a topic
 	asked := kmsg.NewDeleteRecordsRequestTopic()
 	asked.Topic, asked.Partitions = topic, append(asked.Partitions, partition)
 	request := kmsg.NewPtrDeleteRecordsRequest()

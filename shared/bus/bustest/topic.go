@@ -13,7 +13,7 @@ import (
 )
 
 // ReplaceTopic deletes a topic and creates another one of its name.
-func ReplaceTopic(t *testing.T, brokers []string, topic string, partitions int, config map[string]string) {
+func ReplaceTopic(t testing.TB, brokers []string, topic string, partitions int, config map[string]string) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout}
 	answer, err := client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/trace"
@@ -70,5 +71,18 @@ func (c *Consumer) handle(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 			err = &bus.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
+	if !c.cfg.Fillers {
+		records = withoutFillers(records)
+	}
+	if len(records) == 0 {
+		return nil
+	}
 	return c.cfg.Handle(ctx, tx, records)
+}
+
+func withoutFillers(records []bus.Record) []bus.Record {
+	if !slices.ContainsFunc(records, bus.Record.IsFiller) {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), bus.Record.IsFiller)
 }

@@ -30,6 +30,7 @@ type assignment struct {
 	claims     map[int]*positions.Position
 	partitions []int         // the claimed ones, in order
 	asked      chan struct{} // a replay of parked records is requested
+	again      chan error    // why all partitions are to be claimed again
 	due        bool          // asked was received
 	fresh      []int         // never consumed, and without a leader: the start is unknown
 	input      *follow.Buffer
@@ -58,6 +59,14 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	a.partitions = a.working()
 	a.wg.Go(func() { a.lookForReplays(ctx) })
 	a.wg.Go(func() { a.watchEnds(ctx) })
+	a.wg.Go(func() { a.reportBacklog(ctx) })
+	a.wg.Go(func() {
+		select {
+		case why := <-a.again:
+			cancel(why)
+		case <-ctx.Done():
+		}
+	})
 	if len(a.fresh) > 0 {
 		a.wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
 	}
@@ -128,14 +137,40 @@ func (a *assignment) follower() *follow.Follower {
 // outside stops a partition for good: to continue elsewhere would lose
 // records or apply them twice.
 func (a *assignment) outside(ctx context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
-	err := fmt.Errorf("%w: at %d, log from %d to %d", bus.ErrOutsideLog, position, log.Start, log.End)
-	if log.Replaced {
-		err = fmt.Errorf("%w: at %d of the one before", bus.ErrTopicReplaced, position)
+	if why := outsideLog(position, log); a.consumer.cfg.Rereads && !log.Gone && bus.IsLostEnd(why) {
+		a.reclaim(why)
+		return 0, false
 	}
-	if writing := a.consumer.halt(ctx, partition, a.claims[partition].Epoch, err); writing != nil {
+	a.stop(ctx, partition, outsideLog(position, log))
+	return 0, false
+}
+
+// reclaim ends the assignment, so that its partitions are claimed again.
+func (a *assignment) reclaim(why error) {
+	select {
+	case a.again <- why:
+	default:
+	}
+}
+
+// stop stops a partition, and writes down why.
+func (a *assignment) stop(ctx context.Context, partition int, why error) {
+	if writing := a.consumer.halt(ctx, partition, a.claims[partition].Epoch, why); writing != nil {
 		a.consumer.logger.Error("cannot write down that a partition is stopped", "partition", partition, "error", writing)
 	}
-	return 0, false
+}
+
+// outsideLog returns why a position can't continue in a log; nil: it can.
+func outsideLog(position int64, log broker.LogBounds) error {
+	switch {
+	case log.Replaced:
+		return fmt.Errorf("%w: at %d of the one before", bus.ErrTopicReplaced, position)
+	case position > log.End:
+		return fmt.Errorf("%w: %w: at %d, log from %d to %d", bus.ErrOutsideLog, bus.ErrEndLost, position, log.Start, log.End)
+	case position < log.Start:
+		return fmt.Errorf("%w: at %d, log from %d to %d", bus.ErrOutsideLog, position, log.Start, log.End)
+	}
+	return nil
 }
 
 // awaitLeaders returns once an unclaimed partition has a leader: then
@@ -179,6 +214,6 @@ func (a *assignment) arrived(reached map[int]int64) {
 // settle notes when the partitions have reached their first ends.
 func (a *assignment) settle() {
 	if a.goals.Open() && a.goals.Met(a.backlogs) {
-		a.consumer.status.CatchUp()
+		a.consumer.status.Reach.CatchUp()
 	}
 }

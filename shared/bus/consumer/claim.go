@@ -2,9 +2,11 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
@@ -20,7 +22,8 @@ import (
 // claim takes partitions over under new epochs, which fence their former
 // members. A partition never consumed starts at the start of its log,
 // after it has a leader; it is stopped if its log was cut. One whose
-// position is outside its log, or in a deleted topic's, is stopped too.
+// position is outside its log, or in another log than was applied, is
+// stopped too.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
 	if err != nil {
@@ -31,14 +34,14 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 		return nil, err
 	}
 	a := &assignment{
-		consumer: c, topic: logs.ID, claims: claimed.Positions, backlogs: claimed.Backlogs, asked: make(chan struct{}, 1),
+		consumer: c, topic: logs.ID, claims: claimed.Positions, backlogs: claimed.Backlogs, asked: make(chan struct{}, 1), again: make(chan error, 1),
 		input: follow.NewBuffer(c.cfg.BufferBytes), goals: status.NewGoals(), offsets: newGroupOffsets(),
 		limit: lanes.NewBatchLimit(c.cfg.Lanes), recent: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(),
 		tx:     &transaction.Runner{Store: c.store, Metrics: c.metrics, Tracer: c.cfg.Tracer, Logger: c.logger},
 		reader: deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes),
 	}
 	for p, err := range claimed.Halted {
-		c.logger.Error("partition stays stopped until bus_positions.halted is cleared", "partition", p, "error", err)
+		c.logger.Error("partition stays stopped until weir resume", "partition", p, "error", err)
 	}
 	c.status.Claim(claimed.Halted)
 	a.resume()
@@ -52,6 +55,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		if claim == nil {
 			if !a.consumer.status.IsHalted(p) {
 				a.fresh = append(a.fresh, p)
+				a.consumer.status.Lack(p)
 				a.goals.Add(p)
 			}
 			continue
@@ -63,8 +67,19 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 			}
 			log.Replaced = true
 		}
-		if log.Replaced || known && (claim.Next < log.Start || claim.Next > log.End) {
-			a.outside(ctx, p, claim.Next, log)
+		why := outsideLog(claim.Next, log)
+		if why == nil && known {
+			if why = compare(ctx, a.reader, p, *claim, log); why != nil && !errors.Is(why, bus.ErrLogDiffers) {
+				return why
+			}
+		}
+		if why != nil && known && a.consumer.cfg.Rereads && bus.IsLostEnd(why) {
+			if why = a.reread(ctx, p, log, logs.ID, why); why != nil {
+				return why
+			}
+		}
+		if why != nil && (known || log.Replaced) {
+			a.stop(ctx, p, why)
 			delete(a.claims, p)
 			a.dropBacklogs(p)
 			continue
@@ -72,6 +87,18 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		a.consumer.status.Reach.Begin(p, claim.Next, log.End)
 		a.goals.Add(p)
 	}
+	return nil
+}
+
+// reread moves a claimed position to the start of its log.
+func (a *assignment) reread(ctx context.Context, partition int, log broker.LogBounds, id wire.TopicID, why error) error {
+	claim := a.claims[partition]
+	a.consumer.logger.Warn("the log lost what was applied: reading it again from its start, and what its owner publishes again",
+		"partition", partition, "position", claim.Next, "start", log.Start, "end", log.End, "error", why)
+	if err := a.consumer.store.Restart(ctx, partition, claim.Epoch, log.Start, id); err != nil {
+		return fmt.Errorf("cannot read partition %d again: %w", partition, err)
+	}
+	claim.Next, claim.Topic, claim.Last = log.Start, id, nil
 	return nil
 }
 
@@ -101,5 +128,8 @@ func (c *Consumer) takeOver(ctx context.Context, claim positions.Claim) (positio
 func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason error) error {
 	c.logger.Error("partition stopped", "partition", partition, "error", reason)
 	c.status.Halt(partition, reason)
+	if bus.IsLostEnd(reason) {
+		_ = c.status.Log.Compared(c.damaged(partition, reason))
+	}
 	return c.store.Halt(ctx, partition, epoch, reason)
 }

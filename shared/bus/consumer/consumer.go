@@ -55,11 +55,18 @@ type Config struct {
 	// from the log would silently lack records.
 	AcceptLost bool
 
+	// Rereads lets a partition whose log lost its end, or was recreated,
+	// begin again at the log's start. It is for compacted topics whose
+	// owner publishes again what they lose; Handle takes records again
+	// without effect. Otherwise the partition is stopped.
+	Rereads bool
+
 	// Erased reports whether a record must not be kept because its
 	// organization is deleted: it is parked empty. nil: all are parked
 	// whole. tx acts as the system.
 	Erased func(ctx context.Context, tx pgx.Tx, record bus.Record) (bool, error)
 
+	Fillers   bool // Handle gets fillers as well: it accounts for each offset
 	Handle    Handler
 	Lanes     Lanes              // divide the records, so that no lane waits for another's; zero: all in order
 	Committed func([]bus.Record) // called after each commit with its records; may be nil
@@ -76,7 +83,7 @@ type Config struct {
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
 	PartitionWatch    time.Duration // default 5 s, between queries for new partitions
 	ParkedWatch       time.Duration // default 2 s, between queries for parked records to replay
-	EndWatch          time.Duration // default 10 s, between queries for the ends of logs not fully applied
+	EndWatch          time.Duration // default 10 s, between queries for the ends of logs not fully applied, and comparisons of positions with them
 }
 
 func (c Config) withDefaults() Config {
@@ -152,11 +159,25 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	return c, nil
 }
 
-// Ready returns nil once the consumer has its partitions and has
-// applied all that they had then. It returns an error with the reason
-// while a partition, or a lane in one, is stopped because its position
-// is outside the log.
+// Ready returns nil once the consumer has its partitions, however much it
+// has to apply (see Backlog). It returns an error with the reason while a
+// partition has no leader yet, and while one, or a lane in one, is stopped
+// because its position is outside the log.
 func (c *Consumer) Ready() error { return c.status.Ready() }
+
+// LogIntact returns nil while every position of the group, whoever has
+// the partition, lies in the topic's log, with the record before it as
+// it was applied. Otherwise its error says why, and names the way out.
+// It is one until WatchLog has compared them; a log is trusted while
+// the database has not been reached since the start.
+func (c *Consumer) LogIntact() error { return c.status.Log.Intact() }
+
+// A Backlog is what was in the log when a consumer got its partitions,
+// and is not applied yet.
+type Backlog = status.Backlog
+
+// Backlog returns it until it is applied.
+func (c *Consumer) Backlog() (backlog Backlog, exists bool) { return c.status.Reach.Backlog(c.Lag()) }
 
 // Lag returns each assigned partition's distance from the end of its
 // log, in offsets, including deferred records.

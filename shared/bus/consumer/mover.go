@@ -17,7 +17,9 @@ func (a *assignment) moverOf(w lanes.Work) transaction.Mover {
 		return &catchUp{a, positions.CatchUp{Store: a.consumer.store, From: from, To: to, Epoch: a.claims[w.Lane.Partition].Epoch}}
 	}
 	m := &advance{a, positions.Advance{Store: a.consumer.store, Deferring: a.backlogs.Extended(a.topic, w.Deferred), Known: a.backlogs}}
+	marks := w.Marks()
 	for _, p := range slices.Sorted(maps.Keys(ends)) {
+		m.Last = append(m.Last, marks[p])
 		m.Partitions = append(m.Partitions, p)
 		m.Since = append(m.Since, a.claims[p].Next)
 		m.Until = append(m.Until, ends[p])

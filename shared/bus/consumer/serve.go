@@ -122,6 +122,6 @@ func (h *ahead) done(s *lanes.Batch) {
 
 // stopLane stops a lane in a partition, in the log and in Ready.
 func (c *Consumer) stopLane(at lanes.Key, reason error) {
-	c.logger.Error("lane stopped until bus_deferred.halted is cleared", "lane", at.Lane, "partition", at.Partition, "error", reason)
+	c.logger.Error("lane stays stopped until weir resume", "lane", at.Lane, "partition", at.Partition, "error", reason)
 	c.status.Stop(at, reason)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A begun move is what an interrupted one left: the log's old records end at
-// kept, empty records follow up to copies, and copied records from there.
+// kept, fillers follow up to copies, and copied records from there.
 type begun struct {
 	kept, copies, copied int64
 }
@@ -20,12 +20,12 @@ type begun struct {
 // interrupted after it began to fill.
 func (m *Mover) Filled(ctx context.Context, partition int, end int64) (filled bool, err error) {
 	reader := (&log{Mover: m}).reader()
-	_, err = reader.Read(ctx, partition, end-1, end, func(r bus.Record) { filled = isEmpty(r) })
+	_, err = reader.Read(ctx, partition, end-1, end, func(r bus.Record) { filled = r.IsFiller() })
 	return filled, err
 }
 
 // begun looks for an interrupted move. It fails if anything but a copy
-// follows the empty records.
+// follows the fillers.
 func (l *log) begun(ctx context.Context) (begun, error) {
 	b := begun{kept: l.had.End, copies: l.had.End}
 	_, err := l.reader().Read(ctx, l.partition, l.had.Start, l.had.End, b.see)
@@ -43,10 +43,10 @@ func (l *log) begun(ctx context.Context) (begun, error) {
 	return b, err
 }
 
-// see notes where the empty records begin and end.
+// see notes where the fillers begin and end.
 func (b *begun) see(r bus.Record) {
 	switch {
-	case isEmpty(r):
+	case r.IsFiller():
 		b.kept = min(b.kept, r.Offset)
 	case b.kept < r.Offset:
 		b.copies = min(b.copies, r.Offset)

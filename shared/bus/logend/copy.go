@@ -41,7 +41,7 @@ type copier struct {
 }
 
 func (c *copier) take(r bus.Record) {
-	if c.err != nil || isEmpty(r) {
+	if c.err != nil || r.IsFiller() {
 		return
 	}
 	out := batch.NewOutgoing(bus.NewMessage(r), nil)
@@ -60,5 +60,3 @@ func (c *copier) flush() {
 	}
 	c.batch = newBatch()
 }
-
-func isEmpty(r bus.Record) bool { return r.Key == nil && r.Value == nil && len(r.Headers) == 0 }

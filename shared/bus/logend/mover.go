@@ -24,7 +24,6 @@ type Mover struct {
 	Brokers []string
 	Dialer  *bus.Dialer // nil: the default
 	Topic   string
-	Drop    bool // deletes the logs' records: every consumer has applied them
 }
 
 // A Move is the result for one partition: To is where its log begins,
@@ -39,22 +38,17 @@ type Move struct {
 var ErrWritten = errors.New("it is being written to")
 
 // Move makes a partition's log begin at an offset, or later if the log
-// reaches further. It appends empty records, which any broker takes,
-// then a copy of the log's records, and deletes all before the copy: no
-// consumer ever sees an empty record. The log must end at end, and
-// nobody may write meanwhile. An interrupted move continues.
+// reaches further. It appends fillers, which any broker takes, then a
+// copy of the log's records, and deletes all before the copy: no
+// consumer ever sees a filler. The log must end at end, and nobody may
+// write meanwhile. An interrupted move continues.
 func (m *Mover) Move(ctx context.Context, partition int, end, to int64) (done Move, err error) {
 	l, err := m.open(ctx, partition)
 	if err != nil {
 		return done, fmt.Errorf("cannot move partition %d of %s: %w", partition, m.Topic, err)
 	}
 	defer l.conn.Close()
-	switch {
-	case l.had.End != end:
-		err = fmt.Errorf("%w: it ended at %d, now at %d", ErrWritten, end, l.had.End)
-	case m.Drop:
-		done, err = l.drop(ctx, to)
-	default:
+	if err = l.endsAt(end); err == nil {
 		done, err = l.carry(ctx, to)
 	}
 	if err != nil {
@@ -63,17 +57,29 @@ func (m *Mover) Move(ctx context.Context, partition int, end, to int64) (done Mo
 	return done, nil
 }
 
-// drop deletes the log's records before it fills: an interruption
-// leaves only empty records.
-func (l *log) drop(ctx context.Context, to int64) (Move, error) {
-	done := Move{To: max(to, l.had.End)}
-	if err := l.cut(ctx, l.had.End); err != nil {
-		return done, err
+// Fill appends fillers to a partition's log from its end, up to an
+// offset: they stand for records that it has lost, so that offsets
+// don't come twice. Consumers pass over them. The log must end at end,
+// and nobody may write meanwhile.
+func (m *Mover) Fill(ctx context.Context, partition int, end, to int64) error {
+	l, err := m.open(ctx, partition)
+	if err == nil {
+		defer l.conn.Close()
+		if err = l.endsAt(end); err == nil {
+			err = l.fill(ctx, to)
+		}
 	}
-	if err := l.fill(ctx, done.To); err != nil {
-		return done, err
+	if err != nil {
+		return fmt.Errorf("cannot fill partition %d of %s up to %d: %w", partition, m.Topic, to, err)
 	}
-	return done, l.cut(ctx, done.To)
+	return nil
+}
+
+func (l *log) endsAt(end int64) error {
+	if l.had.End != end {
+		return fmt.Errorf("%w: it ended at %d, now at %d", ErrWritten, end, l.had.End)
+	}
+	return nil
 }
 
 // carry copies the log's records to the new begin. At least one empty
@@ -159,11 +165,11 @@ func (l *log) bounds(ctx context.Context) (broker.LogBounds, error) {
 	return logs.Bounds[l.partition], err
 }
 
-// fillBatch is how many empty records a batch has: less than a
+// fillBatch is how many fillers a batch has: less than a
 // megabyte before compression, the lowest limit of topics.
 const fillBatch = 64 << 10
 
-// fill appends empty records up to an offset. It sends the same batch
+// fill appends fillers up to an offset. It sends the same batch
 // repeatedly: the broker sets its offsets.
 func (l *log) fill(ctx context.Context, to int64) error {
 	full := emptyBatch(min(fillBatch, to-l.end))

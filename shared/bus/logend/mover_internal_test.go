@@ -81,26 +81,30 @@ func TestCopyResumesInALongerLog(t *testing.T) {
 	}
 }
 
-// A dropped log is emptied before it is filled, so that an
-// interruption is seen.
-func TestFilled(t *testing.T) {
+// A log that lost its end keeps what is left, and goes on behind what it
+// lost. An interruption is seen, and the next run fills the rest.
+func TestFill(t *testing.T) {
 	t.Parallel()
 	l := filling(t, "test.logend.filled", 40)
+	before := recordsOf(t, l, 0)
 	if filled, err := l.Filled(t.Context(), 0, l.end); err != nil || filled {
 		t.Errorf("before: %t, %v", filled, err)
 	}
-	if err := errors.Join(l.cut(t.Context(), l.end), l.fill(t.Context(), 90)); err != nil {
+	if err := l.Fill(t.Context(), 0, l.end-1, 100); !errors.Is(err, ErrWritten) {
+		t.Errorf("it ends elsewhere: %v", err)
+	}
+	if err := l.fill(t.Context(), 90); err != nil {
 		t.Fatal(err)
 	}
 	if filled, err := l.Filled(t.Context(), 0, l.end); err != nil || !filled {
-		t.Errorf("filled up: %t, %v", filled, err)
+		t.Errorf("interrupted: %t, %v", filled, err)
 	}
-	l.Drop = true
-	if done, err := l.Move(t.Context(), 0, l.end, 100); err != nil || done.To != 100 {
-		t.Errorf("%+v, %v", done, err)
+	if err := l.Fill(t.Context(), 0, l.end, 100); err != nil {
+		t.Fatal(err)
 	}
-	if bounds, err := l.bounds(t.Context()); err != nil || bounds.Start != 100 || bounds.End != 100 {
-		t.Errorf("%+v, %v", bounds, err)
+	bounds, err := l.bounds(t.Context())
+	if after := recordsOf(t, l, 0); err != nil || bounds.Start != 0 || bounds.End != 100 || len(after) != 100 || !slices.Equal(before, after[:40]) {
+		t.Errorf("%+v, %v: %d records", bounds, err, len(after))
 	}
 }
 

@@ -40,10 +40,6 @@ func TestMove(t *testing.T) {
 			}
 		}
 	}
-	dropping := &logend.Mover{Brokers: brokers, Topic: topic, Drop: true}
-	if done, err := dropping.Move(t.Context(), 1, read(t, brokers, topic)[1].End, 2*to); err != nil || done.Copied != 0 || len(read(t, brokers, topic)[1].records) != 0 {
-		t.Errorf("a log that is dropped: %+v, %v", done, err)
-	}
 	next := bustest.Publish(t, p, topic, 5_000, 100, 40)
 	if first := slices.MinFunc(next, func(a, b bus.Position) int { return int(a.Offset - b.Offset) }); first.Offset < to {
 		t.Errorf("what comes next is at %+v", first)

@@ -91,6 +91,29 @@ func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each f
 	return start, nil
 }
 
+// Keeps reports whether a log has a marked record as it was. One that
+// retention or compaction removed, or a filler stands for, counts as kept.
+func (r *Reader) Keeps(ctx context.Context, partition int, mark bus.Mark) (bool, error) {
+	same := true
+	_, err := r.Read(ctx, partition, mark.Offset, mark.Offset+1, func(found bus.Record) { same = found.Mark().Sum == mark.Sum || found.IsFiller() })
+	return same, err
+}
+
+// Since returns the offset of a partition's first record of a time or
+// later, or the end of its log.
+func (r *Reader) Since(ctx context.Context, partition int, at time.Time, end int64) (int64, error) {
+	c := broker.NewCluster(r.Brokers, r.Dialer)
+	defer c.Close()
+	offset, err := c.Since(ctx, r.Topic, partition, at)
+	if err != nil {
+		return 0, fmt.Errorf("cannot find what partition %d of %s has since %s: %w", partition, r.Topic, at.UTC().Format(time.RFC3339), err)
+	}
+	if offset < 0 {
+		offset = end
+	}
+	return offset, nil
+}
+
 // run follows the log up to an offset, where it returns errComplete.
 func run(ctx context.Context, f *follow.Follower, to int64, each func(bus.Record)) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -44,17 +44,28 @@ func verdictOf(code kafka.Error) verdict {
 	}
 }
 
+// diskPatience is how long a partition's batches are sent again while its
+// leader's disk refuses them; after that each is sent once, until the disk
+// takes one. Another leader is elected within it, and a disk that is full
+// stays so for longer than a caller should wait.
+const diskPatience = 2 * time.Second
+
 // answered handles a broker's answer to a batch.
 func (p *Publisher) answered(s shipment, a produceAnswer) {
 	code := a.code
 	switch verdictOf(code) {
 	case written:
+		s.partition.accepted()
 		p.settle(s, a.offset, nil)
 	case resend:
 		p.refreshSoon()
 		p.retry(s, code)
 	case doubtful:
 		s.batch.Doubtful = true
+		if code == kafka.KafkaStorageError && s.partition.refusedFor(clock.Now()) > diskPatience {
+			p.fail(s.partition, s.batch, code)
+			return
+		}
 		p.retry(s, code)
 	case mistrust:
 		p.mistrusted(s, code)

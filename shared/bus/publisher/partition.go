@@ -23,6 +23,8 @@ type partition struct {
 	queue    []*batch.Batch // not sealed; records go into the last one
 	failures int            // attempts of head in a row without a final answer
 
+	refusedSince time.Time // by the leader's disk; zero: it takes batches
+
 	producer batch.Identity
 	next     int32 // sequence of the next batch
 }
@@ -144,6 +146,23 @@ func (p *partition) failed() int {
 	defer p.mu.Unlock()
 	p.failures++
 	return p.failures
+}
+
+// refusedFor returns for how long the leader's disk has refused batches.
+func (p *partition) refusedFor(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refusedSince.IsZero() {
+		p.refusedSince = now
+	}
+	return now.Sub(p.refusedSince)
+}
+
+// accepted notes that the leader's disk takes batches.
+func (p *partition) accepted() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusedSince = time.Time{}
 }
 
 // takeAll empties the partition.

@@ -117,6 +117,11 @@ func New(cfg Config, logger *slog.Logger) (*Publisher, error) {
 	return p, nil
 }
 
+// Servers returns where the publisher writes to, for readers of the same.
+func (p *Publisher) Servers() (brokers []string, dialer *kafka.Dialer) {
+	return p.cfg.Brokers, p.cfg.Dialer
+}
+
 func (p *Publisher) chooseCodec() (err error) {
 	switch p.cfg.Compression {
 	case Uncompressed:

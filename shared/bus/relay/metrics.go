@@ -11,7 +11,8 @@ import (
 )
 
 type relayMetrics struct {
-	records prometheus.Counter
+	records     prometheus.Counter
+	republished prometheus.Counter
 
 	mu     sync.Mutex
 	behind time.Time // since when the outbox has more than was read; zero: it has not
@@ -22,6 +23,10 @@ func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetric
 	m := &relayMetrics{records: promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_bus_relayed_records_total", Help: "Messages of the outbox that were published.", ConstLabels: labels,
 	})}
+	m.republished = promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_republished_records_total", Help: "Messages of the outbox that were published again, because the log had lost them.",
+		ConstLabels: labels,
+	})
 	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_bus_relay_lag_seconds", Help: "Since when the relay did not get to the end of its outbox; 0 where another relay works.",
 		ConstLabels: labels,

@@ -22,7 +22,8 @@ type repetition struct {
 // messages keep their ids.
 func (r *Relay) repeat() {
 	if r.again != nil && clock.Now().After(r.again.after) {
-		r.held.cursor, r.again = r.again.from, nil
+		r.held.cursor.Position = min(r.held.cursor.Position, r.again.from.Position)
+		r.again = nil
 	}
 }
 
@@ -43,14 +44,20 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 // from the first on are done.
 func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
 	begun := r.held
-	r.begun = &begun
+	r.begun, r.coming = &begun, nil
+	r.comparison.see(page)
 	ctx, cancel := r.inLease(ctx)
 	defer cancel()
 	for _, g := range byTopic(page) {
-		if _, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...); err != nil {
+		at, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...)
+		if err != nil {
 			return whole(page, g.first), err
 		}
 		r.metrics.records.Add(float64(len(g.messages)))
+		if r.note(ctx, g, at) {
+			r.healed = 0 // look at it before anything else is published
+			return whole(page, g.first), errWentBack
+		}
 	}
 	return len(page), nil
 }
@@ -59,7 +66,8 @@ func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err err
 type topicGroup struct {
 	topic    string
 	messages []*message.Message
-	first    int // where on the page
+	cursors  []Cursor // of the messages
+	first    int      // where on the page
 }
 
 // byTopic groups a page, with topics in the order of their first message.
@@ -75,7 +83,7 @@ func byTopic(page []Outgoing) (groups []topicGroup) {
 			at[out.Topic] = g
 			groups = append(groups, topicGroup{topic: out.Topic, first: i})
 		}
-		groups[g].messages = append(groups[g].messages, out.Message)
+		groups[g].messages, groups[g].cursors = append(groups[g].messages, out.Message), append(groups[g].cursors, out.Cursor)
 	}
 	return groups
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -50,6 +51,17 @@ type Config struct {
 	Batch    int           // most messages at a time; default 500
 	Lease    time.Duration // how long an unresponsive relay blocks the next one, 0 if its process ended; default 10 s
 
+	CheckInterval time.Duration // between looks whether the log still has what was published; default 1 min
+
+	// Compare compares the topics with the tables, beside the relay's
+	// work: at its start, after a loss, and each CompareInterval (default
+	// 10 min). Nil: only what the relay has published is looked for.
+	Compare         func(ctx context.Context, published Cursor) (Difference, error)
+	CompareInterval time.Duration
+	// Compared is called after a comparison, once all that it found
+	// missing is published; may be nil.
+	Compared func(ctx context.Context) error
+
 	Metrics prometheus.Registerer // for the instruments; nil: none
 }
 
@@ -64,6 +76,9 @@ type Config struct {
 // once (see livenessLock). The outcome of its messages in flight is
 // unknown, so the next one repeats what it published under the dead
 // one's lease once that lease is over.
+//
+// A relay also publishes again what a log has lost though the brokers
+// acknowledged it: see heal.
 type Relay struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -78,6 +93,14 @@ type Relay struct {
 	begun    *lease      // under which messages were sent, until the database confirms that it was not lost meanwhile
 	limit    int         // of the next page: Batch, less after failures
 	underWay bool        // the last page may yet be written, or not
+
+	marks      []mark            // of what is published, by the lease
+	coming     []mark            // of the last page
+	topics     map[string]string // ids by name; bounded by those published to
+	healed     int64             // the epoch in which the marks were checked; 0: they are to be
+	checkAt    time.Time         // when next
+	until      int64             // positions up to here are published again
+	comparison comparison
 }
 
 // New returns a relay that starts when Run is called.
@@ -85,9 +108,11 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	cfg.Interval = cmp.Or(cfg.Interval, time.Second)
 	cfg.Batch = cmp.Or(cfg.Batch, 500)
 	cfg.Lease = cmp.Or(cfg.Lease, 10*time.Second)
+	cfg.CheckInterval = cmp.Or(cfg.CheckInterval, time.Minute)
+	cfg.CompareInterval = cmp.Or(cfg.CompareInterval, 10*time.Minute)
 	return &Relay{
 		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1), limit: cfg.Batch,
-		metrics: newRelayMetrics(cfg.Metrics, cfg.Name),
+		metrics: newRelayMetrics(cfg.Metrics, cfg.Name), topics: make(map[string]string),
 	}
 }
 
@@ -103,6 +128,8 @@ func (r *Relay) Wake() {
 // Run publishes until ctx ends, despite failures of brokers and
 // database, and then returns nil.
 func (r *Relay) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.comparison.end(cancel)
 	failures := 0
 	for ctx.Err() == nil {
 		n, err := r.runOnce(ctx)
@@ -155,10 +182,16 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	if ok, err := r.hold(ctx); err != nil || !ok {
 		return 0, err
 	}
+	if err := r.heal(ctx); err != nil {
+		return 0, err
+	}
 	r.repeat()
 	page, err := r.read(ctx, r.held.cursor)
-	if err != nil || len(page) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if len(page) == 0 {
+		return 0, r.compare(ctx)
 	}
 	n, err = r.publish(ctx, page)
 	r.limit, r.underWay = r.cfg.Batch, errors.Is(err, bus.ErrUnknownOutcome)
@@ -169,7 +202,10 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	if n > 0 {
 		to = page[n-1].Cursor
 	}
-	return n, errors.Join(err, r.advance(ctx, to))
+	if err != nil {
+		r.coming = nil
+	}
+	return n, errors.Join(err, r.advance(ctx, to, r.repeated(page[:n])))
 }
 
 // bounded limits every request to the database, which may go silent without
@@ -186,16 +222,31 @@ func ignoreNoRows(err error) error {
 	return err
 }
 
-// advance moves the cursor unless the lease was lost.
-func (r *Relay) advance(ctx context.Context, to Cursor) error {
+// repeated returns how many messages of a page were lost before.
+func (r *Relay) repeated(page []Outgoing) (n int) {
+	for _, out := range page {
+		if out.Message != nil && out.Cursor.Position <= r.until {
+			n++
+		}
+	}
+	return n
+}
+
+// advance moves the cursor unless the lease was lost, and counts what
+// was published again.
+func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/4)
 	defer cancel()
 	began, held := clock.Now(), r.held
 	r.held = lease{} // until the database confirms that it is still ours
 	batch := &pgx.Batch{}
 	batch.Queue(asyncCommit)
-	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval
-		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, to.Position, r.cfg.Lease).
+	marks := slices.Clone(r.marks)
+	for _, m := range r.coming {
+		marks = add(marks, m)
+	}
+	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval, marks = $6::jsonb, republished = republished + $7
+		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, to.Position, r.cfg.Lease, encode(marks), repeated).
 		Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() == 0 {
 				return bus.ErrFenced
@@ -206,5 +257,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 		return fmt.Errorf("cannot move the cursor: %w", err)
 	}
 	r.held, r.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
+	r.marks, r.coming = marks, nil
+	r.metrics.republished.Add(float64(repeated))
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -27,7 +28,7 @@ import (
 // format's version, the fields of snapshot in order, lengths as
 // varints, and the SHA-256 of all that. Another version is ignored: the
 // log is read.
-const snapshotMagic = "BUSSTAT\x01"
+const snapshotMagic = "BUSSTAT\x02"
 
 // snapshot is the state of a topic up to some offsets.
 type snapshot struct {
@@ -42,7 +43,15 @@ type snapshot struct {
 type snapshotPart struct {
 	partition int
 	next      int64
+	last      lastRead // below next
 	records   []held
+}
+
+// lastRead identifies the last record that was read of a partition: a
+// log that lost its end and has grown since has another one there.
+type lastRead struct {
+	offset int64 // -1: none was read
+	sum    uint32
 }
 
 // SnapshotDir returns a service's own folder for snapshots in dir; "" for "".
@@ -63,13 +72,16 @@ func (s *Reader) snapshotPath() string {
 }
 
 // restore loads the snapshot if it is valid; otherwise the whole log is read.
-func (s *Reader) restore(logs broker.TopicLogs) {
+func (s *Reader) restore(ctx context.Context, logs broker.TopicLogs) {
 	if !s.keeps() {
 		return
 	}
 	snap, err := readSnapshot(s.snapshotPath())
 	if err == nil {
 		err = s.verify(snap, logs)
+	}
+	if err == nil {
+		err = s.compare(ctx, snap, logs)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -88,6 +100,7 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 			s.applyRecord(r)
 		}
 		s.next[part.partition], s.confirmed[part.partition] = part.next, snap.taken
+		s.last[part.partition] = part.last
 		if part.next >= s.missing[part.partition] {
 			delete(s.missing, part.partition)
 		}
@@ -114,6 +127,28 @@ func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 		log, known := logs.Bounds[part.partition]
 		if !known || part.next < log.Start || part.next > log.End {
 			return fmt.Errorf("partition %d: %w: at %d, log from %d to %d", part.partition, bus.ErrOutsideLog, part.next, log.Start, log.End)
+		}
+	}
+	return nil
+}
+
+// compare returns why the log is not the one that a snapshot was taken
+// of. Where compaction has removed the last record, that can't be known.
+func (s *Reader) compare(ctx context.Context, snap snapshot, logs broker.TopicLogs) error {
+	log := logrange.Reader{Brokers: s.cfg.Brokers, Dialer: s.cfg.Dialer, Topic: s.cfg.Topic}
+	for _, part := range snap.parts {
+		if part.next == logs.Bounds[part.partition].Start {
+			continue // nothing was read
+		}
+		now := lastRead{offset: -1}
+		if at := part.last.offset; at >= 0 {
+			_, err := log.Read(ctx, part.partition, at, at+1, func(r bus.Record) { now = lastRead{r.Offset, r.Mark().Sum} })
+			if err != nil {
+				return err
+			}
+		}
+		if now.offset < 0 || now != part.last {
+			return fmt.Errorf("partition %d: %w: at %d", part.partition, bus.ErrLogDiffers, part.last.offset)
 		}
 	}
 	return nil
@@ -155,9 +190,17 @@ func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
 		if snap.taken.IsZero() || at.Before(snap.taken) {
 			snap.taken = at
 		}
-		snap.parts = append(snap.parts, snapshotPart{partition: p, next: s.next[p], records: slices.Collect(maps.Values(s.held[p]))})
+		snap.parts = append(snap.parts, snapshotPart{partition: p, next: s.next[p], last: s.lastOf(p), records: slices.Collect(maps.Values(s.held[p]))})
 	}
 	return snap, s.changes, true
+}
+
+// lastOf returns the last record that was read. The caller holds the lock.
+func (s *Reader) lastOf(partition int) lastRead {
+	if last, any := s.last[partition]; any {
+		return last
+	}
+	return lastRead{offset: -1}
 }
 
 // write replaces the file at path atomically, even in a crash.
@@ -196,6 +239,8 @@ func (snap snapshot) writeTo(file io.Writer) error {
 	for _, part := range snap.parts {
 		b = binary.AppendVarint(b[:0], int64(part.partition))
 		b = binary.AppendVarint(b, part.next)
+		b = binary.AppendVarint(b, part.last.offset)
+		b = binary.AppendVarint(b, int64(part.last.sum))
 		b = binary.AppendVarint(b, int64(len(part.records)))
 		w.Write(b) //nolint:errcheck // as above
 		slices.SortFunc(part.records, func(a, b held) int { return cmp.Compare(a.offset, b.offset) })
@@ -243,6 +288,7 @@ func scanSnapshot(r *wire.Scanner) snapshot {
 	snap := snapshot{topic: string(r.Bytes(int(r.Varint()))), id: r.TopicID(), taken: time.UnixMilli(r.Varint())}
 	for range r.Count() {
 		part := snapshotPart{partition: int(r.Varint()), next: r.Varint()}
+		part.last = lastRead{offset: r.Varint(), sum: uint32(r.Varint())} //nolint:gosec // as it was written
 		for range r.Count() {
 			part.records = append(part.records, scanHeld(r))
 		}

@@ -60,7 +60,8 @@ type Reader struct {
 	id        wire.TopicID // of the topic
 	begun     time.Time    // when the brokers were asked for the logs' ends
 	next      map[int]int64
-	missing   map[int]int64 // the first known end of each partition's log, until it is reached
+	last      map[int]lastRead // what was read last of each partition
+	missing   map[int]int64    // the first known end of each partition's log, until it is reached
 	confirmed map[int]time.Time
 	swept     map[int]time.Time    // when the last sweep began
 	ids       map[int]wire.TopicID // each partition's topic when it was read
@@ -78,8 +79,9 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 		cfg.Clock = clock.Now
 	}
 	s := &Reader{
-		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), confirmed: make(map[int]time.Time),
-		swept: make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]held), sweeps: make(map[int]*sweep),
+		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), last: make(map[int]lastRead),
+		confirmed: make(map[int]time.Time),
+		swept:     make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]held), sweeps: make(map[int]*sweep),
 	}
 	s.measure()
 	return s
@@ -151,7 +153,7 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 		s.logger.Warn("cannot read how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
 	}
 	s.expect(logs, begun)
-	s.restore(logs)
+	s.restore(ctx, logs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.announce()
@@ -197,6 +199,10 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 		s.take(r)
 	}
 	s.next[c.Partition] = c.Next
+	if n := len(c.Records); n > 0 {
+		newest := c.Records[n-1]
+		s.last[c.Partition] = lastRead{newest.Offset, newest.Mark().Sum}
+	}
 	if sweep := s.sweeps[c.Partition]; sweep != nil && c.Next >= sweep.until {
 		s.finish(c.Partition, sweep)
 	}

@@ -69,6 +69,7 @@ func (s *Reader) finish(partition int, sweep *sweep) {
 // nothing waits for it. The caller holds the lock.
 func (s *Reader) forget(partition int) {
 	delete(s.next, partition)
+	delete(s.last, partition)
 	delete(s.ids, partition)
 	delete(s.confirmed, partition)
 	delete(s.swept, partition)

@@ -57,6 +57,25 @@ func (o *Others) PublishEvent(topic, eventType, key string, value any) {
 	o.Publish(topic, key, attributes.Headers(), text)
 }
 
+// PublishFact publishes a notification on its topic, as of a time.
+func (o *Others) PublishFact(eventType string, at time.Time, fact any) {
+	o.t.Helper()
+	text, err := json.Marshal(fact)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	var of struct{ Organization string }
+	if err := json.Unmarshal(text, &of); err != nil {
+		o.t.Fatal(err)
+	}
+	topic := contract.TopicLedger
+	if eventType == contract.TypeErrorGroupCreated {
+		topic = contract.TopicGrouping
+	}
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/others", Time: at, Organization: of.Organization}
+	o.Publish(topic, of.Organization, attributes.Headers(), text)
+}
+
 // Accept publishes accepted requests as ingest does.
 func (o *Others) Accept(accepted ...contract.LogsAccepted) {
 	o.t.Helper()

@@ -53,6 +53,6 @@ func readFact(record weirbus.Record, name string) (tenants.Fact, error) {
 		return tenants.Fact{}, errNotOurs
 	}
 	return tenants.Fact{
-		ID: attributes.ID, Name: name, Organization: of.Organization, Project: of.Project, Time: attributes.Time, Data: record.Value,
+		ID: attributes.ID, Name: name, Organization: of.Organization, Project: of.Project, Time: attributes.Time, Published: record.Time, Data: record.Value,
 	}, nil
 }

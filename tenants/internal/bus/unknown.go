@@ -5,7 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
@@ -20,10 +24,12 @@ import (
 // Unknown returns tombstones for records of weir.credentials.v1 that
 // no event led to: the database was restored. Nobody could revoke
 // such a key. What events did lead to must be published after them.
+// Records that can't be read are unknown, too.
 func Unknown(ctx context.Context, tx pgx.Tx, records map[string]weirbus.Record, at time.Time) ([]*message.Message, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
+	records, unreadable := readable(records)
 	var keys, organizations, streams []string
 	var versions []int64
 	for key, record := range records {
@@ -44,12 +50,32 @@ func Unknown(ctx context.Context, tx pgx.Tx, records map[string]weirbus.Record, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare credentials with the events: %w", err)
 	}
+	unknown = append(unknown, unreadable...)
 	messages := make([]*message.Message, len(unknown))
 	for i, key := range unknown {
 		messages[i] = unknownTombstone(key, at)
 	}
 	return messages, nil
 }
+
+// readable returns the records that can be read, and the keys of the
+// others: readers pass over these, and nothing of tenants led to them.
+func readable(records map[string]weirbus.Record) (read map[string]weirbus.Record, unreadable []string) {
+	read = maps.Clone(records)
+	maps.DeleteFunc(read, func(key string, record weirbus.Record) bool {
+		var c contract.Credential
+		bad := json.Unmarshal(record.Value, &c) != nil || !isText(key) || !isText(c.Organization+c.Project+c.ID)
+		if bad {
+			unreadable = append(unreadable, key)
+		}
+		return bad
+	})
+	slices.Sort(unreadable)
+	return read, unreadable
+}
+
+// isText reports whether PostgreSQL takes s as text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // sourceOf is the stream that led to a record, and the version.
 func sourceOf(record weirbus.Record) (stream eventstore.Stream, version int64, err error) {

@@ -45,6 +45,8 @@ func TestUnknownCredentials(t *testing.T) {
 		"key":     record(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", Version: 1}),
 		"session": record(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "org_1", Version: 1}),
 		"holder":  record(contract.Holder{Organization: "org_1", State: contract.CredentialRevoked, Version: 1}),
+		"nul":     record(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_\x00", Organization: "org_1", Project: "prj_1", Version: 1}),
+		"torn":    {Value: []byte(`{"version":"`)},
 	}
 	var unknown []string
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -57,7 +59,7 @@ func TestUnknownCredentials(t *testing.T) {
 		}
 		return err
 	})
-	if want := []string{"holder", "key", "newer", "session"}; err != nil || !slices.Equal(unknown, want) {
+	if want := []string{"holder", "key", "newer", "session", "nul", "torn"}; err != nil || !slices.Equal(unknown, want) {
 		t.Errorf("unknown are %q, %v, want %q", unknown, err, want)
 	}
 	records = map[string]weirbus.Record{"later": record(contract.Credential{Kind: "certificate", Version: 1})}

@@ -132,6 +132,8 @@ func TestAPIRefuses(t *testing.T) {
 		says                             string
 	}{
 		"an address that leads home": {"org_a", "POST", "", `{"url":"https://10.0.0.1","events":["quota.exhausted"]}`, 400, "/url"},
+		"an address as one number":   {"org_a", "POST", "", `{"url":"https://2130706433/x","events":["quota.exhausted"]}`, 400, "https://2130706433/x"},
+		"a dot at the end":           {"org_a", "POST", "", `{"url":"https://hooks.example./x","events":["quota.exhausted"]}`, 400, "https://hooks.example./x"},
 		"an event that is none":      {"org_a", "POST", "", `{"url":"https://127.0.0.1","events":["x"]}`, 400, "/events"},
 		"a state that is none":       {"org_a", "PATCH", "/whk_a", `{"state":"x"}`, 400, "/state"},
 		"a delivery's state":         {"org_a", "GET", "/whk_a/deliveries?state=x", "", 400, "?state"},

@@ -51,8 +51,8 @@ func (f Facts) queue(batch *pgx.Batch, fact tenants.Fact) error {
 		return err
 	}
 	now := f.Clock().UTC()
-	batch.Queue(addFact, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, fact.Time, failureOff)
-	if f.Mail && mailTextOf(fact.Name) != nil && now.Sub(fact.Time) < mailedWithin {
+	batch.Queue(addFact, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, fact.Published, failureOff)
+	if f.Mail && mailTextOf(fact.Name) != nil && now.Sub(fact.Published) < mailedWithin {
 		batch.Queue(addMails, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, mailKindOf(fact.Name))
 	}
 	return nil

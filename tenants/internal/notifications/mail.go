@@ -51,8 +51,8 @@ func mailKindOf(deliveryType string) tenants.MailKind {
 	return ""
 }
 
-// mailedWithin is how old a fact may be to go by mail: an
-// installation that begins to send mail sends no old facts.
+// mailedWithin is how long ago a fact may have been published to go by
+// mail: an installation that begins to send mail sends no old facts.
 const mailedWithin = 24 * time.Hour
 
 // addMails adds a delivery for each owner and billing member.

@@ -342,6 +342,33 @@ func TestWhatIsNotSent(t *testing.T) {
 	}
 }
 
+// A fact counts by when it was published, to the millisecond, and not by
+// when it happened.
+func TestFactsCountByTheirPublication(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	r.mu.Lock()
+	r.now = r.now.Truncate(time.Millisecond).Add(999 * time.Microsecond)
+	r.mu.Unlock()
+	hook, _ := r.create(t, "org_a", to.URL)
+	published := r.clock().Truncate(time.Millisecond)
+	for i, fact := range []struct {
+		happened, published time.Duration // after the webhook was created, nearly
+		sent                bool
+	}{{0, 0, true}, {-time.Hour, 0, true}, {time.Hour, time.Millisecond, true}, {time.Hour, -time.Millisecond, false}} {
+		id := fmt.Sprint("evt_", i)
+		r.pass(fact.happened)
+		record := r.exhausted(t, id, "org_a")
+		r.pass(-fact.happened)
+		record.Time = published.Add(fact.published)
+		before := len(r.sent(t, hook))
+		r.consume(t, record)
+		if sent := len(r.sent(t, hook)) > before; sent != fact.sent {
+			t.Errorf("happened %v, published %v after the creation: sent: %t", fact.happened, fact.published, sent)
+		}
+	}
+}
+
 // Members of other organizations, and private addresses, are refused.
 func TestWhoAndWhere(t *testing.T) {
 	to := newReceiver(t, 200)

@@ -137,7 +137,7 @@ func (r *room) record(t *testing.T, id, eventType, organization string, value an
 		t.Fatal(err)
 	}
 	attributes := contract.Attributes{ID: id, Type: eventType, Source: "weir/test", Time: r.clock(), Organization: organization}
-	record := bus.Record{Value: text}
+	record := bus.Record{Value: text, Time: r.clock().Truncate(time.Millisecond)}
 	for name, value := range attributes.Headers() {
 		record.Headers = append(record.Headers, bus.Header{Key: name, Value: []byte(value)})
 	}

@@ -128,8 +128,12 @@ func (c *Connection) authenticate(ctx context.Context, mechanism sasl.Mechanism,
 	if err != nil {
 		return err
 	}
-	if code := answer.(*saslhandshake.Response).ErrorCode; code != 0 {
-		return kafka.Error(code)
+	switch code := kafka.Error(answer.(*saslhandshake.Response).ErrorCode); code {
+	case 0:
+	case kafka.UnsupportedSASLMechanism:
+		return errRefused(mechanism.Name(), fmt.Errorf("%w: %w", kafka.SASLAuthenticationFailed, code))
+	default:
+		return code
 	}
 	session, state, err := mechanism.Start(sasl.WithMetadata(ctx, saslMetadata(address)))
 	for done := false; err == nil && !done; {

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
@@ -104,6 +105,26 @@ func (c *Cluster) boundsAt(ctx context.Context, address, topic string, partition
 		found[p] = LogBounds{Start: starts[p], End: ends[p]}
 	}
 	return nil
+}
+
+// Since returns the offset of a partition's first record of a time or
+// later; -1: there is none.
+func (c *Cluster) Since(ctx context.Context, topic string, partition int, at time.Time) (int64, error) {
+	seen, err := c.Layout(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	address := seen.LeaderOf(topic, partition)
+	if address == "" {
+		return 0, kafka.LeaderNotAvailable
+	}
+	conn, err := Connect(ctx, c.Dialer, address)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	found, err := offsetsAt(ctx, conn, topic, []int{partition}, at.UnixMilli())
+	return found[partition], err
 }
 
 func offsetsAt(ctx context.Context, conn *Connection, topic string, partitions []int, place int64) (map[int]int64, error) {

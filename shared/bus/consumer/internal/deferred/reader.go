@@ -51,6 +51,21 @@ func (l *Reader) Read(ctx context.Context, e lanes.Request) *lanes.Batch {
 	return s
 }
 
+// At returns the record at an offset; found is false where the log
+// has none there.
+func (l *Reader) At(ctx context.Context, partition int, offset int64) (record bus.Record, found bool, err error) {
+	answer, err := l.fetch(ctx, partition, offset)
+	if err != nil {
+		l.Close()
+		return record, false, err
+	}
+	piece, err := l.decoder.Piece(answer, partition, offset, 1)
+	if len(piece.Records) > 0 && piece.Records[0].Offset == offset {
+		return piece.Records[0], true, nil
+	}
+	return record, false, err
+}
+
 func (l *Reader) readAll(ctx context.Context, s *lanes.Batch) error {
 	for scanned := 0; s.Next <= s.Last && scanned < maxScanned && !s.Taken.Fills(s.Limit); {
 		s.Skip()

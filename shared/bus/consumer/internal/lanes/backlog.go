@@ -42,11 +42,11 @@ const (
 
 // extended returns the backlog with one more record. It owns its spans.
 func (b Backlog) extended(p Deferred) Backlog {
-	b.Last, b.Records, b.Bytes = p.offset, b.Records+1, b.Bytes+int64(p.Bytes)
-	if n := len(b.Spans); n > 0 && (p.offset-b.Spans[n-1].Last <= closeSpans || n == maxSpans) {
-		b.Spans[n-1].Last = p.offset
+	b.Last, b.Records, b.Bytes = p.Mark.Offset, b.Records+1, b.Bytes+int64(p.Bytes)
+	if n := len(b.Spans); n > 0 && (p.Mark.Offset-b.Spans[n-1].Last <= closeSpans || n == maxSpans) {
+		b.Spans[n-1].Last = p.Mark.Offset
 	} else {
-		b.Spans = append(b.Spans, Span{p.offset, p.offset})
+		b.Spans = append(b.Spans, Span{p.Mark.Offset, p.Mark.Offset})
 	}
 	return b
 }
@@ -75,9 +75,8 @@ func (b Backlog) before(other Backlog) bool {
 // Deferred is a record deferred to its lane.
 type Deferred struct {
 	Key
-	offset int64
-	Bytes  int
-	time   time.Time
+	Mark  bus.Mark
+	Bytes int
 }
 
 // Backlogs are those of the lanes in an assignment's partitions;
@@ -115,8 +114,8 @@ func (all Backlogs) Extended(topic wire.TopicID, records []Deferred) []Backlog {
 		}
 		switch {
 		case !known:
-			b = Backlog{Key: p.Key, Topic: topic, Next: p.offset, Since: p.time}
-		case p.offset <= b.Last:
+			b = Backlog{Key: p.Key, Topic: topic, Next: p.Mark.Offset, Since: p.Mark.Time}
+		case p.Mark.Offset <= b.Last:
 			continue // deferred already: the partition's position was set back
 		}
 		changed[p.Key] = b.extended(p)

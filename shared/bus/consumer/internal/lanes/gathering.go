@@ -73,7 +73,7 @@ func (g *Gathering) add(r bus.Record, late bool) bool {
 		return false
 	case defers:
 		g.deferring[at] = true
-		g.Deferred = append(g.Deferred, Deferred{at, r.Offset, r.Size(), r.Time})
+		g.Deferred = append(g.Deferred, Deferred{at, r.Mark(), r.Size()})
 	default:
 		g.Records = append(g.Records, r)
 	}

@@ -24,7 +24,7 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 		t.Fatal("the flood is not held to its share")
 	}
 	g.Take(written(60, 70, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }))
-	first, overtook := g.Deferred[0].offset, []int64{}
+	first, overtook := g.Deferred[0].Mark.Offset, []int64{}
 	for _, r := range g.Records {
 		if string(r.Key) == "flood" && r.Offset > first {
 			overtook = append(overtook, r.Offset)
@@ -32,6 +32,12 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	}
 	if len(overtook) > 0 || g.Records[len(g.Records)-1].Offset != 69 {
 		t.Errorf("records %v of the flood are applied before %d; the last one applied is %d", overtook, first, g.Records[len(g.Records)-1].Offset)
+	}
+	if mark := g.Marks()[0]; mark.Offset != 69 {
+		t.Errorf("the last record is at 69, its mark at %d", mark.Offset)
+	}
+	if deferred := (Work{Records: g.Records[:1], Deferred: g.Deferred}); deferred.Marks()[0] != g.Deferred[len(g.Deferred)-1].Mark {
+		t.Errorf("the last record is deferred, the mark is %+v", deferred.Marks()[0])
 	}
 }
 

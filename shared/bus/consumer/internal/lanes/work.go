@@ -39,13 +39,32 @@ func (w Work) Divided(low, high int) []Work {
 // split divides deferred records by the given offsets of their partitions.
 func split(all []Deferred, ends map[int]int64) (before, rest []Deferred) {
 	for _, p := range all {
-		if p.offset < ends[p.Partition] {
+		if p.Mark.Offset < ends[p.Partition] {
 			before = append(before, p)
 		} else {
 			rest = append(rest, p)
 		}
 	}
 	return before, rest
+}
+
+// Marks returns the last record of each partition, deferred or not, of
+// work in the order of the log.
+func (w Work) Marks() map[int]bus.Mark {
+	last := make(map[int]int)
+	for i, r := range w.Records {
+		last[r.Partition] = i
+	}
+	marks := make(map[int]bus.Mark, len(last))
+	for p, i := range last {
+		marks[p] = w.Records[i].Mark()
+	}
+	for _, d := range w.Deferred {
+		if at, known := marks[d.Partition]; !known || d.Mark.Offset > at.Offset {
+			marks[d.Partition] = d.Mark
+		}
+	}
+	return marks
 }
 
 // Ends returns how far each partition is read with this work.
@@ -55,7 +74,7 @@ func (w Work) Ends() map[int]int64 {
 		ends[r.Partition] = max(ends[r.Partition], r.Offset+1)
 	}
 	for _, p := range w.Deferred {
-		ends[p.Partition] = max(ends[p.Partition], p.offset+1)
+		ends[p.Partition] = max(ends[p.Partition], p.Mark.Offset+1)
 	}
 	if w.Lane != nil {
 		ends[w.Lane.Partition] = max(ends[w.Lane.Partition], w.Until)

@@ -26,7 +26,7 @@ ON CONFLICT (group_name, topic, partition) DO UPDATE
    SET epoch = bus_positions.epoch + 1, owner = excluded.owner, topic_id = coalesce(bus_positions.topic_id, excluded.topic_id), updated_at = now(),
        next = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN excluded.next ELSE bus_positions.next END,
        halted = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN NULL ELSE bus_positions.halted END
-RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
+RETURNING partition, next, epoch, topic_id, last_offset, last_sum, last_time, coalesce(halted, '')`
 
 // A Claim is what a member takes over.
 type Claim struct {
@@ -92,18 +92,14 @@ func (s *Store) lost(c Claim, partition int, log broker.LogBounds) *string {
 
 func scanClaimed(rows pgx.Rows) (Claimed, error) {
 	claimed := Claimed{Positions: make(map[int]*Position), Halted: make(map[int]error)}
-	var partition int
-	var next, epoch int64
-	var reason string
-	var topic [16]byte
-	_, err := pgx.ForEachRow(rows, []any{&partition, &next, &epoch, &reason, &topic}, func() error {
-		if reason != "" {
-			claimed.Halted[partition] = errors.New(reason)
-			return nil
+	all, err := pgx.CollectRows(rows, scanStored)
+	for _, s := range all {
+		if s.Halted != nil {
+			claimed.Halted[s.Partition] = s.Halted
+			continue
 		}
-		claimed.Positions[partition] = &Position{next, epoch, topic}
-		return nil
-	})
+		claimed.Positions[s.Partition] = &s.Position
+	}
 	return claimed, err
 }
 

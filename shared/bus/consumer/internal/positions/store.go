@@ -29,6 +29,7 @@ type Position struct {
 	Next  int64
 	Epoch int64
 	Topic wire.TopicID
+	Last  *bus.Mark // the last record before Next; nil: unknown
 }
 
 const (
@@ -111,5 +112,19 @@ func (s *Store) Halt(ctx context.Context, partition int, epoch int64, reason err
 	defer cancel()
 	_, err := s.Pool.Exec(ctx, `UPDATE bus_positions SET halted = $5, updated_at = now()
 		WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4`, s.Group, s.Topic, partition, epoch, reason.Error())
+	return err
+}
+
+// Restart moves a position to the start of a topic's log, under the
+// epoch of its partition.
+func (s *Store) Restart(ctx context.Context, partition int, epoch, start int64, topic wire.TopicID) error {
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	tag, err := s.Pool.Exec(ctx, `UPDATE bus_positions
+		SET next = $5, topic_id = $6, last_offset = NULL, last_sum = NULL, last_time = NULL, updated_at = now()
+		WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4`, s.Group, s.Topic, partition, epoch, start, [16]byte(topic))
+	if err == nil && tag.RowsAffected() == 0 {
+		err = bus.ErrFenced
+	}
 	return err
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// end is how far a partition is applied, the last known end of its log,
-// and when all of it was last fetched.
+// end is how far a partition was applied when it was claimed and is now,
+// the last known end of its log, and when all of it was last fetched.
 type end struct {
-	next, log int64
-	fetched   time.Time
+	claimed, next, log int64
+	fetched            time.Time
 }
 
 // Reach is how far assigned partitions are applied, and where their
@@ -20,6 +20,8 @@ type end struct {
 type Reach struct {
 	mu         sync.Mutex
 	partitions map[int]end
+	since      time.Time // the claim of the partitions; zero: there are none
+	caughtUp   bool      // with the ends that they had then
 }
 
 func newReach() *Reach { return &Reach{partitions: make(map[int]end)} }
@@ -27,7 +29,21 @@ func newReach() *Reach { return &Reach{partitions: make(map[int]end)} }
 func (r *Reach) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.partitions = make(map[int]end)
+	r.partitions, r.since = make(map[int]end), time.Time{}
+}
+
+// claim notes that the partitions are claimed.
+func (r *Reach) claim() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since, r.caughtUp = clock.Now(), false
+}
+
+// CatchUp notes that they have reached the ends that they had then.
+func (r *Reach) CatchUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.caughtUp = true
 }
 
 // change changes a partition's end.
@@ -42,7 +58,7 @@ func (r *Reach) change(partition int, by func(e *end)) {
 // Begin notes a claimed partition's next offset. Without a leader its
 // log is assumed to end there.
 func (r *Reach) Begin(partition int, next, until int64) {
-	r.change(partition, func(e *end) { *e = end{next: next, log: max(next, until)} })
+	r.change(partition, func(e *end) { *e = end{claimed: next, next: next, log: max(next, until)} })
 }
 
 // See notes where the log ended when records of it were fetched.
@@ -99,4 +115,34 @@ func (r *Reach) lag() map[int]int64 {
 		lag[p] = max(0, e.log-e.next)
 	}
 	return lag
+}
+
+// A Backlog is what was in the log when a consumer got its partitions,
+// and is not applied yet.
+type Backlog struct {
+	Records int64         // left, in offsets, with those that have come since; 0 until the brokers have said it
+	Done    float64       // applied of all, 0 to 1
+	Left    time.Duration // for the rest at the pace so far; 0: not known
+}
+
+// Backlog returns it until the partitions have reached the ends that they
+// had when they were claimed. They lag so much.
+func (r *Reach) Backlog(lag map[int]int64) (b Backlog, exists bool) {
+	for _, n := range lag {
+		b.Records += n
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.since.IsZero() || r.caughtUp {
+		return Backlog{}, false
+	}
+	applied := 0.0
+	for _, e := range r.partitions {
+		applied += float64(e.next - e.claimed)
+	}
+	if rest := float64(b.Records); applied > 0 {
+		b.Done = applied / (applied + rest)
+		b.Left = time.Duration(rest / applied * float64(clock.Now().Sub(r.since)))
+	}
+	return b, true
 }

@@ -12,21 +12,23 @@ import (
 // Status is a consumer's visible state. Safe for concurrent use.
 type Status struct {
 	Reach *Reach // of its partitions
+	Log   *Log   // what is known of the topic's log
 
 	group, topic string
 
-	mu       sync.Mutex
-	assigned bool // it has its partitions, or others have all
-	caughtUp bool // it once reached the ends of the time of assignment
-	halted   map[int]error
-	stopped  map[lanes.Key]error         // lanes; bounded by Lanes.MaxPositions
-	behind   map[lanes.Key]lanes.Backlog // bounded by Lanes.MaxPositions
+	mu         sync.Mutex
+	joined     bool  // it once had partitions, or others had all
+	leaderless []int // partitions that can't be read yet
+	halted     map[int]error
+	stopped    map[lanes.Key]error         // lanes; bounded by Lanes.MaxPositions
+	behind     map[lanes.Key]lanes.Backlog // bounded by Lanes.MaxPositions
 }
 
 // New returns the status of a consumer without partitions.
 func New(group, topic string) *Status {
 	return &Status{
 		Reach: newReach(), group: group, topic: topic,
+		Log:    &Log{err: fmt.Errorf("the positions of consumer %q are not compared with %q yet", group, topic)},
 		halted: make(map[int]error), stopped: make(map[lanes.Key]error), behind: make(map[lanes.Key]lanes.Backlog),
 	}
 }
@@ -42,41 +44,41 @@ func (s *Status) Ready() error {
 		return fmt.Errorf("consumer %q has stopped a lane in partition %d of %q: %w", s.group, at.Partition, s.topic, err)
 	}
 	switch {
-	case s.caughtUp:
-		return nil
-	case !s.assigned:
+	case !s.joined:
 		return fmt.Errorf("consumer %q has no partitions of %q yet", s.group, s.topic)
-	default:
-		return fmt.Errorf("consumer %q has not caught up with %q yet", s.group, s.topic)
+	case len(s.leaderless) > 0:
+		return fmt.Errorf("consumer %q can't read partitions %v of %q yet: they have no leader", s.group, s.leaderless, s.topic)
 	}
+	return nil
 }
 
 // Claim notes an assignment and its stopped partitions.
 func (s *Status) Claim(halted map[int]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assigned, s.halted, s.stopped = true, halted, make(map[lanes.Key]error)
+	s.joined, s.leaderless, s.halted, s.stopped = true, nil, halted, make(map[lanes.Key]error)
+	s.Reach.claim()
+}
+
+// Lack notes a partition that can't be read before it has a leader.
+func (s *Status) Lack(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaderless = append(s.leaderless, partition)
 }
 
 // Idle notes that other members have all partitions.
 func (s *Status) Idle() {
 	s.Claim(make(map[int]error))
-	s.CatchUp()
+	s.Reach.CatchUp()
 }
 
 // Leave notes the end of an assignment.
 func (s *Status) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assigned, s.behind = false, make(map[lanes.Key]lanes.Backlog)
+	s.behind = make(map[lanes.Key]lanes.Backlog)
 	s.Reach.forget()
-}
-
-// CatchUp notes that the first ends are reached.
-func (s *Status) CatchUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.caughtUp = true
 }
 
 // Halt notes why a partition is stopped.

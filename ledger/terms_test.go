@@ -1,0 +1,48 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+)
+
+// Given a plan of 100 bytes, and a larger one that is scheduled, other
+// terms hold at once but for the allowance of the running period.
+func TestFollowingOtherTerms(t *testing.T) {
+	books := newBooks(Indie)
+	perform(t, books, use("11-02", 10), to("11-03", "12-01", Plan{Tier: Scale}))
+	rules := Rules{Version: 2, Tiers: Tiers{Indie: {Quota: 70, RequestsPerMinute: 7, RetentionDays: 3}, Scale: {Quota: 300, RequestsPerMinute: 900, RetentionDays: 4}},
+		Thresholds: Thresholds{30}}
+	follow := func() []Decision {
+		decisions, err := books.Follow(rules, date("11-04"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decisions
+	}
+	decisions := follow()
+	if len(decisions) != 1 {
+		t.Fatalf("decided %v", decisions)
+	}
+	perform(t, books, decide("11-04", decisions[0]))
+	if again := follow(); len(again) != 0 {
+		t.Errorf("decided again: %v", again)
+	}
+	book, err := books.At(date("11-04"))
+	if err != nil || book.Allowance() != 100 {
+		t.Errorf("the running period allows %d, error %v", book.Allowance(), err)
+	}
+	state := NewAccountState(books.Organization, book, nil, 1, date("11-04"))
+	if state.RequestsPerMinute != 7 || state.RetentionDays != 3 || state.NextQuota != 300 {
+		t.Errorf("state %+v", state)
+	}
+	if terms := books.Organization.Plans.At(date("11-04")).TierTerms; terms.Version != 2 {
+		t.Errorf("terms in force %+v", terms)
+	}
+	perform(t, books, advance("12-01"))
+	if book, err = books.At(date("12-02")); err != nil || book.Allowance() != 300 {
+		t.Errorf("the next period allows %d, error %v", book.Allowance(), err)
+	}
+	if _, err := books.Follow(Rules{Version: 3}, date("12-02")); !errors.Is(err, ErrUnknownTier) {
+		t.Errorf("error %v, want ErrUnknownTier", err)
+	}
+}

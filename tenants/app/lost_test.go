@@ -1,0 +1,209 @@
+package app_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// After the topics have lost their end, or everything, no process that
+// waits for the comparison lets a revoked key in, a new key works, and
+// every fact is there again: by the marks of the relay, and without them
+// by the tables alone.
+func TestLostRecordsAreRepublished(t *testing.T) {
+	for name, lose := range map[string]func(*testing.T, world, *bustest.Forgetful){
+		"the end":                func(_ *testing.T, _ world, f *bustest.Forgetful) { f.Forget(func() {}) },
+		"the end, without marks": func(t *testing.T, w world, f *bustest.Forgetful) { f.Forget(func() { w.unmark(t) }) },
+		"everything": func(t *testing.T, _ world, f *bustest.Forgetful) {
+			for _, topic := range contract.OwnedBy("tenants", contract.Topics(0, 0)) {
+				bustest.ReplaceTopic(t, f.Brokers(), topic.Name, topic.Partitions, topic.Config)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f := newWorld(t), bustest.NewForgetful(t)
+			w.brokers, w.loses = f.Brokers(), true
+			p := w.start(t, operatorToken)
+			acme := p.tenant(t, "Acme")
+			testenv.Eventually(t, timeout, func() error { return w.published(t) })
+			p.stop()
+			f.Remember()
+
+			p = w.start(t, operatorToken)
+			p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
+			beta := p.tenant(t, "Beta")
+			p.must(t, 200, "PATCH", "/v1/projects/"+beta.project, `{"name":"Renamed"}`)
+			testenv.Eventually(t, timeout, func() error { return w.published(t) })
+			p.stop()
+			facts := w.follow(t).factIDs()
+
+			lose(t, w, f)
+			if _, err := w.follow(t).Lookup(acme.secret); errors.Is(err, identity.ErrRevoked) {
+				t.Fatal("the log has lost nothing")
+			}
+			w.begin = "begin-2"
+			w.start(t, operatorToken)
+			n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
+			n.AwaitCompared(w.begin)
+			testenv.Eventually(t, timeout, func() error {
+				for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
+					if err := n.Consume(record); err != nil {
+						return err
+					}
+					if n.Compared() != nil {
+						continue
+					}
+					if _, err := n.Lookup(acme.secret); !errors.Is(err, identity.ErrRevoked) {
+						t.Fatalf("at offset %d, after the comparison, the revoked key is admitted: %v", record.Offset, err)
+					}
+				}
+				return n.Compared()
+			})
+			if _, err := n.Lookup(beta.secret); err != nil {
+				t.Errorf("the new key: %v", err)
+			}
+			if got := w.follow(t).factIDs(); !slices.Equal(got, facts) {
+				t.Errorf("facts %q, before the loss %q", got, facts)
+			}
+		})
+	}
+}
+
+// factIDs returns the ids of the facts that a neighbour has, sorted.
+func (n *neighbour) factIDs() (ids []string) {
+	for _, record := range n.kept() {
+		if record.Topic == contract.TopicTenants {
+			ids = append(ids, record.Header(contract.HeaderID))
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// unmark forgets what the relays have published.
+func (w world) unmark(t *testing.T) {
+	t.Helper()
+	w.change(t, `UPDATE bus_relays SET marks = '[]'`)
+}
+
+func (w world) change(t *testing.T, statement string) {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), w.database, "tenants")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	err = pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), statement)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Records that nothing led to go: of a key that has no row, as after a
+// lost tombstone, and of a fact without an event. What the tables know
+// stays.
+func TestSurplusRecordsAreTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.loses = true
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	key := contract.CredentialKey("weir_stranger")
+	stranger, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_gone", Organization: acme.organization,
+		Project: acme.project, State: contract.CredentialActive, Version: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fact := contract.TypeProjectCreated + "/999999999"
+	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, stranger))
+	bustest.PublishAll(t, w.brokers, contract.TopicTenants, foreign(contract.TypeProjectCreated, fact, []byte(`{}`)))
+	testenv.Eventually(t, timeout, func() error {
+		has := map[string]bool{}
+		for _, topic := range []string{contract.TopicCredentials, contract.TopicTenants} {
+			for _, record := range bustest.ReadAll(t, w.brokers, topic) {
+				has[string(record.Key)] = len(record.Value) > 0
+			}
+		}
+		if has[key] || has[fact] {
+			return fmt.Errorf("still there: the key %t, the fact %t", has[key], has[fact])
+		}
+		return nil
+	})
+	w.follow(t).awaitLookup(t, acme.secret, nil)
+}
+
+// A record that can't be read, as of a broken producer, keeps nothing
+// from being compared: it is taken back.
+func TestUnreadableCredentialsAreTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.loses = true
+	w.start(t, operatorToken)
+	key := contract.CredentialKey("weir_unreadable")
+	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, []byte(`{"version":"`)))
+	testenv.Eventually(t, timeout, func() error {
+		var last []byte
+		for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
+			if string(record.Key) == key {
+				last = record.Value
+			}
+		}
+		if len(last) > 0 {
+			return fmt.Errorf("still there: %q", last)
+		}
+		return nil
+	})
+}
+
+func foreign(kind, key string, value []byte) *message.Message {
+	m := message.NewMessage(kind+"/foreign", value)
+	m.Metadata = contract.Attributes{ID: m.UUID, Type: kind, Source: "elsewhere", Time: time.Now()}.Headers()
+	m.Metadata[bus.KeyMetadata] = key
+	return m
+}
+
+// Tables of an earlier hour than the topic, as after a restored database,
+// undo no revocation at a start.
+func TestEarlierTablesUndoNoRevocation(t *testing.T) {
+	w := newWorld(t)
+	w.loses = true
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	testenv.Eventually(t, timeout, func() error { return w.published(t) })
+	p.stop()
+	revoked, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: acme.key, Organization: acme.organization,
+		Project: acme.project, State: contract.CredentialRevoked, Version: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, contract.CredentialKey(acme.secret), revoked))
+	w.begin = "begin-2"
+	w.start(t, operatorToken)
+	n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
+	n.AwaitCompared(w.begin)
+	testenv.Eventually(t, timeout, func() error {
+		for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
+			if err := n.Consume(record); err != nil {
+				return err
+			}
+		}
+		return n.Compared()
+	})
+	if _, err := n.Lookup(acme.secret); !errors.Is(err, identity.ErrRevoked) {
+		t.Errorf("the revoked key is admitted: %v", err)
+	}
+}
