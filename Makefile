@@ -31,7 +31,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -142,14 +142,14 @@ UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 # Packages that start no goroutine, tests included, as deploy/architecture checks, and the tests of all modules together, which use them
 # from outside: there the race detector finds nothing that it does not find elsewhere, and only slows tests down.
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/internal/accounts ledger/internal/budgets \
-	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/statements \
+	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/rebuild ledger/internal/statements \
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former \
 	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/former/v4 grouping/internal/http tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork tenants/internal/unsubscribe shared/answers shared/contract \
 	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \
-	shared/contract/calendar shared/cursorkey shared/mail shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/gateway/app deploy/images \
-	deploy/migrate deploy/prometheus deploy/provision deploy/resume deploy/settings shared/testenv/wholerun
+	shared/contract/calendar shared/cursorkey shared/embedded/internal/dirlock shared/embedded/kafka/internal/batch shared/httpapi/frames shared/mail shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/gateway/app deploy/images \
+	deploy/migrate deploy/prometheus deploy/provision deploy/settings shared/testenv/wholerun
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture bench e2e isolation soak))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
@@ -185,11 +185,12 @@ SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
 KILLED  = $(GO) test -run='^Test(Killed|Besieged)$$' -count=1 -v $(TESTFLAGS) ./deploy/e2e
 # Three nodes are always Apache Kafka: one run with them is enough.
-test-faults: ## a million random steps of the books, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
+test-faults: ## a million random steps of the books, a hundred rebuilds of them, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin
 	$(GO) test -c -tags=apache -o $(FAULTS) ./shared/bus
 	@echo "SEED=$(SEED) ROUNDS=$(ROUNDS)"
 	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestBooksAreTheModel$$' -count=1 -timeout=1h ./ledger
+	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestARebuildIsTheBooks$$' -count=1 -timeout=1h ./ledger/internal/rebuild
 	@export WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS); \
 		$(BACKENDS) -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault' -test.skip='/(leader_killed|majority_down)$$'; bus=\$$?; \
 			$(KILLED) && exit \$$bus"; embedded=$$?; \
@@ -208,6 +209,17 @@ test-availability: ## two replicas of each service under load: restarted, withou
 
 test-alerts: ## two replicas of each service under load, one fault after the other: each raises the alerts that the runbooks name, and no others
 	$(BACKENDS) -- $(REPLICATED) -run='^TestAlerted$$' $(ARGS)
+
+# First all of `weir run` and the embedded broker's log, which are all with ROUNDS=short; then what needs no embedded broker on Apache Kafka,
+# and the rows whose tests stand beside their code.
+ON_DISK = $(GO) test $(TESTFLAGS) -tags=stress,disk -count=1
+BESIDE  = EveryColumn|^Test(ARebuildIsTheBooks|MadeAnew.*|OvershootEatsNoGrant|ReplicasAtTheEdge|TheEndOfTheLogIsLost|WebhookGetsFactsOfAnyTime|FloodsAreClosed|ReconnectsAfterErrorsAreLimited)$$
+test-disk: ## faults below Weir, each against what was acknowledged: a full disk, torn writes, lost tails, a killed database, changed books; ROUNDS=short for less. Root, on Linux
+	$(BACKENDS) -slowest=10 -- $(ON_DISK) -parallel=3 ./deploy/disk ./shared/embedded/kafka/...
+ifneq ($(ROUNDS),short)
+	$(BACKENDS) -backend=kafka -- $(ON_DISK) -run='^Test(DatabaseIsKilled|StartWithABacklog|Drill)$$' ./deploy/disk ./deploy/resume
+	$(BACKENDS) -- $(ON_DISK) -run='$(BESIDE)' ./ledger/... ./tenants/app ./shared/httpapi/... ./deploy/e2e ./deploy/resume
+endif
 
 test-secured: ## the end-to-end scenario with every service as a user of its own at an Apache Kafka with rights, and as a role that owns nothing
 	$(BACKENDS) -- env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -run='^TestSecuredProcesses$$' -count=1 -v $(TESTFLAGS) -tags=apache ./deploy/e2e

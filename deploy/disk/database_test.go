@@ -1,0 +1,207 @@
+//go:build disk
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// The main process of PostgreSQL is killed under load, alone, again and again:
+// intake goes on, reads are 500 unavailable, /readyz names the database, and
+// all comes back in the same process, with every entry once. On Apache Kafka as
+// well, where it is given.
+func TestDatabaseIsKilled(t *testing.T) {
+	in := startAnywhere(t)
+	end := in.load(2, 10, 100)
+	in.awaitAcked(200)
+	away := in.killDatabase()
+	in.awaitReadyz("database")
+	in.awaitAcked(200) // accepted while there is no database
+	_, err := in.api.Balance(t.Context(), in.env.ServiceToken, in.env.Organization)
+	var problem *client.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusInternalServerError || problem.Code != "unavailable" || problem.RetryAfter == 0 {
+		t.Errorf("a read without a database: %v; want 500 unavailable with Retry-After", err)
+	}
+	if _, refused := in.counts(); len(refused) > 0 {
+		t.Errorf("%d posts were refused without a database, the first with %v", len(refused), refused[0])
+	}
+	away()
+	in.awaitReadyz("")
+	for range 3 {
+		away := in.killDatabase()
+		in.awaitReadyz("database")
+		away()
+		in.awaitAcked(100)
+		in.awaitReadyz("")
+	}
+	end()
+	in.verify()
+	in.stop()
+	in.restart()
+	in.verify()
+	in.stop()
+}
+
+// A database that can't be started again ends the process, by one line that
+// says why, and with a status for whatever restarts it.
+func TestDatabaseDoesNotStart(t *testing.T) {
+	in := start(t, t.TempDir(), nil)
+	end := in.load(1, 10, 100)
+	in.awaitAcked(10)
+	settings := filepath.Join(in.database(), "postgresql.conf")
+	original, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(settings, []byte("= spoilt\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in.killDatabase()()
+	testenv.Eventually(t, startLimit, func() error {
+		if !in.running.HasEnded() {
+			return errors.New("it has not ended")
+		}
+		return nil
+	})
+	end()
+	lines := strings.Split(strings.TrimSpace(in.output()), "\n")
+	if err, last := in.running.Wait(), lines[len(lines)-1]; err == nil || !strings.Contains(last, "PostgreSQL keeps ending") || !strings.Contains(last, settings) {
+		t.Errorf("it ended with %v and the line %q; want a status and the reason", err, last)
+	}
+	if err := os.WriteFile(settings, original, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in.restart()
+	in.verify()
+	in.stop()
+}
+
+// PostgreSQL ends on a disk without space: it is tried until there is some,
+// however often, and goes on.
+func TestDatabaseWithoutSpace(t *testing.T) {
+	dir := mount(t, "size=300m")
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else PostgreSQL's user would keep its data elsewhere
+		t.Fatal(err)
+	}
+	in := start(t, dir, nil)
+	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
+		t.Fatal(err)
+	}
+	in.verify()
+	ballast := filepath.Join(dir, "ballast")
+	fill(t, ballast)
+	in.killDatabase()()
+	testenv.Eventually(t, startLimit, func() error {
+		if strings.Count(in.running.Output.String(), "waits for space") < 3 {
+			return errors.New("it does not wait for space")
+		}
+		return nil
+	})
+	in.awaitReadyz("database")
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	in.awaitReadyz("")
+	testenv.Eventually(t, viewLimit, func() error { return in.post(t.Context(), in.env.APIKey, 10, 100) })
+	in.verify()
+	in.stop()
+}
+
+// fill writes a file until the disk has no space left.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for block := make([]byte, 1<<20); err == nil; {
+		_, err = file.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// database returns the data directory of PostgreSQL.
+func (in *installation) database() string {
+	in.t.Helper()
+	dir := filepath.Join(in.dir, "postgres")
+	note, err := os.ReadFile(filepath.Join(dir, "ELSEWHERE"))
+	if err == nil {
+		_, place, _ := strings.Cut(strings.TrimSpace(string(note)), "Its data is in ")
+		dir = place
+	}
+	return filepath.Join(dir, "data")
+}
+
+// killDatabase kills the main process of PostgreSQL. Until the returned
+// function is called, one of its processes is stopped, and hinders a new
+// one until it is killed as well.
+func (in *installation) killDatabase() (release func()) {
+	in.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(in.database(), "postmaster.pid"))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	postmaster, err := strconv.Atoi(first)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	child := childOf(in.t, postmaster)
+	send(in.t, child, syscall.SIGSTOP)
+	send(in.t, postmaster, syscall.SIGKILL)
+	return func() { _ = syscall.Kill(child, syscall.SIGCONT) } // it may be killed by now
+}
+
+func send(t *testing.T, pid int, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// childOf returns a process that works for a server.
+func childOf(t *testing.T, parent int) int {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(raw), " ")
+	child, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatalf("process %d has no children: %q", parent, raw)
+	}
+	return child
+}
+
+// awaitReadyz waits until /readyz names a part, or is 200 if that is empty.
+func (in *installation) awaitReadyz(part string) {
+	in.t.Helper()
+	testenv.Eventually(in.t, startLimit, func() error {
+		if in.running.HasEnded() {
+			in.t.Fatalf("ended instead of serving:\n%s", in.output())
+		}
+		err := in.api.Ready(in.t.Context())
+		switch {
+		case part == "" && err != nil:
+			return err
+		case part != "" && (err == nil || !strings.Contains(err.Error(), part)):
+			return fmt.Errorf("/readyz: %s; want one that names the %s", fmt.Sprint(err), part)
+		}
+		return nil
+	})
+}
