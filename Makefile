@@ -31,7 +31,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify size test test-kafka test-containers test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -136,6 +136,9 @@ verify: ## each module builds alone, is tidy and formatted; the alerts fire wher
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/recording
 	$(GO) test -vet=off -tags=grafana -run='^TestGrafana' ./deploy/prometheus
+
+size: ## count lines and words by module; list large types and structs, and small packages
+	@$(GO) run ./deploy/size
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
