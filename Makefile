@@ -173,7 +173,7 @@ ON_KAFKA = bin/backends -backend=kafka --
 RACED    = $(GO) test $(RACE) $(TESTFLAGS)
 APACHE   = -tags=stress,apache
 test-kafka: TESTS = $(call BACKED,kafkatest)
-test-containers: TESTS = $(call BACKED,kafkatest postgrestest redistest)
+test-containers: TESTS = $(call BACKED,kafkatest postgrestest)
 test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus against three; with the race detector where there is a C compiler
 	$(BACKENDS) -slowest=10 -- sh -c '\
 		$(if $(ON_BUS),$(ON_KAFKA) $(RACED) $(APACHE) $(ON_BUS),:) & bus=$$!; \

@@ -142,7 +142,6 @@ func heavy(p goPackage) (found []string) {
 var servers = map[string][]string{
 	prefix + "shared/embedded/kafka":     {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
 	"github.com/twmb/franz-go/pkg/kfake": {"shared/bus/bustest"},
-	"github.com/alicebob/miniredis/v2":   {"shared/testenv/redistest", "shared/testenv/redis"},
 }
 
 // serverless finds packages for tests with an unexpected server: with

@@ -12,7 +12,6 @@ import (
 const (
 	EnvDatabase = "WEIR_TEST_DATABASE_URL"
 	EnvBrokers  = "WEIR_TEST_BROKERS"
-	EnvRedis    = "WEIR_TEST_REDIS_URL"
 	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
 )
 

@@ -29,7 +29,7 @@ import (
 
 // A Container that runs.
 type Container struct {
-	Address   string // URL of PostgreSQL's superuser or of Redis, or host:port of Kafka
+	Address   string // URL of PostgreSQL's superuser, or host:port of Kafka
 	container testcontainers.Container
 }
 
@@ -160,22 +160,6 @@ func (c *Container) answersSQL(ctx context.Context) error {
 		return err
 	}
 	return conn.Close(ctx)
-}
-
-// Redis starts a container of an image compatible with the official
-// one: port 6379, no password.
-func Redis(ctx context.Context, image string) (*Container, error) {
-	c, err := run(ctx, image, testcontainers.WithExposedPorts("6379/tcp"),
-		testcontainers.WithWaitStrategy(wait.ForListeningPort("6379/tcp").WithStartupTimeout(startTime)))
-	if err != nil {
-		return nil, err
-	}
-	address, err := c.container.PortEndpoint(ctx, "6379/tcp", "redis")
-	if err != nil {
-		return nil, c.fail(ctx, image, err)
-	}
-	c.Address = address
-	return c, nil
 }
 
 // Kafka starts a container of an image compatible with apache/kafka: a

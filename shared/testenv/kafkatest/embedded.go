@@ -1,15 +1,17 @@
 package kafkatest
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv/fault"
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
-	"github.com/weirlog/weir/shared/testenv/internal/serve"
 )
 
 // An embeddedLease is a broker in memory, in this process.
@@ -37,13 +39,35 @@ func (l embeddedLease) End(t testing.TB) {
 	}
 }
 
-// aBroker names the process of an embedded broker.
-const aBroker = "broker"
+// variable makes a program of tests a broker: its port, and where it
+// keeps its data.
+const variable = "WEIR_TEST_SERVE_BROKER"
 
-func init() { serve.As(aBroker, serveBroker) } //nolint:gochecknoinits // see serve.As
+// serveCommand starts this program once more, as a broker.
+func serveCommand(port int, dir string) (*fault.Command, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &fault.Command{Line: []string{program}, Env: []string{fmt.Sprintf("%s=%d %s", variable, port, dir)}}, nil
+}
+
+// Tests of any package may need such a process, and a package has at
+// most one TestMain.
+func init() { //nolint:gochecknoinits // see above
+	if at := os.Getenv(variable); at != "" {
+		fmt.Fprintln(os.Stderr, serveBroker(at))
+		os.Exit(1)
+	}
+}
 
 // serveBroker returns only on an error: the process is killed.
-func serveBroker(dir string, port int) error {
+func serveBroker(at string) error {
+	number, dir, _ := strings.Cut(at, " ")
+	port, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
 	if _, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Port: port, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/fault"
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
-	"github.com/weirlog/weir/shared/testenv/internal/serve"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -116,7 +115,7 @@ func embeddedNode() (nodeSet, error) {
 		return nodeSet{}, err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	process, err := serve.Command(aBroker, filepath.Join(dir, "data"), port)
+	process, err := serveCommand(port, filepath.Join(dir, "data"))
 	if err != nil {
 		return nodeSet{}, err
 	}

@@ -81,8 +81,5 @@ func (s *set) environment() []string {
 	if s.brokers != "" {
 		env = append(env, testenv.EnvBrokers+"="+s.brokers)
 	}
-	if s.cache != "" {
-		env = append(env, testenv.EnvRedis+"="+s.cache)
-	}
 	return env
 }

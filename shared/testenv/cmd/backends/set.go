@@ -18,7 +18,6 @@ import (
 type set struct {
 	database string // URL of a role that may create databases; "" leaves it to each package
 	brokers  string // host:port; "" leaves it to each test
-	cache    string // URL of Redis; "" leaves it to each package
 	backend  string // machine, kafka or containers
 	measure  bool   // what is started is measured, and not only used
 	stops    []func() error
@@ -44,7 +43,7 @@ func start(ctx context.Context, backend string, measure bool) (*set, error) {
 	case "kafka":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.anyKafka))
 	case "containers":
-		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka), s.startCache(ctx))
+		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
 	}
 	return s, fmt.Errorf("there is no backend %q: machine, kafka or containers", backend)
 }
@@ -70,27 +69,6 @@ func (s *set) startBroker(ctx context.Context, start func(context.Context) error
 	if err := start(ctx); err != nil {
 		return fmt.Errorf("no Apache Kafka: %w", err)
 	}
-	return nil
-}
-
-// startCache starts a Redis if the engine has an image. Otherwise the
-// few packages that need one start it.
-func (s *set) startCache(ctx context.Context) error {
-	if s.cache = os.Getenv(testenv.EnvRedis); s.cache != "" {
-		say("Redis", "given by "+testenv.EnvRedis)
-		return nil
-	}
-	if err := containers.Provides(ctx, docker.RedisImage()); err != nil {
-		say("Redis", fmt.Sprintf("left to the packages that need it: %v", err))
-		return nil
-	}
-	c, err := containers.Redis(ctx, docker.RedisImage())
-	if err != nil {
-		return fmt.Errorf("no Redis: %w", err)
-	}
-	s.onStop(c.Stop)
-	s.cache = c.Address
-	say("Redis", "container of "+docker.RedisImage())
 	return nil
 }
 

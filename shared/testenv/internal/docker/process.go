@@ -22,12 +22,12 @@ type Process struct {
 }
 
 // Run starts a container whose port is published at one of this machine.
-func Run(image string, inside, port int, env map[string]string, answer func(context.Context) error, args ...string) (*Process, error) {
+func Run(image string, inside, port int, env map[string]string, answer func(context.Context) error) (*Process, error) {
 	line := []string{"run", "--detach", "--publish", fmt.Sprintf("127.0.0.1:%d:%d", port, inside)}
 	for name, value := range env {
 		line = append(line, "--env", name+"="+value)
 	}
-	id, err := docker(append(append(line, image), args...)...)
+	id, err := docker(append(line, image)...)
 	if err != nil {
 		return nil, err
 	}
