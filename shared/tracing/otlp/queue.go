@@ -2,16 +2,15 @@ package otlp
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 )
 
-// Limits of the export. OpenTelemetry's own batching has no readable
-// count of what it drops.
+// Limits of the export.
 const (
 	maxQueued     = 2048
 	batchSpans    = 512
@@ -20,108 +19,64 @@ const (
 	closeTimeout  = 2 * time.Second
 )
 
-// A queue exports spans in batches in the background: what does not fit
-// is dropped and counted.
+// A queue exports spans by OpenTelemetry's batches, in the background.
+// These drop what does not fit, but count it where nobody can read it:
+// the queue gives them no more than fits, and counts the rest.
 type queue struct {
-	exporter sdktrace.SpanExporter
-	counted  counts
-	logger   *slog.Logger
-	spans    chan sdktrace.ReadOnlySpan
-	failing  bool // the last export failed
-
-	export context.Context // ends when waiting is over
-	cancel context.CancelFunc
-	once   sync.Once
-	stop   chan struct{}
-	ended  chan struct{}
+	sdktrace.SpanExporter
+	batches sdktrace.SpanProcessor
+	counted counts
+	logger  *slog.Logger
+	waiting atomic.Int64 // spans that wait for their export
+	failing bool         // the last export failed
 }
 
 func newQueue(exporter sdktrace.SpanExporter, counted counts, logger *slog.Logger) *queue {
-	q := &queue{
-		exporter: exporter, counted: counted, logger: logger, spans: make(chan sdktrace.ReadOnlySpan, maxQueued),
-		stop: make(chan struct{}), ended: make(chan struct{}),
-	}
-	q.export, q.cancel = context.WithCancel(context.Background())
-	go q.run()
+	q := &queue{SpanExporter: exporter, counted: counted, logger: logger}
+	q.batches = sdktrace.NewBatchSpanProcessor(q, sdktrace.WithMaxQueueSize(maxQueued), sdktrace.WithMaxExportBatchSize(batchSpans),
+		sdktrace.WithBatchTimeout(batchInterval), sdktrace.WithExportTimeout(exportTimeout))
 	return q
+}
+
+// worthy is a span that is exported though its request was not sampled
+// at its start.
+type worthy struct{ sdktrace.ReadOnlySpan }
+
+func (w worthy) SpanContext() trace.SpanContext {
+	of := w.ReadOnlySpan.SpanContext()
+	return of.WithTraceFlags(of.TraceFlags().WithSampled(true))
 }
 
 func (q *queue) add(spans ...sdktrace.ReadOnlySpan) {
 	for _, span := range spans {
-		select {
-		case q.spans <- span:
-		default:
+		if q.waiting.Add(1) > maxQueued {
+			q.waiting.Add(-1)
 			q.counted.queueFull.Inc()
+			continue
 		}
+		q.batches.OnEnd(worthy{span})
 	}
 }
 
-func (q *queue) run() {
-	defer close(q.ended)
-	tick := time.NewTicker(batchInterval)
-	defer tick.Stop()
-	batch := make([]sdktrace.ReadOnlySpan, 0, batchSpans)
-	for {
-		select {
-		case span := <-q.spans:
-			if batch = append(batch, span); len(batch) < batchSpans {
-				continue
-			}
-		case <-tick.C:
-		case <-q.stop:
-			q.drain(batch)
-			return
-		}
-		batch = q.send(batch)
-	}
-}
-
-// drain exports the rest.
-func (q *queue) drain(batch []sdktrace.ReadOnlySpan) {
-	for {
-		select {
-		case span := <-q.spans:
-			if batch = append(batch, span); len(batch) == batchSpans {
-				batch = q.send(batch)
-			}
-		default:
-			q.send(batch)
-			return
-		}
-	}
-}
-
-// send exports a batch and returns it empty.
-func (q *queue) send(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
-	if len(batch) == 0 {
-		return batch
-	}
-	ctx, cancel := context.WithTimeout(q.export, exportTimeout)
-	defer cancel()
-	err := q.exporter.ExportSpans(ctx, batch)
+// ExportSpans reports no error to OpenTelemetry, which would print each.
+func (q *queue) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	q.waiting.Add(-int64(len(spans)))
+	err := q.SpanExporter.ExportSpans(ctx, spans)
 	if err != nil {
-		q.counted.notTaken.Add(float64(len(batch)))
+		q.counted.notTaken.Add(float64(len(spans)))
 	} else {
-		q.counted.exported.Add(float64(len(batch)))
+		q.counted.exported.Add(float64(len(spans)))
 	}
 	if err != nil && !q.failing { // once, until it works again
 		q.logger.Warn("cannot export traces", slog.String("error", err.Error()))
 	}
 	q.failing = err != nil
-	clear(batch)
-	return batch[:0]
+	return nil
 }
 
 // close exports the rest, within closeTimeout.
-func (q *queue) close() (err error) {
-	q.once.Do(func() {
-		close(q.stop)
-		defer q.cancel()
-		defer time.AfterFunc(closeTimeout, q.cancel).Stop()
-		<-q.ended
-		if err = q.exporter.Shutdown(q.export); err != nil {
-			err = fmt.Errorf("cannot end the export of traces: %w", err)
-		}
-	})
-	return err
+func (q *queue) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return q.batches.Shutdown(ctx)
 }
