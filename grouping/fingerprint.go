@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Version is the version of the algorithm, stored with each hash. A
-// change that alters any error's hash raises it and moves the algorithm
-// to internal/former, by which existing groups are still found.
-const Version = 5
+// Version is the version of the algorithm, stored with each hash. A change
+// that alters any error's hash raises it; formerHashes of internal/postgres
+// is where the hashes of the one before would find existing groups.
+const Version = 1
 
 // Hash is a truncated SHA-256.
 type Hash [16]byte

@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write testdata/hashes-v*.txt anew; only right before the version is in use")
+var update = flag.Bool("update", false, "write testdata/hashes-v*.txt; only before the version is in use")
 
 // Hashes are stored: those of a version never change.
-// A change that fails this test raises Version, and
-// the former algorithm moves to internal/former.
+// A change that fails this test raises Version.
 func TestGoldenHashes(t *testing.T) {
 	path := fmt.Sprintf("testdata/hashes-v%d.txt", Version)
 	var got strings.Builder

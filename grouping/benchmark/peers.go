@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/grouping"
-	"github.com/weirlog/weir/grouping/internal/former"
 )
 
 // Rules of other products, written anew from their
@@ -20,7 +19,6 @@ type peer struct {
 
 var peers = []peer{
 	{"Sentry", sentry}, {"Datadog", datadog}, {"BugSnag", bugsnag}, {"Rollbar", rollbar}, {"Elastic", elastic}, {"type + message", typeAndMessage},
-	{"Weir before", previousVersion},
 }
 
 // sentry: types of the chain and own frames, without lines; all frames
@@ -98,13 +96,6 @@ func elastic(e *grouping.Description, sent grouping.Error) string {
 
 func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
 	return e.Type + "\n" + sent.Message
-}
-
-// previousVersion is the version of the algorithm before this one.
-func previousVersion(_ *grouping.Description, sent grouping.Error) string {
-	var g former.Grouper
-	hashes := g.Hashes(sent, grouping.Version-1)
-	return hashes[len(hashes)-1].Hash.String()
 }
 
 func isOwn(f grouping.Frame) bool { return f.InApp }

@@ -11,7 +11,6 @@ import (
 type Commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Group errors and answer for the groups. What happens where no command is given."`
 	Fingerprint fingerprint `cmd:"" help:"Print how each entry of standard input would be grouped, and why."`
-	Compare     compare     `cmd:"" help:"Print which groups of the version before this one joins, and which it splits, by the entries of standard input."`
 }
 
 type serve struct {

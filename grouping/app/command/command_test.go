@@ -33,19 +33,3 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("half an entry: %v", err)
 	}
 }
-
-// Two groups that the new version joins are printed, with the errors of each.
-func TestCompare(t *testing.T) {
-	const entries = `{"type":"NoCart","message":"no cart","stack_trace":["    at Shop.Cart.Pay + 0x1c(Unknown Source)"]}
-{"type":"NoCart","message":"no cart","stack_trace":["    at Shop.Cart.Pay + 0x24(Unknown Source)"]}
-`
-	var out strings.Builder
-	if err := printComparison(strings.NewReader(entries), &out); err != nil {
-		t.Fatal(err)
-	}
-	want := "2 errors: 2 groups before, 1 now; 1 of now join several of before, 0 of before are split\n\njoins 2: NoCart: no cart\n" +
-		"  1 errors like: NoCart: no cart\n  1 errors like: NoCart: no cart\n"
-	if out.String() != want {
-		t.Errorf("printed\n%s", out.String())
-	}
-}

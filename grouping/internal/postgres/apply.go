@@ -58,11 +58,10 @@ type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
 	created         bool   // by this transaction
-	inherited       bool   // found by a hash of a former version
 	samples         int64  // how many it has ever had, including these
 	about           grouping.Description
 	why             grouping.Explanation
-	calls           []int32  // of a new or an inherited group, see grouping.Outline
+	calls           []int32  // of a new group, see grouping.Outline
 	packages        []string // of a new group, see grouping.PackagesOf
 }
 
@@ -101,7 +100,7 @@ func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count
 	if err := claimStricter(ctx, tx, counts, known, created); err != nil {
 		return nil, err
 	}
-	return w.changesOf(counts, known, created, inherited), nil
+	return w.changesOf(counts, known, created), nil
 }
 
 // groupOf is the group of c's strictest known hash, or "".
@@ -168,7 +167,7 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 }
 
 // changesOf merges the counts of each group, in the order of locks.
-func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string, inherited inheritedGroups) []*change {
+func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
 	var changes []*change
@@ -181,9 +180,7 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 			ch = &change{Count: c, group: key.group}
 			byGroup[key], changes = ch, append(changes, ch)
 		}
-		deciding := keyOf(c, c.Deciding())
-		ch.created = ch.created || created[deciding] == key.group
-		ch.inherited = ch.inherited || inherited[deciding] == key.group
+		ch.created = ch.created || created[keyOf(c, c.Deciding())] == key.group
 	}
 	slices.SortFunc(changes, func(a, b *change) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.group, b.group))
@@ -197,20 +194,14 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 
 // describe sets the description of a new group, and of an
 // overflow, which names the budget that was used up last. Other
-// groups keep theirs. An inherited group may predate stored calls.
+// groups keep theirs.
 func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 	switch {
 	case ch.Overflowed():
 		ch.about, ch.why = ch.DescribeOverflow(budgets)
 	case ch.created:
 		ch.about, ch.why = ch.Count.Describe(g)
-		ch.calls, ch.packages = callsOf(ch.about), grouping.PackagesOf(ch.about.Language, ch.about.Exceptions)
-	case ch.inherited:
-		about, _ := ch.Count.Describe(g)
-		ch.calls = callsOf(about)
+		ch.calls = grouping.OutlineOf(ch.about.Language, ch.about.Exceptions).Calls()
+		ch.packages = grouping.PackagesOf(ch.about.Language, ch.about.Exceptions)
 	}
-}
-
-func callsOf(about grouping.Description) []int32 {
-	return grouping.OutlineOf(about.Language, about.Exceptions).Calls()
 }

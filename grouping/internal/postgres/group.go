@@ -53,7 +53,7 @@ const (
 	maxPart  = 500 // bytes
 )
 
-// bound cuts what is too long; older groups have longer ones.
+// bound cuts what is too long.
 func (w *Explanation) bound() {
 	w.Parts = w.Parts[:min(len(w.Parts), maxParts)]
 	for i := range w.Parts {
@@ -62,8 +62,8 @@ func (w *Explanation) bound() {
 }
 
 // saveGroups adds the changes to their groups and records how
-// many samples each has then had. A group of a former version
-// takes over the hash for similar groups, and the calls.
+// many samples each has then had. An inherited group takes
+// over the hash for similar groups.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys, calls []string
 	var counts, samples []int64
@@ -96,7 +96,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
 		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
-		       expires = greatest(g.expires, excluded.expires), calls = CASE g.calls WHEN '{}' THEN excluded.calls ELSE g.calls END,
+		       expires = greatest(g.expires, excluded.expires),
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, xmax = 0`,
@@ -160,7 +160,6 @@ func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Group{}, Explanation{}, ErrNoGroup
 	}
-	why.bound()
 	why.Rule = grouping.Rule(why.Rule).Text()
 	return g, why, err
 }

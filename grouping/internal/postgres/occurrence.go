@@ -43,11 +43,10 @@ type Frame struct {
 // Bounds of a sample. The log store has the whole entry.
 const (
 	maxExceptions = 10
-	maxFrames     = 50        // of an exception
-	maxText       = 300       // bytes of a name of a frame, or a type
-	maxMessage    = 1000      // bytes of a message
-	maxSample     = 12 << 10  // bytes of all texts of the exceptions; frames beyond are left out
-	maxStored     = 256 << 10 // bytes of JSON; longer samples, of older versions, are not read
+	maxFrames     = 50       // of an exception
+	maxText       = 300      // bytes of a name of a frame, or a type
+	maxMessage    = 1000     // bytes of a message
+	maxSample     = 12 << 10 // bytes of all texts of the exceptions; frames beyond are left out
 )
 
 // bound cuts what is too long, in place.
@@ -169,15 +168,12 @@ func encodeExceptions(exceptions []grouping.Exception) string {
 // Occurrences lists the samples of a group, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
-	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message,
-		CASE WHEN octet_length(exceptions::text) <= $3 THEN exceptions ELSE '[]' END
-		FROM occurrences WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group, maxStored)
+	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions
+		FROM occurrences WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		err = row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions)
-		o.Message, o.Exceptions = grouping.Cut(o.Message, maxMessage), bound(o.Exceptions)
-		return o, err
+		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions)
 	})
 }

@@ -50,10 +50,12 @@ func librariesOf(t *testing.T, pool *pgxpool.Pool) (found grouping.Libraries) {
 	return found
 }
 
-// Where most errors of a project share one package, another becomes a
-// library's. Older groups are found by their former libraries for 30 days.
-func TestLibrariesAreLearned(t *testing.T) {
-	pool, again := open(t), time.Hour
+// taught is a database in whose project org.vendor has become a
+// library: most errors share another package. The groups of vendored
+// errors a to d are older.
+func taught(t *testing.T) (pool *pgxpool.Pool, vendoredNow func(rune, time.Duration) grouping.Occurrence) {
+	t.Helper()
+	pool = open(t)
 	mustApply(t, pool, append(ownKinds(59), vendored('a', 0), vendored('b', 0), vendored('c', 0), vendored('d', 0))...)
 	if got := librariesOf(t, pool); got != nil {
 		t.Fatalf("libraries %v of 63 errors", got)
@@ -63,17 +65,50 @@ func TestLibrariesAreLearned(t *testing.T) {
 	if want := (grouping.Libraries{"org.vendor": true}); !maps.Equal(libraries, want) {
 		t.Fatalf("libraries %v, want %v", libraries, want)
 	}
+	return pool, func(kind rune, after time.Duration) grouping.Occurrence {
+		o := vendored(kind, after)
+		o.Expires, o.Error.Libraries = grouping.Expiry(o.Accepted, 7), libraries
+		return o
+	}
+}
+
+// Older groups are found by their former libraries for 30 days, and
+// then by the hashes that they inherited. Each error is counted.
+func TestLibrariesAreLearned(t *testing.T) {
+	pool, now := taught(t)
+	again := time.Hour
 	for _, step := range []struct {
 		kind  rune
 		after time.Duration
 		want  int
 	}{{'a', again, 0}, {'b', 29 * day, 0}, {'a', 40 * day, 0}, {'c', 40 * day, 1}, {'e', again, 1}} {
-		o := vendored(step.kind, step.after)
-		o.Error.Libraries = libraries
-		if n, err := create(t.Context(), pool, ofProject(1000), o); err != nil || n != step.want {
+		if n, err := create(t.Context(), pool, ofProject(1000), now(step.kind, step.after)); err != nil || n != step.want {
 			t.Errorf("error %q created %d groups after %v, want %d: %v", step.kind, n, step.after, step.want, err)
 		}
 	}
+	counted := int64(0)
+	for _, group := range list(t, pool, "acme", postgres.GroupQuery{Words: []string{"VendoredError"}}) {
+		counted += group.Count
+	}
+	if want := int64(4 + 5); counted != want {
+		t.Errorf("%d errors were counted, want %d", counted, want)
+	}
+}
+
+// Inherited hashes are deleted with their group: a
+// stale one would stop its project.
+func TestInheritedHashesExpire(t *testing.T) {
+	pool, now := taught(t)
+	before := rows(t, pool)[1]
+	mustApply(t, pool, now('a', time.Hour))
+	if rows(t, pool)[1] <= before {
+		t.Fatal("nothing is inherited")
+	}
+	pruneAt(t, pool, noon.Add(100*day))
+	if left := rows(t, pool); left[0]+left[1] != 0 {
+		t.Errorf("rows that are left: %v", left)
+	}
+	mustApply(t, pool, now('a', 101*day))
 }
 
 // No name of a package keeps its group from being stored.

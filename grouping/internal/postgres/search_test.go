@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // A search at its bound ends with what was found, reports that, and continues
@@ -86,7 +85,7 @@ func TestPagesHaveASize(t *testing.T) {
 	}
 }
 
-// Samples are bounded when stored and when shown, and mark what is missing.
+// Samples are stored bounded, and mark what is missing.
 func TestSamplesAreBounded(t *testing.T) {
 	const largest = 64 << 10
 	pool := open(t)
@@ -131,30 +130,4 @@ func samples(t *testing.T, group string, pool *pgxpool.Pool) []postgres.Occurren
 	return read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Occurrence, error) {
 		return postgres.Occurrences(ctx, tx, "acme", group)
 	})
-}
-
-// Older samples, which had no bounds, are shown bounded.
-func TestOldSamplesAreShownBounded(t *testing.T) {
-	pool := open(t)
-	mustApply(t, pool, seen("E", 0), seen("E", 1))
-	frame := `{"function":"` + strings.Repeat("f", 1000) + `"}`
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		for slot, frames := range []int{200, 20_000} {
-			exceptions := `[{"type":"E","message":"","frames":[` + strings.TrimSuffix(strings.Repeat(frame+",", frames), ",") + `]}]`
-			if _, err := tx.Exec(t.Context(), `UPDATE occurrences SET exceptions = $1 WHERE slot = $2`, exceptions, slot); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := samples(t, list(t, pool, "acme", postgres.GroupQuery{})[0].ID, pool)
-	if text, err := json.Marshal(shown); err != nil || len(text) > 32<<10 || len(shown) != 2 || len(shown[0].Exceptions) != 0 || shown[1].Exceptions[0].MoreFrames == 0 {
-		t.Errorf("%d samples are shown in %d bytes: %v", len(shown), len(text), err)
-	}
 }

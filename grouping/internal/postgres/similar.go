@@ -116,9 +116,8 @@ func nearest(of tracedGroup, others []tracedGroup, rarity *grouping.Rarity) (ids
 func candidates(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]Candidate, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+groupColumns+`, why->>'language',
-		       coalesce((SELECT CASE WHEN octet_length(o.exceptions::text) <= $3 THEN o.exceptions END FROM occurrences o
-			WHERE o.organization = $1 AND o.error_group = id ORDER BY o.slot LIMIT 1), '[]')
-		  FROM error_groups WHERE organization = $1 AND id = ANY ($2)`, organization, ids, maxStored)
+		       coalesce((SELECT exceptions FROM occurrences o WHERE o.organization = $1 AND o.error_group = id ORDER BY o.slot LIMIT 1), '[]')
+		  FROM error_groups WHERE organization = $1 AND id = ANY ($2)`, organization, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +125,7 @@ func candidates(ctx context.Context, tx pgx.Tx, organization pg.Organization, id
 		var language grouping.Language
 		var exceptions []Exception
 		err = row.Scan(append(c.fields(), &language, &exceptions)...)
-		c.Outline = grouping.OutlineOf(language, parsed(bound(exceptions)))
+		c.Outline = grouping.OutlineOf(language, parsed(exceptions))
 		return c, err
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -29,12 +28,6 @@ func similarTo(t *testing.T, first grouping.Occurrence, others ...grouping.Occur
 	t.Helper()
 	pool := open(t)
 	mustApply(t, pool, append(others, first)...)
-	return alike(t, pool, first)
-}
-
-// alike are the types of the groups that may be similar to that of an error.
-func alike(t *testing.T, pool *pgxpool.Pool, first grouping.Occurrence) (types []string) {
-	t.Helper()
 	of := list(t, pool, "acme", postgres.GroupQuery{Words: []string{first.Error.Message}})[0]
 	found := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Candidates, error) {
 		return postgres.Similar(ctx, tx, "acme", of.ID)
@@ -70,21 +63,5 @@ func TestSimilarByRareCalls(t *testing.T) {
 	}
 	if got := similarTo(t, of, others...); len(got) != 50 || got[0] != "Broken" {
 		t.Errorf("%d are similar: %v", len(got), got)
-	}
-}
-
-// An older group has no calls. Its next error adds them.
-func TestInheritedCalls(t *testing.T) {
-	pool := open(t)
-	of, old := thrown("Declined", "Card.charge", "Shop.pay"), thrown("Broken", "Pipe.read", "Card.charge")
-	of.Error.Message = "no money"
-	storedByFormer(t, pool, grouping.Version-1, []grouping.Occurrence{old})
-	mustApply(t, pool, of)
-	if got := alike(t, pool, of); len(got) != 0 {
-		t.Fatalf("similar to a group without calls: %v", got)
-	}
-	mustApply(t, pool, old)
-	if got := alike(t, pool, of); !slices.Equal(got, []string{"Broken"}) {
-		t.Errorf("similar are %v, want the group of before", got)
 	}
 }
