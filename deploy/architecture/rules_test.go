@@ -35,22 +35,6 @@ func module(importPath string) string {
 // only by events.
 var middle = []string{"ingest", "ledger", "grouping", "tenants"}
 
-// mayImport is the one rule: shared <- {ingest, ledger, grouping,
-// tenants} <- deploy.
-func mayImport(from, to string) bool {
-	return from == to || from == "deploy" || from != "shared" && to == "shared"
-}
-
-// siblings finds imports against that rule, in tests too.
-func siblings(p goPackage) (found []string) {
-	for _, to := range slices.Concat(p.Deps, p.TestImports, p.XTestImports) {
-		if room := module(to); room != "" && !mayImport(module(p.ImportPath), room) {
-			found = append(found, fmt.Sprintf("%s stands on %s: %s may not know %s", p.ImportPath, to, module(p.ImportPath), room))
-		}
-	}
-	return found
-}
-
 const busPath = prefix + "shared/bus"
 
 // busParts are the parts of the bus that each part may import directly;
@@ -163,64 +147,3 @@ func isForTests(importPath string) bool {
 		return part == "testenv" || strings.HasSuffix(part, "test")
 	})
 }
-
-// isDomain reports whether a package is the root of a module between
-// shared and deploy.
-func isDomain(p goPackage) bool {
-	return slices.Contains(middle, strings.TrimPrefix(p.ImportPath, prefix))
-}
-
-// agreed are what two domains must share, and so may import. They are
-// as pure as the domains.
-var agreed = []string{calendar, prefix + "shared/contract/entryfield", prefix + "shared/contract/tier"}
-
-const calendar = prefix + "shared/contract/calendar"
-
-// isPure reports whether a package does no I/O and has no clock.
-func isPure(p goPackage) bool { return isDomain(p) || slices.Contains(agreed, p.ImportPath) }
-
-// outside are packages of the standard library that do I/O. A domain
-// takes what it needs of them, such as the time, as an argument.
-var outside = []string{
-	"context", "crypto/rand", "database", "embed", "expvar", "io/fs", "io/ioutil", "log", "math/rand", "net", "os",
-	"path/filepath", "plugin", "runtime", "syscall", "testing",
-}
-
-// harmless are the exceptions: a value with its own form in logs,
-// a parsed address.
-var harmless = []string{"log/slog", "net/netip", "net/url", "net/mail"}
-
-// impure finds imports by which a domain would leave the standard
-// library or do I/O.
-func impure(p goPackage) (found []string) {
-	if !isPure(p) {
-		return nil
-	}
-	for _, to := range p.Imports {
-		first, _, _ := strings.Cut(to, "/")
-		if strings.Contains(first, ".") && !slices.Contains(agreed, to) {
-			found = append(found, fmt.Sprintf("the domain %s imports %s: it is for the standard library alone", p.ImportPath, to))
-		}
-		if reachesOut(to) {
-			found = append(found, fmt.Sprintf("the domain %s imports %s: it does no I/O and knows no clock", p.ImportPath, to))
-		}
-	}
-	return found
-}
-
-func reachesOut(importPath string) bool {
-	if slices.Contains(harmless, importPath) {
-		return false
-	}
-	return slices.ContainsFunc(outside, func(o string) bool {
-		return importPath == o || strings.HasPrefix(importPath, o+"/")
-	})
-}
-
-// clockCalls are the functions of package time that read a clock or
-// wait for one.
-var clockCalls = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
-
-// loggerCalls are the functions of package slog that write to the default log.
-var loggerCalls = []string{"Default", "SetDefault", "Debug", "Info", "Warn", "Error", "Log", "LogAttrs",
-	"DebugContext", "InfoContext", "WarnContext", "ErrorContext"}
