@@ -17,8 +17,9 @@ import (
 // A home is the folder of one server: data/ (PostgreSQL's own),
 // server.log and the one before, the password and the lock.
 type home struct {
-	dir  string
-	lock *dirlock.Lock
+	dir   string
+	asked string // the given folder, which is another one if dir is below fallbackDir
+	lock  *dirlock.Lock
 }
 
 // fallbackDir is the folder of servers whose account can't reach the
@@ -40,7 +41,7 @@ func openHome(dir string, a account) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &home{place, lock}, nil
+	return &home{dir: place, asked: dir, lock: lock}, nil
 }
 
 func reachablePlace(dir string, a account) (string, error) {

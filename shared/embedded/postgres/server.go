@@ -93,22 +93,22 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}, settings: settings(cfg)}
 	s.restarts = NewRestarts(cfg.Metrics)
 	if err := s.start(ctx, cfg); err != nil {
-		return nil, errors.Join(err, home.close())
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
 func (s *Server) start(ctx context.Context, cfg Config) (err error) {
+	if cfg.Throwaway {
+		if s.guard, err = s.cluster.home.watch(); err != nil {
+			return err
+		}
+	}
 	if s.password, err = s.cluster.home.password(); err != nil {
 		return err
 	}
 	if err := s.prepare(ctx, cfg); err != nil {
 		return err
-	}
-	if cfg.Throwaway {
-		if s.guard, err = s.cluster.watch(); err != nil {
-			return err
-		}
 	}
 	if err := s.serve(ctx, cfg); err != nil {
 		return err
@@ -270,9 +270,14 @@ func (s *Server) Binaries() string { return s.cluster.bin }
 // With Throwaway it also removes the directory.
 func (s *Server) Stop(ctx context.Context) error {
 	s.endLog()
-	err := s.cluster.stop(ctx)
+	return errors.Join(s.cluster.stop(ctx), s.close())
+}
+
+// close removes a throwaway server's directory, and releases the lock.
+func (s *Server) close() error {
+	var err error
 	if s.guard != nil {
-		err = errors.Join(err, s.guard.release())
+		err = s.guard.release()
 	}
 	return errors.Join(err, s.cluster.home.close())
 }

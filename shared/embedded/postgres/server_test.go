@@ -40,6 +40,9 @@ func dir(t *testing.T) string {
 var original string
 
 func TestMain(m *testing.M) {
+	if home := os.Getenv(envThrowaway); home != "" {
+		serveThrowaway(home)
+	}
 	var err error
 	if original, err = os.MkdirTemp("", "weir-postgres-test-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
