@@ -56,7 +56,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 // A database that can't be started again ends the process, by one line that
 // says why, and with a status for whatever restarts it.
 func TestDatabaseDoesNotStart(t *testing.T) {
-	in := start(t, t.TempDir(), nil)
+	in := start(t, folder(t), nil)
 	end := in.load(1, 10, 100)
 	in.awaitAcked(10)
 	settings := filepath.Join(in.database(), "postgresql.conf")
@@ -135,16 +135,7 @@ func fill(t *testing.T, path string) {
 }
 
 // database returns the data directory of PostgreSQL.
-func (in *installation) database() string {
-	in.t.Helper()
-	dir := filepath.Join(in.dir, "postgres")
-	note, err := os.ReadFile(filepath.Join(dir, "ELSEWHERE"))
-	if err == nil {
-		_, place, _ := strings.Cut(strings.TrimSpace(string(note)), "Its data is in ")
-		dir = place
-	}
-	return filepath.Join(dir, "data")
-}
+func (in *installation) database() string { return filepath.Join(in.dir, "postgres", "data") }
 
 // killDatabase kills the main process of PostgreSQL. Until the returned
 // function is called, one of its processes is stopped, and hinders a new

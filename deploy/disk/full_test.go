@@ -14,29 +14,28 @@ import (
 )
 
 // mount mounts a file system of its own, such as with size=300m, until the test
-// ends.
+// ends, or its process in any way.
 func mount(t *testing.T, options string) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
+	dir = folder(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options+",mode=755"); err != nil {
 		t.Fatalf("cannot mount a file system: %v: run this as root", err)
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 	return dir
 }
 
-// nearlyFull starts Weir on a file system that is soon full, and has room for more
-// once the returned function was called.
+// nearlyFull starts Weir, its broker and its PostgreSQL on a file system that is
+// soon full, and has room for more once the returned function was called.
 func nearlyFull(t *testing.T) (in *installation, room func()) {
 	t.Helper()
 	dir := mount(t, "size=300m")
 	ballast := filepath.Join(dir, "ballast")
 	must(t, os.WriteFile(ballast, make([]byte, 100<<20), 0o600))
-	return start(t, dir, nil), func() { must(t, os.Remove(ballast)) }
+	in = start(t, dir, nil)
+	if _, err := os.Stat(in.database()); err != nil {
+		t.Fatalf("PostgreSQL has another disk: %v", err)
+	}
+	return in, func() { must(t, os.Remove(ballast)) }
 }
 
 // A disk that runs full under load, and has room again later: every post is

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/programs"
@@ -66,11 +67,35 @@ func startAnywhere(t *testing.T) *installation {
 	if os.Getenv(testenv.EnvBrokers) != "" {
 		given["WEIR_BROKERS"] = strings.Join(kafkatest.Brokers(t), ",")
 	}
-	return open(t, t.TempDir(), given)
+	return open(t, folder(t), given)
 }
+
+// folder makes a data directory that PostgreSQL's user can reach, unlike
+// t.TempDir for root: so PostgreSQL lies in it too. It goes with the test's
+// process, however that ends.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir-disk-")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // for PostgreSQL's user
+	programs.AtEnd(t, cleanUp, dir)
+	return dir
+}
+
+// cleanUp waits for the end of PostgreSQL first. The folder may be a mount.
+const cleanUp = `tries=0
+while [ -e "$1/postgres/data" ] && [ "$tries" -lt 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+umount -l "$1" 2>/dev/null
+rm -rf "$1"`
 
 func open(t *testing.T, dir string, given map[string]string) *installation {
 	t.Helper()
+	end, err := postgres.Watch(filepath.Join(dir, "postgres"))
+	must(t, err)
+	t.Cleanup(func() { must(t, end()) })
 	in := &installation{t: t, dir: dir, acked: map[string]bool{}, unknown: map[string]bool{}, given: map[string]string{
 		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dir, "WEIR_TIER_SCALE_REQUESTS": "1000000",
 	}}

@@ -35,7 +35,7 @@ func TestControlPlaneHealsTheLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := start(t, t.TempDir(), map[string]string{"WEIR_LISTEN": fmt.Sprintf("localhost:%d", free)})
+			in := start(t, folder(t), map[string]string{"WEIR_LISTEN": fmt.Sprintf("localhost:%d", free)})
 			revoked, err := in.api.CreateAPIKey(t.Context(), in.env.OperatorToken, in.env.Project, "prod", "to be revoked")
 			if err != nil {
 				t.Fatal(err)

@@ -31,7 +31,7 @@ func TestShortened(t *testing.T) {
 		"by damaged batches": damage,
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := start(t, t.TempDir(), nil)
+			in := start(t, folder(t), nil)
 			end := in.load(4, 20, 100)
 			in.awaitAcked(2000)
 			end()
@@ -56,7 +56,7 @@ func TestShortened(t *testing.T) {
 // The last batch of every topic is gone, of keys and accounts as well. What
 // modules publish at the next start grows their logs past positions.
 func TestEveryTopicIsShortened(t *testing.T) {
-	in := start(t, t.TempDir(), nil)
+	in := start(t, folder(t), nil)
 	end := in.load(4, 20, 100)
 	in.awaitAcked(2000)
 	end()

@@ -21,7 +21,7 @@ import (
 // acknowledged holds, at once or as soon as it can be written, also after the
 // next start.
 func TestUnwritable(t *testing.T) {
-	in := start(t, t.TempDir(), nil)
+	in := start(t, folder(t), nil)
 	revoked, err := in.api.CreateAPIKey(t.Context(), in.env.OperatorToken, in.env.Project, "prod", "to be revoked")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,16 @@ import (
 // Faults of a server, for tests: of its main process and of those
 // for its clients.
 
+// Watch has the server in dir, whichever process started it, end as after
+// a crash, and dir removed, by release or when this process ends in any way.
+func Watch(dir string) (release func() error, err error) {
+	guard, err := (&home{dir: dir, asked: dir}).watch()
+	if err != nil {
+		return nil, err
+	}
+	return guard.release, nil
+}
+
 // Pause stops the processes (SIGSTOP).
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -41,7 +42,8 @@ func (o *Output) String() string {
 }
 
 // Launch starts a program with further variables, and kills it when the
-// test ends. It gets none of the test's own WEIR_ variables.
+// test ends, or its process in any way. It gets none of the test's own WEIR_
+// variables.
 func Launch(t testing.TB, program string, variables map[string]string, args ...string) *Process {
 	t.Helper()
 	p := &Process{command: exec.Command(program, args...), Output: &Output{}, ended: make(chan error, 1)}
@@ -53,7 +55,15 @@ func Launch(t testing.TB, program string, variables map[string]string, args ...s
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.ended <- p.command.Wait() }()
+	guard, err := watch(`read -r _ || kill -KILL "$1"`, strconv.Itoa(p.ID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		err := p.command.Wait()
+		_ = guard.release() // nothing is left to kill
+		p.ended <- err
+	}()
 	t.Cleanup(p.Kill)
 	return p
 }
