@@ -23,7 +23,9 @@ type watchdog struct {
 // that has got the id of an ended server.
 const watchScript = `cat >/dev/null
 running() {
-	pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && { [ ! -e "/proc/$pid/cwd" ] || [ "/proc/$pid/cwd" -ef "$1/data" ]; } && kill -QUIT "$pid" 2>/dev/null && kill -CONT "$pid"
+	pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) &&
+	{ [ ! -e "/proc/$pid/cwd" ] || [ "/proc/$pid/cwd" -ef "$1/data" ]; } &&
+	kill -QUIT "$pid" 2>/dev/null && kill -CONT "$pid"
 }
 tries=0
 while running "$1" || ! rm -rf "$@" 2>/dev/null; do
