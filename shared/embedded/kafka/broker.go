@@ -204,6 +204,10 @@ func (b *Broker) Retain(context.Context) error { return b.keeper.retain() }
 // have doubled in size.
 func (b *Broker) Compact(context.Context) error { return b.keeper.compact() }
 
+// Pack makes compressed batches now of small ones in topics that are not
+// compacted. The broker does it every minute.
+func (b *Broker) Pack(context.Context) error { return storage.Pack(b.store) }
+
 // Close refuses new clients, saves the state and frees port and directory.
 // It returns what could not be saved. Further calls do nothing.
 func (b *Broker) Close() error {

@@ -16,8 +16,8 @@ const (
 	compactBeyond = 32 << 20    // default of Config.CompactBytes
 )
 
-// A housekeeper deletes what has expired, has compacted topics
-// compacted, and forgets groups that nobody uses.
+// A housekeeper deletes what has expired, has small batches packed and
+// compacted topics compacted, and forgets groups that nobody uses.
 type housekeeper struct {
 	store   *storage.Store
 	groups  *group.Coordinator
@@ -67,7 +67,7 @@ func (h *housekeeper) run(ctx context.Context) {
 }
 
 func (h *housekeeper) runOnce() error {
-	return errors.Join(h.retain(), h.groups.Expire(h.clock()), h.compactIfLarge())
+	return errors.Join(h.retain(), h.groups.Expire(h.clock()), storage.Pack(h.store), h.compactIfLarge())
 }
 
 func (h *housekeeper) retain() error { return h.store.Retain(h.clock()) }

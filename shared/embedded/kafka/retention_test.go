@@ -329,3 +329,40 @@ func TestCompactionOfCompressedBatches(t *testing.T) {
 		})
 	}
 }
+
+// Batches of one record are packed, whatever compresses them, and read as
+// they were: keys, values, headers, times and offsets.
+func TestPackedBatches(t *testing.T) {
+	for name, codec := range map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, Config{})
+			create(t, b.Addr(), "test.logs")
+			c := client(t, b.Addr(), kgo.DefaultProduceTopic("test.logs"), kgo.ProducerBatchCompression(codec), kgo.ProducerLinger(0))
+			var sent []*kgo.Record
+			for i := range 200 {
+				r := &kgo.Record{
+					Key: fmt.Append(nil, "key ", i), Value: fmt.Append(nil, "what is said about number ", i),
+					Headers:   []kgo.RecordHeader{{Key: "ce_id", Value: fmt.Append(nil, i)}, {Key: "ce_type", Value: []byte("a type that all have")}},
+					Timestamp: time.UnixMilli(1_700_000_000_000 + int64(i*i)),
+				}
+				if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+				sent = append(sent, r)
+			}
+			p := b.store.Topic("test.logs").Partitions()[0]
+			before := p.Bytes()
+			if err := b.Pack(t.Context()); err != nil || p.Bytes() > before/4 {
+				t.Errorf("%d bytes are packed into %d: %v", before, p.Bytes(), err)
+			}
+			for i, r := range consume(t, b.Addr(), "test.logs", len(sent)) {
+				s := sent[i]
+				if r.Offset != int64(i) || string(r.Key) != string(s.Key) || string(r.Value) != string(s.Value) || !r.Timestamp.Equal(s.Timestamp) || fmt.Sprint(r.Headers) != fmt.Sprint(s.Headers) {
+					t.Fatalf("record %d is %+v, want %+v", i, r, s)
+				}
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,29 +51,46 @@ func (p *Partition) compact(now time.Time) error {
 	if err := c.readKeys(); err != nil {
 		return err
 	}
-	if err := c.write(); err != nil {
+	if err := c.write(c.keep, func() error { return c.fill(c.end) }); err != nil {
 		return errors.Join(notWritten(c.path, err), p.store.options.FS.RemoveAll(c.path))
 	}
-	return p.replace(c, now)
+	return p.replace(&c.merge, func() {
+		p.compactions = append(p.compactions[:min(len(p.compactions), maxCompactions-1)], compaction{c.end, millis(now)})
+	})
 }
 
-// A merge is a compaction of some segments.
+// A merge makes one segment of some.
 type merge struct {
 	store    *Store
+	first    int // index of the first of them
 	segments []*segment
 	end      int64 // of the last of them
 	path     string
+	merged   *segment
+	gap      int64 // first offset not written yet
+}
 
+// mergeOf returns a merge of all segments from the one of an index up to
+// the last, into which records are appended.
+func (p *Partition) mergeOf(first int) merge {
+	last := len(p.segments) - 1
+	base := p.segments[first]
+	return merge{
+		store: p.store, first: first, segments: p.segments[first:last:last], end: p.segments[last].base,
+		path: strings.TrimSuffix(base.path, segmentSuffix) + ".new", gap: base.base,
+	}
+}
+
+// A compacting is a merge that drops records.
+type compacting struct {
+	merge
 	newest map[string]int64 // offset of each key's last record, bounded by the topic's keys
 	lasts  map[int64]int64  // end of each producer's last batch, bounded by producerExpiry
 	forget int64            // tombstones before this offset go
-	merged *segment
-	gap    int64 // first offset not written yet
-
 }
 
 // beginCompaction returns nil if there is nothing to compact.
-func (p *Partition) beginCompaction(now time.Time) (*merge, error) {
+func (p *Partition) beginCompaction(now time.Time) (*compacting, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.segments) == 0 || p.writable() != nil {
@@ -83,15 +101,10 @@ func (p *Partition) beginCompaction(now time.Time) (*merge, error) {
 			return nil, p.refuse(err)
 		}
 	}
-	n := len(p.segments) - 1
-	if n == 0 {
+	if len(p.segments) == 1 {
 		return nil, nil
 	}
-	first := p.segments[0]
-	return &merge{
-		store: p.store, segments: p.segments[:n:n], end: p.segments[n].base, path: strings.TrimSuffix(first.path, segmentSuffix) + ".new",
-		newest: map[string]int64{}, lasts: p.producers.lasts(), forget: p.forgotten(now), gap: first.base,
-	}, nil
+	return &compacting{merge: p.mergeOf(0), newest: map[string]int64{}, lasts: p.producers.lasts(), forget: p.forgotten(now)}, nil
 }
 
 // forgotten returns the offset before which tombstones are not needed:
@@ -132,7 +145,7 @@ func (m *merge) each(do func(batch.Batch) error) error {
 	return nil
 }
 
-func (m *merge) readKeys() error {
+func (m *compacting) readKeys() error {
 	return m.each(func(b batch.Batch) error {
 		records, err := b.Records()
 		for _, r := range records {
@@ -144,16 +157,17 @@ func (m *merge) readKeys() error {
 	})
 }
 
-// write makes the merged file, on disk.
-func (m *merge) write() error {
+// write makes the merged file, on disk: of what do writes of each batch,
+// and finish in the end.
+func (m *merge) write(do func(batch.Batch) error, finish func() error) error {
 	file, err := m.store.options.FS.Create(m.path)
 	if err != nil {
 		return err
 	}
 	m.merged = &segment{base: m.segments[0].base, path: m.segments[0].path, file: file, newest: -1}
-	err = m.each(m.keep)
+	err = m.each(do)
 	if err == nil {
-		err = m.fill(m.end)
+		err = finish()
 	}
 	if err == nil {
 		err = m.store.syncSegment(m.merged)
@@ -166,7 +180,7 @@ func (m *merge) write() error {
 }
 
 // keep writes what is to be kept of a batch.
-func (m *merge) keep(b batch.Batch) error {
+func (m *compacting) keep(b batch.Batch) error {
 	records, err := b.Records()
 	if err != nil {
 		return err
@@ -194,7 +208,7 @@ func (m *merge) keep(b batch.Batch) error {
 	return m.append(b)
 }
 
-func (m *merge) isKept(r batch.Record) bool {
+func (m *compacting) isKept(r batch.Record) bool {
 	if r.Key == nil { // nothing can replace it
 		return true
 	}
@@ -228,8 +242,9 @@ func (m *merge) append(b batch.Batch) error {
 // maxCompactions is how many are known: enough for tombstones to go in time.
 const maxCompactions = 100
 
-// replace puts the merged file in place of those that it was made of.
-func (p *Partition) replace(m *merge, now time.Time) error {
+// replace puts the merged file in place of those that it was made of;
+// then replaced may note it.
+func (p *Partition) replace(m *merge, replaced func()) error {
 	fsys := p.store.options.FS
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,8 +252,8 @@ func (p *Partition) replace(m *merge, now time.Time) error {
 		return errors.Join(notWritten(m.merged.path, err), m.merged.file.Close(), fsys.RemoveAll(m.path))
 	}
 	old := m.segments
-	p.segments = append([]*segment{m.merged}, p.segments[len(old):]...)
-	p.compactions = append(p.compactions[:min(len(p.compactions), maxCompactions-1)], compaction{m.end, millis(now)})
+	p.segments = slices.Concat(p.segments[:m.first], []*segment{m.merged}, p.segments[m.first+len(old):])
+	replaced()
 	if err := p.store.syncDir(p.dir); err != nil { // or those removed could be missed
 		err = notWritten(p.dir, err)
 		for _, s := range old {

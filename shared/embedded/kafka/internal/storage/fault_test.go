@@ -222,6 +222,10 @@ func live(s *Store) (acked []string) {
 	if err != nil {
 		return acked
 	}
+	packed, err := s.Create("packed", 1, map[string]string{settingSegment: "720"}) // ten batches
+	if err != nil {
+		return acked
+	}
 	p := state.Partitions()[0]
 	last := map[string]string{}
 	for round := range 3 {
@@ -233,9 +237,15 @@ func live(s *Store) (acked []string) {
 				return append(acked, values(last)...)
 			}
 			last[key] = "state/" + value
+			key = fmt.Sprint(round, "-", i)
+			if err := tryPut(packed.Partitions()[0], key, "v"); err != nil {
+				return append(acked, values(last)...)
+			}
+			acked = append(acked, "packed/"+key+"=v")
 			_ = tryPut(logs.Partitions()[0], "expires", "soon")
 		}
 		_ = s.Compact(noon)
+		_ = Pack(s)
 		_ = s.Retain(noon)
 	}
 	return append(acked, values(last)...)

@@ -70,7 +70,7 @@ func (p *Partition) open(known bounds) error {
 
 // openSegment reads the next file.
 func (p *Partition) openSegment(f found, last bool) error {
-	if f.base < p.end && p.topic.Compacted() { // merged into the one before
+	if f.base < p.end { // merged into the one before
 		return p.store.options.FS.RemoveAll(f.path)
 	}
 	if f.base != p.end {

@@ -92,3 +92,12 @@ func (p producers) lasts() map[int64]int64 {
 	}
 	return ends
 }
+
+// recent returns where the first batch lies that is remembered of each.
+func (p producers) recent() map[int64]int64 {
+	bases := make(map[int64]int64, len(p))
+	for id, known := range p {
+		bases[id] = known.recent[0].base
+	}
+	return bases
+}

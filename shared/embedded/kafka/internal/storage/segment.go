@@ -25,6 +25,7 @@ type segment struct {
 	file disk.File
 
 	size    int64 // bytes of whole batches
+	batches int64
 	index   []entry
 	newest  int64     // time of its newest record in milliseconds; -1: none
 	written time.Time // last
@@ -60,7 +61,7 @@ func (s *segment) note(b batch.Batch, now time.Time) {
 	if len(s.index) == 0 || s.size-s.index[len(s.index)-1].at >= indexBytes {
 		s.index = append(s.index, entry{b.Base(), s.size})
 	}
-	s.size += int64(b.Size())
+	s.size, s.batches = s.size+int64(b.Size()), s.batches+1
 	s.newest = max(s.newest, b.MaxTime())
 	s.written = now
 }
