@@ -19,7 +19,7 @@ func (b *Base) EnsureTopics(ctx context.Context, all []contract.Topic) error {
 
 // OpenPublisher opens Publisher, with the limits of config.
 func (b *Base) OpenPublisher(config publisher.Config) (err error) {
-	config.Brokers, config.Dialer, config.Metrics = b.config.Brokers, b.Dialer, b.Metrics
+	config.Brokers, config.Dialer, config.Metrics, config.Compression = b.config.Brokers, b.Dialer, b.Metrics, publisher.ZstdSmall
 	b.Publisher, err = publisher.New(config, b.Logger)
 	return err
 }

@@ -155,7 +155,7 @@ func (w *worker) take(part *partition, who batch.Identity) *batch.Batch {
 		w.publisher.rest(part)
 	}
 	if fresh {
-		b.Seal(who, sequence, w.publisher.codec)
+		b.Seal(who, sequence, w.publisher.codecFor(b))
 	}
 	return b
 }

@@ -24,7 +24,7 @@ import (
 // PublishContext returned, with their key, headers and bytes.
 func TestPublishReturnsPositions(t *testing.T) {
 	t.Parallel()
-	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
+	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd, publisher.ZstdSmall} {
 		t.Run(string(compression), func(t *testing.T) {
 			brokers, topic := kafkatest.Shared(t), "test.positions."+string(compression)
 			bustest.Ensure(t, brokers, topic, 4, nil)
