@@ -1,13 +1,11 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
-	"time"
 
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/console"
@@ -98,9 +96,6 @@ func (a *App) build() error {
 	return a.buildConsumers()
 }
 
-// batchWait is used where the configuration has zero.
-const batchWait = 10 * time.Millisecond
-
 func (a *App) buildConsumers() (err error) {
 	count := countErrors(a.base.Metrics)
 	grouper := bus.Consumer{Service: a.groups, Count: countEffects(a.base.Metrics)}
@@ -109,7 +104,7 @@ func (a *App) buildConsumers() (err error) {
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
-		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Tracer: a.base.Tracer,
+		}, MaxRecords: a.config.BatchRecords, MaxWait: a.config.BatchWait, Tracer: a.base.Tracer,
 	}))
 	if err != nil {
 		return err

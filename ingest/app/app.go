@@ -177,17 +177,10 @@ func (a *App) follow() {
 // HTTP. It never blocks.
 func (a *App) OnPlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
 
-// The log store takes what has gathered in consumerWait, or consumerBytes:
-// blocks compress better when they are larger.
-const (
-	consumerWait  = 40 * time.Millisecond
-	consumerBytes = 8 << 20
-)
-
 func (a *App) buildConsumers() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
 	a.consumer, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
-		Group: contract.GroupLogStore, Handle: logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Tracer: a.base.Tracer,
+		Group: contract.GroupLogStore, Handle: logStore.Consume, Lanes: bus.Lanes(), Tracer: a.base.Tracer,
 	}))
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func (a *App) buildConsumers() (err error) {
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
 		Group: contract.GroupLedger, Fillers: true, Handle: handler.Logs, Committed: wake,
-		MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes, MaxWait: cmp.Or(a.config.BatchWait, batchWait),
+		MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes, MaxWait: a.config.BatchWait,
 		Tracer: a.base.Tracer,
 	}))
 	if err != nil {
@@ -173,8 +173,7 @@ func (a *App) buildConsumers() (err error) {
 
 // Defaults where the configuration has zero.
 const (
-	batchRecords  = 20_000 // a few hundred sums of a thousand organizations
-	batchWait     = 10 * time.Millisecond
+	batchRecords  = 20_000   // a few hundred sums of a thousand organizations
 	batchBytes    = 32 << 20 // records come with their lines
 	checkInterval = 10 * time.Second
 )

@@ -40,6 +40,7 @@ type assignment struct {
 	reader     *deferred.Reader
 	limit      *lanes.BatchLimit // for transactions in the order of the log
 	recent     *lanes.Usage      // of those transactions
+	begun      time.Time         // when the last of them began
 	tx         *transaction.Runner
 	goals      status.Goals
 	offsets    *groupOffsets
@@ -104,6 +105,7 @@ func (a *assignment) applyGathered(ctx context.Context, g *lanes.Gathering) erro
 		a.limit.Learn(a.tx.Spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
 	}
 	if len(g.Records) > 0 {
+		a.begun = begun
 		a.recent.Remember(g)
 	}
 	a.arrived(g.Reached)

@@ -40,9 +40,14 @@ type Config struct {
 	Topic   string
 	Pool    *pgxpool.Pool // its search_path has the tables of Migrations
 
-	MaxRecords int           // most records of one transaction; default 1000
-	MaxBytes   int           // most bytes of one transaction, unless one record is larger; default 8 MiB
-	MaxWait    time.Duration // from the first record of a transaction to its start; default 20 ms
+	MaxRecords int // most records of one transaction; default 1000
+	MaxBytes   int // most bytes of one transaction, unless one record is larger; default 8 MiB
+
+	// MaxWait is the least time between the starts of two transactions
+	// that are not full: it bounds how many there are, and how long a
+	// record waits for others. After a pause a record waits for a tenth of
+	// it. Default 100 ms.
+	MaxWait time.Duration
 
 	// TransactionTimeout limits one transaction, Handle and commit
 	// included. After it the connection is dropped and the same records
@@ -89,7 +94,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.MaxRecords = cmp.Or(c.MaxRecords, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 8<<20)
-	c.MaxWait = cmp.Or(c.MaxWait, 20*time.Millisecond)
+	c.MaxWait = cmp.Or(c.MaxWait, 100*time.Millisecond)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
 	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
 	c.FetchWait = cmp.Or(c.FetchWait, 500*time.Millisecond)

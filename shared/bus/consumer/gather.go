@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
@@ -41,15 +42,21 @@ func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
 		a.consume(c, g)
 		switch {
 		case records == 0 && len(g.Records) > 0:
-			timer.Reset(a.consumer.cfg.MaxWait)
+			timer.Reset(a.wait())
 		case !begun && g.Begun():
-			timer.Reset(max(a.consumer.cfg.MaxWait, deferringWait))
+			timer.Reset(max(a.wait(), deferringWait))
 		}
 		if !g.Begun() && len(g.Reached) > 0 {
 			break // only holes or an empty partition: worth noting
 		}
 	}
 	return g, nil
+}
+
+// wait returns how long the first record of a transaction waits for others.
+func (a *assignment) wait() time.Duration {
+	longest := a.consumer.cfg.MaxWait
+	return max(longest/10, longest-clock.Now().Sub(a.begun))
 }
 
 // nextChunk returns nil if the time is over (it runs if begun), if
