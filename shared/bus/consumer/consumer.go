@@ -74,7 +74,7 @@ type Config struct {
 	Fillers   bool // Handle gets fillers as well: it accounts for each offset
 	Handle    Handler
 	Lanes     Lanes              // divide the records, so that no lane waits for another's; zero: all in order
-	Committed func([]bus.Record) // called after each commit with its records; may be nil
+	Committed func([]bus.Record) // called after each commit with its records, unless a rebalance hid its outcome; may be nil
 
 	Metrics prometheus.Registerer // for the instruments; nil: none
 	Tracer  *tracing.Tracer       // links transactions to the requests of their records; nil: none
