@@ -66,10 +66,10 @@ type world struct {
 	leakKeys string // file with the keys that sign leak reports; empty: none are accepted
 }
 
-// newWorld makes a world for one test. The
-// test runs in parallel: it mostly waits.
+// newWorld makes a world for one test. The test runs in parallel where
+// it has a broker of its own: it mostly waits.
 func newWorld(t *testing.T) world {
-	t.Parallel()
+	kafkatest.Parallel(t)
 	return world{
 		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: kafkatest.Brokers(t), log: &journal{},
 		webhooks:    app.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}},

@@ -35,6 +35,16 @@ func Shared(t testing.TB) []string {
 	return broker(t, "")
 }
 
+// Parallel lets the test run in parallel if it will have a broker of its
+// own. Tests that wait for their turn on a given broker would fill the
+// slots that the parallel subtests of its holder wait for.
+func Parallel(t *testing.T) {
+	t.Helper()
+	if os.Getenv(testenv.EnvBrokers) == "" {
+		t.Parallel()
+	}
+}
+
 // broker returns the broker of the tests of that name.
 func broker(t testing.TB, name string) []string {
 	t.Helper()
