@@ -62,7 +62,7 @@ func (l *topicCheck) missing() {
 }
 
 // partitions compares their number. A state topic must have one: its
-// order is that of all records (decision 6).
+// order is that of all records (decision 2).
 func (l *topicCheck) partitions() {
 	got, want := len(l.seen.Partitions), l.want.Partitions
 	switch {

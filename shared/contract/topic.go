@@ -79,7 +79,7 @@ const segmentTime = 24 * time.Hour
 type Topic struct {
 	Name       string
 	Owner      string   // the module that creates it, and its only writer unless it is gathered
-	Gathered   bool     // every module writes it, through one package of shared (see decision 23)
+	Gathered   bool     // every module writes it, through one package of shared (see decision 2)
 	Readers    []string // modules
 	Partitions int
 	Config     map[string]string // by the broker's setting names
