@@ -23,8 +23,7 @@ USES     = {{range .Deps}}{{if eq . $(patsubst %,"$(TESTENV)/%",$(1))}}{{$$.Impo
 BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(patsubst %.test,%,$(filter %.test,$(call whole,$(shell \
 	$(GO) list -test -f '$(USES)' $(PACKAGES) || echo incomplete)))))
 # Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores run at once. Vet is part of lint.
-# Watermill's suite limits its tests to a minute; with the tag "stress" to five, which busy machines need.
-TESTFLAGS = -timeout=15m -vet=off -tags=stress -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compilers, linkers and tests live for seconds: collecting garbage a third as often saves a fifth of the CPU.
 test test-race test-kafka test-containers test-browser: export GOGC = 300
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
@@ -170,7 +169,7 @@ ON_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 REST     = $(filter-out $(ON_BUS),$(LISTED))
 ON_KAFKA = bin/backends -backend=kafka --
 RACED    = $(GO) test $(RACE) $(TESTFLAGS)
-APACHE   = -tags=stress,apache
+APACHE   = -tags=apache
 test-kafka: TESTS = $(call BACKED,kafkatest)
 test-containers: TESTS = $(call BACKED,kafkatest postgrestest)
 test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus against three; with the race detector where there is a C compiler
@@ -200,7 +199,7 @@ test-faults: ## a million random steps of the books, a hundred rebuilds of them,
 			$(KILLED) && exit \$$bus" && exit $$embedded
 	@$(MAKE) --no-print-directory test-upgrade test-availability test-alerts test-secured
 
-REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=stress,replicas ./deploy/e2e
+REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=replicas ./deploy/e2e
 # The commit in a file, until there is a tag.
 UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null),$(shell cat deploy/e2e/testdata/upgrade-from))
 test-upgrade: ## an earlier version beside this one under load, from it and back to it; UPGRADE_FROM= names another than the last
@@ -214,7 +213,7 @@ test-alerts: ## two replicas of each service under load, one fault after the oth
 
 # First all of `weir run` and the embedded broker's log, which are all with ROUNDS=short; then what needs no embedded broker on Apache Kafka,
 # and the rows whose tests stand beside their code.
-ON_DISK = $(GO) test $(TESTFLAGS) -tags=stress,disk -count=1
+ON_DISK = $(GO) test $(TESTFLAGS) -tags=disk -count=1
 BESIDE  = EveryColumn|^Test(ARebuildIsTheBooks|MadeAnew.*|OvershootEatsNoGrant|ReplicasAtTheEdge|TheEndOfTheLogIsLost|WebhookGetsFactsOfAnyTime|FloodsAreClosed|ReconnectsAfterErrorsAreLimited)$$
 test-disk: ## faults below Weir, each against what was acknowledged: a full disk, torn writes, lost tails, a killed database, changed books; ROUNDS=short for less. Root, on Linux
 	$(BACKENDS) -slowest=10 -- $(ON_DISK) -parallel=3 ./deploy/disk ./shared/embedded/kafka/...

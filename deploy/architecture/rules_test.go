@@ -62,7 +62,6 @@ var busParts = map[string][]string{
 	"logrange":                      {"internal/broker", "internal/follow"},
 	"logend":                        {"internal/batch", "internal/broker", "internal/clock", "logrange"},
 	"relay":                         {"internal/clock", "logrange", "publisher"},
-	"watermillbus":                  {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
 }
 
 // busPart returns a package's part of the bus; its tests and bustest

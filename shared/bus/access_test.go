@@ -17,7 +17,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/bus/topics"
-	"github.com/weirlog/weir/shared/bus/watermillbus"
 	"github.com/weirlog/weir/shared/contract"
 	embedded "github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
@@ -82,23 +81,6 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 
 	reader := state.NewReader(state.Config{Brokers: brokers, Dialer: dialer, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
 	bustest.Run(t, reader.Run)
-	for _, group := range []string{"", topic + ".group"} {
-		s, err := watermillbus.NewSubscriber(watermillbus.SubscriberConfig{Brokers: brokers, Dialer: dialer, Group: group}, testenv.Logger(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		messages, err := s.Subscribe(t.Context(), topic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case m := <-messages:
-			m.Ack()
-		case <-time.After(bustest.Timeout):
-			t.Errorf("the subscriber of group %q gets nothing", group)
-		}
-	}
 	select {
 	case <-reader.Ready():
 	case <-time.After(bustest.Timeout):
