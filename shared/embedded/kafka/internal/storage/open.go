@@ -52,7 +52,14 @@ func (p *Partition) open(known bounds) error {
 		if i == 0 {
 			p.end = f.base
 		}
-		if err := p.openSegment(f, i == len(files)-1); err != nil {
+		last := i == len(files)-1
+		if f.base < p.end && !last && files[i+1].base <= p.end { // merged into the one before
+			if err := fsys.RemoveAll(f.path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.openSegment(f, last); err != nil {
 			return err
 		}
 	}
@@ -70,9 +77,6 @@ func (p *Partition) open(known bounds) error {
 
 // openSegment reads the next file.
 func (p *Partition) openSegment(f found, last bool) error {
-	if f.base < p.end { // merged into the one before
-		return p.store.options.FS.RemoveAll(f.path)
-	}
 	if f.base != p.end {
 		return damaged(f.path, "it begins at offset %d, and the file before ends at %d", f.base, p.end)
 	}

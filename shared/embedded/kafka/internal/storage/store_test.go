@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -112,5 +113,36 @@ func want(t *testing.T, p *Partition, expected string) {
 	t.Helper()
 	if got := content(t, p); got != expected {
 		t.Errorf("the log has %q, want %q", got, expected)
+	}
+}
+
+// A file within the one before is damage, unless another follows that
+// one: then it was merged into it.
+func TestOverlappingFile(t *testing.T) {
+	fsys := faulty(t)
+	s := open(t, fsys, "/data")
+	p := create(t, s, "logs", nil)
+	for _, key := range []string{"a", "b", "c"} {
+		put(t, p, key, "1")
+	}
+	closeStore(t, s)
+	for path, damage := range map[string]bool{segmentPath(p.dir, 3): false, segmentPath(p.dir, 1): true} {
+		file, err := fsys.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(options(fsys, "/data"))
+		if errors.Is(err, ErrDamaged) != damage {
+			t.Errorf("with %s it opens with %v", path, err)
+		}
+		if err == nil {
+			closeStore(t, s)
+		}
+		if err := fsys.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
