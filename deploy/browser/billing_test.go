@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/mail/mailtest"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/webhook/webhooktest"
+	"github.com/weirlog/weir/tenants/mailtest"
+	"github.com/weirlog/weir/tenants/webhooktest"
 )
 
 // Billing on a test clock, as the payer sees it: used, exhausted and

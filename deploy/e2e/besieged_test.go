@@ -30,8 +30,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/testenv/programs"
-	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/webhooktest"
 )
 
 // A siege: how many kills, among how many organizations, and the

@@ -21,14 +21,14 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/mail/mailtest"
 	"github.com/weirlog/weir/shared/pg"
 	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
-	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/mailtest"
+	"github.com/weirlog/weir/tenants/webhooktest"
 )
 
 // The ledger's facts are pushed: to a webhook, signed, each under one

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/mail/mailtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants/mailtest"
 )
 
 // withMail adds a mail server to a world.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/mail"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // WebhookConfig is the keys that sign webhooks,

@@ -8,11 +8,11 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // call sends a request of org_a's token to the

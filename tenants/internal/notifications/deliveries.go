@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // testType is the type of a test message.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // Facts makes deliveries of other modules' facts.

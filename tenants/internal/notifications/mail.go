@@ -16,10 +16,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/mail"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // mailTexts have a text for each type of delivery

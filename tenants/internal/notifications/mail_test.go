@@ -13,12 +13,12 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/mail/mailtest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
+	"github.com/weirlog/weir/tenants/mailtest"
 )
 
 var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))

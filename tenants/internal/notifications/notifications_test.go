@@ -14,11 +14,11 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 var noPosition query.Position

@@ -10,10 +10,10 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // browse sends a request of org_a's billing member to the pages.

@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/mail"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // Bounds of sending.

@@ -8,10 +8,10 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 const idPrefix = "whk_"

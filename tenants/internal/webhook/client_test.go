@@ -15,7 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 var first, second = strings.Repeat("5a", 32), strings.Repeat("b7", 32)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/mail"
-	"github.com/weirlog/weir/shared/mail/mailtest"
+	"github.com/weirlog/weir/tenants/internal/mail"
+	"github.com/weirlog/weir/tenants/mailtest"
 )
 
 func message(to string) mail.Message {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // Reasons reveal nothing of a network, nor which of its names exist.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // A message is tried for three days, ever more rarely.

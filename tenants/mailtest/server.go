@@ -16,7 +16,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/mail"
+	"github.com/weirlog/weir/tenants/internal/mail"
 )
 
 // Password is Server's.
