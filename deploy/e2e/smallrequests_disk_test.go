@@ -1,3 +1,5 @@
+//go:build disk
+
 package e2e
 
 import (
