@@ -19,11 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
-	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
@@ -44,8 +42,8 @@ type App struct {
 	compared    func() error // of the credentials
 	directory   *identity.Directory
 	projects    *state.Reader
-	plaintext   *exposure.Watch
-	meter       *keyuse.Meter // of uses of API keys
+	plaintext   *keyfact.Watch
+	meter       *keyfact.Meter // of uses of API keys
 	keyFacts    *keyfact.Publisher
 	handler     nethttp.Handler
 }
@@ -118,9 +116,9 @@ func (a *App) buildAPI() {
 	a.compared = credentials.Compared
 	a.credentials, a.projects = credentials.Follow(a.base.States, a.base.Logger), a.directory.Follow(a.base.States, a.base.Logger)
 	a.keyFacts = &keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
-	a.meter = keyuse.NewMeter(a.base.Clock)
+	a.meter = keyfact.NewMeter(a.base.Clock)
 	a.meter.Measure(a.base.Metrics)
-	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
+	a.plaintext = keyfact.NewWatch(credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
 	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded, Used: a.meter.Seen(a.base.Proxies)})
 	api := &http.API{Service: a.groups, Guard: guard, Projects: a.directory}

@@ -27,12 +27,10 @@ import (
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/keyfact"
-	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
@@ -69,9 +67,9 @@ type App struct {
 	clockWatch *clockWatch
 	logWatch   *logWatch
 
-	meter    *keyuse.Meter
+	meter    *keyfact.Meter
 	outcomes *outcomes.Meter
-	watch    *exposure.Watch
+	watch    *keyfact.Watch
 	keyFacts *keyfact.Publisher
 
 	handler nethttp.Handler
@@ -141,14 +139,14 @@ func (a *App) build() error {
 // buildMeters makes what counts uses of keys and outcomes of requests.
 func (a *App) buildMeters() {
 	a.keyFacts = &keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Source, Clock: a.base.Clock, Logger: a.base.Logger}
-	a.meter = keyuse.NewMeter(a.base.Clock)
+	a.meter = keyfact.NewMeter(a.base.Clock)
 	a.meter.Measure(a.base.Metrics)
 	a.outcomes = outcomes.NewMeter(outcomes.Config{
 		Process: uuid.NewString(), Interval: cmp.Or(a.config.OutcomesInterval, defaultOutcomes), Clock: a.base.Clock,
 		To: &bus.Outcomes{Bus: a.base.Publisher, Clock: a.base.Clock},
 	})
 	a.outcomes.Measure(a.base.Metrics)
-	a.watch = exposure.NewWatch(a.credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
+	a.watch = keyfact.NewWatch(a.credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
 }
 
 // buildStore makes the log store and the searches in it.

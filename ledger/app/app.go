@@ -28,7 +28,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
@@ -59,7 +58,7 @@ type App struct {
 	sealer      *integrity.Sealer
 	pruner      *prune.Pruner
 	eraser      *erasure.Eraser
-	plaintext   *exposure.Watch
+	plaintext   *keyfact.Watch
 	handler     nethttp.Handler
 }
 
@@ -202,7 +201,7 @@ func (a *App) buildAPI() {
 	a.compared = credentials.Compared
 	a.credentials, a.projects = credentials.Follow(a.base.States, a.base.Logger), a.directory.Follow(a.base.States, a.base.Logger)
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
-	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.base.Clock, a.base.Logger)
+	a.plaintext = keyfact.NewWatch(credentials, facts.Exposed, a.base.Clock, a.base.Logger)
 	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded})
 	api := &http.API{Services: a.services, Guard: guard, StatementPage: console.StatementPage(a.directory)}

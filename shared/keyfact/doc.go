@@ -1,4 +1,5 @@
-// Package keyfact publishes facts about API keys on weir.ingest.v1, for
-// every service that takes keys: it is the only writer of that topic.
-// It uses only the publisher given to it.
+// Package keyfact gathers what a service sees of API keys, their uses and
+// those sent in plaintext, and publishes it on weir.ingest.v1: it is the
+// only writer of that topic. It uses only the requests, credentials and
+// publisher given to it.
 package keyfact

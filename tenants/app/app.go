@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
@@ -60,7 +60,7 @@ type App struct {
 	accounts    *state.Reader
 	tiers       *bus.Accounts // as read by accounts
 	usage       *consumer.Consumer
-	plaintext   *exposure.Watch
+	plaintext   *keyfact.Watch
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
 	events      *unitofwork.Events

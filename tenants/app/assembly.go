@@ -15,7 +15,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/turns"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -155,7 +154,7 @@ func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Re
 // that this process's own listener sees are published there, too.
 func (a *App) buildUsageConsumer() (err error) {
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Source, Clock: a.base.Clock, Logger: a.base.Logger}
-	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.base.Clock, a.base.Logger)
+	a.plaintext = keyfact.NewWatch(a.credentials, facts.Exposed, a.base.Clock, a.base.Logger)
 	if a.leakKeys, err = a.config.leakKeys(a.base.Clock); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/keyuse"
+	"github.com/weirlog/weir/shared/keyfact"
 )
 
 var (
@@ -76,7 +76,7 @@ func newIntake(tb testing.TB, log intake.Publisher, account ingest.Account) *Int
 	return &Intake{
 		Service: &intake.Service{
 			Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000), Publisher: log,
-			Timeout: time.Second, Clock: clock, Meter: keyuse.NewMeter(clock),
+			Timeout: time.Second, Clock: clock, Meter: keyfact.NewMeter(clock),
 			NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
 		},
 		Bodies: testBodies(189<<20, 128<<20, clock), AnonymousBodies: testBodies(27<<20, 1<<20, clock), Limits: ingest.DefaultLimits(),

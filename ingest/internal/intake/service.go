@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/keyuse"
+	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/rate"
 )
 
@@ -27,7 +27,7 @@ type Service struct {
 	Clients     *admission.Clients
 	Replays     *admission.Replays
 	Publisher   Publisher
-	Meter       *keyuse.Meter   // counts the uses of keys; may be nil
+	Meter       *keyfact.Meter  // counts the uses of keys; may be nil
 	Outcomes    *outcomes.Meter // counts outcomes of requests; may be nil
 	Timeout     time.Duration   // how long a small request waits for the brokers
 	Clock       func() time.Time
@@ -82,14 +82,14 @@ func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) 
 // CountUse counts a use of the caller's key, if it has one. err
 // is how the request ended.
 func (s *Service) CountUse(caller Caller, err error, from netip.Addr, userAgent string) {
-	outcome := keyuse.Accepted
+	outcome := keyfact.Accepted
 	switch {
 	case !caller.Known():
 		return
 	case caller.Ended:
-		outcome = keyuse.Refused
+		outcome = keyfact.Refused
 	case err != nil:
-		outcome = keyuse.Rejected
+		outcome = keyfact.Rejected
 	}
 	s.Meter.Note(caller.Principal, outcome, from, userAgent)
 }

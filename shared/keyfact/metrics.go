@@ -1,4 +1,4 @@
-package keyuse
+package keyfact
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

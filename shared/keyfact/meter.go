@@ -1,4 +1,4 @@
-package keyuse
+package keyfact
 
 import (
 	"context"

@@ -1,11 +1,10 @@
-package exposure
+package keyfact
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +12,6 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-)
-
-var (
-	start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	home  = netip.MustParseAddr("192.0.2.7")
 )
 
 func apply(t *testing.T, credentials *identity.Credentials, secret string, credential contract.Credential) {
@@ -68,7 +62,7 @@ func TestWatchPublishesValidKeys(t *testing.T) {
 	see(httpapi.PlaintextRequest{Key: secret("a"), Address: home, Client: "curl\x00"})
 	see(httpapi.PlaintextRequest{Key: secret("a")})
 	see(httpapi.PlaintextRequest{Key: secret("a"), Forwarded: true})
-	now = now.Add(interval)
+	now = now.Add(exposedEvery)
 	see(httpapi.PlaintextRequest{Key: secret("a")})
 	want := contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_a", How: contract.ExposedPlainHTTP, At: start, Address: "192.0.2.7", Client: "curl"}
 	if len(published) != 3 || published[0] != want || published[1].How != contract.ExposedForwarded || published[2].How != contract.ExposedPlainHTTP {

@@ -1,4 +1,4 @@
-package exposure
+package keyfact
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	maxSeen    = 256              // requests in plaintext that wait for a check
-	interval   = 10 * time.Minute // between two facts about one key
-	maxExposed = 1 << 14          // keys whose last fact is remembered
+	maxSeen      = 256              // requests in plaintext that wait for a check
+	exposedEvery = 10 * time.Minute // for each key and way, at most once in that time
+	maxExposed   = 1 << 14          // keys whose last fact is remembered
 )
 
 // A Watch finds keys that were sent in plaintext. It checks them after
@@ -22,7 +22,7 @@ const (
 // whether a key is valid.
 type Watch struct {
 	credentials *identity.Credentials
-	publish     Publish
+	publish     func(context.Context, contract.KeyExposed) error
 	clock       func() time.Time
 	logger      *slog.Logger
 
@@ -33,12 +33,9 @@ type Watch struct {
 // exposed is a key, and how it was exposed.
 type exposed struct{ key, how string }
 
-// Publish publishes that a key was exposed. After an error it
-// may be unpublished.
-type Publish func(ctx context.Context, exposed contract.KeyExposed) error
-
 // NewWatch returns a watch that has seen nothing.
-func NewWatch(credentials *identity.Credentials, publish Publish, clock func() time.Time, logger *slog.Logger) *Watch {
+func NewWatch(credentials *identity.Credentials, publish func(context.Context, contract.KeyExposed) error, clock func() time.Time,
+	logger *slog.Logger) *Watch {
 	return &Watch{
 		credentials: credentials, publish: publish, clock: clock, logger: logger, seen: make(chan httpapi.PlaintextRequest, maxSeen),
 		published: map[exposed]time.Time{},
@@ -80,7 +77,7 @@ func (w *Watch) look(ctx context.Context, request httpapi.PlaintextRequest) {
 		fact.How = contract.ExposedForwarded
 	}
 	what := exposed{fact.APIKey, fact.How}
-	if at, before := w.published[what]; before && fact.At.Sub(at) < interval {
+	if at, before := w.published[what]; before && fact.At.Sub(at) < exposedEvery {
 		return
 	}
 	if len(w.published) >= maxExposed {
