@@ -3,6 +3,8 @@ package grouping
 import (
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Budgets limit how many groups the errors of one hour may
@@ -40,8 +42,8 @@ func (c *Count) DescribeOverflow(budgets Budgets) (Description, Explanation) {
 		"They are counted here, whatever they are; errors of groups that were there before went on joining those. " +
 		"Errors whose type or message holds an id or a value that is new each time are a common cause: see the samples."
 	p := overflowHash()
-	return Description{Title: "More errors than " + thousands(most) + " new groups an hour" + whose, Language: Unknown},
-		Explanation{Version: p.Version, Scope: p.Scope, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
+	return Description{Title: "More errors than " + thousands(most) + " new groups an hour" + whose, Language: trace.Unknown},
+		Explanation{Version: p.Version, Scope: p.Scope, Hash: p.Hash, Language: trace.Unknown, Rule: Rule(rule)}
 }
 
 // thousands writes n with commas.

@@ -3,6 +3,8 @@ package grouping
 import (
 	"cmp"
 	"strings"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Bounds of a description, in bytes.
@@ -10,7 +12,6 @@ const (
 	maxTitle   = 200
 	maxType    = 200
 	maxCulprit = 200
-	maxShown   = 100 // frames of one exception
 )
 
 // Description is what people see of an error.
@@ -19,8 +20,8 @@ type Description struct {
 	Title      string // type and message, on one line
 	Type       string // as sent, else as in the trace
 	Culprit    string // the innermost own frame, without numbers that change
-	Language   Language
-	Exceptions []Exception // the root cause first; each one's innermost call first
+	Language   trace.Language
+	Exceptions []trace.Exception // the root cause first; each one's innermost call first
 }
 
 // Part is one thing that a group's hash was made of.
@@ -34,7 +35,7 @@ type Explanation struct {
 	Version  int
 	Scope    HashScope
 	Hash     Hash
-	Language Language
+	Language trace.Language
 	Parts    []Part // what the deciding hash covers
 	Rule     Rule   // by which they were chosen
 }
@@ -65,27 +66,29 @@ func (r Rule) Text() string { return cmp.Or(ruleTexts[r], string(r)) }
 // Describe returns a description of the error.
 func (f Fingerprint) Describe() Description {
 	g := f.grouper
-	s := g.outermost()
+	s := g.trace.Outermost()
 	d := Description{
 		Title:    g.title(s),
-		Type:     strings.Clone(clip(firstLine(s.typ), maxType)),
+		Type:     strings.Clone(trace.Clip(trace.FirstLine(s.Type), maxType)),
 		Culprit:  g.culprit(),
-		Language: g.trace.syntax.language,
+		Language: g.trace.Language(),
 	}
-	for _, s := range g.trace.spans {
-		frames := g.trace.frames[s.first:min(s.end, s.first+maxShown)]
-		d.Exceptions = append(d.Exceptions, Exception{s.typ, s.message, append([]Frame(nil), frames...), s.end - s.first - len(frames)})
+	for _, s := range g.trace.Spans() {
+		frames := g.trace.Frames()[s.First:min(s.End, s.First+trace.MaxShown)]
+		d.Exceptions = append(d.Exceptions, trace.Exception{
+			Type: s.Type, Message: s.Message, Frames: append([]trace.Frame(nil), frames...), More: s.End - s.First - len(frames),
+		})
 	}
 	return d
 }
 
-func (g *Grouper) title(s span) string {
-	typ, message := firstLine(s.typ), firstLine(s.message)
+func (g *Grouper) title(s trace.Span) string {
+	typ, message := trace.FirstLine(s.Type), trace.FirstLine(s.Message)
 	switch {
 	case typ != "" && message != "" && message != typ:
-		return clip(typ+": "+message, maxTitle)
+		return trace.Clip(typ+": "+message, maxTitle)
 	case typ != "" || message != "":
-		return clip(typ+message, maxTitle)
+		return trace.Clip(typ+message, maxTitle)
 	case g.culprit() != "":
 		return g.culprit()
 	}
@@ -93,33 +96,21 @@ func (g *Grouper) title(s span) string {
 }
 
 func (g *Grouper) culprit() string {
-	if len(g.trace.site) == 0 {
+	if len(g.trace.Site()) == 0 {
 		return ""
 	}
-	f := &g.trace.frames[g.trace.site[0]]
-	switch g.trace.syntax.language {
-	case JavaScript, Python, Ruby:
-		return clip(locationOf(f), maxCulprit)
+	f := &g.trace.Frames()[g.trace.Site()[0]]
+	switch g.trace.Language() {
+	case trace.JavaScript, trace.Python, trace.Ruby:
+		return trace.Clip(trace.Location(f), maxCulprit)
 	}
-	return clip(strings.TrimSuffix(string(g.trace.identity(g.trace.site[0])), ":"), maxCulprit)
-}
-
-// locationOf names a frame by function and file.
-func locationOf(f *Frame) string {
-	file := string(appendFileName(nil, withoutQuery(f.File)))
-	switch {
-	case f.Function == "":
-		return file
-	case file == "":
-		return f.Function
-	}
-	return f.Function + " (" + file + ")"
+	return trace.Clip(strings.TrimSuffix(string(g.trace.Identity(g.trace.Site()[0])), ":"), maxCulprit)
 }
 
 // Explain returns how the error is grouped.
 func (f Fingerprint) Explain() Explanation {
 	g, decides := f.grouper, f.Deciding()
-	why := Explanation{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
+	why := Explanation{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.Language()}
 	if decides.Scope == ScopeMessage {
 		return g.explainMessage(why)
 	}
@@ -127,8 +118,8 @@ func (f Fingerprint) Explain() Explanation {
 }
 
 func (g *Grouper) explainMessage(why Explanation) Explanation {
-	s := g.outermost()
-	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, s.typ))
+	s := g.trace.Outermost()
+	why.Parts = appendPart(why.Parts, "type", trace.AppendType(nil, s.Type))
 	why.Parts = appendPart(why.Parts, "message", appendWholeMessage(nil, s))
 	why.Rule = RuleMessage
 	return why
@@ -146,11 +137,11 @@ func (g *Grouper) explainSite(why Explanation) Explanation {
 	level := Levels[deciding]
 	if why.Rule = RuleFunction; !g.fault {
 		why.Rule = RuleSite
-		why.Parts = appendPart(why.Parts, "message", g.words.append(nil, level.Words))
+		why.Parts = appendPart(why.Parts, "message", g.words.Append(nil, level.Words))
 	}
 	why.Parts = appendPart(why.Parts, "call", g.callee(level))
 	for _, i := range g.deciders(level) {
-		why.Parts = appendPart(why.Parts, "frame", g.trace.identity(i))
+		why.Parts = appendPart(why.Parts, "frame", g.trace.Identity(i))
 	}
 	return why
 }

@@ -5,7 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Version is the version of the algorithm, stored with each hash. A change
@@ -50,7 +51,7 @@ func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
 // All returns the hashes at all levels, the strictest
 // first; without a usable stack trace, Hashes.
 func (f Fingerprint) All() (all []ScopedHash) {
-	if len(f.grouper.trace.site) == 0 {
+	if len(f.grouper.trace.Site()) == 0 {
 		return slices.Clone(f.Hashes)
 	}
 	for _, level := range Levels {
@@ -62,7 +63,7 @@ func (f Fingerprint) All() (all []ScopedHash) {
 // At is the hash at any level, even one that is not in
 // Levels; without a usable stack trace, the deciding one.
 func (f Fingerprint) At(level Level) ScopedHash {
-	if len(f.grouper.trace.site) == 0 {
+	if len(f.grouper.trace.Site()) == 0 {
 		return f.Deciding()
 	}
 	return f.grouper.at(level)
@@ -71,33 +72,30 @@ func (f Fingerprint) At(level Level) ScopedHash {
 // Grouper fingerprints one error after another and reuses its
 // memory. It is for one goroutine. Its zero value is ready.
 type Grouper struct {
-	sent       Error
-	trace      trace
-	root       span
-	kind       []byte   // the root's type, as it is compared
-	siteDepth  int      // frames that count in ScopeSite and looser, see depth
-	stackDepth int      // frames that count in ScopeStack
-	fault      bool     // the innermost own frame alone locates it
-	cycle      [][]byte // functions of an endless recursion
-	words      wordlist // of the root's message
-	text       []byte   // template of that message
+	trace      trace.Trace
+	root       trace.Span
+	kind       []byte      // the root's type, as it is compared
+	siteDepth  int         // frames that count in ScopeSite and looser, see depth
+	stackDepth int         // frames that count in ScopeStack
+	fault      bool        // the innermost own frame alone locates it
+	cycle      [][]byte    // functions of an endless recursion
+	words      trace.Words // of the root's message
+	text       []byte      // template of that message
 	key        []byte
-	typ        []byte // a type without its ids
 	hashes     [stored]ScopedHash
 }
 
 // Fingerprint returns e's hashes, valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
-	g.sent = e
-	g.trace.parse(&g.sent)
-	if len(g.trace.site) == 0 {
+	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Libraries)
+	if len(g.trace.Site()) == 0 {
 		return g.byMessage()
 	}
-	g.root = unwrapped(g.rootCause())
-	g.kind = g.appendTypeName(g.kind[:0], g.root.typ)
+	g.root = g.trace.Root().Unwrapped()
+	g.kind = trace.AppendType(g.kind[:0], g.root.Type)
 	g.readMessage()
 	if g.fault = g.isFault(); !g.fault {
-		g.trace.skipHelpers()
+		g.trace.SkipHelpers()
 	}
 	g.siteDepth = g.depth(g.share(), 1)
 	g.stackDepth = max(g.siteDepth, g.depth(threeFifths, stackFaultDepth))
@@ -113,21 +111,21 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 
 // readMessage reads the words and the template of the root's message.
 func (g *Grouper) readMessage() {
-	message := g.root.message
-	if g.trace.syntax.engine[g.root.typ] {
-		if mistake, missing := engineMistake(message); mistake != "" {
-			g.words.set(mistake, missing)
-			g.text = append(g.text[:0], g.words.text...)
+	message := g.root.Message
+	if g.trace.Language().EngineError(g.root.Type) {
+		if mistake, missing := trace.EngineMistake(g.root.Type, message); mistake != "" {
+			g.words.Set(mistake, missing)
+			g.text = g.words.Append(g.text[:0], trace.MaxWords)
 			return
 		}
 	}
-	g.words.read(message)
-	g.text = appendTemplate(g.text[:0], message, maxWords)
+	g.words.Read(message)
+	g.text = trace.AppendTemplate(g.text[:0], message, trace.MaxWords)
 }
 
 func (g *Grouper) byMessage() Fingerprint {
 	g.hashes[0] = g.hash(ScopeMessage, g.appendMessage(g.begin(ScopeMessage)))
-	g.hashes[1] = g.hash(ScopeType, g.appendTypeName(g.begin(ScopeType), g.outermost().typ))
+	g.hashes[1] = g.hash(ScopeType, trace.AppendType(g.begin(ScopeType), g.trace.Outermost().Type))
 	return Fingerprint{Hashes: g.hashes[:2], Joins: 1, grouper: g}
 }
 
@@ -157,13 +155,13 @@ func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
 // all where none is own. Frames of libraries change with their releases.
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t, own := &g.trace, g.own()
-	for _, s := range t.spans {
-		key = append(g.appendTypeName(key, s.typ), keyEnd)
-		key = append(g.appendTemplateOf(key, s.message), keyEnd)
+	for _, s := range t.Spans() {
+		key = append(trace.AppendType(key, s.Type), keyEnd)
+		key = append(g.appendTemplateOf(key, s.Message), keyEnd)
 		var last []byte
-		for i := s.first; i < s.end; i++ {
-			name := t.identity(i)
-			if own && !t.frames[i].InApp || len(name) == 0 || bytes.Equal(name, last) || t.isMiddle(s, i) {
+		for i := s.First; i < s.End; i++ {
+			name := t.Identity(i)
+			if own && !t.Frames()[i].InApp || len(name) == 0 || bytes.Equal(name, last) || t.IsMiddle(s, i) {
 				continue
 			}
 			key = append(append(key, name...), keyEnd)
@@ -176,10 +174,10 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 // appendTemplateOf appends the template of a message.
 // Most often it is the root's, which is known.
 func (g *Grouper) appendTemplateOf(key []byte, message string) []byte {
-	if message == g.root.message {
+	if message == g.root.Message {
 		return append(key, g.text...)
 	}
-	return appendTemplate(key, message, maxWords)
+	return trace.AppendTemplate(key, message, trace.MaxWords)
 }
 
 func (g *Grouper) appendSite(key []byte, level Level) []byte {
@@ -198,17 +196,14 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 		if n == g.siteDepth { // where looser levels end follows from this one
 			key = append(key, keyEnd)
 		}
-		name := g.trace.identity(i)
+		name := g.trace.Identity(i)
 		if level.Scope == ScopeClass && n > 0 {
-			name = classOf(name)
+			name = trace.WithoutFunction(name)
 		}
 		key = append(append(key, keyEnd), name...)
 	}
 	return key
 }
-
-// classOf is a call without its function.
-func classOf(name []byte) []byte { return name[:len(name)-len(afterLast(callBreaks, name))] }
 
 // appendKind appends the type. At levels that only find
 // similar groups all faults are one: a null dereference
@@ -224,30 +219,30 @@ func (g *Grouper) appendWords(key []byte, level Level) []byte {
 	if level.Template {
 		key = append(append(key, g.text...), keyEnd)
 	}
-	return g.words.append(key, level.Words)
+	return g.words.Append(key, level.Words)
 }
 
 // callee is the library function in which own code failed, where all
 // runtimes print it alike. It distinguishes statements of one function.
 func (g *Grouper) callee(level Level) []byte {
-	first := g.trace.site[0]
-	if level.Scope == ScopePoint || !g.trace.syntax.callees || first == 0 || !g.own() {
+	first := g.trace.Site()[0]
+	if level.Scope == ScopePoint || !g.trace.Language().PrintsCallees() || first == 0 || !g.own() {
 		return nil
 	}
-	if g.trace.frames[first-1].InApp {
+	if g.trace.Frames()[first-1].InApp {
 		return nil // a helper, through which one looks
 	}
-	for _, s := range g.trace.spans {
-		if s.first == first {
+	for _, s := range g.trace.Spans() {
+		if s.First == first {
 			return nil // nothing was called
 		}
 	}
-	return g.trace.identity(first - 1)
+	return g.trace.Identity(first - 1)
 }
 
 // deciders are the frames that count at a level.
 func (g *Grouper) deciders(level Level) []int {
-	site := g.trace.site
+	site := g.trace.Site()
 	most := level.Frames
 	switch level.Scope {
 	case ScopeTrace:
@@ -262,7 +257,7 @@ func (g *Grouper) deciders(level Level) []int {
 // share is the part of the own frames that counts, as the outer ones
 // depend on the caller. Without words of a message more frames count.
 func (g *Grouper) share() share {
-	if len(g.words.words) == 0 || !g.own() {
+	if g.words.Len() == 0 || !g.own() {
 		return twoThirds
 	}
 	return half
@@ -280,7 +275,7 @@ var (
 // given, else a share of the way to the entry point. One frame
 // of foreign code, or with a generic name, does not suffice.
 func (g *Grouper) depth(s share, fault int) int {
-	site := g.trace.site
+	site := g.trace.Site()
 	n := max((s.of*len(site)+s.parts-1)/s.parts, minDepth)
 	switch {
 	case !g.own():
@@ -291,7 +286,7 @@ func (g *Grouper) depth(s share, fault int) int {
 	case g.fault:
 		n = fault
 	}
-	for n = min(n, len(site)); n < len(site) && n < genericDepth && isGeneric(g.trace.identity(site[n-1])); n++ {
+	for n = min(n, len(site)); n < len(site) && n < genericDepth && trace.IsGeneric(g.trace.Identity(site[n-1])); n++ {
 	}
 	return n
 }
@@ -306,21 +301,22 @@ const (
 )
 
 // own reports whether the deciding frames are the sender's own.
-func (g *Grouper) own() bool { return g.trace.frames[g.trace.site[0]].InApp }
+func (g *Grouper) own() bool { return g.trace.Frames()[g.trace.Site()[0]].InApp }
 
 func (g *Grouper) appendMessage(key []byte) []byte {
-	s := g.outermost()
-	return appendWholeMessage(append(g.appendTypeName(key, s.typ), keyEnd), s)
+	s := g.trace.Outermost()
+	return appendWholeMessage(append(trace.AppendType(key, s.Type), keyEnd), s)
 }
 
+// maxTemplate is how many words of a message count without a trace.
+const maxTemplate = 40
+
 // appendWholeMessage appends what identifies a message without a trace.
-func appendWholeMessage(dst []byte, s span) []byte {
-	if javascriptEngine[s.typ] {
-		if mistake, missing := engineMistake(s.message); mistake != "" {
-			return append(append(append(dst, mistake...), ' '), missing...)
-		}
+func appendWholeMessage(dst []byte, s trace.Span) []byte {
+	if mistake, missing := trace.EngineMistake(s.Type, s.Message); mistake != "" {
+		return append(append(append(dst, mistake...), ' '), missing...)
 	}
-	return appendTemplate(dst, s.message, maxTemplate)
+	return trace.AppendTemplate(dst, s.Message, maxTemplate)
 }
 
 func appendLines(key []byte, lines [][]byte) []byte {
@@ -330,68 +326,24 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// rootCause is the innermost exception with frames. If it
-// has no type, that of the exception around it counts.
-func (g *Grouper) rootCause() span {
-	spans := g.trace.spans
-	for i, s := range spans {
-		if s.first == s.end {
-			continue
-		}
-		for _, around := range spans[i:] {
-			if s.typ == "" {
-				s.typ, s.message = around.typ, around.message
-			}
-		}
-		return s
-	}
-	return spans[len(spans)-1]
-}
-
-func (g *Grouper) outermost() span { return g.trace.spans[len(g.trace.spans)-1] }
-
 // isFault reports whether the innermost own frame alone locates the error.
 func (g *Grouper) isFault() bool {
-	first := g.trace.site[0]
-	name := g.trace.identity(first)
-	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
+	first := g.trace.Site()[0]
+	name := g.trace.Identity(first)
+	return g.trace.Language().IsFault(g.root.Type) && name[len(name)-1] != ':'
 }
 
 // findCycle finds the frames of endless recursion,
 // sorted, as it may end at any of them.
 func (g *Grouper) findCycle() {
 	g.cycle = g.cycle[:0]
-	if !isOverflow(g.root.typ, g.root.message) {
+	if !trace.IsOverflow(g.root.Type, g.root.Message) {
 		return
 	}
-	for k, i := range g.trace.site {
-		if g.trace.repeated[k] {
-			g.cycle = append(g.cycle, g.trace.identity(i))
+	for k, i := range g.trace.Site() {
+		if g.trace.Repeated(k) {
+			g.cycle = append(g.cycle, g.trace.Identity(i))
 		}
 	}
 	slices.SortFunc(g.cycle, bytes.Compare)
-}
-
-// appendTypeName appends an error's type
-// without what differs between occurrences.
-func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
-	typ = withoutGenerated(clip(firstLine(typ), maxLine))
-	if hasID(typ) {
-		g.typ = appendWithoutIDs(g.typ[:0], typ)
-		typ = string(g.typ)
-	}
-	return appendUnnumbered(dst, typ)
-}
-
-// appendUnnumbered appends a type without counters and
-// addresses, as in "Foo$1" and "#<Class:0x00007f>".
-func appendUnnumbered(dst []byte, typ string) []byte {
-	for typ != "" {
-		before, address, found := strings.Cut(typ, "0x")
-		dst = appendUncounted(dst, before)
-		if typ = ""; found {
-			typ = strings.TrimLeft(address, "0123456789abcdefABCDEF")
-		}
-	}
-	return dst
 }

@@ -155,7 +155,7 @@ func FuzzFingerprint(f *testing.F) {
 		}
 	}
 	f.Add("", "", "thread 'a' panicked at ', b\n   1: a::b")
-	f.Add("", "", "at "+strings.Repeat("a", maxLine-len("at .b () [0x1] in "))+".b () [0x1] in /a.cs:1")
+	f.Add("", "", "at "+strings.Repeat("a", 2048-len("at .b () [0x1] in "))+".b () [0x1] in /a.cs:1")
 	f.Fuzz(func(t *testing.T, typ, message, stack string) {
 		var g, h Grouper
 		e := Error{Type: typ, Message: message, StackTrace: []string{stack}}

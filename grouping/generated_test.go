@@ -238,8 +238,9 @@ func TestGeneratedTraces(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			n := noise{rand.New(rand.NewPCG(7, 11))}
 			var g Grouper
+			var e Error
 			decide := func(typ string, calls []string) Hash {
-				e := Error{Type: typ, Message: fmt.Sprintf("cannot pay order %d of %s", n.line(), n.address()), StackTrace: r.trace(n, calls)}
+				e = Error{Type: typ, Message: fmt.Sprintf("cannot pay order %d of %s", n.line(), n.address()), StackTrace: r.trace(n, calls)}
 				return g.Fingerprint(e).Deciding().Hash
 			}
 			joined := 0
@@ -249,7 +250,7 @@ func TestGeneratedTraces(t *testing.T) {
 				base := decide("PaymentFailed", calls)
 				for range 10 {
 					if decide("PaymentFailed", calls) != base {
-						t.Fatalf("%v moves: %+v\n%s", calls, g.Fingerprint(g.sent).Explain(), strings.Join(g.sent.StackTrace, "\n"))
+						t.Fatalf("%v moves: %+v\n%s", calls, g.Fingerprint(e).Explain(), strings.Join(e.StackTrace, "\n"))
 					}
 				}
 				if decide("PaymentFailed", append([]string{words[len(words)-1]}, calls[1:]...)) == base || decide("PaymentRefused", calls) == base {

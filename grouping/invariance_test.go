@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // variants is an error and variants of it. Those in same differ from
@@ -94,7 +96,7 @@ func TestLongStacks(t *testing.T) {
 		t.Error("calls in the middle count")
 	}
 	shown := other.Describe().Exceptions[0]
-	if foreign := slices.IndexFunc(shown.Frames, func(f Frame) bool { return !f.InApp }); len(shown.Frames) != maxShown || foreign >= 0 {
+	if foreign := slices.IndexFunc(shown.Frames, func(f trace.Frame) bool { return !f.InApp }); len(shown.Frames) != trace.MaxShown || foreign >= 0 {
 		t.Errorf("of %d frames that are shown the one at %d counts as foreign", len(shown.Frames), foreign)
 	}
 }

@@ -1,5 +1,7 @@
 package grouping
 
+import "github.com/weirlog/weir/grouping/trace"
+
 // HashScope is how much of an error a hash covers. Scopes are
 // stored and shown, so they are never renamed.
 type HashScope string
@@ -33,8 +35,8 @@ const unlimited = 1 << 20
 // Levels are those of errors with a usable stack trace, from strict to
 // loose. Those looser than the deciding one only find similar groups.
 var Levels = [...]Level{
-	{Scope: ScopeTrace, Frames: unlimited, Words: maxWords, Template: true, Stored: true},
-	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
+	{Scope: ScopeTrace, Frames: unlimited, Words: trace.MaxWords, Template: true, Stored: true},
+	{Scope: ScopeStack, Frames: 10, Words: trace.MaxWords, Template: true},
 	{Scope: ScopeSite, Frames: 8, Words: 5, Decides: true, Stored: true},
 	{Scope: ScopePlace, Frames: 2, Words: 1},
 	{Scope: ScopeClass, Frames: 2, Words: 1},
@@ -52,10 +54,4 @@ const (
 	deciding = 2 // the index of the level that decides
 	stored   = 3 // how many are stored; of these
 	joining  = 2 // so many join
-)
-
-// Frames of an exception that count. Those between are dropped.
-const (
-	traceHead = 50 // the innermost
-	traceTail = 10 // the outermost
 )

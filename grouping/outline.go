@@ -1,6 +1,10 @@
 package grouping
 
-import "hash/crc32"
+import (
+	"hash/crc32"
+
+	"github.com/weirlog/weir/grouping/trace"
+)
 
 // Outline is what the likeness of two errors is
 // computed from. It is made of a stored sample.
@@ -18,31 +22,26 @@ func numberOf(name []byte) int32 {
 }
 
 // OutlineOf outlines an error of the language.
-func OutlineOf(language Language, exceptions []Exception) (o Outline) {
+func OutlineOf(language trace.Language, exceptions []trace.Exception) (o Outline) {
 	if len(exceptions) == 0 {
 		return o
 	}
-	g := Grouper{trace: trace{syntax: syntaxOf(language), skip: -1}}
+	var g Grouper
 	t := &g.trace
-	for _, e := range exceptions {
-		s := span{e.Type, e.Message, len(t.frames), len(t.frames) + len(e.Frames)}
-		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
-	}
-	t.name()
-	t.locate()
-	root := unwrapped(g.rootCause())
-	o.kind = numberOf(g.appendTypeName(nil, root.typ))
-	for i := range t.frames {
-		if name := t.identity(i); len(name) > 0 {
-			o.calls, o.names = append(o.calls, numberOf(name)), append(o.names, Cut(string(name), maxCulprit))
+	t.Load(language, exceptions)
+	root := t.Root().Unwrapped()
+	o.kind = numberOf(trace.AppendType(nil, root.Type))
+	for i := range t.Frames() {
+		if name := t.Identity(i); len(name) > 0 {
+			o.calls, o.names = append(o.calls, numberOf(name)), append(o.names, trace.Cut(string(name), maxCulprit))
 		}
 	}
-	for _, i := range t.site {
-		o.site = append(o.site, numberOf(t.identity(i)))
+	for _, i := range t.Site() {
+		o.site = append(o.site, numberOf(t.Identity(i)))
 	}
-	g.words.read(root.message)
-	for _, one := range g.words.words {
-		o.words = append(o.words, numberOf(g.words.text[one.start:one.end]))
+	g.words.Read(root.Message)
+	for one := range g.words.All() {
+		o.words = append(o.words, numberOf(one))
 	}
 	return o
 }

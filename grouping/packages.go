@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Libraries are packages that are not a project's
@@ -96,15 +98,10 @@ func (p *Packages) order(a, b string) int {
 // PackagesOf are the packages of an error's traces that
 // may be the project's own, as far as neither paths nor
 // lists exclude it; none in languages where paths do.
-func PackagesOf(language Language, exceptions []Exception) (packages []string) {
-	s := syntaxOf(language)
-	if s.home == nil {
-		return nil
-	}
+func PackagesOf(language trace.Language, exceptions []trace.Exception) (packages []string) {
 	for _, e := range exceptions {
 		for i := range e.Frames {
-			f := &e.Frames[i]
-			if name := s.home(f.Module); isPackage(name) && s.inApp(f) && len(packages) < maxPackages && !slices.Contains(packages, name) {
+			if name := trace.OwnPackage(language, &e.Frames[i]); isPackage(name) && len(packages) < maxPackages && !slices.Contains(packages, name) {
 				packages = append(packages, name)
 			}
 		}
@@ -116,9 +113,4 @@ func PackagesOf(language Language, exceptions []Exception) (packages []string) {
 // stored package: without NUL, and bounded.
 func isPackage(name string) bool {
 	return name != "" && len(name) <= maxPackageName && strings.IndexByte(name, 0) < 0 && utf8.ValidString(name)
-}
-
-// isLibrary reports whether a frame is of a learned library.
-func (t *trace) isLibrary(f *Frame) bool {
-	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
 }

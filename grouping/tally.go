@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Bounds of what is kept of a group.
@@ -53,7 +55,7 @@ type Count struct {
 type Sample struct {
 	Occurrence
 	Arrival    int64
-	Exceptions []Exception // nil: not described yet
+	Exceptions []trace.Exception // nil: not described yet
 }
 
 // Describe parses the exceptions of a sample unless it
@@ -83,7 +85,7 @@ func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 
 // Add counts one occurrence.
 func (t *Tally) Add(o Occurrence) {
-	o.Environment = clip(o.Environment, MaxEnvironment)
+	o.Environment = trace.Clip(o.Environment, MaxEnvironment)
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
 	key := countKey{o.Organization, o.Project, hour.Unix(), f.Hashes[0].Hash}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Rules of other products, written anew from their
@@ -98,10 +99,10 @@ func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
 	return e.Type + "\n" + sent.Message
 }
 
-func isOwn(f grouping.Frame) bool { return f.InApp }
-func isAny(grouping.Frame) bool   { return true }
+func isOwn(f trace.Frame) bool { return f.InApp }
+func isAny(trace.Frame) bool   { return true }
 
-func frames(e *grouping.Description, wanted func(grouping.Frame) bool) (n int) {
+func frames(e *grouping.Description, wanted func(trace.Frame) bool) (n int) {
 	for _, x := range e.Exceptions {
 		for _, f := range x.Frames {
 			if wanted(f) {
@@ -113,14 +114,14 @@ func frames(e *grouping.Description, wanted func(grouping.Frame) bool) (n int) {
 }
 
 // top is an exception's innermost own frame, else its innermost.
-func top(x grouping.Exception) grouping.Frame {
+func top(x trace.Exception) trace.Frame {
 	for _, f := range x.Frames {
 		if f.InApp {
 			return f
 		}
 	}
 	if len(x.Frames) == 0 {
-		return grouping.Frame{}
+		return trace.Frame{}
 	}
 	return x.Frames[0]
 }

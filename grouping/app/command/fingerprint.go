@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 type fingerprint struct{}
@@ -30,13 +31,13 @@ func printFingerprints(in io.Reader, out io.Writer) error {
 
 // printed is how one error is grouped.
 type printed struct {
-	Line       int               `json:"line"`
-	Title      string            `json:"title"`
-	Language   grouping.Language `json:"language"`
-	Hashes     []printedHash     `json:"hashes"`
-	Rule       string            `json:"rule"`
-	Parts      []printedPart     `json:"parts"`
-	Exceptions []printedError    `json:"exceptions"`
+	Line       int            `json:"line"`
+	Title      string         `json:"title"`
+	Language   trace.Language `json:"language"`
+	Hashes     []printedHash  `json:"hashes"`
+	Rule       string         `json:"rule"`
+	Parts      []printedPart  `json:"parts"`
+	Exceptions []printedError `json:"exceptions"`
 }
 
 type printedHash struct {

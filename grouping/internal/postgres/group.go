@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -36,7 +37,7 @@ type Explanation struct {
 	Version  int                `json:"version"`
 	Scope    grouping.HashScope `json:"level"`
 	Hash     string             `json:"hash"`
-	Language grouping.Language  `json:"language"`
+	Language trace.Language     `json:"language"`
 	Rule     string             `json:"rule"`
 	Parts    []ExplanationPart  `json:"parts"`
 }
@@ -57,7 +58,7 @@ const (
 func (w *Explanation) bound() {
 	w.Parts = w.Parts[:min(len(w.Parts), maxParts)]
 	for i := range w.Parts {
-		w.Parts[i].Value = grouping.Cut(w.Parts[i].Value, maxPart)
+		w.Parts[i].Value = trace.Cut(w.Parts[i].Value, maxPart)
 	}
 }
 

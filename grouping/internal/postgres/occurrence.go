@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -58,7 +59,7 @@ func bound(exceptions []Exception) []Exception {
 	left := maxSample
 	for i := range exceptions {
 		x := &exceptions[i]
-		x.Type, x.Message = grouping.Cut(x.Type, maxText), grouping.Cut(x.Message, maxMessage)
+		x.Type, x.Message = trace.Cut(x.Type, maxText), trace.Cut(x.Message, maxMessage)
 		left -= len(x.Type) + len(x.Message)
 	}
 	for i := range exceptions {
@@ -72,7 +73,7 @@ func bound(exceptions []Exception) []Exception {
 func (x *Exception) boundFrames(left int) int {
 	for i := range x.Frames {
 		f := &x.Frames[i]
-		f.Module, f.Function, f.File = grouping.Cut(f.Module, maxText), grouping.Cut(f.Function, maxText), grouping.Cut(f.File, maxText)
+		f.Module, f.Function, f.File = trace.Cut(f.Module, maxText), trace.Cut(f.Function, maxText), trace.Cut(f.File, maxText)
 		size := len(f.Module) + len(f.Function) + len(f.File)
 		if i == maxFrames || size > left {
 			x.MoreFrames += len(x.Frames) - i
@@ -98,7 +99,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
-			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(grouping.Cut(o.Message, maxMessage)))
+			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(o.Message, maxMessage)))
 			exceptions = append(exceptions, encodeExceptions(o.Exceptions))
 		}
 	}
@@ -149,7 +150,7 @@ func (ch *change) sampled(newest int) map[int]grouping.Sample {
 	return kept
 }
 
-func encodeExceptions(exceptions []grouping.Exception) string {
+func encodeExceptions(exceptions []trace.Exception) string {
 	stored := []Exception{}
 	for _, x := range exceptions {
 		frames := make([]Frame, len(x.Frames))

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -122,7 +123,7 @@ func candidates(ctx context.Context, tx pgx.Tx, organization pg.Organization, id
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Candidate, err error) {
-		var language grouping.Language
+		var language trace.Language
 		var exceptions []Exception
 		err = row.Scan(append(c.fields(), &language, &exceptions)...)
 		c.Outline = grouping.OutlineOf(language, parsed(exceptions))
@@ -131,11 +132,11 @@ func candidates(ctx context.Context, tx pgx.Tx, organization pg.Organization, id
 }
 
 // parsed are the exceptions as they were before they were stored.
-func parsed(stored []Exception) (exceptions []grouping.Exception) {
+func parsed(stored []Exception) (exceptions []trace.Exception) {
 	for _, x := range stored {
-		e := grouping.Exception{Type: x.Type, Message: x.Message}
+		e := trace.Exception{Type: x.Type, Message: x.Message}
 		for _, f := range x.Frames {
-			e.Frames = append(e.Frames, grouping.Frame(f))
+			e.Frames = append(e.Frames, trace.Frame(f))
 		}
 		exceptions = append(exceptions, e)
 	}

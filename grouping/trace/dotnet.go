@@ -1,0 +1,230 @@
+package trace
+
+import "strings"
+
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42";
+// "at", "in" and "line" may be translated.
+
+func dotnetFrame(line string) (Frame, bool) {
+	s, ok := afterAt(line[leadingSpace(line):])
+	if !ok {
+		return unityFrame(s)
+	}
+	open := strings.IndexByte(s, '(')
+	if open < 1 {
+		return Frame{}, false
+	}
+	if s[open-1] == ' ' {
+		return monoFrame(s, open)
+	}
+	end := strings.IndexByte(s[open:], ')')
+	if end < 0 || !isParameters(s[open+1:open+end]) {
+		return Frame{}, false
+	}
+	f := Frame{}
+	f.Module, f.Function = dotnetName(withoutResult(s[:open]))
+	f.File, f.Line = dotnetPlace(s[open+end+1:])
+	return f, f.Function != "" && (strings.IndexByte(s[:open], ' ') < 0 || f.File != "") && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
+}
+
+// monoFrame reads "Ns.Type.Method (String s) [0x00012] in /src/C.cs:42" and
+// "in <8f3a9c>:0", where Mono had no symbols. open is where the parameters begin.
+func monoFrame(s string, open int) (f Frame, ok bool) {
+	_, place, ok := strings.Cut(s[open:], ") [0x")
+	if !ok {
+		return Frame{}, false
+	}
+	f.Module, f.Function = dotnetName(s[:open-1])
+	if _, file, found := strings.Cut(place, "] in "); found && !strings.HasPrefix(file, "<") {
+		f.File, f.Line, _ = cutNumber(trimEnd(file))
+	}
+	return f, f.Module != "" && strings.IndexByte(s[:open-1], ' ') < 0
+}
+
+// unityFrame reads "Ns.Type:Method (String s) (at Assets/C.cs:42)".
+func unityFrame(s string) (f Frame, ok bool) {
+	call, place, ok := cutLast(s, ") (at ")
+	name, _, called := strings.Cut(call, " (")
+	if !ok || !called || strings.IndexByte(name, ' ') >= 0 {
+		return Frame{}, false
+	}
+	if f.Module, f.Function, ok = strings.Cut(name, ":"); !ok {
+		f.Module, f.Function = dotnetName(name)
+	}
+	f.File, f.Line, ok = cutNumber(strings.TrimSuffix(trimEnd(place), ")"))
+	if strings.HasPrefix(f.File, "<") { // a build without symbols
+		f.File = ""
+	}
+	return f, ok && f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
+}
+
+// withoutResult drops "async Task<int> ",
+// which some runtimes print before a name.
+func withoutResult(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
+
+var dotnetAt = [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "v ", "in ", "vid ", "ved ", "på ", "bij ", "konum: ", "場所 ", "在 ",
+	"於 ", "위치: "}
+
+// afterAt drops "at" or its translation.
+func afterAt(s string) (string, bool) {
+	for _, at := range dotnetAt {
+		if rest, ok := strings.CutPrefix(s, at); ok {
+			return rest, true
+		}
+	}
+	return s, false
+}
+
+// dotnetPlace reads " in /src/C.cs:line 42", translated too.
+func dotnetPlace(s string) (file string, line int) {
+	s = strings.TrimRight(s, ".")
+	space := strings.LastIndexByte(s, ' ')
+	if space < 0 || !allDigits(s[space+1:]) {
+		return "", 0
+	}
+	colon := strings.LastIndexByte(s[:space], ':')
+	if colon < 1 {
+		return "", 0
+	}
+	return dotnetFile(s[:colon]), number(s[space+1:])
+}
+
+// isParameters distinguishes a list of "Type name" from the
+// place of a Java or JavaScript frame.
+func isParameters(s string) bool {
+	if s == "" {
+		return true
+	}
+	if s == "Native Method" || s == "Unknown Source" {
+		return false
+	}
+	return strings.IndexByte(s, ' ') > 0 && strings.IndexByte(s, ':') < 0 && strings.IndexByte(s, '/') < 0
+}
+
+// dotnetName splits a name at its last dot; constructors are ".ctor".
+func dotnetName(s string) (module, function string) {
+	bracket := strings.IndexByte(s, '[') // type arguments of the method may hold dots
+	if bracket < 0 {
+		bracket = len(s)
+	}
+	dot := strings.LastIndexByte(s[:bracket], '.')
+	if dot > 0 && s[dot-1] == '.' {
+		dot--
+	}
+	if dot < 1 {
+		return "", s
+	}
+	return s[:dot], s[dot+1:]
+}
+
+// dotnetFile drops "in" before the path.
+func dotnetFile(s string) string {
+	s = strings.TrimSpace(s)
+	if _, path, ok := strings.Cut(s, " "); ok {
+		return path
+	}
+	return s
+}
+
+func dotnetMark(line string) mark {
+	s := strings.TrimSpace(line)
+	if isInnerEnd(line, s) {
+		return mark{kind: wrapper}
+	}
+	if i := strings.LastIndex(s, "---> "); i >= 0 {
+		return named(header, s[i+len("---> "):])
+	}
+	if strings.HasPrefix(s, "---") {
+		return mark{}
+	}
+	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))
+}
+
+// isInnerEnd recognizes the line after the frames of an inner exception.
+// It is indented in every language, unlike that of a rethrow.
+func isInnerEnd(line, s string) bool {
+	return strings.HasPrefix(s, "--- End of inner exception") ||
+		strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack")
+}
+
+func dotnetInApp(f *Frame) bool {
+	return f.Module != "" && !dotnetLibraries.contains(f.Module, '.')
+}
+
+// dotnetIdentity is type and method. State machines and closures are
+// named by their method; frames that resume or rethrow do not count.
+func dotnetIdentity(dst []byte, f *Frame) []byte {
+	if dotnetPlumbing(f) {
+		return dst
+	}
+	start := len(dst)
+	dst = appendDotnet(dst, f.Module)
+	if f.Function == "MoveNext" && len(dst) > start && (strings.IndexByte(f.Module, '<') >= 0 || strings.Contains(f.Module, basicMachine)) {
+		return dst
+	}
+	dst = append(dst, '.')
+	return appendDotnet(dst, f.Function)
+}
+
+func dotnetPlumbing(f *Frame) bool {
+	return strings.HasPrefix(f.Module, "System.Runtime.CompilerServices.") || strings.HasPrefix(f.Module, "System.Runtime.ExceptionServices.") ||
+		strings.HasPrefix(f.Function, "lambda_method")
+}
+
+// appendDotnet appends a name part by part: "<DoAsync>d__5"
+// becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
+// "<>c__DisplayClass3_0" and type arguments are dropped.
+func appendDotnet(dst []byte, name string) []byte {
+	name, _, _ = strings.Cut(name, "[")
+	first := true
+	for name != "" {
+		i := strings.IndexAny(name, ".+")
+		part := name
+		if name = ""; i >= 0 {
+			part, name = part[:i], part[i+1:]
+		}
+		outer, local := dotnetPart(part)
+		for _, s := range [...]string{outer, local} {
+			if s == "" {
+				continue
+			}
+			if !first {
+				dst = append(dst, '.')
+			}
+			dst, first = append(dst, s...), false
+		}
+	}
+	return dst
+}
+
+// isFSharpCounter recognizes the line and the number of a closure: "12-1".
+func isFSharpCounter(s string) bool { return s != "" && strings.Trim(s, "0123456789-") == "" }
+
+// basicMachine begins the name that Visual Basic gives
+// an async method: "VB$StateMachine_12_TotalAsync".
+const basicMachine = "VB$StateMachine_"
+
+func dotnetPart(part string) (outer, local string) {
+	part, _, _ = strings.Cut(part, "`")
+	if name, counters, ok := strings.Cut(part, "@"); ok && isFSharpCounter(counters) {
+		part = name
+	}
+	if machine, ok := strings.CutPrefix(part, basicMachine); ok {
+		_, method, _ := strings.Cut(machine, "_")
+		return method, ""
+	}
+	if strings.HasPrefix(part, "_Closure$__") || strings.HasPrefix(part, "_Lambda$__") {
+		return "", ""
+	}
+	if part == "" || part[0] != '<' {
+		return part, ""
+	}
+	end := strings.IndexByte(part, '>')
+	if end < 0 {
+		return part, ""
+	}
+	if _, name, ok := strings.Cut(part[end:], "g__"); ok {
+		local, _, _ = strings.Cut(name, "|")
+	}
+	return strings.TrimLeft(part[:end], "<"), local // "<<Main>b__0_0>d" is a lambda in Main that waits
+}

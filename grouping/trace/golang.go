@@ -1,0 +1,264 @@
+package trace
+
+import "strings"
+
+// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and
+// "\t/path/f.go:12 +0x1d". Senders send them together, apart, or on one line.
+
+func goFrame(line string) (Frame, bool) {
+	s := strings.TrimSpace(line)
+	if s == "" {
+		return Frame{}, false
+	}
+	if i := strings.Index(s, ".go:"); i > 0 {
+		return goPlace(s, i)
+	}
+	if f, ok := quotedCall(line); ok {
+		return f, true
+	}
+	if rest, ok := strings.CutPrefix(s, "created by "); ok {
+		rest, _, _ = strings.Cut(rest, " in goroutine ")
+		return Frame{Module: goCreator, Function: rest}, true
+	}
+	return goCall(s)
+}
+
+const goCreator = "created by"
+
+// goPlace reads "/path/f.go:12 +0x1d", with or without
+// the call before it. i is the index of ".go:".
+func goPlace(s string, i int) (Frame, bool) {
+	end := i + len(".go:")
+	for end < len(s) && isDigit(s[end]) {
+		end++
+	}
+	if end == i+len(".go:") {
+		return Frame{}, false
+	}
+	start := strings.LastIndexAny(s[:i], " \t(") + 1
+	if colon := strings.Index(s[start:i], ":/"); colon > 1 { // "main.total:/src/cart.go:12"
+		start += colon + 1
+	}
+	f := Frame{}
+	if call := strings.TrimRight(s[:start], " \t(:"); call != "" {
+		var ok bool
+		if f, ok = goCall(call); !ok {
+			return Frame{}, false
+		}
+	}
+	f.File, f.Line = s[start:i+len(".go")], number(s[i+len(".go:"):end])
+	rest := s[end:]
+	if rest != "" && rest[0] != ' ' && rest[0] != ')' && rest[0] != '\t' {
+		return Frame{}, false
+	}
+	return f, true
+}
+
+// quotedCall reads "\t(*Cart).Total: return c.sum", which Gin and go-errors
+// print below the place, "/src/cart.go:12 (0x8a1b2c)".
+func quotedCall(line string) (Frame, bool) {
+	name, _, ok := strings.Cut(strings.TrimPrefix(line, "\t"), ": ")
+	if !ok || line[0] != '\t' || name == "" || notInGo.occursIn(name) || strings.IndexByte(name, '/') >= 0 {
+		return Frame{}, false
+	}
+	return Frame{Module: goQuoted, Function: name}, true
+}
+
+// goQuoted stands for an unprinted package.
+const goQuoted = "?"
+
+// notInGo is in no name of a function.
+var notInGo = bytesOf(" \t@:'\"`<>=#$;\\")
+
+// goCall reads "import/path.(*T).Method(args)"; the arguments may be
+// missing when errors print their own stack.
+func goCall(s string) (Frame, bool) {
+	name := s
+	if strings.HasSuffix(s, ")") {
+		open := strings.LastIndexByte(s, '(')
+		if open < 1 {
+			return Frame{}, false
+		}
+		if args := s[open+1:]; args[0] != '*' {
+			name = s[:open]
+			if !isGoArgs(args) {
+				return Frame{}, false
+			}
+		}
+	}
+	if name == "panic" {
+		return Frame{Module: "runtime", Function: "panic"}, len(name) != len(s)
+	}
+	slash := strings.LastIndexByte(name, '/')
+	dot := strings.IndexByte(name[slash+1:], '.')
+	if dot < 1 || notInGo.occursIn(name) {
+		return Frame{}, false
+	}
+	dot += slash + 1
+	f := Frame{Module: name[:dot], Function: name[dot+1:]}
+	if f.Function == "" || len(name) == len(s) && !isBareGoCall(f, slash) {
+		return Frame{}, false
+	}
+	return f, true
+}
+
+// isGoArgs accepts what a Go trace prints between the
+// parentheses: words in hexadecimal, braces, dots.
+func isGoArgs(args string) bool {
+	for i := 0; i < len(args); i++ {
+		c := args[i]
+		if !isHex(c) && strings.IndexByte("x, {}.?_)", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isBareGoCall decides on a name without arguments: it must look
+// like Go and like nothing else.
+func isBareGoCall(f Frame, slash int) bool {
+	if strings.HasSuffix(f.Function, ".") || strings.IndexByte(f.Function, '/') >= 0 {
+		return false
+	}
+	return f.Module == "main" || slash > 0 || strings.Contains(f.Function, "(*") || goStandard[f.Module]
+}
+
+func goMark(line string) mark {
+	switch {
+	case strings.HasPrefix(line, "goroutine "):
+		return mark{kind: stack}
+	case strings.HasPrefix(line, "WARNING: DATA RACE"):
+		return mark{kind: header, typ: "DATA RACE"}
+	case strings.HasPrefix(line, "Previous "): // access that a race is with
+		return mark{kind: stack}
+	case strings.HasPrefix(line, "runtime stack:"):
+		return mark{kind: otherStack}
+	case strings.HasPrefix(line, "fatal error: "):
+		return mark{kind: header, message: line[len("fatal error: "):]}
+	case strings.HasPrefix(line, "panic: "):
+		return mark{kind: header, message: strings.TrimSuffix(line[len("panic: "):], " [recovered]")}
+	}
+	if _, served, ok := strings.Cut(line, "http: panic serving "); ok { // an address, and what the handler panicked with
+		_, message, _ := strings.Cut(served, ": ")
+		return mark{kind: header, message: message}
+	}
+	if _, observed, ok := strings.Cut(line, "Observed a panic: "); ok { // by Kubernetes: a text, and the value in parentheses
+		_, message, _ := strings.Cut(observed, " (")
+		return mark{kind: header, message: strings.TrimSuffix(message, ")")}
+	}
+	return mark{}
+}
+
+func goInApp(f *Frame) bool {
+	if f.Module == "main" {
+		return true
+	}
+	if f.Module == goQuoted && isGoStandardFile(f.File) {
+		return false
+	}
+	if f.Module == goCreator || isGoModule(f.File) || strings.HasPrefix(f.Module, "vendor/") {
+		return false
+	}
+	root, _, _ := strings.Cut(f.Module, "/")
+	return !goStandard[root] && !strings.HasPrefix(f.Module, "golang.org/x/") && !strings.HasPrefix(f.Module, "google.golang.org/")
+}
+
+// isGoModule recognizes files of dependencies, also where paths are trimmed:
+// "github.com/acme/shop@v1.2.3/cart.go".
+func isGoModule(path string) bool {
+	_, version, versioned := strings.Cut(path, "@v")
+	return versioned && version != "" && isDigit(version[0]) || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
+}
+
+// isGoStandardFile recognizes "/usr/local/go/src/runtime/panic.go".
+func isGoStandardFile(path string) bool {
+	path, ok := after(path, "/src/")
+	root, _, inside := strings.Cut(path, "/")
+	return ok && inside && goStandard[root]
+}
+
+// goStandard are the first elements of the standard library's import paths.
+var goStandard = wordSet(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors
+expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp
+runtime slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak`)
+
+// goIdentity is package and function; closures keep the function
+// that holds them. How a panic travels through the runtime, and
+// who started the goroutine, do not count.
+func goIdentity(dst []byte, f *Frame) []byte {
+	if f.Function == "" {
+		return append(dst, baseName(f.File)...)
+	}
+	if f.Module == goCreator || goPlumbing(f) {
+		return dst
+	}
+	if f.Module == goQuoted {
+		dst = append(dst, baseName(f.File)...)
+	} else {
+		dst = appendGoPackage(dst, f.Module)
+	}
+	for rest := f.Function; rest != ""; {
+		var part string
+		if part, rest = cutGoPart(rest); part != "" && !isGoCounter(part) {
+			dst = append(append(dst, '.'), part...)
+		}
+	}
+	return dst
+}
+
+func goPlumbing(f *Frame) bool {
+	switch f.Module {
+	case "runtime/debug":
+		return true
+	case "runtime":
+		return f.Function == "panic" || f.Function == "goexit" || f.Function == "main" || f.Function == "sigpanic" ||
+			strings.HasPrefix(f.Function, "gopanic") || strings.HasPrefix(f.Function, "panic") || strings.HasPrefix(f.Function, "goPanic")
+	}
+	return false
+}
+
+// cutGoPart takes the first part off "(*T[...]).Method.func1":
+// "T", then "Method", then "func1".
+func cutGoPart(s string) (part, rest string) {
+	s = strings.TrimPrefix(s, "(*")
+	end := strings.IndexByte(s, '.')
+	if bracket := strings.IndexByte(s, '['); bracket >= 0 && (end < 0 || bracket < end) {
+		part = s[:bracket]
+		if end = strings.IndexByte(s, ']'); end < 0 {
+			return part, ""
+		}
+		return part, strings.TrimLeft(s[end+1:], ").")
+	}
+	if end < 0 {
+		return strings.TrimSuffix(strings.TrimSuffix(s, ")"), "-fm"), ""
+	}
+	return strings.TrimSuffix(s[:end], ")"), s[end+1:]
+}
+
+// isGoCounter recognizes what the compiler counts: "1", "func2",
+// "gowrap1", "deferwrap3".
+func isGoCounter(part string) bool {
+	for _, prefix := range [...]string{"func", "gowrap", "deferwrap", "-range"} {
+		if rest, ok := strings.CutPrefix(part, prefix); ok && allDigits(rest) {
+			return true
+		}
+	}
+	return allDigits(part)
+}
+
+// appendGoPackage appends an import path without versions:
+// "a/b/v2@v2.1.0/c" is "a/b/c".
+func appendGoPackage(dst []byte, path string) []byte {
+	for path != "" {
+		part, rest, more := strings.Cut(path, "/")
+		part, _, _ = strings.Cut(part, "@")
+		if path = rest; isVersion(part) {
+			continue
+		}
+		dst = append(dst, part...)
+		if more {
+			dst = append(dst, '/')
+		}
+	}
+	return dst
+}

@@ -1,0 +1,379 @@
+package trace
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
+// and "at url:1:2"; Firefox and Safari: "fn@url:1:2", and for
+// evaluated code "fn@url line 3 > eval:1:2".
+
+func javascriptFrame(line string) (Frame, bool) {
+	s := line[leadingSpace(line):]
+	if strings.HasPrefix(s, "at ") {
+		return v8Frame(strings.TrimSpace(s[3:]))
+	}
+	return geckoFrame(s)
+}
+
+func v8Frame(s string) (Frame, bool) {
+	if !strings.HasSuffix(s, ")") {
+		file, line, column, ok := cutPosition(strings.TrimPrefix(s, "async "))
+		if !ok || column == 0 || file == "" {
+			return Frame{}, false
+		}
+		return Frame{File: file, Line: line, Column: column}, true
+	}
+	open := strings.Index(s, " (")
+	if open < 1 {
+		return joinedFrame(s)
+	}
+	f := Frame{Function: v8Name(s[:open])}
+	if f.Function == "" || isDigit(f.Function[0]) { // Kotlin numbers its calls
+		return Frame{}, false
+	}
+	place := strings.TrimPrefix(s[open+2:len(s)-1], "address at ") // as Hermes has it
+	if file, ok := wasmFile(place); ok {
+		f.File = file
+		return f, true
+	}
+	if strings.HasPrefix(place, "eval at ") {
+		place = evalOrigin(place)
+	}
+	if file, line, column, ok := cutPosition(withoutCounterOf(place)); ok {
+		f.File, f.Line, f.Column = file, line, column
+		return f, column > 0 || strings.HasSuffix(file, ".sol") // Hardhat has no columns
+	}
+	f.File = place
+	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
+}
+
+// joinedFrame reads "total(Code:12:3)" of Google's Apps Script.
+func joinedFrame(s string) (Frame, bool) {
+	name, place, ok := strings.Cut(strings.TrimSuffix(s, ")"), "(")
+	file, line, column, placed := cutPosition(place)
+	return Frame{Function: name, File: file, Line: line, Column: column}, ok && placed && column > 0 && name != "" && file != ""
+}
+
+// withoutCounterOf drops the "(428)" that k6 prints after a place.
+func withoutCounterOf(place string) string {
+	if before, n, ok := cutLast(place, "("); ok && allDigits(strings.TrimSuffix(n, ")")) {
+		return before
+	}
+	return place
+}
+
+// v8Name drops what V8 adds to a function's name, such as
+// that it resumes later. Other engines do not print it.
+func v8Name(s string) string {
+	s = strings.TrimPrefix(s, "new ")
+	if i := strings.Index(s, " [as "); i > 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// asyncCall begins a function that awaited the call above.
+const asyncCall = "async "
+
+// evalOrigin finds the file that called eval in "eval at f (eval
+// at g (url:1:2), <anonymous>:1:2)".
+func evalOrigin(place string) string {
+	if i := strings.LastIndex(place, " ("); i > 0 {
+		place = place[i+2:]
+	}
+	if i := strings.IndexByte(place, ')'); i > 0 {
+		place = place[:i]
+	}
+	return place
+}
+
+// wasmFile is the module in "https://a.io/shop.wasm:wasm-function[12]:0x1a2b".
+func wasmFile(place string) (file string, ok bool) {
+	file, _, ok = strings.Cut(place, ":wasm-function[")
+	return file, ok
+}
+
+func geckoFrame(s string) (Frame, bool) {
+	if call, ok := wasmFile(s); ok {
+		at := max(0, geckoAt(call))
+		return Frame{Function: call[:at], File: strings.TrimPrefix(call[at:], "@")}, true
+	}
+	file, line, column, ok := cutPosition(s)
+	if !ok {
+		return safariBare(s)
+	}
+	at := geckoAt(file)
+	if at < 0 {
+		isURL := strings.Contains(file, "://") && strings.IndexByte(file, ' ') < 0
+		return Frame{File: file, Line: line, Column: column}, isURL && column > 0 // Node prints where it threw without a column
+	}
+	f := Frame{Function: file[:at], File: file[at+1:], Line: line, Column: column}
+	if i := strings.Index(f.File, " line "); i > 0 {
+		f.File = f.File[:i]
+	}
+	if i := strings.LastIndexByte(f.Function, '*'); i >= 0 { // "async*f", "setTimeout handler*f"
+		f.Function = asyncCall + f.Function[i+1:]
+	}
+	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
+}
+
+// geckoAt is the index of the "@" between name and place: the
+// one before the scheme, as names and URLs may have others.
+func geckoAt(s string) int {
+	if scheme := strings.Index(s, "://"); scheme > 0 {
+		return strings.LastIndexByte(s[:scheme], '@')
+	}
+	return strings.LastIndexByte(s, '@')
+}
+
+// safariBare is a frame without position: "fn@[native code]", "eval code@".
+func safariBare(s string) (Frame, bool) {
+	name, ok := strings.CutSuffix(s, "@[native code]")
+	if ok {
+		return Frame{Function: name, File: "[native code]"}, true
+	}
+	return Frame{}, false
+}
+
+func javascriptMark(line string) mark {
+	s := strings.TrimSpace(line)
+	for _, intro := range [...]string{"[cause]: ", "Caused by: ", "caused by: "} {
+		if rest, ok := strings.CutPrefix(s, intro); ok {
+			return named(cause, rest)
+		}
+	}
+	return classHeader(withoutIntro(s))
+}
+
+// withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught
+// (in promise) ", and a logger's fields before that: `level=error msg="`.
+func withoutIntro(s string) string {
+	if fields, logged, ok := strings.Cut(s, `msg="`); ok && strings.Contains(fields, "level=") {
+		s = logged
+	}
+	for len(s) > 0 && s[0] >= utf8.RuneSelf {
+		_, s, _ = strings.Cut(s, " ")
+	}
+	for _, intro := range [...]string{"[ERROR] ", "error: ", "Uncaught "} {
+		s = strings.TrimPrefix(s, intro)
+	}
+	if strings.HasPrefix(s, "(in ") {
+		_, s, _ = strings.Cut(s, ") ")
+	}
+	return s
+}
+
+// javascriptPlace reads the place that Node
+// prints above a syntax error: "/srv/a.js:3".
+func javascriptPlace(line string) Frame {
+	file, n, column, _ := cutPosition(line)
+	switch name := baseName(file); {
+	case column > 0, len(name) == len(file), strings.IndexByte(name, ' ') >= 0:
+	case strings.HasSuffix(name, "js"), strings.HasSuffix(name, "ts"), strings.HasSuffix(name, "sx"):
+		return Frame{File: file, Line: n}
+	}
+	return Frame{}
+}
+
+func javascriptInApp(f *Frame) bool {
+	switch {
+	case f.File == "" || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || strings.HasPrefix(f.File, "index "):
+		return false
+	case beginsWithAny(f.File, javascriptRuntime) || nodeCore[f.File]:
+		return false
+	case strings.Contains(f.File, "node_modules") || strings.Contains(f.File, "-extension://"):
+		return false
+	case strings.Contains(f.File, "webpack/") && !strings.Contains(f.File, "/src/"):
+		return false
+	}
+	return !javascriptLibrary(baseName(withoutQuery(f.File)))
+}
+
+// javascriptRuntime is how places in engines and runtimes begin.
+var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://deno.land/")
+
+// nodeCore are files of Node before release 16.
+var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
+events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
+
+// javascriptLibrary recognizes libraries that pages load separately.
+func javascriptLibrary(file string) bool {
+	for _, name := range [...]string{"react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-"} {
+		if strings.HasPrefix(file, name) {
+			return true
+		}
+	}
+	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
+}
+
+// javascriptIdentity is the file without hashes and the function
+// without its receiver, which not all engines print. Minified names
+// are left out. In browsers only named calls count: engines name
+// anonymous functions differently, and some print awaiting calls.
+func javascriptIdentity(dst []byte, f *Frame) []byte {
+	start := len(dst)
+	called, async := strings.CutPrefix(f.Function, asyncCall)
+	if awaitHelpers[called] {
+		return dst
+	}
+	if pkg, ok := after(f.File, "/node_modules/"); ok {
+		dst = appendPackage(dst, pkg)
+	}
+	path := withoutQuery(f.File)
+	name := len(dst)
+	dst = appendScriptFile(dst, path)
+	file := len(dst)
+	dst = append(dst, ':')
+	if isWasm(f) {
+		return appendNative(dst, withoutRustHash(withoutWasmModule(called)))
+	}
+	remote := isRemote(path)
+	if !remote || !async {
+		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
+	}
+	if len(dst) == file+1 && !hasStem(dst[start:file]) {
+		return dst[:start]
+	}
+	return dst
+}
+
+// awaitHelpers are functions by which TypeScript and Babel await where
+// the runtime can't. Whether they are there depends on the runtime.
+var (
+	awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step Object.next tryCatch")
+	callDots     = bytesOf(".")
+)
+
+// isWasm reports whether a function is the program's, compiled to WebAssembly.
+func isWasm(f *Frame) bool {
+	return strings.HasPrefix(f.File, "wasm://") || strings.HasSuffix(withoutQuery(f.File), ".wasm")
+}
+
+// withoutWasmModule drops the module that V8 prints before a function:
+// "shop.wasm.total".
+func withoutWasmModule(name string) string {
+	if _, rest, ok := strings.Cut(name, ".wasm."); ok {
+		return rest
+	}
+	return name
+}
+
+// isRemote reports whether a browser loaded the script.
+func isRemote(path string) bool {
+	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}
+
+// appendScriptFile appends a script's name without
+// hashes; nothing for a page that holds scripts.
+func appendScriptFile(dst []byte, path string) []byte {
+	name := baseName(path)
+	if stem, extension, ok := cutChunkHash(name); ok {
+		return append(append(append(dst, stem...), '.'), extension...)
+	}
+	dot := strings.LastIndexByte(name, '.')
+	switch {
+	case isRemote(path) && dot < 0, isPageScript(name):
+		return dst
+	case isRemote(path):
+		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
+	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isChunkHash(name[dot-chunkHash:dot]):
+		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
+	}
+	return appendFileName(dst, path)
+}
+
+// isPageScript recognizes Chrome's names of scripts within
+// a page, "(index)", and of those without a name, "VM123".
+func isPageScript(name string) bool {
+	number, ok := strings.CutPrefix(name, "VM")
+	return name == "(index)" || ok && allDigits(number)
+}
+
+// chunkHash is the length of the hash that Vite,
+// Rollup and esbuild put before the extension.
+const chunkHash = 8
+
+// isChunkHash recognizes letters, digits, "-" and "_" in a file that
+// did not come over the network: few of these are built.
+func isChunkHash(s string) bool {
+	digits, upper, turns := 0, 0, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case isDigit(c):
+			digits++
+		case isUpper(c):
+			upper++
+		case !isLower(c) && c != '_' && c != '-':
+			return false
+		}
+		if i > 0 && isLower(s[i]) != isLower(s[i-1]) {
+			turns++
+		}
+	}
+	if digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+		return upper > 0 || turns > 2
+	}
+	return turns > 3 || turns > 2 && digits > 0 && upper > 1
+}
+
+// appendPackage appends the name of an npm package, with its scope.
+func appendPackage(dst []byte, path string) []byte {
+	name, rest, _ := strings.Cut(path, "/")
+	if strings.HasPrefix(name, "@") {
+		inner, _, _ := strings.Cut(rest, "/")
+		dst = append(append(dst, name...), '/')
+		name = inner
+	}
+	return append(append(dst, name...), '/')
+}
+
+// isBuilt reports whether a bundler wrote the file, so that short
+// names are minified. left is the length of its name without hashes.
+func isBuilt(name string, left int) bool {
+	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
+}
+
+// appendScriptName appends the last part of "Object.Foo.bar", which every
+// engine prints; nothing for "bar/<", an anonymous function in bar.
+func appendScriptName(dst []byte, name string, built bool) []byte {
+	last := name[strings.LastIndexAny(name, "./")+1:]
+	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {
+		last = strings.TrimPrefix(last, accessor)
+	}
+	if !isScriptName(last) || built && len(last) < 3 {
+		return dst
+	}
+	if stem, ok := strings.CutSuffix(last, "_k$"); ok { // Kotlin tells overloads apart by a hash
+		last, _, _ = cutLast(stem, "_")
+	}
+	if strings.HasSuffix(last, "_listener") { // by Angular, which counts them
+		return appendWithoutDigits(dst, last)
+	}
+	return append(dst, last...)
+}
+
+func appendWithoutDigits(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			dst = append(dst, s[i])
+		}
+	}
+	return dst
+}
+
+func isScriptName(part string) bool {
+	if strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") { // by Babel, which counts them
+		return false
+	}
+	switch part {
+	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
+		"eval", "<computed>", "global code", "eval code", "module code", "window", "self", "Anonymous function", "Global code":
+		return false
+	}
+	return part != "" && part[0] != '<'
+}
+
+// javascriptEngine are the errors that engines throw.
+var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

@@ -1,0 +1,120 @@
+package trace
+
+import "strings"
+
+// prefixes is a set of dotted names and all that begin with
+// them. Their own beginnings are in the map too, as false.
+type prefixes map[string]bool
+
+func prefixesOf(s string, sep byte) prefixes {
+	p := prefixes{}
+	for _, name := range strings.Fields(s) {
+		for i := range len(name) {
+			if name[i] == sep && !p[name[:i]] {
+				p[name[:i]] = false
+			}
+		}
+		p[name] = true
+	}
+	return p
+}
+
+// contains reports whether the set has name
+// or one of its beginnings, split at sep.
+func (p prefixes) contains(name string, sep byte) bool {
+	for end := 0; ; end++ {
+		i := strings.IndexByte(name[end:], sep)
+		if i < 0 {
+			return p[name]
+		}
+		end += i
+		if held, begun := p[name[:end]]; held || !begun {
+			return held
+		}
+	}
+}
+
+// wordSet makes a set of the words of s.
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(s) {
+		set[word] = true
+	}
+	return set
+}
+
+var javaLibraries = prefixesOf(`
+Microsoft Mono System Xamarin
+android androidx akka antlr clojure com.amazonaws com.android com.datastax com.fasterxml com.github.benmanes com.google
+com.ibm com.intellij com.microsoft com.mongodb com.mysql com.netflix com.oracle com.rabbitmq com.squareup com.sun
+com.zaxxer dalvik feign freemarker graphql groovy io.dropwizard io.grpc io.ktor io.lettuce io.micrometer io.micronaut
+io.netty io.opentelemetry io.projectreactor io.quarkus io.reactivex io.undertow io.vertx jakarta java javax jdk junit
+kotlin kotlinx liquibase net.bytebuddy net.sf.cglib net.sf.ehcache okhttp3 okio oracle org.antlr org.aopalliance
+org.apache.axis org.apache.catalina org.apache.commons org.apache.coyote org.apache.cxf org.apache.derby
+org.apache.felix org.apache.http org.apache.ibatis org.apache.jasper org.apache.karaf org.apache.log4j
+org.apache.logging org.apache.maven org.apache.naming org.apache.shiro org.apache.thrift org.apache.tomcat
+org.apache.tools org.apache.xbean org.apache.xerces org.apache.xalan org.aspectj org.codehaus org.datanucleus
+org.eclipse org.flywaydb org.glassfish org.gradle org.hibernate org.jboss org.jetbrains org.joda org.jruby org.junit
+org.mockito org.mortbay org.mozilla org.objectweb org.osgi org.postgresql org.quartz org.reactivestreams org.slf4j
+org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml play reactor redis.clients retrofit2 rx sbt
+scala software.amazon sun sunw ch.qos zio cats monix slick`, '.')
+
+// hosts are names below which each vendor has its own.
+var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
+
+// javaHome is "com.acme" of "com.acme.shop.Cart",
+// "org.apache.hive" of a class there; "" without a package.
+func javaHome(class string) string {
+	home := withoutLast(class)
+	first := strings.IndexByte(home, '.')
+	if first < 0 {
+		return home
+	}
+	second := cutAt(home, first+1)
+	if hosts[home[:second]] && second < len(home) {
+		return home[:cutAt(home, second+1)]
+	}
+	return home[:second]
+}
+
+// withoutLast drops the last part of a dotted name.
+func withoutLast(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
+
+// cutAt is the end of the part at i of a dotted name.
+func cutAt(name string, i int) int {
+	if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
+		return i + dot
+	}
+	return len(name)
+}
+
+// dotnetHome is "Acme" of "Acme.Shop.Cart"; "" without a namespace.
+func dotnetHome(class string) string {
+	home, _, namespaced := strings.Cut(class, ".")
+	if !namespaced {
+		return ""
+	}
+	return home
+}
+
+var dotnetLibraries = prefixesOf(`
+Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft NHibernate
+NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit`, '.')
+
+var phpLibraries = prefixesOf(`
+Composer Doctrine GuzzleHttp Illuminate Laravel League Monolog PDO PDOStatement PHPUnit Predis Psr React Reflection
+ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas`, '\\')
+
+// OwnPackage is the package of a frame that may be the sender's own, as
+// far as neither paths nor lists exclude it; "" in languages where paths do.
+func OwnPackage(language Language, f *Frame) string {
+	if s := syntaxOf(language); s.home != nil && s.inApp(f) {
+		return s.home(f.Module)
+	}
+	return ""
+}
+
+// isLibrary reports whether a frame is of a learned library.
+func (t *Trace) isLibrary(f *Frame) bool {
+	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
+}

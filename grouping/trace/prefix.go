@@ -1,0 +1,142 @@
+package trace
+
+import "strings"
+
+// Collectors of logs put "web_1  | ", "2024-01-01T10:00:00Z stderr F "
+// or "Jan  1 10:00:00 host app[7]: " in front of each line: the same in
+// all but numbers. Prefixes are searched for where no language is
+// recognized, or where all lines begin at the margin with the same word.
+
+// Bounds of a prefix.
+const (
+	prefixWords = 8
+	prefixLines = 32 // that are compared
+	maxCommon   = 4  // words after it with which all calls may begin: "#1 0x55 in"
+)
+
+// isCollected reports whether lines begin as a collector's do.
+func isCollected(lines []string) bool {
+	if len(lines) < 2 || leadingSpace(lines[0]) > 0 || strings.HasPrefix(lines[0], "at ") {
+		return false
+	}
+	word, _ := cutWord(lines[0])
+	other, _ := cutWord(lines[1])
+	return hasLetter(word) && sameButDigits(word, other)
+}
+
+// commonWords counts the first words that all lines share, but for digits.
+func commonWords(lines []string) int {
+	if len(lines) < 2 {
+		return 0
+	}
+	words := prefixWords
+	for _, line := range lines[:min(len(lines), prefixLines)] {
+		words = min(words, commonPrefixWords(lines[0], line))
+	}
+	return words
+}
+
+// withoutWords appends the lines without their first words.
+func withoutWords(dst, lines []string, words int) []string {
+	for _, line := range lines {
+		for range words {
+			_, line = cutWord(line)
+		}
+		dst = append(dst, line)
+	}
+	return dst
+}
+
+// commonPrefixWords counts the first words that two
+// lines share, up to "at", with which calls begin.
+func commonPrefixWords(a, b string) (words int) {
+	for words < prefixWords {
+		var first, second string
+		first, a = cutWord(a)
+		second, b = cutWord(b)
+		if first == "" || first == "at" || !sameButDigits(first, second) {
+			return words
+		}
+		words++
+	}
+	return words
+}
+
+// cutWord takes a word and one blank off a line.
+func cutWord(s string) (word, rest string) {
+	s = s[leadingSpace(s):]
+	word, rest, _ = strings.Cut(s, " ")
+	return word, rest
+}
+
+// sameButDigits compares two words, any number for a
+// number: fractions of a second lose their last zeros.
+func sameButDigits(a, b string) bool {
+	for a != "" && b != "" {
+		m, n := countDigits(a), countDigits(b)
+		if (m > 0) != (n > 0) || m == 0 && a[0] != b[0] {
+			return false
+		}
+		a, b = a[max(m, 1):], b[max(n, 1):]
+	}
+	return a == b
+}
+
+// countDigits is how many digits s begins with.
+func countDigits(s string) (n int) {
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
+}
+
+// withoutColors drops color codes of terminals.
+func withoutColors(line string) string {
+	if !strings.Contains(line, escape) {
+		return line
+	}
+	var plain strings.Builder
+	for line != "" {
+		before, rest, _ := strings.Cut(line, escape+"[")
+		plain.WriteString(before)
+		if line = colorCode.trimLeft(rest); line != "" {
+			line = line[1:]
+		}
+	}
+	return plain.String()
+}
+
+const escape = "\x1b"
+
+var colorCode = bytesOf("0123456789;")
+
+// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n",
+// "stream":"stderr"}`.
+func fromContainer(line string) string {
+	text, ok := strings.CutPrefix(line, `{"log":"`)
+	if !ok {
+		return line
+	}
+	text, _, _ = strings.Cut(text, `","stream":"`)
+	text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	return jsonEscapes.Replace(text)
+}
+
+var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
+
+// lineBreak is what separates lines in a piece:
+// "\\n" where a trace was encoded once too often.
+func lineBreak(piece string) string {
+	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
+		return "\n"
+	}
+	for _, begin := range [...]string{`\tat `, `    at `, `  File "`, `#1 `, `\t/`} {
+		if strings.Contains(piece, `\n`+begin) {
+			return `\n`
+		}
+	}
+	return "\n"
+}

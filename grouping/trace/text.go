@@ -1,0 +1,201 @@
+package trace
+
+import "strings"
+
+// leadingSpace counts leading blanks and tabs.
+func leadingSpace(s string) int {
+	i := 0
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// trimEnd drops white space at the end of a line.
+func trimEnd(s string) string {
+	end := len(s)
+	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t' || s[end-1] == '\r') {
+		end--
+	}
+	return s[:end]
+}
+
+func isDigit(c byte) bool { return c-'0' < 10 }
+func isUpper(c byte) bool { return c-'A' < 26 }
+func isLower(c byte) bool { return c-'a' < 26 }
+func isAlpha(c byte) bool { return isUpper(c) || isLower(c) }
+
+func isHex(c byte) bool { return isDigit(c) || c-'a' < 6 || c-'A' < 6 }
+
+func allDigits(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func hasDigit(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if isDigit(s[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHexWord reports whether s can only be a hash, an id
+// or an address: hexadecimal, long enough, with a digit.
+func isHexWord(s string, least int) bool {
+	if len(s) < least || !hasDigit(s) {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads a decimal number; 0 if it does not fit.
+func number(s string) int {
+	if len(s) > 9 {
+		return 0
+	}
+	n := 0
+	for i := 0; i < len(s); i++ {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}
+
+// cutNumber takes ":123" off the end of s.
+func cutNumber(s string) (rest string, n int, ok bool) {
+	i := len(s)
+	for i > 0 && isDigit(s[i-1]) {
+		i--
+	}
+	if i == len(s) || i < 1 || s[i-1] != ':' {
+		return s, 0, false
+	}
+	return s[:i-1], number(s[i:]), true
+}
+
+// cutLast cuts s at the last mark. It searches from the
+// front first, which is faster, as most lines have none.
+func cutLast(s, mark string) (before, after string, ok bool) {
+	if !strings.Contains(s, mark) {
+		return s, "", false
+	}
+	i := strings.LastIndex(s, mark)
+	return s[:i], s[i+len(mark):], true
+}
+
+// cutPosition takes ":12:34" or ":12" off the end of s.
+func cutPosition(s string) (rest string, line, column int, ok bool) {
+	rest, last, ok := cutNumber(s)
+	if !ok {
+		return s, 0, 0, false
+	}
+	if before, n, ok := cutNumber(rest); ok {
+		return before, n, last, true
+	}
+	return rest, last, 0, true
+}
+
+// baseName is what follows the last slash or backslash.
+func baseName(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' || path[i] == '\\' {
+			return path[i+1:]
+		}
+	}
+	return path
+}
+
+// parentName is the last folder of a path.
+func parentName(path string) string {
+	base := baseName(path)
+	if len(base) == len(path) {
+		return ""
+	}
+	return baseName(path[:len(path)-len(base)-1])
+}
+
+// after returns what follows the last of any mark in path, and
+// whether there was one. Marks have "/" and match both slashes.
+func after(path string, marks ...string) (string, bool) {
+	for _, m := range marks {
+		if i := lastIndexSlashed(path, m); i >= 0 {
+			return path[i+len(m):], true
+		}
+	}
+	return path, false
+}
+
+// lastIndexSlashed is strings.LastIndex
+// in which "/" of mark also matches "\".
+func lastIndexSlashed(path, mark string) int {
+	if strings.Contains(path, mark) { // much faster than to look from the end
+		return strings.LastIndex(path, mark)
+	}
+	if strings.IndexByte(path, '\\') < 0 {
+		return -1
+	}
+	for i := len(path) - len(mark); i >= 0; i-- {
+		if equalSlashed(path[i:i+len(mark)], mark) {
+			return i
+		}
+	}
+	return -1
+}
+
+func equalSlashed(s, mark string) bool {
+	for i := 0; i < len(mark); i++ {
+		if s[i] != mark[i] && !(s[i] == '\\' && mark[i] == '/') {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutQuery is s without "?query" and "#fragment".
+func withoutQuery(s string) string {
+	if i := strings.IndexAny(s, "?#"); i > 0 {
+		return s[:i]
+	}
+	return s
+}
+
+var notInType = bytesOf(" \t\"'()[]{}=,;/")
+
+// typeAndMessage splits "Type: message" where
+// the first part looks like an error's class.
+func typeAndMessage(s string) (typ, message string, ok bool) {
+	s = strings.TrimSpace(s)
+	typ, message, found := strings.Cut(s, ": ")
+	if !found {
+		typ = strings.TrimSuffix(s, ":")
+	}
+	if typ == "" || len(typ) > 200 || notInType.occursIn(typ) {
+		return "", "", false
+	}
+	return typ, strings.TrimSpace(message), true
+}
+
+// Cut cuts s to at most n bytes of whole characters, marked by "…".
+func Cut(s string, n int) string {
+	const mark = "…"
+	if len(s) <= n {
+		return s
+	}
+	return Clip(s, n-len(mark)) + mark
+}
+
+// FirstLine returns the first non-blank line, trimmed.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(line)
+}

@@ -1,0 +1,217 @@
+package trace
+
+import "strings"
+
+// The type of an error is a class or a code. Some programs put ids into
+// it, as in "Timeout<1234>" or "Error_8f3a9c", so that no two errors
+// would be equal: ids are removed before comparison. Parts of names
+// stay: "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
+
+const (
+	minHexID       = 6  // characters of a part that is hexadecimal
+	minTaggedHexID = 4  // after "#" or "@", which announce an id
+	minPlainHexID  = 8  // of letters followed by a number: "E11000" is a code
+	minRandomID    = 12 // of a part where letters and digits alternate
+	minTurns       = 4  // changes from digit to letter in such a part
+	minNumberID    = 4  // digits of a number that stands alone: three are a status
+	minInnerNumber = 5  // digits of a number within a word
+	uuidLength     = 36
+)
+
+// hasID reports whether there is an id in a type.
+func hasID(typ string) bool {
+	if !hasDigit(typ) || !hasLetter(typ) { // "23505" is a code
+		return false
+	}
+	for i := 0; i < len(typ); {
+		start, end, next := nextID(typ, i)
+		if start < end {
+			return true
+		}
+		i = next
+	}
+	return false
+}
+
+// appendWithoutIDs appends a type with "*" for each id in it.
+func appendWithoutIDs(dst []byte, typ string) []byte {
+	for i := 0; i < len(typ); {
+		start, end, next := nextID(typ, i)
+		dst = append(dst, typ[i:start]...)
+		if start < end {
+			dst = append(dst, '*')
+		}
+		dst = append(dst, typ[end:next]...)
+		i = next
+	}
+	return dst
+}
+
+// nextID examines the UUID, the part or the separator at
+// i. It returns its end, and the id in it, if start < end.
+func nextID(s string, i int) (start, end, next int) {
+	if isUUID(s, i) {
+		return i, i + uuidLength, i + uuidLength
+	}
+	if !isAlnum(s[i]) {
+		return i + 1, i + 1, i + 1
+	}
+	for next = i + 1; next < len(s) && isAlnum(s[next]) && !isUUID(s, next); next++ {
+	}
+	start, end = idInPart(s, i, next)
+	return start, end, next
+}
+
+// idInPart finds the id in the part s[from:to].
+func idInPart(s string, from, to int) (start, end int) {
+	part, before := s[from:to], byte(0)
+	if from > 0 {
+		before = s[from-1]
+	}
+	switch {
+	case strings.Contains(part, "0x"), allDigits(part) && isJavaCounted(s[:from]): // addresses and counters go in any version
+	case allDigits(part):
+		if isNumberID(part, before, labelBefore(s, from)) {
+			return from, to
+		}
+	case isHexID(part, before), isRandomID(part):
+		return from, to
+	default:
+		start, end = numberInWord(part)
+		return from + start, from + end
+	}
+	return to, to
+}
+
+// isNumberID distinguishes counters from codes. before is
+// the byte before the number, label the word before that.
+func isNumberID(digits string, before byte, label string) bool {
+	switch before {
+	case '#', '<', '@', '(', '{':
+		return true
+	case '[':
+		return !isUpperWord(label)
+	case 0, '`', '$':
+		return false
+	}
+	return len(digits) >= minNumberID && !isUpperWord(label) // "ORA-00942", "ERR_1001"
+}
+
+func isHexID(part string, before byte) bool {
+	least := minHexID
+	if before == '#' || before == '@' {
+		least = minTaggedHexID
+	}
+	if !isHexWord(part, least) || hasUpper(part) && hasLower(part) {
+		return false
+	}
+	return turns(part) > 0 || len(part) >= minPlainHexID && hasLower(part)
+}
+
+func isRandomID(part string) bool { return len(part) >= minRandomID && turns(part) >= minTurns }
+
+// numberInWord finds an id within a word: "Job12345Failed", "Error8f3a9c".
+func numberInWord(word string) (start, end int) {
+	first := strings.IndexAny(word, "0123456789")
+	if first < 0 {
+		return len(word), len(word)
+	}
+	if tail := word[first:]; isHexID(tail, 0) && !hasUpper(tail) && hasDigit(tail[1:]) {
+		return first, len(word)
+	}
+	for start = first; start < len(word); start = end + 1 {
+		for end = start; end < len(word) && isDigit(word[end]); end++ {
+		}
+		if end-start >= minInnerNumber && !isUpperWord(word[:start]) && !isJavaCounted(word[:start]) && word[start:end] != curve {
+			return start, end
+		}
+	}
+	return len(word), len(word)
+}
+
+// curve is a number in names of cryptography.
+const curve = "25519"
+
+// isUUID reports whether a UUID begins at i.
+func isUUID(s string, i int) bool {
+	if len(s) < i+uuidLength || !isHex(s[i]) || i > 0 && isHex(s[i-1]) {
+		return false
+	}
+	for k, c := range []byte(s[i : i+uuidLength]) {
+		if dash := k == 8 || k == 13 || k == 18 || k == 23; dash && c != '-' && c != '_' || !dash && !isHex(c) {
+			return false
+		}
+	}
+	return i+uuidLength == len(s) || !isHex(s[i+uuidLength])
+}
+
+// labelBefore is the word before i: "ORA" in "ORA-00942".
+func labelBefore(s string, i int) string {
+	if i == 0 {
+		return ""
+	}
+	end := i - 1
+	start := end
+	for start > 0 && isAlnum(s[start-1]) {
+		start--
+	}
+	return s[start:end]
+}
+
+// isUpperWord reports whether s has only upper-case letters.
+func isUpperWord(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isUpper(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// turns counts the letters that follow a digit.
+func turns(s string) (n int) {
+	for i := 1; i < len(s); i++ {
+		if isAlpha(s[i]) && isDigit(s[i-1]) {
+			n++
+		}
+	}
+	return n
+}
+
+func isAlnum(c byte) bool { return isAlpha(c) || isDigit(c) }
+
+func hasUpper(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < 0x80 && isUpper(byte(r)) }) >= 0
+}
+func hasLower(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < 0x80 && isLower(byte(r)) }) >= 0
+}
+
+// hasLetter reports whether s holds more than digits and punctuation.
+func hasLetter(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 || isAlpha(byte(r)) }) >= 0
+}
+
+// AppendType appends an error's type
+// without what differs between occurrences.
+func AppendType(dst []byte, typ string) []byte {
+	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
+	if hasID(typ) {
+		var plain [maxLine]byte
+		typ = string(appendWithoutIDs(plain[:0], typ))
+	}
+	return appendUnnumbered(dst, typ)
+}
+
+// appendUnnumbered appends a type without counters and
+// addresses, as in "Foo$1" and "#<Class:0x00007f>".
+func appendUnnumbered(dst []byte, typ string) []byte {
+	for typ != "" {
+		before, address, found := strings.Cut(typ, "0x")
+		dst = appendUncounted(dst, before)
+		if typ = ""; found {
+			typ = strings.TrimLeft(address, "0123456789abcdefABCDEF")
+		}
+	}
+	return dst
+}

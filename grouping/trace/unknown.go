@@ -1,0 +1,213 @@
+package trace
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// An unknown trace is compared line by line, without
+// numbers, addresses and paths. What a report prints of the
+// process, "Version: 1.2", counts where it has nothing else.
+
+const (
+	maxUnknownLine    = 300 // bytes of a line that are read
+	minUnknownLetters = 3   // fewer have no meaning
+)
+
+func unknownFrame(line string) (Frame, bool) {
+	s := strings.TrimSpace(line)
+	return Frame{Function: Clip(s, maxUnknownLine)}, s != ""
+}
+
+func unknownMark(string) mark { return mark{} }
+
+// unknownOpens reads the error that a report
+// names: "Fatal error: no such cart".
+func unknownOpens(line string) mark {
+	label, value := cutLabel(strings.TrimSpace(line))
+	for _, word := range [...]string{"rror", "xception"} {
+		if strings.Contains(label, word) {
+			return mark{kind: header, message: value}
+		}
+	}
+	return mark{}
+}
+
+func unknownInApp(f *Frame) bool {
+	label, _ := cutLabel(f.Function)
+	return label == ""
+}
+
+// unknownOwn keeps the lines that name a place, where several do:
+// others are messages, source code and registers. Where places
+// have lines of their own, those before them name the calls.
+func unknownOwn(frames []Frame) {
+	placed, apart := countPlaced(frames)
+	if placed < minPlaced {
+		return
+	}
+	before := false // whether the line below names a place
+	for i := range slices.Backward(frames) {
+		f := &frames[i]
+		f.InApp = isPlaced(f.Function) || before && apart >= minPlaced && f.InApp
+		before = isPlaced(f.Function)
+	}
+}
+
+// nameUnknown finds the error in a report, where nothing else names it: after
+// a label above the calls, or in the first line where calls have places.
+func (t *Trace) nameUnknown() {
+	root := &t.spans[0]
+	frames := t.frames[root.First:root.End]
+	if t.syntax != &unknownSyntax || root.Type != "" || root.Message != "" || len(frames) == 0 {
+		return
+	}
+	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !isPlaced(frames[i].Function); i++ {
+		if m := unknownOpens(frames[i].Function); m.kind != noMark {
+			root.Message = m.message
+			return
+		}
+	}
+	if placed, _ := countPlaced(frames); placed < minPlaced || isPlaced(frames[0].Function) {
+		return
+	}
+	root.First++
+	root.Message = frames[0].Function
+	if typ, message, ok := typeAndMessage(root.Message); ok && isIdentifier(typ) {
+		root.Type, root.Message = typ, message
+	}
+}
+
+// labelledLines is how many lines of a report are
+// searched for the error's label, half of them at most.
+const labelledLines = 16
+
+// countPlaced counts the lines that name a place,
+// and those of them after a line that does not.
+func countPlaced(frames []Frame) (placed, apart int) {
+	after := true
+	for i := range frames {
+		is := isPlaced(frames[i].Function)
+		if is {
+			placed++
+		}
+		if is && !after {
+			apart++
+		}
+		after = is
+	}
+	return placed, apart
+}
+
+// minPlaced is how many lines with a place
+// are calls; one may be in a message.
+const minPlaced = 2
+
+// isPlaced reports whether a line names a line of a
+// file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
+func isPlaced(s string) bool {
+	for rest, found := s, true; found; {
+		_, rest, found = strings.Cut(rest, "ine ")
+		if found && countDigits(rest) > 0 {
+			return true
+		}
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] == ':' && isLower(s[i-1]) && countDigits(strings.TrimPrefix(s[i+1:], "(")) > 0 && hasExtension(s[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasExtension reports whether a text ends
+// in a file's extension: "at cart.pas".
+func hasExtension(s string) bool {
+	dot := strings.LastIndexByte(s, '.')
+	return dot > 0 && len(s)-dot <= maxExtension && isAlnum(s[dot-1]) && strings.IndexFunc(s[dot+1:], func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+}
+
+// maxExtension is the longest extension, with its dot.
+const maxExtension = 7
+
+// cutLabel splits "Exit code: 3". Labels are words, the first capitalized.
+func cutLabel(s string) (label, value string) {
+	label, value, ok := strings.Cut(s, ":")
+	if padded, ok := strings.CutSuffix(label, "  "); ok { // "exception class    : EAccessViolation"
+		return strings.TrimRight(padded, " "), strings.TrimSpace(value)
+	}
+	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
+		return "", s
+	}
+	for i := range len(label) {
+		if !isAlpha(label[i]) && label[i] != ' ' && label[i] != '/' {
+			return "", s
+		}
+	}
+	return label, strings.TrimSpace(value)
+}
+
+func unknownIdentity(dst []byte, f *Frame) []byte {
+	start, letters := len(dst), 0
+	for i, s := 0, f.Function; i < len(s); {
+		end := i
+		for end < len(s) && !isUnknownBreak(s[end]) {
+			end++
+		}
+		dst, letters = appendUnknownWord(dst, s[i:end], letters)
+		if end < len(s) {
+			dst = append(dst, s[end])
+		}
+		i = end + 1
+	}
+	if letters < minUnknownLetters {
+		return dst[:start]
+	}
+	return dst
+}
+
+// appendUnknownWord appends a word without
+// path and digits, and counts its letters.
+func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
+	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
+		word = base
+	}
+	word = withoutOffset(word)
+	if isNumbered(word) {
+		return dst, letters
+	}
+	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) {
+		return dst, letters
+	}
+	for i := 0; i < len(word); i++ {
+		if !isDigit(word[i]) {
+			dst = append(dst, word[i])
+			letters++
+		}
+	}
+	return dst, letters
+}
+
+// isNumbered recognizes one of many machines:
+// "web-27.example.net". "ORA-00942" is a code.
+func isNumbered(word string) bool {
+	label, number, joined := strings.Cut(word, "-")
+	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
+}
+
+func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
+
+// Clip cuts s to at most n bytes, before a
+// character. Invalid UTF-8 is cut anywhere.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for end := n; end > max(0, n-utf8.UTFMax); end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
+	}
+	return s[:n]
+}
