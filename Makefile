@@ -42,17 +42,17 @@ run: bin/weir ## start everything in one process, with a demo organization; data
 demo: bin/weir ## send a minute of realistic traffic to what `make run` started
 	@exec bin/weir demo $(ARGS)
 
-bench: bin/weir ## measure throughput, latency and memory, with the embedded broker and with Apache Kafka
-	@exec bin/weir bench $(ARGS)
+bench: bin/weir bin/bench ## measure throughput, latency and memory, with the embedded broker and with Apache Kafka
+	@exec bin/bench throughput $(ARGS)
 
-bench-fair: bin/weir ## measure how each kind of noisy organization affects quiet ones, and the memory
-	@exec bin/weir fair $(ARGS)
+bench-fair: bin/weir bin/bench ## measure how each kind of noisy organization affects quiet ones, and the memory
+	@exec bin/bench fair $(ARGS)
 
-bench-ledger: bin/weir ## measure the ledger alone, beside PostgreSQL's own maximum
-	@exec bin/weir bench-ledger $(ARGS)
+bench-ledger: bin/bench ## measure the ledger alone, beside PostgreSQL's own maximum
+	@exec bin/bench ledger $(ARGS)
 
-soak: bin/weir ## run a year of realistic days in minutes, and measure by month what has grown
-	@exec bin/weir soak $(ARGS)
+soak: bin/bench ## run a year of realistic days in minutes, and measure by month what has grown
+	@exec bin/bench soak $(ARGS)
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
 	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
@@ -63,9 +63,12 @@ bench-bus: ## measure the bus beside other Kafka clients, with the embedded brok
 bench-grouping: ## measure how well errors are grouped, beside the rules of other products; DATA= names labelled errors
 	@$(GO) run ./grouping/benchmark -data='$(DATA)'
 
-.PHONY: bin/weir
+.PHONY: bin/weir bin/bench
 bin/weir:
 	@$(GO) build -o $@ ./deploy/cmd/weir
+
+bin/bench:
+	@$(GO) build -o $@ ./deploy/bench
 
 build: ## build every program into bin/
 	@mkdir -p bin
@@ -151,7 +154,7 @@ SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/in
 	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \
 	shared/contract/calendar shared/cursorkey shared/embedded/internal/dirlock shared/embedded/kafka/internal/batch shared/httpapi/frames shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/gateway/app deploy/images \
 	deploy/migrate deploy/prometheus deploy/provision deploy/settings shared/testenv/wholerun
-RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture bench e2e isolation soak))
+RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture bench e2e isolation bench/internal/soak))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)

@@ -1,6 +1,4 @@
-// Package bench measures an installation that it starts as a separate
-// process: accepted entries per second, costs of a batch, response
-// times, and how long until balance, error group and read-back show the
-// accepted entries. The load comes from the measuring process, over
-// HTTPS, only through the public API.
-package bench
+// Command bench measures Weir: throughput, fairness, the ledger alone,
+// growth over a year. It reads flags and environment; the work is in
+// the packages of internal, which no other program can link.
+package main

@@ -17,7 +17,7 @@ func TestFormerFlags(t *testing.T) {
 		{[]string{"acls", "--passwords-in-clear"}, func(c commands) bool { return c.ACLs.PlaintextPasswords }},
 	} {
 		var chosen commands
-		parser, err := kong.New(&chosen, helpVars)
+		parser, err := kong.New(&chosen)
 		if err != nil {
 			t.Fatal(err)
 		}

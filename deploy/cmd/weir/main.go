@@ -13,8 +13,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/weirlog/weir/deploy/fairness"
-	"github.com/weirlog/weir/deploy/ledgerbench"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -31,13 +29,8 @@ type commands struct {
 	LogLevel string `help:"What to log to standard error: debug, info, warn or error." env:"WEIR_LOG_LEVEL" default:"warn" enum:"debug,info,warn,error"`
 	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
 
-	Run         runCommand         `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
-	Demo        demoCommand        `cmd:"" help:"Send a minute of realistic traffic through the public API."`
-	Bench       benchCommand       `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
-	Fair        fairCommand        `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
-	BenchLedger benchLedgerCommand `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
-
-	Soak    soakCommand    `cmd:"" help:"Run a year in minutes, and measure what has grown."`
+	Run     runCommand     `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
+	Demo    demoCommand    `cmd:"" help:"Send a minute of realistic traffic through the public API."`
 	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
 
@@ -57,13 +50,10 @@ type commands struct {
 	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 
-// helpVars are the names that help texts list.
-var helpVars = kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", "), "ledger_parts": strings.Join(ledgerbench.Parts(), ", ")}
-
 func main() {
 	var chosen commands
 	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.ShortUsageOnError(), process.SecretFiles(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), helpVars)
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))

@@ -39,7 +39,7 @@ func commandsOf(t *testing.T, page string) (found []string) {
 		if len(words) < 2 || words[0] != "weir" {
 			continue
 		}
-		parser, err := kong.New(&commands{}, helpVars)
+		parser, err := kong.New(&commands{})
 		if err != nil {
 			t.Fatal(err)
 		}

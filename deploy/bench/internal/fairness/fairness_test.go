@@ -1,0 +1,171 @@
+package fairness
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/bench/internal/measure"
+	"github.com/weirlog/weir/ingest"
+)
+
+// took returns samples with d for each view, except slow samples of one
+// view that took longer.
+func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Samples {
+	all := &[views]measure.Samples{}
+	for view := range all {
+		for i := range 400 {
+			if View(view) == Search && i < slow {
+				all[view].Add(longer)
+			} else {
+				all[view].Add(d)
+			}
+		}
+	}
+	return all
+}
+
+// The table marks missed goals and those that too few samples leave
+// open, and nothing else.
+func TestTableMarksMissedGoals(t *testing.T) {
+	refused := &Outcome{}
+	refused.count("429 rate_limited")
+	quick := Result{Attack: alone, Took: took(200*time.Millisecond, 0, 0)}
+	fine, slow, open, lawful := quick, quick, quick, quick
+	fine.Attack, fine.Answers, fine.Took = "fine", refused, took(399*time.Millisecond, 0, 0)
+	slow.Attack, slow.Answers, slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
+	slow.Took = took(10*time.Millisecond, 12, 401*time.Millisecond)
+	open.Attack, open.Answers, open.Took = "open", refused, took(10*time.Millisecond, 4, 402*time.Millisecond)
+	lawful.Attack, lawful.Lawful, lawful.Answers = "lawful", true, &Outcome{Times: map[string]int64{"200": 3}}
+	var text strings.Builder
+	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow, open, lawful})
+	if err != nil || missed != 4 {
+		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
+	}
+	for _, want := range []string{
+		"10.0/401 [401-401]!", "399.0/399 [399-399] ", "10.0/10 [10-402]?", "600 MB!", " 1! ", "7 × 200!", "3 × 200 (within its limits)\n", "1 × 429 rate_limited\n",
+		"1 are undecided (?), missed: 4 (!)", "all attacks",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+}
+
+// A noisy tenant's outcomes are read from the raw answers.
+func TestDescribe(t *testing.T) {
+	for want, answer := range map[string]struct {
+		status     int
+		head, tail string
+	}{
+		"200":                   {200, `{"items":[]}`, ""},
+		"200 incomplete":        {200, `{"items":[`, `],"incomplete":true}`},
+		"429 overloaded":        {429, `{"code":"overloaded"}`, ""},
+		"400 body_too_large":    {400, `{"code":"body_too_large"}`, ""},
+		"502":                   {502, `<html>`, ""},
+		"400 invalid_timestamp": {400, `{"code":"invalid_timestamp","incomplete":true}`, ""},
+	} {
+		if got := describe(answer.status, []byte(answer.head), []byte(answer.tail)); got != want {
+			t.Errorf("described as %q, want %q", got, want)
+		}
+	}
+}
+
+// The attacks send what they name: legal batches if intended, of
+// the named size.
+func TestAttackingBodies(t *testing.T) {
+	for name, body := range map[string][]byte{
+		"new errors":   newErrors(1000, 1, noStack),
+		"large stacks": newErrors(3, 1, largeStack),
+	} {
+		var batch struct {
+			Logs []struct {
+				Error struct {
+					Type       string
+					StackTrace []string `json:"stack_trace"`
+				}
+			}
+		}
+		if err := json.Unmarshal(body, &batch); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		types := map[string]bool{}
+		for _, entry := range batch.Logs {
+			types[entry.Error.Type] = true
+		}
+		if len(types) != len(batch.Logs) {
+			t.Errorf("%s: %d types in %d entries", name, len(types), len(batch.Logs))
+		}
+	}
+	var large bytes.Buffer
+	if largeStack(&large, "abcd"); large.Len() < 100<<10 || large.Len() > 102<<10 {
+		t.Errorf("a large stack has %d bytes", large.Len())
+	}
+}
+
+// Every entry of the mixed batch is legal, and the body is not large.
+func TestMixedIsLegal(t *testing.T) {
+	body := mixed(1 << 40)
+	judged, err := ingest.NewParser(ingest.DefaultLimits()).ParseKeyed(append(make([]byte, 0, len(body)+ingest.Padding), body...))
+	if err != nil || judged.Rejected > 0 || len(judged.Accepted) != mixedErrors+3 || len(body) > 1<<20 {
+		t.Errorf("%d bytes: %d entries accepted, %d rejected, %v", len(body), len(judged.Accepted), judged.Rejected, err)
+	}
+}
+
+// An endless body decompresses to its size in white space, and
+// then continues empty.
+func TestInflate(t *testing.T) {
+	reader, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	parts, err := deflateEndless()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- parts.inflate(ctx, writer, 2) }()
+	unpacked, err := gzip.NewReader(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 2<<20+len(`{"logs":[`))
+	if _, err := io.ReadFull(unpacked, text); err != nil || strings.TrimSpace(string(text)) != `{"logs":[` {
+		t.Fatalf("it begins with %q, %v", text[:20], err)
+	}
+	cancel()
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Every attack is found by its own name; another name is refused with
+// the list of names.
+func TestAttacksHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range Attacks() {
+		if found, err := attackNamed(name); err != nil || found.name != name || seen[name] || found.description == "" {
+			t.Errorf("attack %q: %+v, %v", name, found, err)
+		}
+		seen[name] = true
+	}
+	if _, err := attackNamed("none"); err == nil || !strings.Contains(err.Error(), Attacks()[0]) {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// A large answer is read to its end, and only its two ends are kept.
+func TestOutcomeReadsLargeAnswers(t *testing.T) {
+	outcome := &Outcome{}
+	body := `{"items":["` + strings.Repeat("x", 1<<20) + `"],"incomplete":true,"next_cursor":"c"}`
+	outcome.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
+	if outcome.String() != "1 × 200 incomplete" || !outcome.Refused() {
+		t.Errorf("answered %s", outcome)
+	}
+}
