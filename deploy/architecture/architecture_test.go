@@ -90,16 +90,18 @@ func TestBreachesAreFound(t *testing.T) {
 		p    goPackage
 		want string
 	}{
-		"a test on testenv":        {goPackage{ImportPath: prefix + "ledger/app", TestImports: []string{prefix + "shared/testenv"}}, ""},
-		"a database":               {goPackage{ImportPath: prefix + "shared/testenv/postgrestest", Deps: []string{"github.com/jackc/pgx/v5"}}, ""},
-		"a broker":                 {goPackage{ImportPath: prefix + "shared/testenv/kafkatest", Deps: []string{prefix + "shared/embedded/kafka"}}, ""},
-		"a database and a broker":  {goPackage{ImportPath: prefix + "shared/testenv/postgrestest", Deps: []string{prefix + "shared/embedded/kafka"}}, "only shared/testenv/kafkatest"},
-		"a program on testenv":     {goPackage{ImportPath: prefix + "ledger/app", Imports: []string{prefix + "shared/testenv"}}, "for tests and deploy"},
-		"a program on a validator": {goPackage{ImportPath: prefix + "ledger/cmd/ledger", Name: "main", Deps: []string{testLibraries[0] + "openapi3"}}, "for tests"},
-		"a consumer on parked":     {goPackage{ImportPath: busPath + "/consumer", Imports: []string{busPath, busPath + "/parked"}}, ""},
-		"parked on a consumer":     {goPackage{ImportPath: busPath + "/parked", Imports: []string{busPath + "/consumer"}}, "busParts does not say so"},
-		"the bus on a part":        {goPackage{ImportPath: busPath, Imports: []string{busPath + "/internal/clock"}}, "busParts does not say so"},
-		"a part that is not named": {goPackage{ImportPath: busPath + "/other"}, "is no part of the bus"},
+		"a test on testenv":          {goPackage{ImportPath: prefix + "ledger/app", TestImports: []string{prefix + "shared/testenv"}}, ""},
+		"a database":                 {goPackage{ImportPath: prefix + "shared/testenv/postgrestest", Deps: []string{"github.com/jackc/pgx/v5"}}, ""},
+		"a broker":                   {goPackage{ImportPath: prefix + "shared/testenv/kafkatest", Deps: []string{prefix + "shared/embedded/kafka"}}, ""},
+		"a database and a broker":    {goPackage{ImportPath: prefix + "shared/testenv/postgrestest", Deps: []string{prefix + "shared/embedded/kafka"}}, "only shared/testenv/kafkatest"},
+		"a program on testenv":       {goPackage{ImportPath: prefix + "ledger/app", Imports: []string{prefix + "shared/testenv"}}, "for tests and benchmarks"},
+		"a program on a validator":   {goPackage{ImportPath: prefix + "ledger/cmd/ledger", Name: "main", Deps: []string{"github.com/getkin/kin-openapi/openapi3"}}, "for tests"},
+		"a program on testenv below": {goPackage{ImportPath: prefix + "deploy/cmd/weir", Name: "main", Deps: []string{prefix + "shared/testenv/apache"}}, "for tests"},
+		"deploy on package testing":  {goPackage{ImportPath: prefix + "deploy/allinone", Imports: []string{"testing"}}, "for tests and benchmarks"},
+		"a consumer on parked":       {goPackage{ImportPath: busPath + "/consumer", Imports: []string{busPath, busPath + "/parked"}}, ""},
+		"parked on a consumer":       {goPackage{ImportPath: busPath + "/parked", Imports: []string{busPath + "/consumer"}}, "busParts does not say so"},
+		"the bus on a part":          {goPackage{ImportPath: busPath, Imports: []string{busPath + "/internal/clock"}}, "busParts does not say so"},
+		"a part that is not named":   {goPackage{ImportPath: busPath + "/other"}, "is no part of the bus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := strings.Join(slices.Concat(forTests(test.p), heavy(test.p), serverless(test.p), throughTheBus(test.p)), "\n")

@@ -92,28 +92,32 @@ func throughTheBus(p goPackage) (found []string) {
 // forTests finds programs that import what is for tests: testenv, and
 // the packages whose names end in test.
 func forTests(p goPackage) (found []string) {
-	room := module(p.ImportPath)
-	if room == "deploy" || isForTests(p.ImportPath) {
+	if isBenchmark(p.ImportPath) || isForTests(p.ImportPath) {
 		return nil
 	}
 	for _, to := range p.Imports {
-		if module(to) != "" && isForTests(to) {
-			found = append(found, fmt.Sprintf("%s imports %s, which is for tests and deploy", p.ImportPath, to))
+		if to == "testing" || module(to) != "" && isForTests(to) {
+			found = append(found, fmt.Sprintf("%s imports %s, which is for tests and benchmarks", p.ImportPath, to))
 		}
 	}
 	return found
 }
 
-// testLibraries are foreign modules only for tests.
-var testLibraries = []string{"github.com/getkin/kin-openapi/"}
+// testLibraries are only for tests: packages, and folders of them.
+var testLibraries = []string{prefix + "shared/testenv", "github.com/getkin/kin-openapi"}
+
+// isBenchmark reports whether a package is of the program that measures.
+func isBenchmark(importPath string) bool {
+	return strings.HasPrefix(importPath+"/", prefix+"deploy/bench/")
+}
 
 // heavy finds programs that import a library for tests, directly or not.
 func heavy(p goPackage) (found []string) {
-	if p.Name != "main" || module(p.ImportPath) == "" {
+	if p.Name != "main" || module(p.ImportPath) == "" || isBenchmark(p.ImportPath) || isForTests(p.ImportPath) {
 		return nil
 	}
 	for _, to := range p.Deps {
-		if slices.ContainsFunc(testLibraries, func(library string) bool { return strings.HasPrefix(to, library) }) {
+		if slices.ContainsFunc(testLibraries, func(library string) bool { return to == library || strings.HasPrefix(to, library+"/") }) {
 			found = append(found, fmt.Sprintf("the program %s stands on %s, which is for tests", p.ImportPath, to))
 		}
 	}
