@@ -65,7 +65,7 @@ func (c *tally) add(r row) {
 	}
 }
 
-// print writes the table of README.md.
+// print writes the faults as a table.
 func (c *tally) print(to io.Writer) {
 	fmt.Fprintln(to, "| fault | rounds | records | lost | applied twice | again in the log |\n|---|---|---|---|---|---|")
 	for _, r := range c.rows {
