@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -84,10 +86,15 @@ func TestABatchIsWaitedFor(t *testing.T) {
 	}
 }
 
-// When the wait fails, the answer is an error and not an outdated balance.
-func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
+// Who waits for what the log does not have learns so at once.
+func TestWhatTheLogDoesNotHaveIsNotAwaited(t *testing.T) {
 	_, ledger, token := billed(t)
-	if status, answer := get(t, ledger, token, "/v1/organizations/acme/balance?min_offset=0:1000000"); status != http.StatusInternalServerError || answer["code"] != "unavailable" {
-		t.Errorf("%d %v", status, answer)
+	for _, beyond := range []string{"0:1000000", "1000:1"} {
+		partition, _, _ := strings.Cut(beyond, ":")
+		says := fmt.Sprintf("min_offset is %s, but partition %s of %s ends at 0.", beyond, partition, contract.TopicLogs)
+		status, answer := get(t, ledger, token, "/v1/organizations/acme/balance?min_offset="+beyond)
+		if detail, _ := answer["detail"].(string); status != http.StatusBadRequest || !strings.Contains(detail, says) {
+			t.Errorf("%d %v, want 400 that says %q", status, answer, says)
+		}
 	}
 }

@@ -19,6 +19,16 @@ import (
 // ErrNotBooked means that the log was not booked far enough in time.
 var ErrNotBooked = errors.New("the log is not booked so far yet")
 
+// BeyondLog means that a client waits for what the log does not have.
+type BeyondLog struct {
+	Partition int
+	Next, End int64 // what was asked for, and where the partition's log ends
+}
+
+func (b BeyondLog) Error() string {
+	return fmt.Sprintf("min_offset is %d:%d, but partition %d of %s ends at %d.", b.Partition, b.Next, b.Partition, contract.TopicLogs, b.End)
+}
+
 const (
 	waitTimeout     = 5 * time.Second       // longest wait
 	positionsMaxAge = 20 * time.Millisecond // of positions shared by waiters
@@ -51,7 +61,7 @@ func (w *Waiter) Await(ctx context.Context, organization string, wanted Awaited)
 		err = w.awaitAll(ctx)
 	}
 	if err == nil && len(wanted.Through) > 0 {
-		err = w.awaitPositions(ctx, wanted.Through)
+		err = w.awaitGiven(ctx, wanted.Through)
 	}
 	if err == nil && wanted.Batch != uuid.Nil {
 		charged = new(bool)
@@ -69,6 +79,23 @@ func (w *Waiter) awaitAll(ctx context.Context) error {
 		return err
 	}
 	return w.awaitPositions(ctx, end)
+}
+
+// awaitGiven waits for positions that a client gave. It fails at once
+// where the log has not come so far.
+func (w *Waiter) awaitGiven(ctx context.Context, through contract.Positions) error {
+	booked, err := w.recentPositions(ctx)
+	if err != nil || reaches(booked, through) {
+		return err
+	}
+	if end, err := w.endNow(ctx); err == nil { // else nobody knows
+		for partition, next := range through {
+			if next > end[partition] {
+				return BeyondLog{partition, next, end[partition]}
+			}
+		}
+	}
+	return w.awaitPositions(ctx, through)
 }
 
 func (w *Waiter) awaitPositions(ctx context.Context, through contract.Positions) error {
@@ -109,7 +136,7 @@ func (w *Waiter) follow(ctx context.Context, look func(booked contract.Positions
 	defer ticker.Stop()
 	var seen contract.Positions
 	for {
-		booked, err := w.booked.since(ctx, w.Reads.Clock().Add(-positionsMaxAge/2), w.Reads.Clock, w.readPositions)
+		booked, err := w.recentPositions(ctx)
 		enough := false
 		if err == nil && (seen == nil || !maps.Equal(seen, booked)) {
 			enough, err = look(booked)
@@ -124,6 +151,11 @@ func (w *Waiter) follow(ctx context.Context, look func(booked contract.Positions
 		case <-ticker.C:
 		}
 	}
+}
+
+// recentPositions returns the positions that are booked, shared by all who wait.
+func (w *Waiter) recentPositions(ctx context.Context) (contract.Positions, error) {
+	return w.booked.since(ctx, w.Reads.Clock().Add(-positionsMaxAge/2), w.Reads.Clock, w.readPositions)
 }
 
 func (w *Waiter) readPositions(ctx context.Context) (booked contract.Positions, err error) {

@@ -115,6 +115,9 @@ func (a *API) await(r *http.Request, organization string) (charged *bool, err er
 		return nil, httpapi.Invalid("?wait", httpapi.CodeInvalidRequest, "wait is neither true nor false.", "Use one of them, or leave it out.")
 	}
 	charged, err = a.Balances.Waiter.Await(r.Context(), organization, balances.Awaited{All: query.Get("wait") == "true", Through: through, Batch: batch})
+	if beyond, is := errors.AsType[balances.BeyondLog](err); is {
+		return nil, httpapi.Invalid("?min_offset", httpapi.CodeInvalidRequest, beyond.Error(), "Use next offsets of records that the log has.")
+	}
 	if errors.Is(err, balances.ErrNotBooked) {
 		return nil, httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
 	}

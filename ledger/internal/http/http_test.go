@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"context"
 	"encoding/json"
 	nethttp "net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/console"
+	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/http"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/shared/contract"
@@ -108,6 +110,25 @@ func TestBalance(t *testing.T) {
 	status, before := a.get(t, "/v1/organizations/acme/balance?at="+ledgertest.November.Format(time.RFC3339))
 	if status != 200 || before["consumed"] != 30.0 || before["remaining"] != 70.0 || before["state"] != "active" {
 		t.Errorf("%d %v", status, before)
+	}
+}
+
+// When the wait fails, the answer is an error and not an outdated
+// balance: at once where the log ends before what is awaited.
+func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	a.Balances.Waiter.End = func(context.Context) (horizon.End, error) {
+		return horizon.End{Next: contract.Positions{0: 12}}, nil
+	}
+	for offset, want := range map[string]struct {
+		status int
+		code   string
+	}{"0:12": {500, "unavailable"}, "0:13": {400, "invalid_request"}, "1:1": {400, "invalid_request"}, "1:0": {200, ""}} {
+		status, answer := a.get(t, "/v1/organizations/acme/balance?min_offset="+offset)
+		if code, _ := answer["code"].(string); status != want.status || code != want.code {
+			t.Errorf("%s: %d %v, want %+v", offset, status, answer, want)
+		}
 	}
 }
 
