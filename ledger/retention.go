@@ -16,7 +16,7 @@ type Retention struct{ Hours, Transfers, Books int }
 func DefaultRetention() Retention { return Retention{Hours: 3, Transfers: 25, Books: 120} }
 
 // ErrNotKept is the error for an instant that is no longer kept.
-var ErrNotKept = errors.New("that is not kept any more")
+var ErrNotKept = errors.New("that is no longer kept")
 
 // minTransferMonths are the months that the running and the last period
 // may reach back.

@@ -108,7 +108,7 @@ func answer(err error, organization string) error {
 	case errors.As(err, &project):
 		return httpapi.NotFound("project", project.Project)
 	case errors.Is(err, ledger.ErrNotKept):
-		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
+		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is no longer kept.", "Use a later time.")
 	case errors.Is(err, ledger.ErrNoStatement):
 		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound, "The organization has no statement of this number.")
 	case errors.Is(err, answers.ErrReused):

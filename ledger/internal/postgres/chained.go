@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-// Chained is what a decision stores of its place in the chain. Decisions
-// of before it was kept have the zero value.
+// Chained is what a decision stores of its place in the chain. Older
+// decisions have the zero value.
 type Chained struct {
 	Previous      ledger.Hash // of the decision before; zero: it is the first
 	Before, After ledger.Hash // the organization's standing

@@ -89,7 +89,7 @@ func checkStatementHashes(ctx context.Context, tx pgx.Tx, which string, since ti
 func followsStatement(before, s ledger.Statement, hash ledger.Hash, since time.Time) string {
 	none := ledger.Hash{}
 	switch {
-	case s.Hash != hash && (s.Hash != none || s.Previous != none): // else of before statements were chained
+	case s.Hash != hash && (s.Hash != none || s.Previous != none): // else older than the chain of statements
 		return fmt.Sprintf("its hash is %x, that of its content %x", s.Hash, hash)
 	case before.Organization != s.Organization && s.Number > 1 && !s.Period.Start.Before(since):
 		return "those before it are gone"
@@ -152,7 +152,7 @@ func (c *decisionCheck) differs() string {
 }
 
 // headBefore returns the head that a decision follows: zero for the
-// first, and after those of before decisions were chained.
+// first, and after those older than the chain.
 func (c *decisionCheck) headBefore() ledger.Hash {
 	if c.of == c.organization && c.before.chained != (Chained{}) {
 		return c.before.Hash()

@@ -45,7 +45,7 @@ type Log interface {
 // A Report is the result of a rebuild.
 type Report struct {
 	From        time.Time // hour of the checkpoint it began at; zero: at the beginning
-	Decisions   int       // made again
+	Decisions   int       // repeated
 	Things      int       // number compared
 	Differences []postgres.Difference
 }

@@ -49,8 +49,8 @@ func issue(ctx context.Context, tx pgx.Tx, at time.Time, books *ledger.Books, cl
 	return err
 }
 
-// follow reads what the next statement follows: the last one, also of a
-// program of before, and the chain, whose head statements carry.
+// follow reads what the next statement follows: the last one, also of an
+// older program, and the chain, whose head statements carry.
 func follow(ctx context.Context, tx pgx.Tx, books *ledger.Books) error {
 	last, err := postgres.LastStatement(ctx, tx, books.Organization.ID)
 	if err != nil {
