@@ -14,6 +14,7 @@ const (
 	StatementsFollow   = "each statement follows from the one before"
 	DecisionsFollow    = "each decision follows from the one before"
 	StandingIsDecided  = "an organization is what its decisions made of it"
+	TermsAreRecorded   = "the terms are as a starting process recorded them"
 	GrantIsTransfers   = "what became of a grant is the sum of its transfers"
 	GrantIsDecided     = "a grant is as it was decided"
 	RefusalsAreKept    = "refusals are as they came"
@@ -29,7 +30,7 @@ const (
 // Invariants returns all of them.
 func Invariants() []string {
 	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, BudgetIsUsage, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog,
-		GrantIsTransfers, StatementsFollow, DecisionsFollow, StandingIsDecided, GrantIsDecided, RefusalsAreKept, TransfersAreWhole, LinesAreTransfers,
+		GrantIsTransfers, StatementsFollow, DecisionsFollow, StandingIsDecided, TermsAreRecorded, GrantIsDecided, RefusalsAreKept, TransfersAreWhole, LinesAreTransfers,
 		BooksArePeriods, ChainHolds, ChainIsCharges, RootIsChains, CheckpointIsSealed}
 }
 

@@ -53,6 +53,17 @@ func (b *Books) Follow(rules Rules, at time.Time) ([]Decision, error) {
 	return []Decision{changed}, nil
 }
 
+// FollowedBy reports whether the last plan of an organization and its
+// usual thresholds are by these rules.
+func (r Rules) FollowedBy(o Organization) bool {
+	if len(o.Plans) == 0 {
+		return true
+	}
+	last := o.Plans[len(o.Plans)-1]
+	terms, err := r.Terms(last.Tier)
+	return err == nil && terms.same(last.TierTerms) && slices.Equal(r.Thresholds, o.Usual)
+}
+
 func (d TermsChanged) decide(b *Books, cause Cause) error {
 	o := &b.Organization
 	o.Usual = d.Thresholds

@@ -88,10 +88,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	err := pg.InTxAsSystem(ctx, a.base.Pool, func(tx pgx.Tx) error {
-		if err := postgres.RecordRules(ctx, tx, a.config.rules()); err != nil {
-			return err
-		}
-		return postgres.RecordRetention(ctx, tx, a.config.kept())
+		return postgres.RecordTerms(ctx, tx, a.config.rules(), a.config.kept())
 	})
 	if err != nil {
 		return fmt.Errorf("cannot record the terms of the tiers and the retention: %w", err)

@@ -32,7 +32,7 @@ func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 func recordTiers(t testing.TB, pool *pgxpool.Pool, tiers ledger.Tiers) {
 	t.Helper()
 	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
-		return postgres.RecordRules(t.Context(), tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()})
+		return postgres.RecordTerms(t.Context(), tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()}, ledger.DefaultRetention())
 	})
 	if err != nil {
 		t.Fatal(err)

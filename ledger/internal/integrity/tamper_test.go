@@ -73,7 +73,7 @@ var untold = map[string]string{
 	"inbox_held":        "parts of requests that are not whole, and not charged",
 	"inbox_idempotency": "which records a copy may follow: the books do not follow from it",
 	"migrations":        "which files were applied",
-	"published_terms":   "of programs of before: nothing reads it",
+	"published_terms":   "nothing reads it: programs of the version before write it",
 	"tallies":           "how far what was not accepted is counted, of which nothing is charged",
 	"unpublished":       "which account states are to be published: they are compared with their topic every ten minutes",
 
@@ -86,9 +86,6 @@ var untold = map[string]string{
 	"folded_transfers.source":    "of days whose statement is made",
 	"folded_transfers.transfers": "how many were added up",
 	"seals.sealed_at":            "when it was sealed: nothing reads it",
-	"terms.kept":                 "how far back a verification looks for transfers: with others it finds what is not there",
-	"terms.rules":                "the settings that the next process that starts records again: what is decided has the terms that it was made with",
-	"terms.version":              "which organizations are behind: a later one has them compared again",
 }
 
 // A column of a table of the ledger. The name of none is a whole row.
@@ -243,7 +240,7 @@ func verifyAll(t *testing.T, tx pgx.Tx, l *ledgertest.Ledger, log keptLog) []led
 	t.Helper()
 	found, err := postgres.Verify(t.Context(), tx, folded, l.Now())
 	if err != nil {
-		return []ledger.Violation{{Detail: err.Error()}} // it can't be read any more
+		return []ledger.Violation{{Detail: err.Error()}} // it can no longer be read
 	}
 	for partition := range partitions {
 		ranges, err := postgres.RangesOf(t.Context(), tx, partition, 0, 1000)

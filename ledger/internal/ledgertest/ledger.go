@@ -99,7 +99,7 @@ func smallTiers() ledger.Tiers {
 func (l *Ledger) SetTiers(t testing.TB, tiers ledger.Tiers) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		return postgres.RecordRules(ctx, tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()})
+		return postgres.RecordTerms(ctx, tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()}, ledger.DefaultRetention())
 	})
 }
 

@@ -72,7 +72,7 @@ func CopyKept(ctx context.Context, tx pgx.Tx, through int64, tenants string) err
 		{copying("erasures", `organization, project, begun_at, gone_by, step, place, found, removed, erased_at, published_at`), nil},
 		{copying("checkpoints", `hour, topic_id, positions, decision, hash`), nil},
 		{copying("checkpoint_rows", `organization, hour, kind, content, hash`), nil},
-		{copying("terms", `version, rules, kept`), nil},
+		{copying("terms", `version, rules, kept, hash`), nil},
 		{copying("answers", `organization, key, input, answer, answered_at`), nil},
 		{copying("bus_parked", `organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values,
 			reason, parked_at, attempts, failed_at, replay_asked_at`), nil},

@@ -43,9 +43,14 @@ const standingPage = 500
 
 // CheckStandings compares organizations after one, in order, with what
 // their last decisions and statements made of them, and live grants with
-// the decisions that made them. last is the last of the page; empty: there
+// the decisions that made them; before the first page, the terms. last is the last of the page; empty: there
 // is none. Decisions and statements older than since may be gone.
 func CheckStandings(ctx context.Context, tx pgx.Tx, after string, since, now time.Time) (violations []ledger.Violation, last string, err error) {
+	if after == "" {
+		if violations, err = checkTerms(ctx, tx); err != nil {
+			return nil, "", err
+		}
+	}
 	all, err := loadStandings(ctx, tx, `o.organization COLLATE "C" > $1 ORDER BY o.organization COLLATE "C" LIMIT $2`, after, standingPage)
 	if err != nil {
 		return nil, "", err
@@ -154,7 +159,7 @@ func (s standing) check(rules ledger.Rules, since time.Time) (violations []ledge
 		violations = append(violations, ledger.Violation{Invariant: invariant, Detail: fmt.Sprintf("organization %q, decision %d: %s", o.ID, s.last.Number, what)})
 	}
 	head, after := s.last.Hash(), s.last.chained.After
-	if o.Head == (ledger.Hash{}) && s.last.chained == (Chained{}) { // provisional, or of before decisions were chained
+	if o.Head == (ledger.Hash{}) && s.last.chained == (Chained{}) { // provisional, or older than the chain
 		head, after = o.Head, now
 	}
 	switch {
@@ -171,8 +176,11 @@ func (s standing) check(rules ledger.Rules, since time.Time) (violations []ledge
 	if due := ledger.OpenBooks(o, s.grants).Due(); due.IsZero() != s.due.IsZero() || s.due.After(due) {
 		differs(ledger.StandingIsDecided, fmt.Sprintf("what is due at %s is noted for %s", due, s.due))
 	}
-	if s.terms > rules.Version {
+	switch {
+	case s.terms > rules.Version:
 		differs(ledger.StandingIsDecided, fmt.Sprintf("it follows version %d of the rules, and version %d is the last", s.terms, rules.Version))
+	case s.terms > 0 && s.terms == rules.Version && !rules.FollowedBy(o):
+		differs(ledger.TermsAreRecorded, fmt.Sprintf("it follows version %d of the rules, and was decided to follow others", s.terms))
 	}
 	return append(violations, s.checkStatements(since)...)
 }
@@ -183,7 +191,7 @@ func (s standing) checkStatements(since time.Time) []ledger.Violation {
 	o, chained := s.organization, s.last.chained
 	gone := s.statements == 0 && o.ClosedThrough.Before(since)
 	if none := (ledger.Hash{}); o.Stated == none && chained.Stated == none && s.stated == none {
-		return nil // none, or of before they were chained
+		return nil // none, or older than their chain
 	}
 	if o.Statements == chained.Statements && o.Stated == chained.Stated && (gone || s.statements == o.Statements && s.stated == o.Stated) {
 		return nil

@@ -11,17 +11,32 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// RecordRules stores the rules of a starting process, with the next
-// version where they differ from those of the last. Decisions are made
-// with what is recorded.
-func RecordRules(ctx context.Context, tx pgx.Tx, rules ledger.Rules) error {
+// hashOfTerms is the hash of a row of terms with this version, rules and
+// retention.
+func hashOfTerms(version, rules, kept string) string {
+	return `sha256(convert_to(jsonb_build_array(` + version + `, ` + rules + `::jsonb, ` + kept + `::jsonb)::text, 'UTF8'))`
+}
+
+// RecordTerms stores the rules of a starting process, with the next
+// version where they differ from those of the last, and how long it keeps
+// what. Decisions are made with what is recorded.
+func RecordTerms(ctx context.Context, tx pgx.Tx, rules ledger.Rules, kept ledger.Retention) error {
 	text, err := json.Marshal(newTermsChangedRow(ledger.TermsChanged{Tiers: rules.Tiers, Thresholds: rules.Thresholds}))
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO terms AS t (version, rules) VALUES (1, $1)
-		ON CONFLICT (one_row) DO UPDATE SET version = t.version + 1, rules = excluded.rules WHERE t.rules <> excluded.rules`, text)
+	const version = `t.version + (t.rules <> excluded.rules)::int`
+	_, err = tx.Exec(ctx, `INSERT INTO terms AS t (version, rules, kept, hash) VALUES (1, $1, $2, `+hashOfTerms(`1`, `$1`, `$2`)+`)
+		ON CONFLICT (one_row) DO UPDATE SET version = `+version+`, rules = excluded.rules, kept = excluded.kept,
+			hash = `+hashOfTerms(version, `excluded.rules`, `excluded.kept`)+`
+		WHERE (t.rules, t.kept, t.hash) IS DISTINCT FROM (excluded.rules, excluded.kept, `+hashOfTerms(`t.version`, `t.rules`, `t.kept`)+`)`, text, retentionRow(kept))
 	return err
+}
+
+// checkTerms compares what is recorded with its hash.
+func checkTerms(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.TermsAreRecorded, `SELECT 'version ' || version || ' does not have its hash', 0::bigint, 0::bigint FROM terms
+		WHERE hash <> `+hashOfTerms(`version`, `rules`, `kept`))
 }
 
 // LoadRules returns the rules that were recorded last; the zero Rules
@@ -46,13 +61,6 @@ type retentionRow struct {
 	Hours     int `json:"hours"`
 	Transfers int `json:"transfers"`
 	Books     int `json:"books"`
-}
-
-// RecordRetention stores how long a starting process keeps what, behind
-// RecordRules.
-func RecordRetention(ctx context.Context, tx pgx.Tx, kept ledger.Retention) error {
-	_, err := tx.Exec(ctx, `UPDATE terms SET kept = $1 WHERE kept IS DISTINCT FROM $1`, retentionRow(kept))
-	return err
 }
 
 // LoadRetention returns the retention that was recorded last, or the

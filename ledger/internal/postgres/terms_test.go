@@ -21,10 +21,7 @@ func TestWhatAProcessRecords(t *testing.T) {
 				t.Errorf("before it is recorded: %+v, error %v", found, err)
 			}
 			rules := ledger.Rules{Tiers: ledger.Tiers{ledger.Indie: {Quota: quota, RequestsPerMinute: 1, RetentionDays: 1}}, Thresholds: ledger.Thresholds{7}}
-			if err := postgres.RecordRules(ctx, tx, rules); err != nil {
-				return err
-			}
-			return postgres.RecordRetention(ctx, tx, kept)
+			return postgres.RecordTerms(ctx, tx, rules, kept)
 		})
 		l.As(t, func(ctx context.Context, tx pgx.Tx) (err error) {
 			if rules, err = postgres.LoadRules(ctx, tx); err == nil {
@@ -43,5 +40,33 @@ func TestWhatAProcessRecords(t *testing.T) {
 		if found != kept {
 			t.Errorf("retention %+v, want %+v", found, kept)
 		}
+	}
+}
+
+// Rules that were changed together with their hash are not those that
+// organizations were decided to follow.
+func TestRulesThatNobodyDecidedAreFound(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	if _, err := l.Plans.Follow(t.Context(), l.Pool); err != nil {
+		t.Fatal(err)
+	}
+	check := func() (found []ledger.Violation) {
+		l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) (err error) {
+			found, _, err = postgres.CheckStandings(ctx, tx, "", l.Now(), l.Now())
+			return err
+		})
+		return found
+	}
+	if found := check(); len(found) > 0 {
+		t.Errorf("before they are changed: %+v", found)
+	}
+	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `WITH changed AS (SELECT jsonb_set(rules, '{tiers,indie,quota}', '7') AS rules FROM terms)
+			UPDATE terms SET rules = changed.rules, hash = sha256(convert_to(jsonb_build_array(version, changed.rules, kept)::text, 'UTF8')) FROM changed`)
+		return err
+	})
+	if found := check(); len(found) != 1 || found[0].Invariant != ledger.TermsAreRecorded {
+		t.Errorf("found %+v, want the rules", found)
 	}
 }
