@@ -30,8 +30,8 @@ const (
 // Invariants returns all of them.
 func Invariants() []string {
 	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, BudgetIsUsage, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog,
-		GrantIsTransfers, StatementsFollow, DecisionsFollow, StandingIsDecided, TermsAreRecorded, GrantIsDecided, RefusalsAreKept, TransfersAreWhole, LinesAreTransfers,
-		BooksArePeriods, ChainHolds, ChainIsCharges, RootIsChains, CheckpointIsSealed}
+		GrantIsTransfers, StatementsFollow, DecisionsFollow, StandingIsDecided, TermsAreRecorded, GrantIsDecided, RefusalsAreKept, TransfersAreWhole,
+		LinesAreTransfers, BooksArePeriods, ChainHolds, ChainIsCharges, RootIsChains, CheckpointIsSealed}
 }
 
 // A Violation is a broken invariant. There should never be one.

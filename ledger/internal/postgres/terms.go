@@ -29,7 +29,8 @@ func RecordTerms(ctx context.Context, tx pgx.Tx, rules ledger.Rules, kept ledger
 	_, err = tx.Exec(ctx, `INSERT INTO terms AS t (version, rules, kept, hash) VALUES (1, $1, $2, `+hashOfTerms(`1`, `$1`, `$2`)+`)
 		ON CONFLICT (one_row) DO UPDATE SET version = `+version+`, rules = excluded.rules, kept = excluded.kept,
 			hash = `+hashOfTerms(version, `excluded.rules`, `excluded.kept`)+`
-		WHERE (t.rules, t.kept, t.hash) IS DISTINCT FROM (excluded.rules, excluded.kept, `+hashOfTerms(`t.version`, `t.rules`, `t.kept`)+`)`, text, retentionRow(kept))
+		WHERE (t.rules, t.kept, t.hash) IS DISTINCT FROM (excluded.rules, excluded.kept, `+hashOfTerms(`t.version`, `t.rules`, `t.kept`)+`)`,
+		text, retentionRow(kept))
 	return err
 }
 
