@@ -58,7 +58,7 @@ const CredentialsComparedKey = "compared"
 // CredentialsCompared is the marker after tenants has compared the topic
 // with its tables: what the log had lost precedes it.
 type CredentialsCompared struct {
-	Start string `json:"start"` // of the process that compared
+	Start string `json:"start"` // of the process that compared; empty: it has no name
 }
 
 // CredentialKey returns a secret's key on weir.credentials.v1: its

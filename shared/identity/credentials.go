@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // Why a credential is refused.
@@ -26,12 +28,15 @@ type Credentials struct {
 	holders map[string]contract.Holder     // by contract.HolderKey; bounded by deletions that have not finished, or were cancelled
 	changed chan struct{}                  // closed when byKey changes
 
-	awaited, compared string // starts of processes; see AwaitCompared
+	awaited, compared string       // starts of processes; see AwaitCompared
+	comparedAt        time.Time    // of the newest marker, of any start
+	whole             func() error // nil while no credential can be missing
 }
 
 // NewCredentials returns an empty set, to be filled by Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
-	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{})}
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{}),
+		whole: func() error { return nil }}
 }
 
 // AwaitCompared has Compared fail until tenants has compared the topic
@@ -52,14 +57,29 @@ func (c *Credentials) Compared() error {
 	return nil
 }
 
-// applyCompared takes the marker. Only the awaited one counts.
-func (c *Credentials) applyCompared(value []byte) error {
+// lost notes that the topic has lost records: tenants publishes them again,
+// and then a newer marker.
+func (c *Credentials) lost() (repaired func() bool) {
+	newest := func() time.Time {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		return c.comparedAt
+	}
+	before := newest()
+	return func() bool { return newest().After(before) }
+}
+
+// applyCompared takes the marker. At a start only the awaited one counts.
+func (c *Credentials) applyCompared(record bus.Record) error {
 	var marker contract.CredentialsCompared
-	if err := json.Unmarshal(value, &marker); err != nil {
+	if err := json.Unmarshal(record.Value, &marker); err != nil {
 		return fmt.Errorf("cannot read the marker of weir.credentials.v1: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if record.Time.After(c.comparedAt) {
+		c.comparedAt = record.Time
+	}
 	if marker.Start == c.awaited {
 		c.compared = marker.Start
 	}
@@ -133,7 +153,7 @@ func (c *Credentials) notify() {
 }
 
 // Lookup returns the holder of secret; else ErrUnknown, ErrRevoked or
-// ErrExpired. It looks up a hash, so its duration reveals nothing
+// ErrExpired, or a 500 for one that a topic read again may have. It looks up a hash, so its duration reveals nothing
 // about a guess.
 func (c *Credentials) Lookup(secret string) (Principal, error) {
 	key := contract.CredentialKey(secret)
@@ -143,13 +163,21 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 	c.mu.RUnlock()
 	switch {
 	case !known:
-		return Principal{}, ErrUnknown
+		return Principal{}, c.unknown()
 	case refused:
 		return Principal{}, ErrRevoked
 	case credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt):
 		return Principal{}, ErrExpired
 	}
 	return principal(credential), nil
+}
+
+// unknown returns why a credential is not known.
+func (c *Credentials) unknown() error {
+	if err := c.whole(); err != nil {
+		return httpapi.Starting(httpapi.Part("keys and projects", err))
+	}
+	return ErrUnknown
 }
 
 // Ended returns the holder of a revoked or expired API key; false for a

@@ -11,8 +11,10 @@ import (
 // Follow returns a reader that keeps c up to date with weir.credentials.v1.
 // from configures it, except Topic and Apply, here and below.
 func (c *Credentials) Follow(from state.Config, logger *slog.Logger) *state.Reader {
-	from.Topic, from.Apply = contract.TopicCredentials, c.Consume
-	return state.NewReader(from, logger)
+	from.Topic, from.Apply, from.Lost = contract.TopicCredentials, c.Consume, c.lost
+	reader := state.NewReader(from, logger)
+	c.whole = reader.Whole
+	return reader
 }
 
 // Consume takes a record of weir.credentials.v1. It ignores other
@@ -24,7 +26,7 @@ func (c *Credentials) Consume(record bus.Record) error {
 	case kind == contract.TypeHolderChanged:
 		return c.ApplyHolder(string(record.Key), record.Value)
 	case kind == contract.TypeCredentialsCompared:
-		return c.applyCompared(record.Value)
+		return c.applyCompared(record)
 	}
 	return nil
 }

@@ -1,11 +1,17 @@
 package identity
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // An unknown type of event, of a newer version, changes nothing and is
@@ -29,5 +35,69 @@ func TestUnknownTypesOfCredentialsPass(t *testing.T) {
 	consume(contract.TypeCredentialChanged, `{"kind":"api_key","state":"revoked","version":2}`)
 	if known() {
 		t.Error("the revocation behind unknown types was not applied")
+	}
+}
+
+// While a topic is read again that lost records, an unknown key or token
+// can't be judged, known ones are; a marker of any start newer than all
+// before ends that.
+func TestWhatALostTopicHadIsNotRefused(t *testing.T) {
+	credentials := NewCredentials(time.Now)
+	secret := func(digit string) string { return APIKeyPrefix + strings.Repeat(digit, secretDigits) }
+	for digit, state := range map[string]string{"a": contract.CredentialActive, "b": contract.CredentialRevoked} {
+		value := fmt.Sprintf(`{"kind":"api_key","state":%q,"version":2}`, state)
+		if err := credentials.Apply(contract.CredentialKey(secret(digit)), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := func(start string, at int64) {
+		t.Helper()
+		if err := credentials.applyCompared(bus.Record{Time: time.Unix(at, 0), Value: []byte(`{"start":"` + start + `"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark("begin-1", 5)
+	repaired := credentials.lost()
+	credentials.whole = func() error {
+		if !repaired() {
+			return errors.New("it is read again")
+		}
+		return nil
+	}
+	guard := NewGuard(GuardConfig{Credentials: credentials, Clock: time.Now})
+	pass := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	check := func(unknown, token, session int) {
+		t.Helper()
+		for name, c := range map[string]struct {
+			guarded func(http.Handler) http.Handler
+			header  string
+			value   string
+			want    int
+		}{
+			"known":   {guard.RequireAPIKey(), "X-Api-Key", secret("a"), 200},
+			"revoked": {guard.RequireAPIKey(), "X-Api-Key", secret("b"), 401},
+			"unknown": {guard.RequireAPIKey(), "X-Api-Key", secret("c"), unknown},
+			"none":    {guard.RequireAPIKey(), "X-Api-Key", "", 401},
+			"token":   {guard.RequireScope("billing:read"), "Authorization", "Bearer " + ServiceTokenPrefix + strings.Repeat("d", secretDigits), token},
+			"session": {guard.RequireSession(refuse), "Cookie", SessionCookie + "=" + SessionPrefix + strings.Repeat("e", secretDigits), session},
+		} {
+			request, answer := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+			request.Header.Set(c.header, c.value)
+			c.guarded(pass).ServeHTTP(answer, request)
+			if answer.Code != c.want {
+				t.Errorf("%s: %d %s, want %d", name, answer.Code, answer.Body, c.want)
+			}
+		}
+	}
+	check(500, 500, 500)
+	mark("begin-1", 5) // of the log before, read again
+	check(500, 500, 500)
+	mark("begin-2", 6)
+	check(401, 401, 303)
+}
+
+func refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	if problem, is := errors.AsType[*httpapi.Problem](err); is {
+		w.WriteHeader(problem.Status)
 	}
 }

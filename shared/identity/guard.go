@@ -166,6 +166,10 @@ func (g *Guard) Ready() error {
 // unknown returns the refusal of an invalid credential, for the reason
 // err, or of too many attempts.
 func (g *Guard) unknown(r *http.Request, err error) error {
+	if problem, is := errors.AsType[*httpapi.Problem](err); is && problem.Status >= http.StatusInternalServerError {
+		g.count("starting")
+		return err
+	}
 	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.ofNetwork(g.network(r))); !tried.Allowed {
 		return g.tooManyTries(tried)
 	}

@@ -33,6 +33,8 @@ func APIKey(credentials *Credentials, key string) (Principal, error) {
 	}
 	principal, err := lookup(credentials, APIKeyPrefix, contract.CredentialAPIKey, key)
 	switch {
+	case isProblem(err):
+		return Principal{}, err
 	case errors.Is(err, ErrRevoked):
 		return Principal{}, unauthorized("ApiKey", "api_key_revoked", "The API key was revoked. Create a new one under API Keys.")
 	case errors.Is(err, ErrExpired):
@@ -50,6 +52,9 @@ func bearer(credentials *Credentials, r *http.Request) (Principal, error) {
 			"There is no service token. Send it in the header Authorization: Bearer weirsvc_….")
 	}
 	principal, err := lookup(credentials, ServiceTokenPrefix, contract.CredentialServiceToken, strings.TrimSpace(token))
+	if isProblem(err) {
+		return Principal{}, err
+	}
 	if err != nil {
 		return Principal{}, unauthorized("Bearer", "invalid_token", "The service token is not valid, was revoked or has expired.")
 	}

@@ -53,7 +53,6 @@ type App struct {
 	base        *service.Base
 	unsubscribe *unsubscribe.Links
 	relay       *relay.Relay
-	marked      bool         // that the topics are compared; of the relay
 	tombstones  *relay.Relay // of expired sessions
 	pruner      *prune.Pruner
 	state       *state.Reader

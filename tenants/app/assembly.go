@@ -52,9 +52,10 @@ func (a *App) buildBus() error {
 	a.events = projections.NewEvents(a.base.Pool)
 	publication := bus.NewPublication(a.events)
 	a.withdrawals = bus.NewWithdrawals(publication, a.base.Clock)
+	comparing := a.comparison(publication)
 	a.relay = a.base.NewRelay(relay.Config{
 		Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease,
-		Compare: a.comparison(publication).run, CompareInterval: a.config.CompareInterval, Compared: a.markCompared,
+		Compare: comparing.run, CompareInterval: a.config.CompareInterval, Compared: comparing.mark,
 	})
 	a.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.withdrawals.Read})
 	a.tombstones = a.base.NewRelay(relay.Config{

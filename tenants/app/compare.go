@@ -20,6 +20,7 @@ type comparison struct {
 	app         *App
 	publication *bus.Publication
 	alike       reach
+	marked      bool // what was compared last
 }
 
 // A reach is how far events were published, and where the topics began and ended.
@@ -43,6 +44,7 @@ func (c *comparison) run(ctx context.Context, published relay.Cursor) (d relay.D
 	if err != nil || at == c.alike {
 		return d, err
 	}
+	c.marked = false
 	topics, err := c.read(ctx)
 	if err != nil {
 		return d, err
@@ -88,17 +90,24 @@ func (c *comparison) read(ctx context.Context) (topics bus.Topics, err error) {
 	return topics, err
 }
 
-// markCompared implements relay.Config.Compared: who awaits this start
-// of the process lets credentials in from the marker on.
-func (a *App) markCompared(ctx context.Context) error {
-	if a.config.Start == "" || a.marked {
+// mark implements relay.Config.Compared: who awaits this start of the
+// process, or has seen the topic lose records, lets credentials in from
+// the marker on.
+func (c *comparison) mark(ctx context.Context) error {
+	if c.marked {
 		return nil
 	}
-	marker, err := bus.Compared(a.config.Start, a.base.Clock())
+	marker, err := bus.Compared(c.app.config.Start, c.app.base.Clock())
 	if err != nil {
 		return err
 	}
-	_, err = a.base.Publisher.PublishContext(ctx, contract.TopicCredentials, marker)
-	a.marked = err == nil
-	return err
+	at, err := c.app.base.Publisher.PublishContext(ctx, contract.TopicCredentials, marker)
+	if err != nil {
+		return err
+	}
+	c.marked = true
+	if at[0].Offset == c.alike.credentials.end {
+		c.alike.credentials.end++ // the marker alone is no reason to compare
+	}
+	return nil
 }

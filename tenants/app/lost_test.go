@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
@@ -79,6 +80,53 @@ func TestLostRecordsAreRepublished(t *testing.T) {
 				t.Errorf("facts %q, before the loss %q", got, facts)
 			}
 		})
+	}
+}
+
+// Where the topic is recreated under a running service, keys that work go
+// on working and revoked ones stay revoked, until tenants has published
+// all again and a marker behind it.
+func TestARecreatedTopicRefusesNoKey(t *testing.T) {
+	w := newWorld(t)
+	w.loses = true
+	p := w.start(t, operatorToken)
+	acme, beta := p.tenant(t, "Acme"), p.tenant(t, "Beta")
+	p.must(t, 200, "POST", "/v1/api-keys/"+beta.key+"/revoke", `{"reason":"leaked"}`)
+	c := identity.NewCredentials(time.Now)
+	reader := c.Follow(state.Config{Brokers: w.brokers}, testenv.Logger(t))
+	bustest.Run(t, reader.Run)
+	<-reader.Ready()
+	judged := func() {
+		t.Helper()
+		if _, err := c.Lookup(acme.secret); err != nil {
+			t.Fatalf("the key: %v", err)
+		}
+		if _, err := c.Lookup(beta.secret); !errors.Is(err, identity.ErrRevoked) {
+			t.Fatalf("the revoked key: %v", err)
+		}
+	}
+	p.stop()
+	for _, topic := range contract.OwnedBy("tenants", contract.Topics(0, 0)) {
+		if topic.Name == contract.TopicCredentials {
+			bustest.ReplaceTopic(t, w.brokers, topic.Name, topic.Partitions, topic.Config)
+		}
+	}
+	testenv.Eventually(t, timeout, func() error {
+		judged()
+		if reader.Whole() == nil {
+			return errors.New("the loss is not noticed")
+		}
+		return nil
+	})
+	w.start(t, operatorToken)
+	testenv.Eventually(t, timeout, func() error {
+		judged()
+		return reader.Whole()
+	})
+	judged()
+	w.follow(t).awaitLookup(t, acme.secret, nil)
+	if _, err := c.Lookup("weir_stranger"); !errors.Is(err, identity.ErrUnknown) {
+		t.Errorf("a stranger: %v", err)
 	}
 }
 

@@ -18,6 +18,18 @@ func (s *Reader) Complete() error {
 	}
 }
 
+// Whole returns nil while the state is that of the whole log: it is
+// ready, and no log that was cut or replaced is read again.
+func (s *Reader) Whole() error {
+	s.mu.Lock()
+	again := len(s.sweeps) > 0
+	s.mu.Unlock()
+	if again {
+		return fmt.Errorf("%s is read again", s.cfg.Topic)
+	}
+	return s.Complete()
+}
+
 // Age returns how long ago the brokers last confirmed that the state is
 // complete; 0 before it is ready. While they answer it is below a
 // second; earlier changes are surely in the state.

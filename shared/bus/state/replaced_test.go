@@ -50,3 +50,47 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 		return nil
 	})
 }
+
+// After a topic was replaced its state stays as it is, and is not whole,
+// until what the old one had is published again.
+func TestReplacedTopicIsRepaired(t *testing.T) {
+	t.Parallel()
+	brokers, topic := kafkatest.Shared(t), "test.state.repaired"
+	compacted := map[string]string{"cleanup.policy": "compact"}
+	bustest.Ensure(t, brokers, topic, 1, compacted)
+	publish := func(key string) {
+		t.Helper()
+		if err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put(key, []byte("v"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("kept")
+	publish("gone")
+	s := &table{rows: make(map[string]string)}
+	lost := make(chan struct{})
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply, Lost: func() func() bool {
+		close(lost)
+		return func() bool { return s.copy()["marker"] != "" }
+	}}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	<-r.Ready()
+	if err := r.Whole(); err != nil {
+		t.Fatal(err)
+	}
+	bustest.ReplaceTopic(t, brokers, topic, 1, compacted)
+	<-lost
+	publish("kept")
+	publish("new")
+	holds := func(want map[string]string, whole bool) {
+		t.Helper()
+		testenv.Eventually(t, bustest.Timeout, func() error {
+			if got, err := s.copy(), r.Whole(); !maps.Equal(got, want) || (err == nil) != whole {
+				return fmt.Errorf("state %v, want %v, whole %t: %w", got, want, whole, err)
+			}
+			return nil
+		})
+	}
+	holds(map[string]string{"kept": "v", "gone": "v", "new": "v"}, false)
+	publish("marker")
+	holds(map[string]string{"kept": "v", "new": "v", "marker": "v"}, true)
+}

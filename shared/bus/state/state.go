@@ -34,6 +34,11 @@ type Config struct {
 	// an unreadable one must not stop later ones.
 	Apply func(bus.Record) error
 
+	// Lost is called when the log was cut or replaced. It returns whether
+	// what the log lost was published again since: nothing is removed
+	// before. Nil: once the log is read to its end.
+	Lost func() (repaired func() bool)
+
 	MaxBytes int // most bytes of one answer; default 4 MiB
 
 	// SnapshotDir is a folder of this reader's own, created if missing,
@@ -77,6 +82,9 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	cfg.SnapshotInterval = cmp.Or(cfg.SnapshotInterval, 5*time.Minute)
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Now
+	}
+	if cfg.Lost == nil {
+		cfg.Lost = func() func() bool { return func() bool { return true } }
 	}
 	s := &Reader{
 		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), last: make(map[int]lastRead),
@@ -203,7 +211,7 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 		newest := c.Records[n-1]
 		s.last[c.Partition] = lastRead{newest.Offset, newest.Mark().Sum}
 	}
-	if sweep := s.sweeps[c.Partition]; sweep != nil && c.Next >= sweep.until {
+	if sweep := s.sweeps[c.Partition]; sweep != nil && sweep.over(c.Next) {
 		s.finish(c.Partition, sweep)
 	}
 	if end, ok := s.missing[c.Partition]; ok && c.Next >= end {
@@ -271,7 +279,7 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 	if log.Replaced {
 		s.id, s.ids[partition] = log.Topic, log.Topic
 	}
-	s.sweep(partition, log.Start, log)
+	s.sweep(partition, log.Start, log, s.cfg.Lost())
 	if _, waiting := s.missing[partition]; waiting {
 		s.missing[partition] = log.End
 	}

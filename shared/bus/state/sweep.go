@@ -15,6 +15,13 @@ type sweep struct {
 	from  int64 // earlier records were applied the first time
 	until int64
 	stale map[string]int64 // offsets of the keys not seen yet; bounded by the state
+
+	repaired func() bool // see Config.Lost
+}
+
+// over reports whether all was read again, up to next.
+func (s *sweep) over(next int64) bool {
+	return next >= s.until && s.repaired()
 }
 
 // again makes the Reader read the whole log again, and removes what
@@ -28,19 +35,22 @@ func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	defer s.mu.Unlock()
 	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
 	for p, log := range logs.Bounds {
-		from := s.next[p]
+		from, repaired := s.next[p], func() bool { return true }
+		if open := s.sweeps[p]; open != nil {
+			repaired = open.repaired
+		}
 		if logs.ID != s.id {
-			from = log.Start
+			from, repaired = log.Start, s.cfg.Lost()
 		}
 		s.ids[p] = logs.ID
-		s.sweep(p, from, log)
+		s.sweep(p, from, log, repaired)
 	}
 	s.id = logs.ID
 	return nil
 }
 
 // sweep begins a second reading of a partition. The caller holds the lock.
-func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
+func (s *Reader) sweep(partition int, from int64, log broker.LogBounds, repaired func() bool) {
 	stale := make(map[string]int64, len(s.held[partition]))
 	for key, h := range s.held[partition] {
 		if stale[key] = h.offset; from == log.Start {
@@ -48,8 +58,8 @@ func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
 		}
 	}
 	s.swept[partition] = s.cfg.Clock()
-	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale}
-	if log.End <= log.Start {
+	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale, repaired: repaired}
+	if log.Gone || s.sweeps[partition].over(log.Start) {
 		s.finish(partition, s.sweeps[partition])
 	}
 }

@@ -92,7 +92,7 @@ func Compared(start string, at time.Time) (*message.Message, error) {
 		return nil, fmt.Errorf("cannot encode the marker: %w", err)
 	}
 	attributes := contract.Attributes{
-		ID: contract.CredentialsComparedKey + "/" + start, Type: contract.TypeCredentialsCompared, Source: Source, Time: at,
+		ID: contract.CredentialsComparedKey + "/" + at.UTC().Format(time.RFC3339Nano), Type: contract.TypeCredentialsCompared, Source: Source, Time: at,
 	}
 	m := message.NewMessage(attributes.ID, value)
 	m.Metadata = attributes.Headers()
