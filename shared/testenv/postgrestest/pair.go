@@ -32,7 +32,7 @@ const pairTime = time.Minute
 // NewPair starts the two, which end with the test.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
-	primary, err := Start(t.Context())
+	primary, err := StartDurable(t.Context())
 	failOn(t, err)
 	t.Cleanup(func() { _ = primary.Stop(context.Background()) })
 	free, err := port.Free()
@@ -79,7 +79,7 @@ func (p *Pair) copy(t testing.TB) {
 	u, err := url.Parse(p.Standby)
 	failOn(t, err)
 	folder, bin := filepath.Join(filepath.Dir(data), "standby"), p.Primary.Binaries()
-	options := fmt.Sprintf("-p %s -c fsync=off -c max_connections=%s -c unix_socket_directories=%s", u.Port(), most, folder)
+	options := fmt.Sprintf("-p %s -c max_connections=%s -c unix_socket_directories=%s", u.Port(), most, folder)
 	for _, command := range []string{
 		fmt.Sprintf(`%s/pg_basebackup -d "%s" -D %s -R -X stream --checkpoint=fast`, bin, p.Primary.AdminURL(), folder),
 		fmt.Sprintf(`%s/pg_ctl start -w -s -D %s -l %s/log -o "%s"`, bin, folder, folder, options),
