@@ -113,7 +113,10 @@ func TestUnknownPathAndMethod(t *testing.T) {
 	for _, c := range []struct {
 		method, path, code string
 		status             int
-	}{{http.MethodPost, "/nowhere", "not_found", 404}, {http.MethodPost, "/%64o", "not_found", 404}, {http.MethodPut, "/do", "method_not_allowed", 405}} {
+	}{
+		{http.MethodPost, "/nowhere", "not_found", 404}, {http.MethodPost, "/%64o", "not_found", 404}, {http.MethodPut, "/do", "method_not_allowed", 405},
+		{http.MethodOptions, "*", "not_found", 404}, {http.MethodConnect, "/do", "method_not_allowed", 405}, {"PRI", "*", "method_not_allowed", 405},
+	} {
 		recorder, _ := call(t, nil, httptest.NewRequest(c.method, c.path, nil))
 		problem := members(t, recorder)
 		if recorder.Code != c.status || problem["code"] != c.code || !strings.Contains(fmt.Sprint(problem["detail"]), strconv.Quote(c.path)) {
