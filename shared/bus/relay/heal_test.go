@@ -3,6 +3,9 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -153,6 +156,39 @@ func TestRelayFindsALossWhileItRuns(t *testing.T) {
 				t.Errorf("the database says that %d were published again, lost: %q, %v", republished, lost, err)
 			}
 			bustest.Shows(t, registry, fmt.Sprintf(`weir_bus_republished_records_total{relay="test",service="test"} %d`, republished))
+		})
+	}
+}
+
+// A relay that can't ask its brokers is behind only if it has something
+// to publish.
+func TestRelayWithoutBrokers(t *testing.T) {
+	t.Parallel()
+	for published, lag := range map[int]string{10: `0\n`, 11: `(0\.|[1-9])`} {
+		t.Run(fmt.Sprint(published), func(t *testing.T) {
+			t.Parallel()
+			brokers, pool, registry := bustest.NewForgetful(t).Brokers(), bustest.Database(t), telemetry.New()
+			bustest.Ensure(t, brokers, lossy, 1, nil)
+			publish(t, brokers, pool, 10)
+			cfg := newLossy(t, []string{"127.0.0.1:1"}, pool, published)
+			cfg.Metrics = registry.For("test")
+			read, reads := cfg.Read, make(chan struct{})
+			cfg.Read = func(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
+				select {
+				case reads <- struct{}{}:
+				case <-ctx.Done():
+				}
+				return read(ctx, tx, after, limit)
+			}
+			bustest.Run(t, relay.New(cfg, testenv.Logger(t)).Run)
+			for range 5 {
+				<-reads
+			}
+			scrape := httptest.NewRecorder()
+			registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			if !regexp.MustCompile(`weir_bus_relay_lag_seconds{relay="test",service="test"} ` + lag).Match(scrape.Body.Bytes()) {
+				t.Errorf("the metrics show\n%s", scrape.Body)
+			}
 		})
 	}
 }

@@ -34,12 +34,13 @@ func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetric
 	return m
 }
 
-// worked notes a look at the outbox that moved n messages on, at most limit.
-func (m *relayMetrics) worked(n, limit int, err error) {
+// worked notes whether a look at the outbox got to its end. One that
+// failed with nothing to publish did.
+func (m *relayMetrics) worked(ended bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case err == nil && n < limit:
+	case ended:
 		m.behind = time.Time{}
 	case m.behind.IsZero():
 		m.behind = clock.Now()

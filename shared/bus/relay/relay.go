@@ -174,23 +174,24 @@ func (r *Relay) rest(ctx context.Context) {
 // runOnce publishes one page and returns how many messages of it. 0:
 // nothing is due, or another relay has the lease.
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
-	limit := r.limit
-	defer func() { r.metrics.worked(n, limit, err) }()
+	limit, empty := r.limit, false
+	defer func() { r.metrics.worked(empty || err == nil && n < limit) }()
 	if err := r.takeBack(ctx); err != nil {
 		return 0, err
 	}
 	if ok, err := r.hold(ctx); err != nil || !ok {
 		return 0, err
 	}
-	if err := r.heal(ctx); err != nil {
-		return 0, err
+	healed := r.heal(ctx)
+	if healed == nil {
+		r.repeat()
 	}
-	r.repeat()
 	page, err := r.read(ctx, r.held.cursor)
-	if err != nil {
+	empty = err == nil && len(page) == 0
+	if err = errors.Join(healed, err); err != nil {
 		return 0, err
 	}
-	if len(page) == 0 {
+	if empty {
 		return 0, r.compare(ctx)
 	}
 	n, err = r.publish(ctx, page)
