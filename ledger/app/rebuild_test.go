@@ -272,7 +272,7 @@ func newHistory(t *testing.T) *history {
 // A rebuilt ledger has the same balances, grants, budgets, statements
 // and chains. It replaces the first and continues: no fact is published
 // again, no decision repeated, and the next charge is booked.
-func TestMadeAnew(t *testing.T) {
+func TestRebuilt(t *testing.T) {
 	h := newHistory(t)
 	h.rehearse()
 	h.twoPeriods()
@@ -318,7 +318,7 @@ func (h *history) balancesAt(instants []time.Time) (balances []string) {
 
 // Entries of several days are booked on their days, so that the balance
 // of each day is the same.
-func TestMadeAnewOfDays(t *testing.T) {
+func TestRebuiltOfDays(t *testing.T) {
 	h := newHistory(t)
 	h.charge(h.clock(), 1)
 	h.close(1)
@@ -341,7 +341,7 @@ func TestMadeAnewOfDays(t *testing.T) {
 }
 
 // A different ledger is reported and doesn't get the name ledger_rebuilt.
-func TestMadeAnewIsAnother(t *testing.T) {
+func TestRebuiltIsAnother(t *testing.T) {
 	h := newHistory(t)
 	h.charge(h.clock(), 300)
 	h.asSystem(`UPDATE ranges SET booked_at = booked_at - interval '1 hour'`)
@@ -355,7 +355,7 @@ func TestMadeAnewIsAnother(t *testing.T) {
 // Where the log has lost its beginning, a rebuild begins at a checkpoint
 // within it: what is used of a request's parts and grants before it, and
 // decided and charged since, comes to the same books.
-func TestMadeAnewFromACheckpoint(t *testing.T) {
+func TestRebuiltFromACheckpoint(t *testing.T) {
 	h := newHistory(t)
 	h.rehearse()
 	h.twoPeriods()
@@ -408,7 +408,7 @@ func (h *history) cut(offsets map[int]int64) {
 
 // Many organizations are rebuilt in parallel, with requests in parts,
 // copies and records that can't be applied.
-func TestManyAreMadeAnew(t *testing.T) {
+func TestManyAreRebuilt(t *testing.T) {
 	h := newHistory(t)
 	h.config.RebuildShares, h.config.RebuildBatch = 4, 100
 	impossible := logs("acme", 1)
@@ -435,7 +435,7 @@ func TestManyAreMadeAnew(t *testing.T) {
 
 // What was booked and is gone is an error that names it, and nothing is
 // left behind. Another rebuild's result stays.
-func TestWhatIsGoneIsNotMadeAnew(t *testing.T) {
+func TestWhatIsGoneIsNotRebuilt(t *testing.T) {
 	r, ledger, token := billed(t)
 	for r.End()[0] == 0 { // the partition with a loss
 		r.Accept(logs("acme", 1))

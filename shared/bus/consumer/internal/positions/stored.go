@@ -18,7 +18,7 @@ type Stored struct {
 	Halted    error // why it is stopped; nil: it is not
 }
 
-// All returns the positions of all partitions, whoever has them.
+// All returns the positions of all partitions, whichever process has them.
 func (s *Store) All(ctx context.Context) ([]Stored, error) {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 
 // A compaction keeps the last record of each key, and a tombstone for
 // delete.retention.ms after the compaction that dropped what it deletes:
-// whoever has read the value comes to its end. All offsets stay.
+// a reader of the value comes to its end. All offsets stay.
 func TestCompaction(t *testing.T) {
 	fsys := faulty(t)
 	s := open(t, fsys, "/data")
