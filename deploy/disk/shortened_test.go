@@ -87,18 +87,19 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// newest returns the newest files of so many partitions of weir.logs.v1 that
-// have records.
+// newest returns the newest files with records of so many partitions of
+// weir.logs.v1.
 func (in *installation) newest(partitions int) (found []string) {
 	in.t.Helper()
 	for p := range contract.DefaultLogPartitions {
 		files, err := filepath.Glob(filepath.Join(in.dir, "kafka", "partitions", fmt.Sprintf("%s-%d", contract.TopicLogs, p), "*.dat"))
 		must(in.t, err)
-		if len(files) == 0 {
-			continue
-		}
-		if info, err := os.Stat(slices.Max(files)); err == nil && info.Size() > 0 {
-			found = append(found, slices.Max(files))
+		slices.Sort(files)
+		for _, file := range slices.Backward(files) { // the last is empty after packing
+			if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+				found = append(found, file)
+				break
+			}
 		}
 	}
 	if len(found) < partitions {
