@@ -27,6 +27,7 @@ type comparison struct {
 	at      time.Time // when the next one is due
 	result  chan compared
 	again   bool            // the one before found something
+	untold  bool            // the last one has ended, but for what it has published again
 	newer   map[string]bool // what was published meanwhile, by topic and key; bounded by the changes of that time
 	running sync.WaitGroup
 }
@@ -52,6 +53,8 @@ func (r *Relay) compare(ctx context.Context) error {
 	switch {
 	case r.cfg.Compare == nil:
 		return nil
+	case c.untold:
+		return r.tell(ctx)
 	case c.result == nil && clock.Now().Before(c.at):
 		return nil
 	case c.result == nil:
@@ -100,10 +103,23 @@ func (r *Relay) take(ctx context.Context, found compared) error {
 		r.logger.Error("the log still differs from the tables after what it had lost was published again", "lost", difference.Lost)
 	}
 	c.again, c.at = false, clock.Now().Add(r.cfg.CompareInterval)
+	if c.untold = difference.GoBack; c.untold { // at the end of the outbox
+		return nil
+	}
+	return r.tell(ctx)
+}
+
+// tell calls Compared; where that fails, all is compared again.
+func (r *Relay) tell(ctx context.Context) error {
+	r.comparison.untold = false
 	if r.cfg.Compared == nil {
 		return nil
 	}
-	return r.cfg.Compared(ctx)
+	err := r.cfg.Compared(ctx)
+	if err != nil {
+		r.comparison.at = clock.Now().Add(compareRetry)
+	}
+	return err
 }
 
 // left is a difference without keys of which something newer was published

@@ -21,7 +21,7 @@ var errWentBack = errors.New("the log has lost its end: it gave offsets a second
 // is missing. Nothing is published before the first look.
 func (r *Relay) heal(ctx context.Context) error {
 	if r.held.epoch != r.healed {
-		r.checkAt, r.comparison.at = clock.Now(), clock.Now()
+		r.checkAt, r.comparison.at, r.comparison.untold = clock.Now(), clock.Now(), false
 	}
 	if clock.Now().Before(r.checkAt) {
 		return nil

@@ -216,7 +216,7 @@ func TestRelayCompares(t *testing.T) {
 		"missing": {[]relay.Difference{{Lost: "two", GoBack: true, From: relay.Cursor{Position: 8}}, {}}, []string{"id-9", "id-10"}},
 		"surplus": {[]relay.Difference{{Lost: "a tombstone", Publish: []relay.Outgoing{place(lossy, "gone", "k", 0)}}, {}}, []string{"gone"}},
 		"stubborn": {[]relay.Difference{{Lost: "one", GoBack: true, From: relay.Cursor{Position: 9}}, {Lost: "one", GoBack: true, From: relay.Cursor{Position: 9}}},
-			[]string{"id-10"}},
+			[]string{"id-10", "id-10"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
