@@ -31,7 +31,7 @@ func TestThePageIsFollowed(t *testing.T) {
 	go kubernetes.control(t.Context())
 	o.follow("kubernetes.md", "Images")
 	o.run("crane digest registry.example/weir/gateway:v1.4.0")
-	o.follow("kubernetes.md", "A namespace that lets in no rights")
+	o.follow("kubernetes.md", "A restricted namespace")
 	o.follow("kubernetes.md", "Secrets")
 	o.follow("kubernetes.md", "With Kafka and PostgreSQL that you have")
 	o.follow("kubernetes.md", "The first organization")
