@@ -23,7 +23,7 @@ const schema = "outboxtest"
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	return pgtest.Open(t, schema, bus.Migrations(), outbox.Migrations(), relay.Migrations())
+	return pgtest.Open(t, schema, bus.Migrations(), outbox.Migrations())
 }
 
 // as runs fn in a transaction that sees all organizations.

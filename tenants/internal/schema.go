@@ -4,7 +4,6 @@ import (
 	"embed"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
@@ -20,7 +19,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		bus.Migrations(), relay.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		bus.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
 		{Name: "tenants", FS: migrations, Rights: rights()},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
@@ -23,7 +22,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
 		{Name: "grouping", FS: migrations, Rights: rights},
 	}
 }

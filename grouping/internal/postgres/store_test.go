@@ -242,21 +242,6 @@ func TestPagesWithinAMinute(t *testing.T) {
 	}
 }
 
-// A replica of the former version counts
-// without the minute by which lists are sorted.
-func TestMinutesAreKeptForReplicasOfBefore(t *testing.T) {
-	pool := open(t)
-	mustApply(t, pool, seen("A", 0), seen("B", 10*time.Minute))
-	n := system(t, pool, `WITH counted AS (UPDATE error_groups SET last_seen = last_seen + interval '1 hour' WHERE type = 'A' RETURNING 1) SELECT count(*) FROM counted`)
-	var listed []string
-	for _, g := range list(t, pool, "acme", postgres.GroupQuery{From: noon.Add(30 * time.Minute)}) {
-		listed = append(listed, g.Type)
-	}
-	if n != 1 || !slices.Equal(listed, []string{"A"}) {
-		t.Errorf("%d groups counted, of which are listed since then %v", n, listed)
-	}
-}
-
 // Counting an error of a group updates no index within a minute.
 func TestCountsAreHeapOnly(t *testing.T) {
 	pool := open(t)

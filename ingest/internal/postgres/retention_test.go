@@ -2,16 +2,13 @@ package postgres
 
 import (
 	"context"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -179,120 +176,8 @@ func TestPartitionsAreMadeInOrder(t *testing.T) {
 	keep(t, pool, firstDay, 90, 30, 8, 7, 6, 5, 4, 3, 2, 1)
 	var made []int
 	err := pool.QueryRow(t.Context(), `SELECT array_agg(substr(relname, 8)::int ORDER BY c.oid) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
-		WHERE inhparent = 'blocks'::regclass AND relname <> 'blocks_365'`).Scan(&made)
+		WHERE inhparent = 'blocks'::regclass`).Scan(&made)
 	if err != nil || !slices.IsSorted(made) || len(made) != 10 {
 		t.Errorf("made in the order %v, %v", made, err)
-	}
-}
-
-// before are the migrations up to, and without, the one that names a file.
-func before(t *testing.T, file string) pg.MigrationSet {
-	t.Helper()
-	older := fstest.MapFS{}
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		if name < "migrations/"+file {
-			text, err := fs.ReadFile(migrations, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			older[name] = &fstest.MapFile{Data: text}
-		}
-	}
-	return pg.MigrationSet{Name: "ingest", FS: older}
-}
-
-// keepBefore stores a block as replicas of before there was a retention do.
-func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
-	t.Helper()
-	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-		for _, i := range days {
-			at := firstDay.AddDate(0, 0, i)
-			var builder ingest.Builder
-			builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
-			block := Block{Block: builder.Build(), ID: "00000000-0000-4000-8000-00000000000" + string(rune('0'+i)), Organization: "org_1", Project: "prj_1", at: at}
-			if err := pg.EnsureDays(ctx, tx, "blocks", at); err != nil {
-				return err
-			}
-			of := slices.Index(blockColumns, "retention") // the first of the columns that there were not
-			partition, columns := pgx.Identifier{pg.DayPartition("blocks", at)}, blockColumns[:of]
-			if _, err := tx.CopyFrom(ctx, partition, columns, pgx.CopyFromRows([][]any{store.row(&block)[:of]})); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// migrateUntil applies the migrations before a file's and returns what
-// the database reads and builds for them.
-func migrateUntil(t *testing.T, pool *pgxpool.Pool, file string) (work []string) {
-	t.Helper()
-	config := pool.Config()
-	config.ConnConfig.RuntimeParams["client_min_messages"] = "debug1"
-	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
-		for _, what := range []string{"verifying table", "rewriting table", "building index"} {
-			if strings.HasPrefix(notice.Message, what) && strings.Contains(notice.Message, "_2026") {
-				work = append(work, notice.Message)
-			}
-		}
-	}
-	watched, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watched.Close()
-	if err := pg.Migrate(t.Context(), watched, Schema, older(t, file)...); err != nil {
-		t.Fatal(err)
-	}
-	return work
-}
-
-// older returns all sets as they were before a file of this one.
-func older(t *testing.T, file string) []pg.MigrationSet {
-	t.Helper()
-	all := Migrations()
-	return append(slices.Clone(all[:len(all)-1]), before(t, file))
-}
-
-// No migration that locks out others reads blocks or builds an index on
-// them: searches and older replicas continue. Older blocks are found as
-// before and have the longest retention.
-func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
-	pool := pgtest.OpenOwned(t, Schema, older(t, "0003_retention.sql")...)
-	keepBefore(t, pool, 0, 1)
-	if work := migrateUntil(t, pool, "0005"); len(work) > 0 {
-		t.Errorf("for the column: %q", work)
-	}
-	keepBefore(t, pool, 2)
-	if work := migrateUntil(t, pool, "0007"); len(work) != 5 {
-		t.Errorf("%q, want two days read, the third being proven as it is made, and the keys of three", work)
-	}
-	keepBefore(t, pool, 3)
-	if work := migrateUntil(t, pool, "0008"); len(work) != 1 || !strings.Contains(work[0], "blocks_365_20261104_pkey") {
-		t.Errorf("for the exchange: %q, want the key of the day that came meanwhile", work)
-	}
-	if work := migrateUntil(t, pool, "0010"); len(work) != 4 {
-		t.Errorf("for the index of small blocks: %q, want those of four days", work)
-	}
-	if work := migrateUntil(t, pool, "0011"); len(work) > 0 {
-		t.Errorf("for taking it: %q", work)
-	}
-	if err := pg.Migrate(t.Context(), pool, Schema, Migrations()...); err != nil {
-		t.Fatal(err)
-	}
-	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	result, err := store.Search(t.Context(), "org_1", ingest.Search{Limit: 10})
-	if err != nil || len(result.Found) != 4 {
-		t.Errorf("found %d entries, %v, want 4", len(result.Found), err)
-	}
-	keep(t, pool, firstDay.Add(time.Hour), 365)
-	keep(t, pool, firstDay.AddDate(0, 0, 366), 7)
-	if got := kept(t, pool, firstDay.AddDate(0, 0, 366)); !slices.Equal(got, []string{"365_20261102", "365_20261103", "365_20261104", "7_20271102"}) {
-		t.Errorf("kept %q", got)
 	}
 }

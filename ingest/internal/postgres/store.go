@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/compression"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
@@ -30,7 +29,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		pg.Partitions(), bus.Migrations(), relay.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
 		{Name: "ingest", FS: migrations, Rights: rights},
 	}
 }

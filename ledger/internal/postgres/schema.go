@@ -4,7 +4,6 @@ import (
 	"embed"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
@@ -25,7 +24,7 @@ var migrations embed.FS
 // Migrations returns all migrations of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
 		eventstorepg.Migrations(), {Name: "ledger", FS: migrations, Rights: rights},
 	}
 }

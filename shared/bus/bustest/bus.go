@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
-	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
@@ -59,7 +58,7 @@ func DatabaseAt(t testing.TB, url string) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(ctx, pool, "bus", bus.Migrations(), relay.Migrations()); err != nil {
+	if err := pg.Migrate(ctx, pool, "bus", bus.Migrations()); err != nil {
 		t.Fatal(err)
 	}
 	return pool

@@ -1,25 +1,18 @@
 package projections_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
-	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/notifications"
@@ -235,48 +228,3 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 	}
 	return all
 }
-
-// Members who are signed in during an
-// upgrade can still be signed out by others.
-func TestSessionsOfBeforeAreKnown(t *testing.T) {
-	sets, before := schema.Migrations(), fstest.MapFS{}
-	own := &sets[len(sets)-1]
-	for _, file := range []string{"registry/migrations/0001_registry.sql", "people/migrations/0002_members.sql", "keys/migrations/0003_newest_api_keys.sql"} {
-		text, err := fs.ReadFile(own.FS, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before[file] = &fstest.MapFile{Data: text}
-	}
-	own.FS = before
-	pool := pgtest.OpenOwned(t, schema.Name, sets...)
-	future := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
-	old := eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, _ []eventstore.Recorded[tenants.Event]) error {
-		_, err := tx.Exec(ctx, `INSERT INTO organizations VALUES ('org_a', 'a', 'indie', now()) ON CONFLICT DO NOTHING`)
-		return errors.Join(err, second(tx.Exec(ctx, `INSERT INTO members VALUES ('org_a', 'mem_a', 'a@example.com', 'a', 'owner', 'x', now()) ON CONFLICT DO NOTHING`)))
-	})
-	for _, id := range []string{"ses_live", "ses_ended", "ses_expired"} {
-		started := tenants.SessionStarted{Session: id, Organization: "org_a", Member: "mem_a", Role: tenants.Owner, At: tenantstest.Noon, ExpiresAt: future,
-			Digest: tenants.SecretDigest{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
-		if id == "ses_expired" {
-			started.ExpiresAt = time.Now().Add(-time.Hour)
-		}
-		events := []tenants.Event{started}
-		if id == "ses_ended" {
-			events = append(events, tenants.SessionEnded{Session: id, At: tenantstest.Noon})
-		}
-		if err := old.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "session/" + id}, 0, nil, events...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := pg.Migrate(t.Context(), pool, schema.Name, schema.Migrations()...); err != nil {
-		t.Fatal(err)
-	}
-	sessions, err := signin.NewStore(query.NewReader(pool)).Sessions(t.Context(), "org_a", "mem_a", tenantstest.Noon)
-	if err != nil || len(sessions) != 1 || sessions[0].ID != "ses_live" || !sessions[0].ExpiresAt.Equal(future) {
-		t.Errorf("known: %+v, %v", sessions, err)
-	}
-}
-
-func second(_ any, err error) error { return err }

@@ -1,5 +1,6 @@
 -- A group of errors that are the same. count is exact; the times are those of the entries. levels is a set of bits,
--- debug = 1 to fatal = 16. similar is the hash that it shares with groups that may be about the same thing.
+-- debug = 1 to fatal = 16. Lists follow seen_minute, the minute of last_seen: an update within a minute changes no
+-- indexed column, and so rewrites no index (a heap-only tuple).
 CREATE TABLE error_groups (
 	organization text        NOT NULL,
 	id           text        NOT NULL,
@@ -13,15 +14,20 @@ CREATE TABLE error_groups (
 	last_seen    timestamptz NOT NULL CHECK (last_seen >= first_seen),
 	levels       smallint    NOT NULL,
 	environments text[]      NOT NULL,
-	samples      bigint      NOT NULL, -- how many occurrences were stored as samples so far, those that were replaced too
-	similar_hash bytea       NOT NULL,
+	samples      bigint      NOT NULL, -- occurrences stored as samples so far, replaced ones included
+	similar_hash bytea       NOT NULL, -- shared with groups that may have the same cause
 	why          jsonb       NOT NULL,
+	expires      date        NOT NULL, -- from this day (UTC) on the group is removed: the log store then has none of its entries
+	seen_minute  timestamptz NOT NULL,
+	calls        integer[]   NOT NULL DEFAULT '{}', -- numbers of its calls, innermost first; groups that share rare calls are similar
 	PRIMARY KEY (organization, id)
-) WITH (fillfactor = 80);
-CREATE INDEX error_groups_newest ON error_groups (organization, project, last_seen DESC, id DESC);
-CREATE INDEX error_groups_similar ON error_groups (organization, project, similar_hash);
+) WITH (fillfactor = 75); -- room for the next version of a row beside it
+CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC);
+CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC);
+CREATE INDEX error_groups_similar ON error_groups (organization, similar_hash);
 
--- Which group errors with a hash belong to. The key makes sure that two workers that meet a new error found one group.
+-- Which group errors with a hash belong to. The key ensures that two workers that see a new error found one group.
+-- Only stricter hashes are counted by group, and most groups have none.
 CREATE TABLE group_hashes (
 	organization text     NOT NULL,
 	project      text     NOT NULL,
@@ -31,7 +37,8 @@ CREATE TABLE group_hashes (
 	error_group  text     NOT NULL,
 	PRIMARY KEY (organization, project, version, hash)
 );
-CREATE INDEX group_hashes_of_group ON group_hashes (organization, error_group);
+CREATE INDEX group_hashes_of_group ON group_hashes (organization, error_group) WHERE level = 'trace';
+CREATE INDEX group_hashes_inherited ON group_hashes (organization, error_group) WHERE level = 'inherited';
 
 -- A few occurrences of each group: the first ones and the newest, each in its slot.
 CREATE TABLE occurrences (
@@ -47,10 +54,28 @@ CREATE TABLE occurrences (
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
+-- How many groups the errors of a project that were accepted in one hour have founded. It is bounded, so that a flood of
+-- unique errors can't fill the tables.
+CREATE TABLE group_budgets (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	hour         timestamptz NOT NULL,
+	founded      integer     NOT NULL CHECK (founded >= 0),
+	PRIMARY KEY (organization, project, hour)
+);
+
+-- What a project's errors have in common, by which libraries are told from its own code: see Packages in the domain.
+CREATE TABLE group_packages (
+	organization text  NOT NULL,
+	project      text  NOT NULL,
+	learned      jsonb NOT NULL,
+	PRIMARY KEY (organization, project)
+);
+
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences'] LOOP
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_budgets', 'group_packages'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

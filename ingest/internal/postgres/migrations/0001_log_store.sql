@@ -1,7 +1,7 @@
--- A block holds entries of one project, compressed. The columns beside the data let a search pass a block without
--- reading it. Partitioned by the day of receipt (UTC): consumers copy straight into a day, retention drops whole days.
+-- A block holds entries of one project, compressed. The columns beside the data let a search skip a block without reading
+-- it. Partitioned by retention and by day of receipt (UTC): consumers copy straight into a day, retention drops whole days.
 CREATE TABLE blocks (
-	organization text        NOT NULL CHECK (organization <> ''),
+	organization text        NOT NULL,
 	project      text        NOT NULL,
 	received_at  timestamptz NOT NULL, -- of the latest entry
 	block        uuid        NOT NULL,
@@ -14,19 +14,104 @@ CREATE TABLE blocks (
 	text_bytes   int         NOT NULL, -- of the entries, uncompressed
 	words        bytea       NOT NULL, -- which words its messages can hold
 	data         bytea       NOT NULL, -- zstd of the entries
-	PRIMARY KEY (organization, project, received_at, block),
+	retention    smallint    NOT NULL CHECK (retention > 0), -- days
+	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
+	PRIMARY KEY (organization, project, received_at, block, retention),
 	CHECK ((min_seconds, min_nanos) <= (max_seconds, max_nanos))
-) PARTITION BY RANGE (received_at);
+) PARTITION BY LIST (retention);
 
 -- Compressed already: toast would try in vain.
 ALTER TABLE blocks ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN words SET STORAGE EXTERNAL;
 
--- One index for each order of a search; it knows the other end of a block's span as well.
-CREATE INDEX blocks_newest ON blocks (organization, max_seconds DESC, max_nanos DESC, project, min_seconds);
-CREATE INDEX blocks_oldest ON blocks (organization, min_seconds, min_nanos, project, max_seconds);
+-- A search goes through blocks in the order of one end of their spans, then of their ids, so that it can stop at any block
+-- and continue after it.
+CREATE INDEX blocks_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC);
+CREATE INDEX blocks_by_begin ON blocks (organization, min_seconds, min_nanos, block);
+CREATE INDEX blocks_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC);
+CREATE INDEX blocks_of_project_by_begin ON blocks (organization, project, min_seconds, min_nanos, block);
 
-ALTER TABLE blocks ENABLE ROW LEVEL SECURITY;
-ALTER TABLE blocks FORCE ROW LEVEL SECURITY;
-CREATE POLICY organization ON blocks USING (organization = current_setting('weir.organization', true)
-	OR current_setting('weir.organization', true) = '*');
+-- Only blocks that span more than an hour can overlap a time that is further than an hour from their ends.
+CREATE INDEX wide_blocks_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE max_seconds - min_seconds > 3600;
+CREATE INDEX wide_blocks_by_begin ON blocks (organization, min_seconds, min_nanos, block) WHERE max_seconds - min_seconds > 3600;
+
+-- What merges look for: few blocks of each project and day.
+CREATE INDEX small_blocks_by_receipt ON blocks (organization, project, received_at) WHERE text_bytes < 65536;
+
+-- In which partitions an organization has blocks, and the event times within which they lie: a search opens no other
+-- partition. Rows are only ever added, with rounded bounds, so that a day takes a few of them; they go with their partition.
+CREATE TABLE block_days (
+	organization text     NOT NULL,
+	retention    smallint NOT NULL,
+	day          date     NOT NULL, -- of receipt
+	wide         boolean  NOT NULL, -- blocks of more than an hour, or others
+	from_seconds bigint   NOT NULL, -- no event time is earlier
+	to_seconds   bigint   NOT NULL, -- no event time is a second or more later
+	PRIMARY KEY (organization, retention, day, wide, from_seconds, to_seconds)
+);
+
+-- Where small blocks lie that may be merged: a row for each project and day until there are none.
+CREATE TABLE small_blocks (
+	organization  text        NOT NULL,
+	project       text        NOT NULL,
+	retention     smallint    NOT NULL,
+	day           date        NOT NULL, -- of receipt
+	due_at        timestamptz NOT NULL, -- when a merge looks at them
+	claimed_until timestamptz NOT NULL DEFAULT '-infinity', -- a running merge keeps its claim, whatever due_at becomes
+	PRIMARY KEY (organization, project, retention, day)
+) WITH (fillfactor = 50); -- due_at changes all the time, in place
+
+-- How many merges there were. The row is locked until a merge commits: a reader that sees a number sees all merges up to
+-- it, and none after it.
+CREATE TABLE merge_counts (
+	organization text   NOT NULL PRIMARY KEY,
+	merges       bigint NOT NULL
+);
+
+-- What the latest merges have written, for the pages of a search that have passed blocks which are gone.
+CREATE TABLE merged_blocks (
+	organization text        NOT NULL,
+	merge        bigint      NOT NULL,
+	block        uuid        NOT NULL,
+	project      text        NOT NULL,
+	retention    smallint    NOT NULL,
+	received_at  timestamptz NOT NULL,
+	min_seconds  bigint      NOT NULL,
+	min_nanos    int         NOT NULL,
+	max_seconds  bigint      NOT NULL,
+	max_nanos    int         NOT NULL,
+	merged_at    timestamptz NOT NULL,
+	PRIMARY KEY (organization, merge, block)
+);
+
+-- Sums of what the ledger has not counted for long, so that a start need not read it from weir.logs.v1. A run is one or
+-- more neighbouring stretches of 32,768 offsets that lie wholly in the log; it goes once the ledger has counted it.
+CREATE TABLE gap_runs (
+	topic     uuid   NOT NULL,
+	partition int    NOT NULL,
+	first     bigint NOT NULL, -- stretch
+	after     bigint NOT NULL CHECK (after > first), -- the stretch after the last
+	PRIMARY KEY (topic, partition, first)
+);
+CREATE TABLE gap_charges (
+	organization text   NOT NULL,
+	topic        uuid   NOT NULL,
+	partition    int    NOT NULL,
+	first        bigint NOT NULL,
+	day          date   NOT NULL, -- of acceptance
+	bytes        bigint NOT NULL,
+	PRIMARY KEY (organization, topic, partition, first, day)
+);
+CREATE INDEX gap_charges_run ON gap_charges (topic, partition, first);
+
+DO $$
+DECLARE name text;
+BEGIN
+	FOREACH name IN ARRAY ARRAY['blocks', 'block_days', 'small_blocks', 'merge_counts', 'merged_blocks', 'gap_charges'] LOOP
+		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
+		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+		EXECUTE format('CREATE POLICY organization ON %I USING (organization = current_setting(''weir.organization'', true)
+			OR current_setting(''weir.organization'', true) = ''*'')', name);
+	END LOOP;
+END $$;

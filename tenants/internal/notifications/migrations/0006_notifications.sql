@@ -1,11 +1,10 @@
--- Endpoints that facts are sent to, and what was or is to be sent. The secrets of endpoints are in neither: see decision 34.
-
+-- Endpoints that facts are sent to. Their secrets are derived from a key and a generation, and stored nowhere.
 CREATE TABLE webhooks (
     organization        text        NOT NULL REFERENCES organizations,
     id                  text        NOT NULL,
     url                 text        NOT NULL,
     events              text[]      NOT NULL,
-    key                 text        NOT NULL, -- id of the key that the secret follows from
+    key                 text        NOT NULL, -- id of the key that the secret is derived from
     generation          integer     NOT NULL,
     previous_key        text        NOT NULL DEFAULT '',
     previous_generation integer     NOT NULL DEFAULT 0,
@@ -18,10 +17,11 @@ CREATE TABLE webhooks (
 );
 CREATE INDEX webhooks_by_age ON webhooks (organization, created_at, id);
 
--- The key to organizations keeps what is late from coming behind a deletion.
+-- What was or is to be sent, to a webhook or by mail to a member. The key to organizations keeps late facts from coming
+-- back after a deletion.
 CREATE TABLE deliveries (
     organization text        NOT NULL REFERENCES organizations,
-    id           text        NOT NULL, -- follows from the fact and from whom it is for
+    id           text        NOT NULL, -- derived from the fact and its receiver
     webhook      text        NOT NULL,
     project      text        NOT NULL, -- '': the fact is of none
     type         text        NOT NULL,
@@ -35,15 +35,27 @@ CREATE TABLE deliveries (
     status       integer     NOT NULL DEFAULT 0, -- of the last attempt; 0: no answer
     answer       text        NOT NULL DEFAULT '',
     failure      text        NOT NULL DEFAULT '', -- why there was no answer, or no attempt
+    member       text        NOT NULL DEFAULT '', -- '': it goes to the webhook
     PRIMARY KEY (organization, id)
 );
-CREATE INDEX deliveries_due ON deliveries (organization, next_at) WHERE state = 'pending';
+-- By project, so that what is hidden with one is skipped at once.
+CREATE INDEX deliveries_due_by_project ON deliveries (organization, project, next_at) WHERE state = 'pending';
 CREATE INDEX deliveries_by_age ON deliveries (organization, webhook, created_at, id);
+
+-- What was answered to a request with an Idempotency-Key: key and input are hashes. No answer contains a secret.
+CREATE TABLE webhook_answers (
+    organization text        NOT NULL REFERENCES organizations,
+    key          bytea       NOT NULL,
+    input        bytea       NOT NULL,
+    answer       jsonb       NOT NULL,
+    answered_at  timestamptz NOT NULL,
+    PRIMARY KEY (organization, key)
+);
 
 DO $$
 DECLARE name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['webhooks', 'deliveries'] LOOP
+    FOREACH name IN ARRAY ARRAY['webhooks', 'deliveries', 'webhook_answers'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY %I ON %I USING (organization = current_setting(''weir.organization'', true)
