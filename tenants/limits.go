@@ -99,7 +99,7 @@ func (e LimitReached) Error() string {
 }
 
 func (e LimitReached) wayOut() string {
-	const ask = "ask whoever runs the installation to raise the limit."
+	const ask = "ask the operator of this installation to raise the limit."
 	switch e.What {
 	case CountProjects:
 		return "Delete one that is not needed any more, or rename and use it, or " + ask

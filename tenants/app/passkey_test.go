@@ -100,7 +100,7 @@ func testResetRemovesPasskeys(t *testing.T, p *process) {
 	if got := other.post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"}); got.status != 303 {
 		t.Fatalf("reset: %d %s", got.status, got.body)
 	}
-	if shown := other.get(t, "/console/sign-in").body; !strings.Contains(shown, "passkeys of before work no more") {
+	if shown := other.get(t, "/console/sign-in").body; !strings.Contains(shown, "old passkeys no longer work") {
 		t.Errorf("after that: %s", shown)
 	}
 	for _, d := range []*passkeytest.Device{laptop, key} {

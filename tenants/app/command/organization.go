@@ -76,7 +76,7 @@ type allowPasswords struct {
 // Help implements kong.HelpProvider.
 func (allowPasswords) Help() string {
 	return `For an organization that has switched passwords off and whose owners can't sign in any more: their passkeys are lost, the
-console has another address, or the identity provider is gone. Passwords of before work again; whoever has none gets a link
+console has another address, or the identity provider is gone. Old passwords work again; members without one get a link
 from "tenants reset-link". It stands in the audit log of the organization.`
 }
 

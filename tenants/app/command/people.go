@@ -28,7 +28,7 @@ type ownerLink struct {
 // Help implements kong.HelpProvider.
 func (ownerLink) Help() string {
 	return `The link goes to standard output, alone and once: whoever opens it becomes the first owner. It works for 24 hours, and any
-link of before is void. Where there are members already, they invite others in the console; an owner who can't sign in
+earlier link is void. Where there are members already, they invite others in the console; an owner who can't sign in
 any more gets a link from "tenants reset-link".`
 }
 
@@ -56,7 +56,7 @@ type resetLink struct {
 // Help implements kong.HelpProvider.
 func (resetLink) Help() string {
 	return `The link goes to standard output, alone and once: whoever opens it sets the member's password, which ends all of the member's
-sessions. It works for 24 hours, and any link of before is void. Owners and admins can do the same in the console.`
+sessions. It works for 24 hours, and any earlier link is void. Owners and admins can do the same in the console.`
 }
 
 // Run prints a link to set a member's password.

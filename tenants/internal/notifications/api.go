@@ -123,7 +123,7 @@ func (a API) create(w http.ResponseWriter, r *http.Request) error {
 func problemOf(err error, what, id string) error {
 	if errors.Is(err, ErrNotConfigured) {
 		return httpapi.NewProblem(http.StatusConflict, "webhooks_not_configured",
-			"This installation sends no webhooks: whoever runs it has to set WEIR_WEBHOOK_KEYS.")
+			"This installation sends no webhooks: its operator has to set WEIR_WEBHOOK_KEYS.")
 	}
 	return api.ProblemOf(err, what, id)
 }

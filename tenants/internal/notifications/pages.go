@@ -68,7 +68,7 @@ func problemOfPage(err error, id string) error {
 	switch {
 	case errors.Is(err, ErrNotConfigured):
 		return httpapi.NewProblem(http.StatusConflict, "webhooks_not_configured",
-			"This installation sends no webhooks: whoever runs it has to set WEIR_WEBHOOK_KEYS.")
+			"This installation sends no webhooks: its operator has to set WEIR_WEBHOOK_KEYS.")
 	case errors.Is(err, tenants.ErrShownOnce):
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 			"This form was sent before, and the secret was shown then. If you did not save it, rotate the webhook.")

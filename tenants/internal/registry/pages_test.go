@@ -47,7 +47,7 @@ func TestFormsOfDeletions(t *testing.T) {
 	tenantstest.Want(t, "as admin", r.page(t, tenants.Admin, "POST", path, typed), 403, "Your role here is admin")
 	tenantstest.Want(t, "another's", r.page(t, tenants.Owner, "POST", "/projects/prj_b/delete", typed), 404, "prj_b")
 	tenantstest.Want(t, "nothing yet", r.page(t, tenants.Owner, "GET", "/deletions", nil), 200, "Nothing was deleted")
-	tenantstest.Want(t, "the form", r.page(t, tenants.Owner, "GET", path, nil), 200, "For 1h0m0s it can be brought back")
+	tenantstest.Want(t, "the form", r.page(t, tenants.Owner, "GET", path, nil), 200, "It can be restored for 1h0m0s")
 	tenantstest.Want(t, "another name", r.page(t, tenants.Owner, "POST", path, url.Values{"name": {"b"}}), 422, `id="fault-name"`)
 	tenantstest.Want(t, "its name", r.page(t, tenants.Owner, "POST", path, typed), 303, "")
 	tenantstest.Want(t, "once deleted", r.page(t, tenants.Owner, "GET", "/projects/prj_a", nil), 404, "prj_a")

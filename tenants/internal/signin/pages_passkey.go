@@ -67,7 +67,7 @@ func passkeyFault(err error) *ui.Flash {
 	case errors.Is(err, challenge.ErrNone):
 		return &ui.Flash{Text: "That took too long, or was done in another browser. Try again.", Fault: true}
 	case errors.Is(err, ErrSuspected):
-		return &ui.Flash{Text: "There may be a copy of this passkey, so it works no more. Use your password, and remove the passkey from your account.", Fault: true}
+		return &ui.Flash{Text: "There may be a copy of this passkey, so it is disabled. Use your password, and remove the passkey from your account.", Fault: true}
 	case errors.Is(err, ErrPasskey):
 		return &ui.Flash{Text: "This passkey was not accepted. It may have been removed here: use your password.", Fault: true}
 	}

@@ -31,7 +31,7 @@ func (p *Pages) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
 		"signed-out":     "You have signed out.",
-		"password-reset": "Your password was set. Sign in with it; passkeys of before work no more.",
+		"password-reset": "Your password was set. Sign in with it. Your old passkeys no longer work.",
 	}))
 	return nil
 }
