@@ -33,6 +33,7 @@ var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 // reason. Unneeded ones must be removed.
 var exceptions = map[string]string{
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
+	"bus_read":          "how far a topic is read into memory, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
 	"checked_ranges":    "how far a partition is checked, which holds records of all tenants",
 	"cursor_key":        "one row for the installation: what signs the cursors of the module's lists",

@@ -106,6 +106,7 @@ func (a *App) open(ctx context.Context) (err error) {
 	if a.base.Pool, err = pg.OpenLater(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema); err != nil {
 		return err
 	}
+	a.base.States.Pool = a.base.Pool
 	if err := a.migrateAtStart(ctx); err != nil && !pg.IsTransient(err) {
 		return err
 	}

@@ -133,6 +133,14 @@ type replica struct {
 // start starts one more ingest and waits until it is ready.
 func (r *rig) start(change func(*app.Config)) *replica {
 	r.t.Helper()
+	p := r.begin(change)
+	testenv.Eventually(r.t, waitTimeout, p.Ready)
+	return p
+}
+
+// begin starts one more ingest.
+func (r *rig) begin(change func(*app.Config)) *replica {
+	r.t.Helper()
 	config := r.config
 	if change != nil {
 		change(&config)
@@ -148,7 +156,6 @@ func (r *rig) start(change func(*app.Config)) *replica {
 		stopped()
 	}
 	r.t.Cleanup(stop)
-	testenv.Eventually(r.t, waitTimeout, ingest.Ready)
 	checked := openapitest.Transport(r.t, ingest.Handler(), transport)
 	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: checked}, stop: stop}
 }

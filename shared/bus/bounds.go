@@ -42,5 +42,6 @@ func Fixed() []prune.Bound {
 		{Table: "bus_positions", Keeps: "a row for each partition of a topic that is consumed", By: "the topics' partitions"},
 		{Table: "bus_deferred", Keeps: "10,000 lanes of each member, stopped ones until they are resumed", By: "shared/bus/consumer"},
 		{Table: "bus_relays", Keeps: "a row for each outbox", By: "shared/bus/relay"},
+		{Table: "bus_read", Keeps: "a row for each partition of a topic that is kept in memory", By: "shared/bus/state"},
 	}
 }

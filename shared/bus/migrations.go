@@ -15,6 +15,7 @@ func Migrations() pg.MigrationSet {
 	return pg.MigrationSet{Name: "bus", FS: migrations, Rights: pg.Rights{
 		"bus_positions": "SELECT, INSERT, UPDATE",
 		"bus_relays":    "SELECT, INSERT, UPDATE",
+		"bus_read":      "SELECT, INSERT, UPDATE",
 		"bus_deferred":  "SELECT, INSERT, UPDATE, DELETE",
 		"bus_parked":    "SELECT, INSERT, UPDATE, DELETE",
 	}}

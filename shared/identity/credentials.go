@@ -29,7 +29,6 @@ type Credentials struct {
 	changed chan struct{}                  // closed when byKey changes
 
 	awaited, compared string       // starts of processes; see AwaitCompared
-	comparedAt        time.Time    // of the newest marker, of any start
 	whole             func() error // nil while no credential can be missing
 }
 
@@ -57,18 +56,6 @@ func (c *Credentials) Compared() error {
 	return nil
 }
 
-// lost notes that the topic has lost records: tenants publishes them again,
-// and then a newer marker.
-func (c *Credentials) lost() (repaired func() bool) {
-	newest := func() time.Time {
-		c.mu.RLock()
-		defer c.mu.RUnlock()
-		return c.comparedAt
-	}
-	before := newest()
-	return func() bool { return newest().After(before) }
-}
-
 // applyCompared takes the marker. At a start only the awaited one counts.
 func (c *Credentials) applyCompared(record bus.Record) error {
 	var marker contract.CredentialsCompared
@@ -77,9 +64,6 @@ func (c *Credentials) applyCompared(record bus.Record) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if record.Time.After(c.comparedAt) {
-		c.comparedAt = record.Time
-	}
 	if marker.Start == c.awaited {
 		c.compared = marker.Start
 	}

@@ -9,9 +9,13 @@ import (
 )
 
 // Follow returns a reader that keeps c up to date with weir.credentials.v1.
-// from configures it, except Topic and Apply, here and below.
+// from configures it, except Topic, here and below. Its Apply is Consume,
+// unless another calls that.
 func (c *Credentials) Follow(from state.Config, logger *slog.Logger) *state.Reader {
-	from.Topic, from.Apply, from.Lost = contract.TopicCredentials, c.Consume, c.lost
+	from.Topic, from.Marker = contract.TopicCredentials, contract.CredentialsComparedKey
+	if from.Apply == nil {
+		from.Apply = c.Consume
+	}
 	reader := state.NewReader(from, logger)
 	c.whole = reader.Whole
 	return reader

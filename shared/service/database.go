@@ -16,6 +16,7 @@ func (b *Base) OpenDatabase(ctx context.Context, schema pg.Schema) (err error) {
 	if b.Pool, err = pg.Open(ctx, b.config.DatabaseURL.Reveal(), schema.Name); err != nil {
 		return err
 	}
+	b.States.Pool = b.Pool
 	return b.Migrate(ctx, schema)
 }
 

@@ -70,7 +70,9 @@ func (a *App) buildBus() error {
 func (a *App) buildWork() error {
 	a.credentials = a.config.NewCredentials()
 	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.base.Logger)
-	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
+	from := a.base.States
+	from.Apply = waiter.Apply
+	a.state = a.credentials.Follow(from, a.base.Logger)
 	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.base.Metrics))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.base.Clock, IDs: newID, Random: rand.Reader,
@@ -140,15 +142,10 @@ func organizationsIn(in *query.Reader) signin.Organizations { return registry.Ne
 // until the tier is known the original one is shown.
 func (a *App) followAccounts() *bus.Accounts {
 	accounts := bus.NewAccounts()
-	a.accounts = a.follow(contract.TopicAccounts, accounts.Apply)
-	return accounts
-}
-
-// follow returns a reader that keeps a topic in memory.
-func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Reader {
 	from := a.base.States
-	from.Topic, from.Apply = topic, apply
-	return state.NewReader(from, a.base.Logger)
+	from.Topic, from.Apply = contract.TopicAccounts, accounts.Apply
+	a.accounts = state.NewReader(from, a.base.Logger)
+	return accounts
 }
 
 // buildUsageConsumer builds the consumer of facts about keys. Uses

@@ -64,6 +64,7 @@ var untold = map[string]string{
 	"bus_deferred":      "how far a consumer is, and what it waits for: records come again and are passed over",
 	"bus_parked":        "records that had no effect",
 	"bus_positions":     "how far a consumer is: set back, records come again and are passed over; set forward, the ranges have a gap",
+	"bus_read":          "how far credentials are read",
 	"bus_relays":        "how far facts are published",
 	"checked_ranges":    "how far the running checks are: ledger-verify checks all",
 	"cursor_key":        "signs the places of lists",

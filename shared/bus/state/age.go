@@ -8,14 +8,18 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
-// Complete returns nil once Ready is closed.
+// Complete returns nil once Ready is closed, unless the log lost its end
+// before this start, and its owner has not published that again yet.
 func (s *Reader) Complete() error {
 	select {
 	case <-s.ready:
-		return nil
 	default:
 		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
 	}
+	if s.lost.Load() != nil {
+		return fmt.Errorf("%s has lost records that were read before, and waits until its owner publishes them again", s.cfg.Topic)
+	}
+	return nil
 }
 
 // Whole returns nil while the state is that of the whole log: it is
@@ -28,6 +32,19 @@ func (s *Reader) Whole() error {
 		return fmt.Errorf("%s is read again", s.cfg.Topic)
 	}
 	return s.Complete()
+}
+
+// Lacks reports whether the log is known to have lost records, and its
+// owner is not known to have published them again.
+func (s *Reader) Lacks() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sweep := range s.sweeps {
+		if sweep.after != nil && !s.marker.After(*sweep.after) {
+			return true
+		}
+	}
+	return s.lost.Load() != nil
 }
 
 // Age returns how long ago the brokers last confirmed that the state is

@@ -21,7 +21,7 @@ var errRead = errors.New("it is read")
 func Once(ctx context.Context, cfg Config, logger *slog.Logger, each func(bus.Record)) error {
 	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
 	defer cancel()
-	cfg.SnapshotDir, cfg.Metrics = "", nil
+	cfg.SnapshotDir, cfg.Pool, cfg.Metrics = "", nil, nil
 	cfg.Apply = func(record bus.Record) error {
 		each(record)
 		return nil

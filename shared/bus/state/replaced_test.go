@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -67,18 +68,19 @@ func TestReplacedTopicIsRepaired(t *testing.T) {
 	publish("kept")
 	publish("gone")
 	s := &table{rows: make(map[string]string)}
-	lost := make(chan struct{})
-	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply, Lost: func() func() bool {
-		close(lost)
-		return func() bool { return s.copy()["marker"] != "" }
-	}}, testenv.Logger(t))
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply, Marker: "marker"}, testenv.Logger(t))
 	bustest.Run(t, r.Run)
 	<-r.Ready()
 	if err := r.Whole(); err != nil {
 		t.Fatal(err)
 	}
 	bustest.ReplaceTopic(t, brokers, topic, 1, compacted)
-	<-lost
+	testenv.Eventually(t, bustest.Timeout, func() error {
+		if !r.Lacks() {
+			return errors.New("the loss is not noticed")
+		}
+		return nil
+	})
 	publish("kept")
 	publish("new")
 	holds := func(want map[string]string, whole bool) {

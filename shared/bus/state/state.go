@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	kafka "github.com/segmentio/kafka-go"
 
@@ -34,10 +36,16 @@ type Config struct {
 	// an unreadable one must not stop later ones.
 	Apply func(bus.Record) error
 
-	// Lost is called when the log was cut or replaced. It returns whether
-	// what the log lost was published again since: nothing is removed
-	// before. Nil: once the log is read to its end.
-	Lost func() (repaired func() bool)
+	// Marker is the key of a record that the topic's owner publishes once
+	// it has published again what the log had lost. Where the log lost
+	// records, nothing is removed before a newer one. Empty: there is
+	// none, and the log is taken as it is.
+	Marker string
+	// Pool, beside a Marker, keeps how far the topic was read, in the
+	// table bus_read, so that a later start notices that the log lost its
+	// end since: Complete then fails until a newer marker. Without an
+	// answer of the database the log is trusted, and compared later.
+	Pool *pgxpool.Pool
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
 
@@ -74,6 +82,10 @@ type Reader struct {
 	held    map[int]map[string]held // of a compacted topic, per partition and key
 	sweeps  map[int]*sweep
 	changes int // how often held has changed
+
+	marker time.Time                 // when the newest marker was published
+	lost   atomic.Pointer[time.Time] // the log lost its end before this start: a marker newer than this is awaited; nil: it did not
+	marks  marks
 }
 
 // NewReader returns a reader that starts when Run is called.
@@ -83,13 +95,11 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Now
 	}
-	if cfg.Lost == nil {
-		cfg.Lost = func() func() bool { return func() bool { return true } }
-	}
 	s := &Reader{
 		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), last: make(map[int]lastRead),
 		confirmed: make(map[int]time.Time),
 		swept:     make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]held), sweeps: make(map[int]*sweep),
+		marks: newMarks(cfg),
 	}
 	s.measure()
 	return s
@@ -110,6 +120,9 @@ func (s *Reader) Run(ctx context.Context) error {
 	defer wg.Wait()
 	if s.keeps() {
 		wg.Go(func() { s.keep(ctx) })
+	}
+	if s.marks.store != nil {
+		wg.Go(func() { s.keepMarks(ctx) })
 	}
 	for {
 		err := s.follow(ctx, c)
@@ -161,6 +174,11 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 		s.logger.Warn("cannot read how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
 	}
 	s.expect(logs, begun)
+	if err := s.recall(ctx); errors.Is(err, errMarksAway) {
+		s.logger.Warn("the log is trusted until the database answers", "error", err)
+	} else if err != nil {
+		return err
+	}
 	s.restore(ctx, logs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,13 +229,14 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 		newest := c.Records[n-1]
 		s.last[c.Partition] = lastRead{newest.Offset, newest.Mark().Sum}
 	}
-	if sweep := s.sweeps[c.Partition]; sweep != nil && sweep.over(c.Next) {
+	if sweep := s.sweeps[c.Partition]; sweep != nil && sweep.over(c.Next, s.marker) {
 		s.finish(c.Partition, sweep)
 	}
 	if end, ok := s.missing[c.Partition]; ok && c.Next >= end {
 		delete(s.missing, c.Partition)
 	}
 	s.announce()
+	s.marks.signal()
 	return nil
 }
 
@@ -239,6 +258,7 @@ func (s *Reader) take(r bus.Record) {
 }
 
 func (s *Reader) applyRecord(r bus.Record) {
+	s.see(r)
 	if err := s.cfg.Apply(r); err != nil {
 		s.passedOver.Inc()
 		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
@@ -279,7 +299,7 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 	if log.Replaced {
 		s.id, s.ids[partition] = log.Topic, log.Topic
 	}
-	s.sweep(partition, log.Start, log, s.cfg.Lost())
+	s.sweep(partition, log.Start, log, s.newer())
 	if _, waiting := s.missing[partition]; waiting {
 		s.missing[partition] = log.End
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
@@ -16,12 +17,13 @@ type sweep struct {
 	until int64
 	stale map[string]int64 // offsets of the keys not seen yet; bounded by the state
 
-	repaired func() bool // see Config.Lost
+	after *time.Time // it lasts until a marker newer than this; nil: until all is read
 }
 
-// over reports whether all was read again, up to next.
-func (s *sweep) over(next int64) bool {
-	return next >= s.until && s.repaired()
+// over reports whether all was read again, up to next, and what the log
+// had lost was published again before the newest marker.
+func (s *sweep) over(next int64, marker time.Time) bool {
+	return next >= s.until && (s.after == nil || marker.After(*s.after))
 }
 
 // again makes the Reader read the whole log again, and removes what
@@ -35,22 +37,22 @@ func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	defer s.mu.Unlock()
 	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
 	for p, log := range logs.Bounds {
-		from, repaired := s.next[p], func() bool { return true }
+		from, after := s.next[p], (*time.Time)(nil)
 		if open := s.sweeps[p]; open != nil {
-			repaired = open.repaired
+			after = open.after
 		}
 		if logs.ID != s.id {
-			from, repaired = log.Start, s.cfg.Lost()
+			from, after = log.Start, s.newer()
 		}
 		s.ids[p] = logs.ID
-		s.sweep(p, from, log, repaired)
+		s.sweep(p, from, log, after)
 	}
 	s.id = logs.ID
 	return nil
 }
 
 // sweep begins a second reading of a partition. The caller holds the lock.
-func (s *Reader) sweep(partition int, from int64, log broker.LogBounds, repaired func() bool) {
+func (s *Reader) sweep(partition int, from int64, log broker.LogBounds, after *time.Time) {
 	stale := make(map[string]int64, len(s.held[partition]))
 	for key, h := range s.held[partition] {
 		if stale[key] = h.offset; from == log.Start {
@@ -58,8 +60,8 @@ func (s *Reader) sweep(partition int, from int64, log broker.LogBounds, repaired
 		}
 	}
 	s.swept[partition] = s.cfg.Clock()
-	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale, repaired: repaired}
-	if log.Gone || s.sweeps[partition].over(log.Start) {
+	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale, after: after}
+	if log.Gone || s.sweeps[partition].over(log.Start, s.marker) {
 		s.finish(partition, s.sweeps[partition])
 	}
 }
