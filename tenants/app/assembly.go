@@ -56,6 +56,7 @@ func (a *App) buildBus() error {
 	a.relay = a.base.NewRelay(relay.Config{
 		Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease,
 		Compare: comparing.run, CompareInterval: a.config.CompareInterval, Compared: comparing.mark,
+		Lacks: func() bool { return a.state.Lacks() },
 	})
 	a.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.withdrawals.Read})
 	a.tombstones = a.base.NewRelay(relay.Config{

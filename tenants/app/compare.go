@@ -41,7 +41,7 @@ func (a *App) comparison(publication *bus.Publication) *comparison {
 // run implements relay.Config.Compare.
 func (c *comparison) run(ctx context.Context, published relay.Cursor) (d relay.Difference, err error) {
 	at, err := c.reach(ctx, published)
-	if err != nil || at == c.alike {
+	if err != nil || at == c.alike && !c.app.state.Lacks() {
 		return d, err
 	}
 	c.marked = false

@@ -61,6 +61,7 @@ type world struct {
 	webhooks app.WebhookConfig
 
 	loses bool   // its log loses records
+	rests bool   // compares only when it has to
 	begin string // names the start of the process; empty: it has no name
 
 	leakKeys string // file with the keys that sign leak reports; empty: none are accepted
@@ -114,6 +115,9 @@ func (w world) start(t *testing.T, operator string) *process {
 		ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks,
 		LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 		CompareInterval: 200 * time.Millisecond,
+	}
+	if w.rests {
+		config.CompareInterval = time.Hour
 	}
 	if w.output != nil {
 		config.Output = w.output

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,6 +82,35 @@ func TestLostRecordsAreRepublished(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A running process notices at once that the topic has lost its end, and
+// publishes the revocation again, and a marker behind it, before it would
+// look.
+func TestALossIsRepairedAtOnce(t *testing.T) {
+	w, f := newWorld(t), bustest.NewForgetful(t)
+	w.brokers, w.loses, w.rests = f.Brokers(), true, true
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	f.Remember()
+	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
+	testenv.Eventually(t, timeout, func() error { return w.published(t) })
+	f.Forget(func() {})
+	testenv.Eventually(t, timeout, func() error {
+		revoked := false
+		for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
+			switch string(record.Key) {
+			case contract.CredentialKey(acme.secret):
+				revoked = bytes.Contains(record.Value, []byte(contract.CredentialRevoked))
+			case contract.CredentialsComparedKey:
+				if revoked {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("revoked %t, and no marker behind", revoked)
+	})
+	testenv.Eventually(t, timeout, p.Ready)
 }
 
 // Where the topic is recreated under a running service, keys that work go

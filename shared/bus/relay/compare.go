@@ -24,12 +24,13 @@ type Difference struct {
 // A comparison runs beside a relay's work. Its methods belong to the
 // relay's goroutine.
 type comparison struct {
-	at      time.Time // when the next one is due
-	result  chan compared
-	again   bool            // the one before found something
-	untold  bool            // the last one has ended, but for what it has published again
-	newer   map[string]bool // what was published meanwhile, by topic and key; bounded by the changes of that time
-	running sync.WaitGroup
+	at       time.Time // when the next one is due
+	hastened time.Time // when it last became due early
+	result   chan compared
+	again    bool            // the one before found something
+	untold   bool            // the last one has ended, but for what it has published again
+	newer    map[string]bool // what was published meanwhile, by topic and key; bounded by the changes of that time
+	running  sync.WaitGroup
 }
 
 // compared is the result of a comparison begun in an epoch.
@@ -37,6 +38,17 @@ type compared struct {
 	difference Difference
 	err        error
 	epoch      int64
+}
+
+// hasten makes the next comparison due now, unless one is under way or
+// what the one before has published may not be read yet.
+func (c *comparison) hasten() bool {
+	now := clock.Now()
+	if c.result != nil || c.untold || now.Sub(c.hastened) < compareRetry {
+		return false
+	}
+	c.at, c.hastened = now, now
+	return true
 }
 
 // end ends what runs, and waits for it.

@@ -23,6 +23,9 @@ func (r *Relay) heal(ctx context.Context) error {
 	if r.held.epoch != r.healed {
 		r.checkAt, r.comparison.at, r.comparison.untold = clock.Now(), clock.Now(), false
 	}
+	if r.cfg.Lacks() && r.comparison.hasten() {
+		r.checkAt = clock.Now()
+	}
 	if clock.Now().Before(r.checkAt) {
 		return nil
 	}

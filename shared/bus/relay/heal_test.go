@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,17 +106,19 @@ func TestRelayPublishesWhatWasLost(t *testing.T) {
 	}
 }
 
-// A running relay finds a loss as soon as the log gives an offset again;
-// without anything to publish, when it looks next. Metric and database
-// show what it did.
+// A running relay finds a loss as soon as the log gives an offset again,
+// or it is told of one; else, when it looks next. Metric and database show
+// what it did.
 func TestRelayFindsALossWhileItRuns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		interval time.Duration
 		more     int
+		told     bool
 	}{
-		"by what it publishes": {time.Hour, 1},
-		"by looking":           {50 * time.Millisecond, 0},
+		"by what it publishes": {time.Hour, 1, false},
+		"by looking":           {50 * time.Millisecond, 0, false},
+		"by being told":        {time.Hour, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,10 +138,13 @@ func TestRelayFindsALossWhileItRuns(t *testing.T) {
 					return read(ctx, tx, after, limit)
 				}
 			}
+			var lacks atomic.Bool
+			cfg.Lacks = lacks.Load
 			r := relay.New(cfg, testenv.Logger(t))
 			bustest.Run(t, r.Run)
 			testenv.Eventually(t, bustest.Timeout, func() error { return held(t, pool) })
 			f.Forget(func() {})
+			lacks.Store(c.told)
 			close(more)
 			r.Wake()
 			testenv.Eventually(t, bustest.Timeout, func() error {

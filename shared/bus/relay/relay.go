@@ -58,6 +58,9 @@ type Config struct {
 	// 10 min). Nil: only what the relay has published is looked for.
 	Compare         func(ctx context.Context, published Cursor) (Difference, error)
 	CompareInterval time.Duration
+	// Lacks reports whether a topic is known to have lost records: then
+	// the relay looks and compares at once. May be nil.
+	Lacks func() bool
 	// Compared is called after a comparison, once all that it found
 	// missing is published; may be nil.
 	Compared func(ctx context.Context) error
@@ -110,6 +113,9 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	cfg.Lease = cmp.Or(cfg.Lease, 10*time.Second)
 	cfg.CheckInterval = cmp.Or(cfg.CheckInterval, time.Minute)
 	cfg.CompareInterval = cmp.Or(cfg.CompareInterval, 10*time.Minute)
+	if cfg.Lacks == nil {
+		cfg.Lacks = func() bool { return false }
+	}
 	return &Relay{
 		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1), limit: cfg.Batch,
 		metrics: newRelayMetrics(cfg.Metrics, cfg.Name), topics: make(map[string]string),
