@@ -31,6 +31,13 @@ var consumerFaults = []fault{
 		i.change(t, `UPDATE tenants.bus_positions SET topic_id = overlay(topic_id::text PLACING '00' FROM 1)::uuid, owner = topic_id::text WHERE group_name = 'tenants.ledger'`,
 			`UPDATE tenants.bus_positions SET topic_id = owner::uuid WHERE group_name = 'tenants.ledger'`)
 	}, Finding{Check: "consumer", Subject: "tenants.ledger on weir.ledger.v1", Level: Fail, Seen: "another topic"}},
+	{"topic without what was read", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `UPDATE ingest.bus_read SET last_offset = last_offset + 1000`, `UPDATE ingest.bus_read SET last_offset = last_offset - 1000`)
+	}, Finding{Check: "read", Subject: "ingest of weir.credentials.v1", Level: Fail, Seen: "outside the log"}},
+	{"topic with other records than were read", func(t *testing.T, i *installation, _ *Config) {
+		const change = `UPDATE ledger.bus_read SET last_sum = last_sum # 1`
+		i.change(t, change, change)
+	}, Finding{Check: "read", Subject: "ledger of weir.credentials.v1", Level: Fail, Seen: "another record"}},
 	{"consumer that never ran", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `CREATE TABLE ingest.kept AS TABLE ingest.bus_positions; DELETE FROM ingest.bus_positions`,
 			`INSERT INTO ingest.bus_positions TABLE ingest.kept; DROP TABLE ingest.kept`)

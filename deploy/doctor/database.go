@@ -49,6 +49,7 @@ func (e *examination) databases(ctx context.Context) {
 func (e *examination) contents(ctx context.Context, o opened) {
 	e.parked(ctx, o)
 	e.consumers(ctx, o)
+	e.topicsRead(ctx, o)
 	e.outboxes(ctx, o)
 	if o.name == "ledger" {
 		e.books(ctx, o)
