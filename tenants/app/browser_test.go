@@ -43,6 +43,13 @@ func (b *browser) get(t *testing.T, path string) page {
 	return b.send(t, httptest.NewRequestWithContext(t.Context(), "GET", "https://weir.example"+path, nil))
 }
 
+func (b *browser) navigate(t *testing.T, path string) page {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), "GET", "https://weir.example"+path, nil)
+	request.Header.Set("Sec-Fetch-Mode", "navigate")
+	return b.send(t, request)
+}
+
 func (b *browser) post(t *testing.T, path string, form map[string]string, headers ...header) page {
 	t.Helper()
 	values := url.Values{}

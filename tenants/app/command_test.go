@@ -99,6 +99,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	if strings.Contains(w.dump(t), key[9:49]) {
 		t.Error("a secret is kept")
 	}
+	tenants.linksWork(t, p)
 }
 
 // awaitStatus waits until a token gets a status: what is in
@@ -202,34 +203,32 @@ func (w world) sql(t *testing.T, statements ...string) {
 	}
 }
 
-// The first owner, and a member who lost the password,
+// linksWork checks that the first owner, and a member who lost the password,
 // get in by a link that is on standard output alone.
-func TestLinksAtTheServer(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	program := w.program(t)
-	program.env = append(program.env, "WEIR_CONSOLE_ORIGIN=https://weir.example")
-	link, notes, ok := program.run(t, "owner-link")
+func (p program) linksWork(t *testing.T, replica *process) {
+	t.Helper()
+	p.env = append(p.env, "WEIR_CONSOLE_ORIGIN=https://weir.example")
+	link, notes, ok := p.run(t, "owner-link")
 	if !ok || !regexp.MustCompile(`^https://weir\.example/console/welcome#weirown_[0-9a-f]{48}$`).MatchString(link) || strings.Contains(notes, "weirown_") {
 		t.Fatalf("owner-link: %t, printed %q, notes %q", ok, link, notes)
 	}
-	ada := p.browser("192.0.2.90")
+	ada := replica.browser("192.0.2.90")
 	if got := ada.post(t, "/console/welcome", registration(codeOf(t, "weirown", link), "ada@example.com")); got.status != 303 {
 		t.Fatalf("welcome: %d %s", got.status, got.body)
 	}
-	program.refused(t, "has members already", "owner-link")
-	link = program.must(t, "reset-link", "ADA@example.com")
+	p.refused(t, "has members already", "owner-link")
+	link = p.must(t, "reset-link", "ADA@example.com")
 	if !strings.HasPrefix(link, "https://weir.example/console/reset#weirpwd_") {
 		t.Fatalf("reset-link: %q", link)
 	}
 	code := codeOf(t, "weirpwd", link)
-	if got := p.browser("192.0.2.91").post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"}); got.status != 303 {
+	if got := replica.browser("192.0.2.91").post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"}); got.status != 303 {
 		t.Errorf("reset: %d %s", got.status, got.body)
 	}
 	if got := ada.get(t, membersPage); got.status != 303 {
 		t.Errorf("the owner is still signed in: %d", got.status)
 	}
-	program.refused(t, `there is no member "nobody@example.com"`, "reset-link", "nobody@example.com")
+	p.refused(t, `there is no member "nobody@example.com"`, "reset-link", "nobody@example.com")
 }
 
 // A deletion at the server is like any other,

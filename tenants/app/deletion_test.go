@@ -133,13 +133,19 @@ func TestDeletionsAreForgotten(t *testing.T) {
 	n, others := w.follow(t), w.ingestor(t)
 	acme, kept := p.tenant(t, "Acme"), p.tenant(t, "Kept")
 	doomed := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Doomed"})).get("id")
-	for _, of := range []tenants.Deletable{
-		{Organization: kept.organization, Project: doomed}, {Organization: acme.organization, Project: acme.project}, {Organization: acme.organization},
+	for _, wave := range [][]tenants.Deletable{
+		{{Organization: kept.organization, Project: doomed}, {Organization: acme.organization, Project: acme.project}}, {{Organization: acme.organization}},
 	} {
-		p.must(t, 202, "DELETE", "/v1/"+of.Kind()+"s/"+of.ID(), "")
-		p.deletion(t, of, tenants.Erasing)
-		others.erased(of)
-		p.deletion(t, of, tenants.Gone)
+		for _, of := range wave {
+			p.must(t, 202, "DELETE", "/v1/"+of.Kind()+"s/"+of.ID(), "")
+		}
+		for _, of := range wave {
+			p.deletion(t, of, tenants.Erasing)
+			others.erased(of)
+		}
+		for _, of := range wave {
+			p.deletion(t, of, tenants.Gone)
+		}
 	}
 	clock.pass(25 * 31 * 24 * time.Hour)
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Later"})) // an audit's newest line stays
@@ -265,21 +271,18 @@ func (n *neighbour) awaitForgotten(t *testing.T, mark string) {
 	})
 }
 
-// During the grace, a deletion can be cancelled
-// by any replica; then all is as before.
-func TestDeletionIsCancelled(t *testing.T) {
-	w := newWorld(t)
-	w.grace = time.Hour
-	p, second := w.start(t, operatorToken), w.start(t, operatorToken)
-	n := w.follow(t)
+// During the grace, a deletion can be
+// cancelled; then all is as before.
+func testDeletionIsCancelled(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	for _, path := range []string{"/v1/projects/" + acme.project, "/v1/organizations/" + acme.organization, "/v1/projects/" + acme.project} {
 		p.must(t, 202, "DELETE", path, "")
 		n.awaitLookup(t, acme.secret, identity.ErrRevoked)
-		if got := second.must(t, 202, "DELETE", path, ""); got.get("state") != "deleting" {
+		if got := p.must(t, 202, "DELETE", path, ""); got.get("state") != "deleting" {
 			t.Errorf("deleted again: %s", got.text)
 		}
-		if got := second.must(t, 200, "POST", path+"/restore", ""); got.get("state") != "cancelled" {
+		if got := p.must(t, 200, "POST", path+"/restore", ""); got.get("state") != "cancelled" {
 			t.Errorf("restored: %s", got.text)
 		}
 		n.awaitLookup(t, acme.secret, nil)
@@ -288,44 +291,6 @@ func TestDeletionIsCancelled(t *testing.T) {
 	if got := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(got) != 1 {
 		t.Errorf("its keys: %v", got)
 	}
-	w.auditsAreIntact(t)
-}
-
-// Only owners delete, and type the name; an organization's token does not.
-func TestWhoDeletes(t *testing.T) {
-	w := newWorld(t)
-	w.grace = time.Hour
-	p := w.start(t, operatorToken)
-	acme := p.tenant(t, "Acme")
-	if got := p.call(t, acme.token, "DELETE", "/v1/projects/"+acme.project, ""); got.status != 403 {
-		t.Errorf("by a token: %d %s", got.status, got.text)
-	}
-	page := "/console/settings/projects/" + acme.project
-	if got := p.signedIn(t, acme, "admin").get(t, page+"/delete"); got.status != 403 {
-		t.Errorf("by an admin: %d", got.status)
-	}
-	owner := p.signedIn(t, acme, "owner")
-	if got := owner.post(t, page+"/delete", map[string]string{"name": "Shops"}); got.status != 422 || !strings.Contains(got.text(), "Type Shop") {
-		t.Errorf("with another name: %d", got.status)
-	}
-	if got := owner.post(t, page+"/delete", map[string]string{"name": "Shop"}); got.status != 303 {
-		t.Errorf("by an owner: %d %s", got.status, got.text())
-	}
-	if got := owner.get(t, "/console/settings/deletions"); got.status != 200 || !strings.Contains(got.text(), acme.project) || !strings.Contains(got.text(), "Restore") {
-		t.Errorf("the deletions: %d %s", got.status, got.text())
-	}
-	if got := owner.post(t, page+"/restore", nil); got.status != 303 {
-		t.Errorf("restored: %d %s", got.status, got.text())
-	}
-	if got := owner.post(t, "/console/settings/organization/delete", map[string]string{"name": "Acme"}); got.status != 303 {
-		t.Errorf("the organization: %d %s", got.status, got.text())
-	}
-	testenv.Eventually(t, timeout, func() error {
-		if got := owner.get(t, page); got.status != 303 {
-			return fmt.Errorf("signed in still: %d", got.status)
-		}
-		return nil
-	})
 }
 
 // rows are all rows of all tables, as text.

@@ -34,9 +34,7 @@ func (b *browser) signOut(t *testing.T) {
 // Wrong passwords from unknown devices slow only those:
 // a known browser signs in again, even in the network of
 // the guesses. Its attempts have a limit of their own.
-func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testGuessesDoNotLockOutAKnownDevice(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	b.signOut(t)
@@ -63,7 +61,7 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	if allowed != 11 {
 		t.Errorf("%d attempts from the known device", allowed-1)
 	}
-	if strings.Contains(w.log.String(), cookie.Value) || strings.Contains(w.log.String(), ownerOf(acme)) {
+	if strings.Contains(p.world.log.String(), cookie.Value) || strings.Contains(p.world.log.String(), ownerOf(acme)) {
 		t.Error("the secret of the device, or the address that was tried, is logged")
 	}
 }

@@ -162,21 +162,6 @@ func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
 	return types
 }
 
-// The decision of a replica without the relay is in force in the
-// other one, too. make bench-revocation measures how quickly.
-func TestRevocationCrossesReplicas(t *testing.T) {
-	w := newWorld(t)
-	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
-	for range 3 {
-		acme := second.tenant(t, "Acme")
-		if got := first.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 200 {
-			testenv.Eventually(t, timeout, func() error { return works(t, first, acme.token, 200) })
-		}
-		second.must(t, 200, "POST", "/v1/service-tokens/"+acme.tokenID+"/revoke", "")
-		testenv.Eventually(t, timeout, func() error { return works(t, first, acme.token, 401) })
-	}
-}
-
 func works(t *testing.T, p *process, token string, status int) error {
 	t.Helper()
 	if got := p.call(t, token, "GET", "/v1/projects", ""); got.status != status {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,6 +78,13 @@ func newWorld(t *testing.T) world {
 		inForceWait: timeout, // a slow machine makes a test slow, not red
 	}
 }
+
+// A watch is a clock that a test sets forward.
+type watch struct{ ahead atomic.Int64 }
+
+func (c *watch) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func (c *watch) pass(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // A journal keeps log lines. Safe for concurrent use.
 type journal struct {

@@ -86,22 +86,3 @@ func testInvitingDisclosesNoMemberElsewhere(t *testing.T, p *process) {
 		}
 	}
 }
-
-// A member who leaves, or may not invite any more, leaves no open invitation.
-func testInvitationsGoWithTheirMaker(t *testing.T, p *process) {
-	acme := p.tenant(t, "Acme")
-	p.add(t, acme.organization, "ada@maker.example", "owner")
-	b := p.signedIn(t, acme, "admin")
-	b.post(t, membersPage+"/invitations", map[string]string{"email": "new@maker.example", "role": "viewer"})
-	admin := ""
-	for _, item := range p.must(t, 200, "GET", "/v1/members?organization="+acme.organization, "").items(t) {
-		if item["role"] == "admin" {
-			admin = item["id"].(string)
-		}
-	}
-	p.must(t, 200, "PATCH", "/v1/members/"+admin, `{"role":"developer"}`)
-	list := p.must(t, 200, "GET", "/v1/invitations?organization="+acme.organization, "").items(t)
-	if len(list) != 1 || list[0]["state"] != "revoked" || list[0]["invited_by"] != admin {
-		t.Errorf("after that: %v", list)
-	}
-}

@@ -133,9 +133,8 @@ func TestKeyUsageAddsUp(t *testing.T) {
 
 // A key received in plaintext is flagged, and revoked everywhere by
 // the organization's policy; a proxy's report never revokes anything.
-func TestExposedKeys(t *testing.T) {
-	w := newWorld(t)
-	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)
+func testExposedKeys(t *testing.T, p *process) {
+	i, n := p.world.ingestor(t), p.world.follow(t)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	policy := "/v1/organizations/" + acme.organization + "/security-policy"
 	expect(t, p.must(t, 200, "GET", policy, ""), map[string]any{
@@ -167,24 +166,4 @@ func TestExposedKeys(t *testing.T) {
 	}
 	n.awaitLookup(t, acme.secret, identity.ErrRevoked)
 	n.awaitLookup(t, other.secret, nil)
-}
-
-// A key's own limit is never above its organization's.
-func TestLimitIsBelowTheOrganizations(t *testing.T) {
-	w := newWorld(t)
-	i, p := w.ingestor(t), w.start(t, operatorToken)
-	acme := p.tenant(t, "Acme")
-	i.publish(contract.TopicAccounts, contract.TypeAccountChanged, acme.organization, contract.Account{Organization: acme.organization, RequestsPerMinute: 60, Version: 1})
-	testenv.Eventually(t, timeout, func() error {
-		got := p.call(t, operatorToken, "PATCH", "/v1/api-keys/"+acme.key, `{"rate_per_minute":61}`)
-		if got.status != 400 || pointersOf(got)[0] != "/rate_per_minute" {
-			return fmt.Errorf("%w: %d %s", errNotYet, got.status, got.text)
-		}
-		return nil
-	})
-	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"rate_per_minute":60}`)
-	got := p.call(t, operatorToken, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "rate_per_minute": 61}))
-	if got.status != 400 || pointersOf(got)[0] != "/rate_per_minute" {
-		t.Errorf("a new key above the organization: %d %s", got.status, got.text)
-	}
 }

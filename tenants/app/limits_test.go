@@ -3,11 +3,9 @@ package app_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/app"
 )
 
@@ -17,88 +15,18 @@ func full(got answer, what string, limit int) bool {
 		strings.Contains(got.get("detail"), fmt.Sprintf("%d %s", limit, what)) && strings.Contains(got.get("detail"), "raise the limit")
 }
 
-// An organization gets only so many projects, even from two
-// processes at once. Repeated requests for existing ones are
-// answered as before. Other organizations are unaffected.
-func TestProjectsAreLimited(t *testing.T) {
+// What an organization and a member have is limited.
+func TestLimits(t *testing.T) {
 	w := newWorld(t)
-	w.bounds = app.BoundsConfig{MaxProjects: 5}
-	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
-	acme, other := first.tenant(t, "Acme"), first.tenant(t, "Other") // which have one
-	create := func(p *process, of tenant, name string, headers ...header) answer {
-		return p.call(t, of.token, "POST", "/v1/projects", text(map[string]any{"organization": of.organization, "name": name}), headers...)
-	}
-	once := create(first, acme, "Once", header{"Idempotency-Key", "one"})
-	var mu sync.Mutex
-	var created, refused int
-	var asking sync.WaitGroup
-	for i := range 12 {
-		asking.Go(func() {
-			got := create([]*process{first, second}[i%2], acme, fmt.Sprint(i))
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case got.status == 201:
-				created++
-			case full(got, "projects", 5):
-				refused++
-			default:
-				t.Errorf("project %d: %d %s", i, got.status, got.text)
-			}
-		})
-	}
-	asking.Wait()
-	if created != 3 || refused != 9 {
-		t.Errorf("%d were created, %d refused", created, refused)
-	}
-	if again := create(first, acme, "Once", header{"Idempotency-Key", "one"}); again.status != 201 || again.text != once.text {
-		t.Errorf("the first again: %d %s", again.status, again.text)
-	}
-	if got := create(first, other, "Theirs"); got.status != 201 {
-		t.Errorf("another organization: %d %s", got.status, got.text)
-	}
-	b := first.signedIn(t, acme, "owner")
-	if got := b.get(t, projectsPage); !strings.Contains(got.text(), "The organization has 5 projects, and may not have more.") || strings.Contains(got.body, "Create project</button>") {
-		t.Errorf("the page does not say that it is full: %s", got.body)
-	}
-	if got := b.post(t, projectsPage, map[string]string{"name": "One more"}); got.status != 409 || !strings.Contains(got.text(), "Delete one") {
-		t.Errorf("one more from the console: %d %s", got.status, got.body)
-	}
-}
-
-// Projects created and deleted without end reach a
-// limit, too: each leaves its id in every process.
-func TestDeletedProjectsAreLimited(t *testing.T) {
-	w := newWorld(t)
-	w.bounds = app.BoundsConfig{MaxProjects: 2}
+	w.bounds = app.BoundsConfig{MaxAPIKeys: 2, MaxServiceTokens: 2, MaxMembers: 2, MaxInvitations: 1, MaxSessions: 2}
 	p := w.start(t, operatorToken)
-	others := w.ingestor(t)
-	acme := p.tenant(t, "Acme") // has one
-	create := func() answer {
-		return p.call(t, acme.token, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Brief"}))
-	}
-	for i := range 5 {
-		created := create()
-		if created.status != 201 {
-			t.Fatalf("project %d: %d %s", i, created.status, created.text)
-		}
-		of := tenants.Deletable{Organization: acme.organization, Project: created.get("id")}
-		p.must(t, 202, "DELETE", "/v1/projects/"+of.Project, "")
-		p.deletion(t, of, tenants.Erasing)
-		others.erased(of)
-		p.deletion(t, of, tenants.Gone)
-	}
-	if got := create(); !full(got, "projects that exist or were deleted in the last 30 days", 6) || !strings.Contains(got.get("detail"), "Wait") {
-		t.Errorf("one more: %d %s", got.status, got.text)
-	}
+	t.Run("Everything", func(t *testing.T) { testEverythingAnOrganizationHasIsLimited(t, p) })
+	t.Run("Sessions", func(t *testing.T) { testSessionsAreLimited(t, p) })
 }
 
 // Everything else of an organization is limited, too; what has
 // ended makes room, until too much has ended within a month.
-func TestEverythingAnOrganizationHasIsLimited(t *testing.T) {
-	w := newWorld(t)
-	w.bounds = app.BoundsConfig{MaxAPIKeys: 2, MaxServiceTokens: 2, MaxMembers: 2, MaxInvitations: 1}
-	p := w.start(t, operatorToken)
+func testEverythingAnOrganizationHasIsLimited(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme") // has a key and a token
 	post := func(path string, body map[string]any) answer {
 		return p.call(t, operatorToken, "POST", path, text(body))
@@ -155,11 +83,8 @@ func TestEverythingAnOrganizationHasIsLimited(t *testing.T) {
 }
 
 // The oldest session of a member with too many ends.
-func TestSessionsAreLimited(t *testing.T) {
-	w := newWorld(t)
-	w.bounds = app.BoundsConfig{MaxSessions: 2}
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testSessionsAreLimited(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	first := p.signedIn(t, acme, "owner")
 	second := first.again(t, ownerOf(acme), "198.51.100.2")

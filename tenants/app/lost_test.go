@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -27,8 +25,10 @@ import (
 // by the tables alone.
 func TestLostRecordsAreRepublished(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, world, *bustest.Forgetful){
-		"the end":                func(_ *testing.T, _ world, f *bustest.Forgetful) { f.Forget(func() {}) },
-		"the end, without marks": func(t *testing.T, w world, f *bustest.Forgetful) { f.Forget(func() { w.unmark(t) }) },
+		"the end": func(_ *testing.T, _ world, f *bustest.Forgetful) { f.Forget(func() {}) },
+		"the end, without marks": func(t *testing.T, w world, f *bustest.Forgetful) {
+			f.Forget(func() { w.sql(t, `UPDATE bus_relays SET marks = '[]'`) })
+		},
 		"everything": func(t *testing.T, _ world, f *bustest.Forgetful) {
 			for _, topic := range contract.OwnedBy("tenants", contract.Topics(0, 0)) {
 				bustest.ReplaceTopic(t, f.Brokers(), topic.Name, topic.Partitions, topic.Config)
@@ -171,31 +171,9 @@ func (n *neighbour) factIDs() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// unmark forgets what the relays have published.
-func (w world) unmark(t *testing.T) {
-	t.Helper()
-	w.change(t, `UPDATE bus_relays SET marks = '[]'`)
-}
-
-func (w world) change(t *testing.T, statement string) {
-	t.Helper()
-	pool, err := pg.Open(t.Context(), w.database, "tenants")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	err = pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), statement)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Records that nothing led to go: of a key that has no row, as after a
-// lost tombstone, and of a fact without an event. What the tables know
-// stays.
+// lost tombstone, of a fact without an event, and one that can't be read,
+// as of a broken producer. What the tables know stays.
 func TestSurplusRecordsAreTakenBack(t *testing.T) {
 	w := newWorld(t)
 	w.loses = true
@@ -207,8 +185,10 @@ func TestSurplusRecordsAreTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unreadable := contract.CredentialKey("weir_unreadable")
 	fact := contract.TypeProjectCreated + "/999999999"
-	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, stranger))
+	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, stranger),
+		foreign(contract.TypeCredentialChanged, unreadable, []byte(`{"version":"`)))
 	bustest.PublishAll(t, w.brokers, contract.TopicTenants, foreign(contract.TypeProjectCreated, fact, []byte(`{}`)))
 	testenv.Eventually(t, timeout, func() error {
 		has := map[string]bool{}
@@ -217,31 +197,9 @@ func TestSurplusRecordsAreTakenBack(t *testing.T) {
 				has[string(record.Key)] = len(record.Value) > 0
 			}
 		}
-		if has[key] || has[fact] {
-			return fmt.Errorf("still there: the key %t, the fact %t", has[key], has[fact])
-		}
-		return nil
-	})
-	w.follow(t).awaitLookup(t, acme.secret, nil)
-}
-
-// A record that can't be read, as of a broken producer, keeps nothing
-// from being compared: it is taken back.
-func TestUnreadableCredentialsAreTakenBack(t *testing.T) {
-	w := newWorld(t)
-	w.loses = true
-	w.start(t, operatorToken)
-	key := contract.CredentialKey("weir_unreadable")
-	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, []byte(`{"version":"`)))
-	testenv.Eventually(t, timeout, func() error {
-		var last []byte
-		for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
-			if string(record.Key) == key {
-				last = record.Value
-			}
-		}
-		if len(last) > 0 {
-			return fmt.Errorf("still there: %q", last)
+		if has[key] || has[unreadable] || has[fact] || !has[contract.CredentialKey(acme.secret)] {
+			return fmt.Errorf("there are the key: %t, the unreadable one: %t, the fact: %t; that of Acme: %t", has[key], has[unreadable], has[fact],
+				has[contract.CredentialKey(acme.secret)])
 		}
 		return nil
 	})

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weirlog/weir/shared/identity"
@@ -119,47 +118,6 @@ func testRolesAreInForceAtOnce(t *testing.T, p *process) {
 	}
 }
 
-// An organization keeps an owner, even if two
-// replicas demote or remove two of them at once.
-func TestTheLastOwnerStays(t *testing.T) {
-	w := newWorld(t)
-	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
-	ways := map[string]func(p *process, id string) answer{
-		"demoted": func(p *process, id string) answer {
-			return p.call(t, operatorToken, "PATCH", "/v1/members/"+id, `{"role":"viewer"}`)
-		},
-		"removed": func(p *process, id string) answer {
-			return p.call(t, operatorToken, "POST", "/v1/members/"+id+"/remove", "")
-		},
-	}
-	for name, way := range ways {
-		acme := first.tenant(t, name)
-		for round := range 4 {
-			owners := []string{
-				first.add(t, acme.organization, fmt.Sprintf("%s-a%d@example.com", name, round), "owner"),
-				first.add(t, acme.organization, fmt.Sprintf("%s-b%d@example.com", name, round), "owner"),
-			}
-			if round > 0 { // one is left of before
-				way(first, ownersOf(t, first, acme)[0])
-			}
-			results := make([]answer, 2)
-			var group sync.WaitGroup
-			for i, p := range []*process{first, second} {
-				group.Go(func() { results[i] = way(p, owners[i]) })
-			}
-			group.Wait()
-			if results[0].status+results[1].status != 200+409 || ownersOf(t, first, acme) == nil {
-				t.Fatalf("%s, round %d: %d %s and %d %s", name, round, results[0].status, results[0].text, results[1].status, results[1].text)
-			}
-			for _, got := range results {
-				if got.status == 409 && got.get("code") != "last_owner" {
-					t.Errorf("refused with %s", got.text)
-				}
-			}
-		}
-	}
-}
-
 func ownersOf(t *testing.T, p *process, of tenant) (ids []string) {
 	t.Helper()
 	for _, item := range p.must(t, 200, "GET", "/v1/members?organization="+of.organization, "").items(t) {
@@ -168,65 +126,4 @@ func ownersOf(t *testing.T, p *process, of tenant) (ids []string) {
 		}
 	}
 	return ids
-}
-
-// An organization's token may do what an admin
-// may: it creates, changes and removes no owner.
-func testTokensMakeNoOwners(t *testing.T, p *process) {
-	acme := p.tenant(t, "Acme")
-	owner, viewer := p.add(t, acme.organization, "ada@tokens.example", "owner"), p.add(t, acme.organization, "bob@tokens.example", "viewer")
-	p.add(t, acme.organization, "eve@tokens.example", "owner")
-	invited := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "new@tokens.example", "owner"))).get("id")
-	for name, got := range map[string]answer{
-		"make an owner":            p.call(t, acme.token, "PATCH", "/v1/members/"+viewer, `{"role":"owner"}`),
-		"demote an owner":          p.call(t, acme.token, "PATCH", "/v1/members/"+owner, `{"role":"viewer"}`),
-		"remove an owner":          p.call(t, acme.token, "POST", "/v1/members/"+owner+"/remove", ""),
-		"invite an owner":          p.call(t, acme.token, "POST", "/v1/invitations", text(invitation(acme.organization, "x@tokens.example", "owner"))),
-		"invite an owner again":    p.call(t, acme.token, "POST", "/v1/invitations/"+invited+"/resend", ""),
-		"revoke an owner's":        p.call(t, acme.token, "POST", "/v1/invitations/"+invited+"/revoke", ""),
-		"add one with a password":  p.call(t, acme.token, "POST", "/v1/members", text(member(acme.organization, "y@tokens.example", "viewer"))),
-		"add one who is elsewhere": p.call(t, acme.token, "POST", "/v1/members", text(member(acme.organization, "ada@tokens.example", "viewer"))),
-	} {
-		if got.status != 403 || got.get("code") != "forbidden" {
-			t.Errorf("%s: %d %s", name, got.status, got.text)
-		}
-	}
-	if got := p.call(t, acme.token, "PATCH", "/v1/members/"+viewer, `{"role":"admin"}`); got.status != 200 {
-		t.Errorf("make an admin: %d %s", got.status, got.text)
-	}
-}
-
-// A member's manager gets a code for them, over the API as in the console.
-// An organization's token is no owner, and gets none for an owner.
-func testResetCodeByTheAPI(t *testing.T, p *process) {
-	acme := p.tenant(t, "Acme")
-	viewer := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "vi@example.com", "viewer"))).get("id")
-	owner := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ow@example.com", "owner"))).get("id")
-	got := p.call(t, acme.token, "POST", "/v1/members/"+viewer+"/reset-code", "")
-	if got.status != 201 {
-		t.Fatalf("for a viewer: %d %s", got.status, got.text)
-	}
-	expect(t, got, map[string]any{"member": viewer, "code": regexp.MustCompile(`^[a-z]+_[0-9a-f]{48}$`), "expires_at": utc})
-	if got := p.call(t, acme.token, "POST", "/v1/members/"+owner+"/reset-code", ""); got.status != 403 || got.get("code") != "forbidden" {
-		t.Errorf("for an owner: %d %s", got.status, got.text)
-	}
-	p.must(t, 201, "POST", "/v1/members/"+owner+"/reset-code", "")
-}
-
-// The keys of all projects of an organization
-// are one list, which its token gets.
-func testAPIKeysOfAnOrganization(t *testing.T, p *process) {
-	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
-	second := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Second"})).get("id")
-	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": second, "environment": "dev", "name": "n"})).get("id")
-	for _, got := range []answer{
-		p.call(t, acme.token, "GET", "/v1/api-keys", ""), p.call(t, operatorToken, "GET", "/v1/api-keys?organization="+acme.organization, ""),
-	} {
-		if items := got.items(t); len(items) != 2 || items[0]["id"] != acme.key || items[1]["id"] != key {
-			t.Errorf("got %s", got.text)
-		}
-	}
-	if got := p.call(t, acme.token, "GET", "/v1/api-keys?organization="+other.organization, ""); got.status != 404 {
-		t.Errorf("somebody else's: %d %s", got.status, got.text)
-	}
 }

@@ -14,15 +14,10 @@ import (
 	"github.com/weirlog/weir/tenants/app"
 )
 
-const (
-	oidcPage     = "/console/sign-in/oidc"
-	oidcCallback = oidcPage + "/callback"
-)
+const oidcPage = "/console/sign-in/oidc"
 
-// withProvider returns a replica with an identity provider,
-// and an organization in which ada@example.com is a viewer.
-func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
-	t.Helper()
+// Members sign in by an identity provider.
+func TestProvider(t *testing.T) {
 	provider, err := mockoidc.Run()
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +26,10 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	w := newWorld(t)
 	w.oidc = app.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecret: httpapi.Secret(provider.ClientSecret), Name: "Acme Id <b>"}
 	p := w.start(t, operatorToken)
-	p.must(t, 201, "POST", "/v1/members", text(member(p.tenant(t, "Acme").organization, "ada@example.com", "viewer")))
-	return w, p, provider
+	acme := p.tenant(t, "Acme")
+	p.add(t, acme.organization, "ada@example.com", "viewer")
+	t.Run("IdentityStays", func(t *testing.T) { testProviderIdentityStays(t, p, provider, acme) })
+	t.Run("WhoAsksStopsNobodyElse", func(t *testing.T) { testWhoAsksStopsNobodyElse(t, p) })
 }
 
 // atProvider signs in at the identity provider, and returns its redirect.
@@ -63,46 +60,13 @@ func sentBack(t *testing.T, address string) string {
 	return back
 }
 
-// An identity provider signs a member in by
-// the verified address, in any spelling.
-func TestSignInByProvider(t *testing.T) {
-	w, p, provider := withProvider(t)
-	n := w.follow(t)
-	b := p.browser("192.0.2.1")
-	if shown := b.get(t, "/console/sign-in?to=/console/settings/account").text(); !strings.Contains(shown, "Sign in with Acme Id <b>") {
-		t.Errorf("the sign-in: %s", shown)
-	}
-	start := b.navigate(t, oidcPage)
-	asked, err := url.Parse(start.header.Get("Location"))
-	if q := asked.Query(); err != nil || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" ||
-		q.Get("state") == "" || q.Get("redirect_uri") != "https://weir.example"+oidcCallback || q.Get("response_type") != "code" {
-		t.Errorf("asked %s", asked)
-	}
-	back := b.atProvider(t, provider, mockoidc.MockUser{Subject: "x", Email: "Ada@Example.com", EmailVerified: true})
-	if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != accountPage {
-		t.Fatalf("sent back: %d %s", got.status, got.body)
-	}
-	if held := n.awaitLookup(t, b.Session(), nil); held.Role() != "viewer" {
-		t.Errorf("signed in as %+v", held)
-	}
-	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "Identity provider") {
-		t.Errorf("the sessions: %s", listed)
-	}
-	code, _ := url.Parse(back)
-	for _, hidden := range []string{provider.ClientSecret, code.Query().Get("code"), code.Query().Get("state"), b.Session()} {
-		if strings.Contains(w.log.String(), hidden) {
-			t.Errorf("%q is logged", hidden)
-		}
-	}
-}
-
 // A member's identity at the provider is found once, by the verified
 // address. From then on the address does not count: its next holder
 // is refused, and a member who changes it stays the same member.
-func TestProviderIdentityStays(t *testing.T) {
-	_, p, provider := withProvider(t)
-	acme := p.must(t, 200, "GET", "/v1/organizations", "").items(t)[0]["id"].(string)
+func testProviderIdentityStays(t *testing.T, p *process, provider *mockoidc.MockOIDC, of tenant) {
+	acme := of.organization
 	p.add(t, acme, "bob@example.com", "owner")
+	n := p.world.follow(t)
 	members := func() map[string]map[string]any {
 		byEmail := map[string]map[string]any{}
 		for _, m := range p.must(t, 200, "GET", "/v1/members?organization="+acme, "").items(t) {
@@ -112,11 +76,23 @@ func TestProviderIdentityStays(t *testing.T) {
 	}
 	come := func(subject, email string, verified bool) (*browser, page) {
 		b := p.browser("192.0.2.1")
-		return b, b.navigate(t, b.atProvider(t, provider, mockoidc.MockUser{Subject: subject, Email: email, EmailVerified: verified}))
+		back := b.atProvider(t, provider, mockoidc.MockUser{Subject: subject, Email: email, EmailVerified: verified})
+		got := b.navigate(t, back)
+		returned, err := url.Parse(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hidden := range []string{provider.ClientSecret, returned.Query().Get("code"), returned.Query().Get("state")} {
+			if strings.Contains(p.world.log.String(), hidden) {
+				t.Errorf("%q is logged", hidden)
+			}
+		}
+		return b, got
 	}
 	isAda := func(when, subject, email string, verified bool) {
 		t.Helper()
 		b, got := come(subject, email, verified)
+		n.awaitLookup(t, b.Session(), nil)
 		if shown := b.get(t, accountPage).body; got.status != 303 || !strings.Contains(shown, "ada@example.com") || strings.Contains(shown, "bob@example.com") {
 			t.Errorf("%s: %d %s", when, got.status, got.body)
 		}

@@ -15,8 +15,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// During an outage of the broker a key can be issued; its
-// answer is late, and the key is in force after the outage.
+// During an outage of the broker, sessions that have ended change nothing.
+// A key can be issued; its answer is late, and the key is in force after
+// the outage.
 func TestBrokerIsAway(t *testing.T) {
 	directory := t.TempDir()
 	number, err := port.Free()
@@ -24,11 +25,18 @@ func TestBrokerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker := startBroker(t, directory, number)
-	w := world{database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
+	clock := &watch{}
+	w := world{database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond, clock: clock.now}
 	p := w.start(t, operatorToken)
+	before := p.tenant(t, "Before")
+	p.add(t, before.organization, "olga@example.com", "owner")
+	lost := testRoleLostBeforeThatIsConsumed(t, p, before)
+	ended := testEndedBeforeThatIsConsumed(t, p, clock, before)
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("RoleLost", lost)
+	t.Run("Ended", ended)
 	acme := p.tenant(t, "Acme")
 	startBroker(t, directory, number)
 	n := w.follow(t)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
@@ -29,6 +28,7 @@ func (p *process) byPasskey(t *testing.T, d *passkeytest.Device) *browser {
 // Owners switch passwords off once one of them can sign in otherwise.
 // From then on passwords are refused, the right one is audited with the
 // reason, and passkeys work. The last way to sign in can't be removed.
+// The operator's command allows passwords again.
 func testPasswordsOff(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
@@ -62,9 +62,7 @@ func testPasswordsOff(t *testing.T, p *process) {
 	if got := in.post(t, remove, nil); got.status != 409 || !strings.Contains(got.text(), "the only way in") {
 		t.Errorf("the last passkey is removed: %d %s", got.status, got.body)
 	}
-	if got := in.post(t, securityPage, policyForm("allowed")); got.status != 303 {
-		t.Fatalf("switch on: %d %s", got.status, got.body)
-	}
+	p.world.program(t).must(t, "organization", "allow-passwords", acme.organization)
 	if got := p.browser("192.0.2.62").signIn(t, "bob@off.example", password); got.status != 303 {
 		t.Errorf("allowed again: %d", got.status)
 	}
@@ -109,38 +107,4 @@ func testCodesLetInWherePasswordsAreOff(t *testing.T, p *process) {
 		t.Errorf("no password: %d", got.status)
 	}
 	n.awaitLookup(t, b.Session(), nil)
-}
-
-// Only owners switch passwords, even over the API. A request
-// without that field leaves them unchanged. The operator's
-// command helps an organization whose owners are locked out.
-func testWhoSwitchesPasswords(t *testing.T, p *process) {
-	acme := p.tenant(t, "Acme")
-	owner, admin := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "admin")
-	owner.register(t, "Laptop")
-	path := "/v1/organizations/" + acme.organization + "/security-policy"
-	const kept = `{"leaked_keys":"notify","plain_http_keys":"flag"}`
-	with := func(word string) string { return strings.TrimSuffix(kept, "}") + `,"passwords":"` + word + `"}` }
-	if got := p.call(t, acme.token, "PUT", path, with("off")); got.status != 403 {
-		t.Errorf("the organization's token: %d %s", got.status, got.text)
-	}
-	if got := admin.post(t, securityPage, policyForm("off")); got.status != 403 {
-		t.Errorf("an admin: %d", got.status)
-	}
-	if got := p.call(t, operatorToken, "PUT", path, with("never")); got.status != 400 {
-		t.Errorf("another word: %d %s", got.status, got.text)
-	}
-	if got := p.must(t, 200, "PUT", path, with("off")); got.get("passwords") != "off" {
-		t.Errorf("the operator: %s", got.text)
-	}
-	if got := p.call(t, acme.token, "PUT", path, kept); got.status != 200 || got.get("passwords") != "off" {
-		t.Errorf("without a word of them: %d %s", got.status, got.text)
-	}
-	p.world.program(t).must(t, "organization", "allow-passwords", acme.organization)
-	if got := p.browser("192.0.2.66").signIn(t, ownerOf(acme), password); got.status != 303 {
-		t.Errorf("after the command: %d %s", got.status, got.body)
-	}
-	if got := owner.Cookies[identity.SessionCookie]; got == nil {
-		t.Error("the session of before has ended")
-	}
 }

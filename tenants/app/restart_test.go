@@ -36,6 +36,30 @@ func TestRestartChangesNothing(t *testing.T) {
 	if got := w.follow(t).ids(); !slices.Equal(got, records) {
 		t.Errorf("the topics changed from %q to %q", records, got)
 	}
+	w.replaceOperator(t)
+}
+
+// replaceOperator restarts with another operator's token, which replaces
+// the previous one; that stays revoked though it is configured again.
+func (w world) replaceOperator(t *testing.T) {
+	t.Helper()
+	for _, step := range []struct {
+		configured string
+		works      map[string]int
+	}{
+		{otherOperatorToken, map[string]int{operatorToken: 401, otherOperatorToken: 200}}, {operatorToken, map[string]int{operatorToken: 401}},
+	} {
+		p := w.start(t, step.configured)
+		for token, want := range step.works {
+			if got := p.call(t, token, "GET", "/v1/organizations", ""); got.status != want {
+				t.Errorf("configured %s…, %s…: got %d %s, want %d", step.configured[:12], token[:12], got.status, got.text, want)
+			}
+		}
+		p.stop()
+	}
+	if !strings.Contains(w.log.String(), "configure another one") {
+		t.Error("nobody is told why the operator's token is not in force")
+	}
 }
 
 // ids returns the distinct ids of a neighbour's records, in order.
@@ -68,28 +92,6 @@ func (w world) published(t *testing.T) error {
 	})
 }
 
-// Another operator's token replaces the previous
-// one; a revoked configured token stays revoked.
-func TestOperatorIsReplaced(t *testing.T) {
-	w := newWorld(t)
-	w.start(t, operatorToken).stop()
-	p := w.start(t, otherOperatorToken)
-	if got := p.call(t, operatorToken, "GET", "/v1/organizations", ""); got.status != 401 {
-		t.Errorf("the token before: got %d %s", got.status, got.text)
-	}
-	if got := p.call(t, otherOperatorToken, "GET", "/v1/organizations", ""); got.status != 200 {
-		t.Errorf("the new token: got %d %s", got.status, got.text)
-	}
-	p.stop()
-	p = w.start(t, operatorToken)
-	if got := p.call(t, operatorToken, "GET", "/v1/organizations", ""); got.status != 401 {
-		t.Errorf("the token that was replaced came back: got %d %s", got.status, got.text)
-	}
-	if !strings.Contains(w.log.String(), "configure another one") {
-		t.Error("nobody is told why the operator's token is not in force")
-	}
-}
-
 // A secret is in the answer to its creation
 // alone: in no table, no record, no log line.
 func TestSecretsAreNowhere(t *testing.T) {
@@ -99,6 +101,12 @@ func TestSecretsAreNowhere(t *testing.T) {
 	p.call(t, acme.token, "GET", "/v1/projects?organization="+acme.secret, "")
 	p.call(t, acme.secret, "GET", "/v1/projects", "")
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
+	invited := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "bob@example.com", "viewer"))).get("code")
+	reset := p.must(t, 201, "POST", "/v1/members/"+p.add(t, acme.organization, "ada@example.com", "viewer")+"/reset-code", "").get("code")
+	ada, chosen := p.browser("192.0.2.1"), "_battery staple horse"
+	ada.post(t, "/console/join", registration(invited, "bob@example.com"))
+	ada.post(t, "/console/reset", map[string]string{"code": reset, "password": chosen})
+	ada.signIn(t, "ada@example.com", chosen)
 	p.stop()
 	places := map[string]string{"the tables": w.dump(t), "the log": w.log.String()}
 	for _, record := range w.follow(t).kept() {
@@ -109,7 +117,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 			t.Errorf("%s is empty: there was nothing to look through", topic)
 		}
 	}
-	for _, secret := range []string{acme.secret, acme.token, operatorToken} {
+	for _, secret := range []string{acme.secret, acme.token, operatorToken, invited, reset, chosen, ada.Session()} {
 		_, digits, _ := strings.Cut(secret, "_")
 		for place, content := range places {
 			if strings.Contains(content, digits) || strings.Contains(content, digits[4:len(digits)-4]) {

@@ -43,37 +43,6 @@ func testRotation(t *testing.T, p *process) {
 	n.awaitLookup(t, at.get("key"), nil)
 }
 
-// A refused rotation has its reason, nothing is
-// created, and a repeated request has one effect.
-func testRotationRefusals(t *testing.T, p *process) {
-	acme := p.tenant(t, "Acme")
-	path := "/v1/api-keys/" + acme.key
-	for body, pointer := range map[string]string{
-		`{"overlap_seconds":604801}`: "/overlap_seconds", `{"overlap_seconds":-1}`: "/overlap_seconds",
-		`{"overlap_seconds":9223372036854775807}`: "/overlap_seconds", `{"overlap":1}`: "/overlap",
-	} {
-		if got := p.call(t, operatorToken, "POST", path+"/rotate", body); got.status != 400 || pointersOf(got)[0] != pointer {
-			t.Errorf("%s: got %d %s", body, got.status, got.text)
-		}
-	}
-	same := header{"Idempotency-Key", "one"}
-	p.must(t, 201, "POST", path+"/rotate", "", same)
-	refused := func(code, method, path, body string, headers ...header) {
-		t.Helper()
-		if got := p.call(t, operatorToken, method, path, body, headers...); got.status != 409 || got.get("code") != code {
-			t.Errorf("%s %s: got %d %s, want %s", method, path, got.status, got.text, code)
-		}
-	}
-	refused("secret_shown_once", "POST", path+"/rotate", "", same)
-	refused("api_key_rotated", "POST", path+"/rotate", "")
-	p.must(t, 200, "POST", path+"/revoke", "")
-	refused("api_key_revoked", "POST", path+"/rotate", "")
-	refused("api_key_revoked", "PATCH", path, `{"name":"other"}`)
-	if keys := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(keys) != 2 {
-		t.Errorf("there are %d keys, want the first and its successor", len(keys))
-	}
-}
-
 var errNotYet = errors.New("not yet")
 
 // A key's access is limited from its creation or its

@@ -10,11 +10,11 @@ import (
 
 // The tier that the ledger publishes replaces the original one, and
 // the request that created the organization may still be repeated.
-func TestTierOfTheLedger(t *testing.T) {
-	w := newWorld(t)
-	i, p := w.ingestor(t), w.start(t, operatorToken)
+// A key's own limit is never above the published one.
+func testTierOfTheLedger(t *testing.T, p *process) {
+	i := p.world.ingestor(t)
 	create := func() answer {
-		return p.must(t, 201, "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`, header{"Idempotency-Key", "acme"})
+		return p.must(t, 201, "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`, header{"Idempotency-Key", "tier"})
 	}
 	made := create()
 	if made.get("tier") != "indie" {
@@ -30,5 +30,12 @@ func TestTierOfTheLedger(t *testing.T) {
 	})
 	if again := create(); again.get("id") != acme || again.get("tier") != "scale" {
 		t.Errorf("the same request again: %s", again.text)
+	}
+	project := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme, "name": "Shop"})).get("id")
+	for rate, want := range map[int]int{60: 201, 61: 400} {
+		key := text(map[string]any{"project": project, "environment": "dev", "name": "n", "rate_per_minute": rate})
+		if got := p.call(t, operatorToken, "POST", "/v1/api-keys", key); got.status != want {
+			t.Errorf("a key with a limit of %d: %d %s", rate, got.status, got.text)
+		}
 	}
 }

@@ -31,8 +31,9 @@ func (reachable) Organization(_ context.Context, caller tenants.Caller, id strin
 func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	service := audit.NewService(audit.NewStore(query.NewReader(tenantstest.Open(t))), reachable{})
+	api := audit.NewAPI(tenantstest.API(), service)
 	mount := func(router chi.Router) {
-		router.Get("/v1/audit-events", audit.NewAPI(tenantstest.API(), service).Handler())
+		router.Get("/v1/audit-events", api.Handler())
 		audit.NewPages(tenantstest.Pages(), service).Mount(router)
 	}
 	return func(as identity.Principal, path string) *httptest.ResponseRecorder {
@@ -58,9 +59,27 @@ func TestAPI(t *testing.T) {
 	if rows, err := csv.NewReader(got.Body).ReadAll(); err != nil || len(rows) != 1+perOrganization {
 		t.Errorf("%d rows of CSV, %v", len(rows), err)
 	}
-	for path, want := range map[string]int{"?organization=org_b": 404, "?acton=x": 400, "?format=xml": 400, "?from=soon": 400} {
+	for path, want := range map[string]int{
+		"?organization=org_b": 404, "?organization=*": 404, "?acton=x": 400, "?format=xml": 400, "?from=soon": 400, "?to=2026-01-01": 400, "?actor=a%00b": 400,
+		"?target=%2F": 400, "?action=API": 400, "?cursor=x": 400, "?limit=0": 400, "?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": 400,
+		"?actor=a&actor=b": 400, "?format=csv&limit=5": 400,
+	} {
 		if got := ask(tenantstest.Token("org_a"), "/v1/audit-events"+path); got.Code != want {
 			t.Errorf("%s: %d %s, want %d", path, got.Code, got.Body, want)
+		}
+	}
+}
+
+// Filters work together and alone.
+func TestFilters(t *testing.T) {
+	ask := openRoom(t)
+	for query, want := range map[string]int{
+		"": perOrganization, "actor=mem_a": perOrganization, "actor=mem_x": 0, "action=api_key.rotted": 0, "target=key_a": 2, "target=key_b": 0,
+		"from=2001-01-01T00:00:00Z": perOrganization, "to=2001-01-01T00:00:00Z": 0, "target=key_a&action=api_key.issued&actor=mem_a": 1,
+	} {
+		got := ask(tenantstest.Token("org_a"), "/v1/audit-events?limit=1000&"+query)
+		if found := strings.Count(got.Body.String(), `"sequence"`); got.Code != 200 || found != want {
+			t.Errorf("%q finds %d lines, want %d: %d %s", query, found, want, got.Code, got.Body)
 		}
 	}
 }
@@ -72,9 +91,13 @@ func TestPages(t *testing.T) {
 	if got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit?action=api_key.revoked"); got.Code != 200 || !strings.Contains(got.Body.String(), "API key revoked") {
 		t.Errorf("the page: %d %s", got.Code, got.Body)
 	}
-	if got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit?from=soon"); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-from"`) {
-		t.Errorf("a day that is none: %d %s", got.Code, got.Body)
+	for query, field := range map[string]string{
+		"?from=soon": "from", "?to=2026-02-30": "to", "?from=2026-01-02&to=2026-01-01": "to", "?target=a%00b": "target", "?action=x": "action", "?actor=%2F": "actor",
+	} {
+		tenantstest.Want(t, query, ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit"+query), 422, `id="fault-`+field+`"`)
+		tenantstest.Want(t, query+" as a file", ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit.csv"+query), 400, "")
 	}
+	tenantstest.Want(t, "a cursor of nothing", ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit?cursor=x"), 400, "")
 	got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit.csv?action=api_key.revoked")
 	if rows, err := csv.NewReader(got.Body).ReadAll(); err != nil || len(rows) != 2 {
 		t.Errorf("%d rows of the file, %v", len(rows), err)

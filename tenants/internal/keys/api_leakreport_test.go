@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/registry"
@@ -107,6 +108,9 @@ func TestReport(t *testing.T) {
 	_, leaked := r.call(t, "org_a", "GET", "/v1/api-keys/"+made["id"].(string), "")
 	if exposures := leaked["exposures"].([]any); len(exposures) != 1 || exposures[0].(map[string]any)["where"] != "https://code.example/?weir_[redacted]" {
 		t.Errorf("the key is exposed by %v", exposures)
+	}
+	for role, way := range map[tenants.Role]string{tenants.Admin: ">Rotate it now</a>", tenants.Viewer: "Ask an owner or admin"} {
+		tenantstest.Want(t, "as "+string(role), r.page(t, role, "GET", "/"+made["id"].(string), nil), 200, way)
 	}
 }
 

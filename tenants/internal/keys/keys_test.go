@@ -3,6 +3,7 @@ package keys_test
 import (
 	"crypto/rand"
 	"encoding/json"
+	"html"
 	"io"
 	"net/http/httptest"
 	"net/url"
@@ -86,6 +87,9 @@ func TestRefusals(t *testing.T) {
 		"too high a limit":      {"POST", "/v1/api-keys", `{"project":"prj_a","environment":"prod","name":"n","rate_per_minute":101}`, 400, "/rate_per_minute"},
 		"an empty access":       {"POST", "/v1/api-keys", `{"project":"prj_a","environment":"prod","name":"n","access":""}`, 400, "/access"},
 		"an end that is none":   {"POST", "/v1/api-keys", `{"project":"prj_a","environment":"prod","name":"n","expires_at":"soon"}`, 400, "/expires_at"},
+		"no overlap":            {"POST", "/v1/api-keys/key_a/rotate", `{"overlap_seconds":-1}`, 400, "/overlap_seconds"},
+		"an overlap of ages":    {"POST", "/v1/api-keys/key_a/rotate", `{"overlap_seconds":9223372036854775807}`, 400, "/overlap_seconds"},
+		"another access":        {"PATCH", "/v1/api-keys/key_a", `{"access":"read"}`, 400, "/access"},
 		"a foreign project":     {"POST", "/v1/api-keys", `{"project":"prj_b","environment":"prod","name":"n"}`, 404, "prj_b"},
 		"a foreign key":         {"GET", "/v1/api-keys/key_b", "", 404, "key_b"},
 		"to revoke a foreign":   {"POST", "/v1/api-keys/key_b/revoke", "", 404, "key_b"},
@@ -199,7 +203,8 @@ func TestPages(t *testing.T) {
 	created := r.page(t, tenants.Admin, "POST", "", form)
 	secret := regexp.MustCompile(`weir_[0-9a-f]{48}`).FindString(created.Body.String())
 	id := regexp.MustCompile(`/api-keys/(key_[0-9a-f]+)/first-event`).FindStringSubmatch(created.Body.String())
-	if created.Code != 201 || secret == "" || id == nil {
+	if created.Code != 201 || secret == "" || id == nil || created.Header().Get("Cache-Control") != "no-store" ||
+		!strings.Contains(html.UnescapeString(created.Body.String()), "curl 'https://weir.example/v1/logs'") {
 		t.Fatalf("created: %d %s", created.Code, created.Body)
 	}
 	if again := r.page(t, tenants.Admin, "POST", "", form); again.Code != 409 || strings.Contains(again.Body.String(), secret) {

@@ -1,6 +1,8 @@
 package keys_test
 
 import (
+	"maps"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -34,23 +36,34 @@ func TestFormOfANewKey(t *testing.T) {
 		t.Errorf("to a developer: %d %s", got.Code, got.Body)
 	}
 	tenantstest.Want(t, "to a viewer", r.page(t, tenants.Viewer, "GET", "/new", nil), 403, "Your role here is viewer")
-	for field, typed := range map[string]url.Values{
-		"name":            {"name": {" "}},
-		"ends":            {"ends": {"tomorrow"}},
-		"ends_on":         {"ends": {"date"}, "ends_on": {"2027-31-01"}},
-		"rate_per_minute": {"rate_per_minute": {"0"}},
-	} {
+	issue := func(typed url.Values) *httptest.ResponseRecorder {
 		form := url.Values{"name": {"typed name"}, "project": {"prj_a"}, "environment": {"dev"}}
-		for name, value := range typed {
-			form[name] = value
-		}
-		got := r.page(t, tenants.Admin, "POST", "", form)
-		tenantstest.Want(t, field, got, 422, `id="fault-`+field+`"`)
-		tenantstest.Want(t, field, got, 422, typed[field][0])
+		maps.Copy(form, typed)
+		return r.page(t, tenants.Admin, "POST", "", form)
 	}
+	for _, c := range []struct {
+		field string
+		typed url.Values
+		shown string
+	}{
+		{"name", url.Values{"name": {" "}}, `value=" "`},
+		{"environment", url.Values{"environment": {"production"}}, `value="prj_a" selected`},
+		{"ends", url.Values{"ends": {"tomorrow"}}, `value="typed name"`},
+		{"ends_on", url.Values{"ends": {"date"}, "ends_on": {"2027-31-01"}}, `value="2027-31-01"`},
+		{"ends_on", url.Values{"ends": {"date"}, "ends_on": {"2001-01-01"}}, `value="2001-01-01"`},
+		{"rate_per_minute", url.Values{"rate_per_minute": {"0"}}, `value="0"`},
+		{"access", url.Values{"access": {"read"}}, `value="typed name"`},
+	} {
+		got := issue(c.typed)
+		tenantstest.Want(t, c.field, got, 422, `id="fault-`+c.field+`"`)
+		tenantstest.Want(t, c.field, got, 422, c.shown)
+	}
+	tenantstest.Want(t, "a project of nobody", issue(url.Values{"project": {"a\x00b"}}), 404, "")
 	if _, list := r.call(t, "org_a", "GET", "/v1/api-keys?project=prj_a", ""); len(list["items"].([]any)) != 1 {
 		t.Errorf("refused forms made keys: %v", list)
 	}
+	issue(url.Values{"ends": {"date"}, "ends_on": {"2099-12-31"}})
+	tenantstest.Want(t, "the end of its last day", r.page(t, tenants.Admin, "GET", "", nil), 200, `datetime="2100-01-01T00:00:00Z"`)
 }
 
 // A key is changed by its form, by those
@@ -116,5 +129,7 @@ func TestFirstEventIsAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	tenantstest.Want(t, "after", r.page(t, tenants.Viewer, "GET", path, nil), 200, "The first event came on")
+	r.call(t, "org_a", "POST", "/v1/api-keys/"+id+"/rotate", "")
+	tenantstest.Want(t, "once rotated", r.page(t, tenants.Viewer, "GET", "/"+id, nil), 200, "Nobody has used this one since")
 	tenantstest.Want(t, "another's", r.page(t, tenants.Viewer, "GET", "/key_b/first-event", nil), 404, "key_b")
 }

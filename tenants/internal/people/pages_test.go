@@ -51,6 +51,14 @@ func TestFormOfARemoval(t *testing.T) {
 	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
 	tenantstest.Want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/remove", url.Values{}), 403, "Your role here is admin")
 	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/remove", url.Values{}), 404, "mem_b")
+	owner := tenantstest.SignedIn("a", tenants.Owner)
+	owner.Member = ada
+	tenantstest.Want(t, "the only owner", tenantstest.Call(t, r.pages, owner, "POST", membersPath+"/"+ada+"/remove", "", url.Values{}), 409, "only owner")
+	demoted := tenantstest.Call(t, r.pages, owner, "POST", membersPath+"/"+ada, "", url.Values{"role": {"viewer"}})
+	tenantstest.Want(t, "the only owner's role", demoted, 422, `id="fault-role"`)
+	if list := r.page(t, tenants.Admin, "GET", membersPath, nil).Body.String(); !strings.Contains(list, path) || strings.Contains(list, ada+"/remove") {
+		t.Errorf("an admin is offered to remove: %s", list)
+	}
 	tenantstest.Want(t, "removed", r.page(t, tenants.Admin, "POST", path, url.Values{}), 303, "")
 	tenantstest.Want(t, "again", r.page(t, tenants.Admin, "POST", path, url.Values{}), 404, bob)
 	if asked := []string{"end " + bob + ": the member was removed"}; !slices.Equal(r.asked.asked, asked) {

@@ -163,6 +163,9 @@ const (
 func TestAPI(t *testing.T) {
 	r := open(t)
 	dev := r.add(t, "org_a", "dev@example.com", tenants.Developer)
+	owner := r.add(t, "org_a", "owner@example.com", tenants.Owner)
+	_, made := r.call(t, "", "POST", "/v1/invitations", `{"organization":"org_a","email":"partner@example.com","role":"owner"}`)
+	invited := made["id"].(string)
 	revoked, _ := r.invite(t, "gone@example.com", tenants.Viewer)
 	if status, answer := r.call(t, "org_a", "POST", "/v1/invitations/"+revoked+"/resend", ""); status != 200 || answer["code"] == nil {
 		t.Errorf("an invitation is sent again: %d %v", status, answer)
@@ -183,6 +186,11 @@ func TestAPI(t *testing.T) {
 		"a role that is none":   {"org_a", "PATCH", "/v1/members/mem_a", `{"role":"king"}`, 400, "/role"},
 		"a foreign member":      {"org_a", "PATCH", "/v1/members/mem_b", `{"role":"viewer"}`, 404, "mem_b"},
 		"an owner by a token":   {"org_a", "PATCH", "/v1/members/" + dev, `{"role":"owner"}`, 403, "forbidden"},
+		"an owner's role":       {"org_a", "PATCH", "/v1/members/" + owner, `{"role":"viewer"}`, 403, "forbidden"},
+		"an owner's removal":    {"org_a", "POST", "/v1/members/" + owner + "/remove", "", 403, "forbidden"},
+		"an owner's reset":      {"org_a", "POST", "/v1/members/" + owner + "/reset-code", "", 403, "forbidden"},
+		"an owner's invitation": {"org_a", "POST", "/v1/invitations/" + invited + "/resend", "", 403, "forbidden"},
+		"its end":               {"org_a", "POST", "/v1/invitations/" + invited + "/revoke", "", 403, "forbidden"},
 		"a foreign reset":       {"org_a", "POST", "/v1/members/mem_b/reset-code", "", 404, "mem_b"},
 		"a foreign removal":     {"org_a", "POST", "/v1/members/mem_b/remove", "", 404, "mem_b"},
 		"invitations":           {"org_a", "GET", "/v1/invitations", "", 200, `"inv_old_a"`},
@@ -268,18 +276,23 @@ func TestInviteAndJoin(t *testing.T) {
 	if got := r.page(t, tenants.Admin, "GET", membersPath+"/invitations", nil); !strings.Contains(got.Body.String(), "bob@example.com") || strings.Contains(got.Body.String(), code) {
 		t.Errorf("the list: %s", got.Body)
 	}
-	join := func(email string) *httptest.ResponseRecorder {
-		return r.page(t, "", "POST", "/console/join", url.Values{"code": {code}, "email": {email}, "name": {"Bob"}, "password": {chosen}})
+	join := func(code, email, password string) *httptest.ResponseRecorder {
+		return r.page(t, "", "POST", "/console/join", url.Values{"code": {code}, "email": {email}, "name": {"Bob"}, "password": {password}})
 	}
-	if got := join("eve@example.com"); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-email"`) {
-		t.Errorf("with another address: %d %s", got.Code, got.Body)
+	for name, c := range map[string]struct{ field, code, email, password string }{
+		"another address":   {"email", code, "eve@example.com", chosen},
+		"a short password":  {"password", code, "bob@example.com", "short"},
+		"a common password": {"password", code, "bob@example.com", "password1234"},
+		"another code":      {"code", "weirinv_" + strings.Repeat("0", 48), "bob@example.com", chosen},
+		"no code":           {"code", "", "bob@example.com", chosen},
+		"a reset code":      {"code", "weirpwd_" + code[8:], "bob@example.com", chosen},
+	} {
+		tenantstest.Want(t, name, join(c.code, c.email, c.password), 422, `id="fault-`+c.field+`"`)
 	}
-	if got := join("Bob@example.com"); got.Code != 303 || got.Header().Get("Location") != "/in" {
+	if got := join(" "+code+"\n", "Bob@example.com", chosen); got.Code != 303 || got.Header().Get("Location") != "/in" {
 		t.Errorf("joined: %d %v %s", got.Code, got.Header(), got.Body)
 	}
-	if got := join("bob@example.com"); got.Code != 422 || !strings.Contains(got.Body.String(), "used already") {
-		t.Errorf("again: %d %s", got.Code, got.Body)
-	}
+	tenantstest.Want(t, "again", join(code, "bob@example.com", chosen), 422, "used already")
 	if want := []string{"let in bob@example.com as developer"}; !slices.Equal(r.asked.asked, want) {
 		t.Errorf("asked for %q, want %q", r.asked.asked, want)
 	}
@@ -290,7 +303,9 @@ func TestReset(t *testing.T) {
 	r := open(t)
 	bob := r.add(t, "org_a", "bob@example.com", tenants.Developer)
 	_, made := r.call(t, "org_a", "POST", "/v1/members/"+bob+"/reset-code", "")
-	form := url.Values{"code": {made["code"].(string)}, "password": {chosen}}
+	form := url.Values{"code": {made["code"].(string)}, "password": {"password1234"}}
+	tenantstest.Want(t, "a common password", r.page(t, "", "POST", "/console/reset", form), 422, "among the first that are guessed")
+	form.Set("password", chosen)
 	if got := r.page(t, "", "POST", "/console/reset", form); got.Code != 303 || got.Header().Get("Location") != identity.SignInPath {
 		t.Errorf("reset: %d %v %s", got.Code, got.Header(), got.Body)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -126,8 +127,11 @@ func TestAPI(t *testing.T) {
 		"a foreign project":              {acme, "PATCH", "/v1/projects/prj_a", `{"name":"Store"}`, 404, "prj_a"},
 		"the policy":                     {acme, "GET", "/v1/organizations/" + acme + "/security-policy", "", 200, `"notify"`},
 		"a foreign policy":               {acme, "GET", "/v1/organizations/org_a/security-policy", "", 404, "org_a"},
+		"passwords that are none":        {"", "PUT", "/v1/organizations/" + acme + "/security-policy", `{"leaked_keys":"notify","plain_http_keys":"flag","passwords":"never"}`, 400, "/passwords"},
 		"a policy that is none":          {acme, "PUT", "/v1/organizations/" + acme + "/security-policy", `{"leaked_keys":"x","plain_http_keys":"flag"}`, 400, "/leaked_keys"},
 		"a scope that the caller lacks":  {acme, "POST", "/v1/service-tokens", `{"organization":"` + acme + `","name":"n","scopes":["billing:read"]}`, 403, "forbidden"},
+		"tokens of the installation":     {acme, "GET", "/v1/service-tokens?organization=*", "", 404, "not_found"},
+		"a token of the installation":    {acme, "POST", "/v1/service-tokens", `{"organization":"*","name":"n","scopes":["tenants:admin"]}`, 404, "not_found"},
 		"a foreign token":                {acme, "POST", "/v1/service-tokens/tok_a/revoke", "", 404, "tok_a"},
 	} {
 		status, answer := r.call(t, c.as, c.method, c.path, c.body)
@@ -168,6 +172,9 @@ func TestPasswordsOff(t *testing.T) {
 	if status, answer := r.call(t, "", "PUT", path, off); status != 200 || answer["passwords"] != "off" {
 		t.Errorf("by an operator: %d %v", status, answer)
 	}
+	if status, answer := r.call(t, "org_a", "PUT", path, `{"leaked_keys":"notify","plain_http_keys":"flag"}`); status != 200 || answer["passwords"] != "off" {
+		t.Errorf("a policy without a word of them: %d %v", status, answer)
+	}
 	if err := r.services.Policies.AllowPasswords(t.Context(), unitofwork.AtTheServer("test"), "org_a"); err != nil {
 		t.Error(err)
 	}
@@ -194,9 +201,12 @@ func TestPages(t *testing.T) {
 	if got := r.page(t, tenants.Admin, "GET", "/projects", nil); !strings.Contains(got.Body.String(), "Shop") {
 		t.Errorf("the projects after that: %s", got.Body)
 	}
-	if got := r.page(t, tenants.Admin, "POST", "/projects", url.Values{"name": {" "}}); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-name"`) {
-		t.Errorf("a project without a name: %d %s", got.Code, got.Body)
+	for _, name := range []string{" ", strings.Repeat("n", 201)} {
+		tenantstest.Want(t, "a name of "+strconv.Itoa(len(name)), r.page(t, tenants.Admin, "POST", "/projects", url.Values{"name": {name}}), 422, `id="fault-name"`)
 	}
+	r.work.Limits.Projects = 2
+	tenantstest.Want(t, "a project too many", r.page(t, tenants.Admin, "POST", "/projects", url.Values{"name": {"More"}}), 409, "Delete one")
+	tenantstest.Want(t, "the full list", r.page(t, tenants.Admin, "GET", "/projects", nil), 200, "The organization has 2 projects, and may not have more.")
 	for _, path := range []string{"/security", "/service-tokens/new"} {
 		if got := r.page(t, tenants.Viewer, "GET", path, nil); got.Code != 403 {
 			t.Errorf("%s as viewer: %d", path, got.Code)
@@ -219,6 +229,34 @@ func TestOperator(t *testing.T) {
 	}
 }
 
+// Projects created and deleted without end reach a
+// limit, too: each leaves its id in every process.
+func TestDeletedProjectsAreLimited(t *testing.T) {
+	r := open(t, 1)
+	loop := registry.NewDeletionLoop(r.services.Deletions, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	r.work.Limits.Projects = 2 // the organization has one
+	const brief = `{"organization":"org_a","name":"Brief"}`
+	for i := range 5 {
+		status, made := r.call(t, "org_a", "POST", "/v1/projects", brief)
+		if status != 201 {
+			t.Fatalf("project %d: %d %v", i, status, made)
+		}
+		project := made["id"].(string)
+		if status, answer := r.call(t, "", "DELETE", "/v1/projects/"+project, ""); status != 202 {
+			t.Fatalf("deleted: %d %v", status, answer)
+		}
+		err := loop.RunOnce(t.Context())
+		r.erased(t, project)
+		if err := errors.Join(err, loop.RunOnce(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, answer := r.call(t, "org_a", "POST", "/v1/projects", brief); status != 409 || answer["code"] != "limit_reached" ||
+		!strings.Contains(answer["detail"].(string), "6 projects that exist or were deleted in the last 30 days") || !strings.Contains(answer["detail"].(string), "Wait") {
+		t.Errorf("one more: %d %v", status, answer)
+	}
+}
+
 // Deletions that a module does not report delay neither
 // the beginning nor the end of others, and are counted.
 func TestDeletionsOvertake(t *testing.T) {
@@ -238,21 +276,30 @@ func TestDeletionsOvertake(t *testing.T) {
 	}
 	r.call(t, "", "DELETE", "/v1/projects/prj_a", "")
 	r.passes(t, loop, tenants.Erasing)
-	err = pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) (err error) {
-		err = pg.AsSystem(t.Context(), tx)
-		for _, module := range contract.ErasingModules() {
-			err = errors.Join(err, registry.KeepErased(t.Context(), tx, tenants.Deletable{Organization: "org_a", Project: "prj_a"}, module, nil))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.erased(t, "prj_a")
 	r.passes(t, loop, tenants.Gone)
 	want := "# HELP weir_tenants_deletions_overdue Deletions that some module has not reported in time.\n" +
 		"# TYPE weir_tenants_deletions_overdue gauge\nweir_tenants_deletions_overdue 150\n"
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_tenants_deletions_overdue"); err != nil {
 		t.Error(err)
+	}
+}
+
+// erased erases a project of org_a, and reports that for all modules.
+func (r room) erased(t *testing.T, project string) {
+	t.Helper()
+	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
+		err := pg.AsSystem(t.Context(), tx)
+		if err == nil {
+			_, err = tx.Exec(t.Context(), `DELETE FROM projects WHERE id = $1 AND id <> 'prj_a'`, project) // which has keys
+		}
+		for _, module := range contract.ErasingModules() {
+			err = errors.Join(err, registry.KeepErased(t.Context(), tx, tenants.Deletable{Organization: "org_a", Project: project}, module, nil))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -136,7 +136,8 @@ func (s *site) publish(t *testing.T) {
 type browser struct {
 	*tenantstest.Browser
 
-	s *site
+	s     *site
+	agent string // User-Agent
 }
 
 func (s *site) browser(address string) *browser {
@@ -165,6 +166,7 @@ func (b *browser) send(t *testing.T, method, path string, form map[string]string
 	request := httptest.NewRequestWithContext(t.Context(), method, "https://weir.example"+path, strings.NewReader(values.Encode()))
 	request.Header.Set("Sec-Fetch-Site", "same-origin")
 	request.Header.Set("Sec-Fetch-Mode", "navigate")
+	request.Header.Set("User-Agent", b.agent)
 	if method == "POST" {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

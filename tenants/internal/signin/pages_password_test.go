@@ -17,7 +17,7 @@ func TestPasswordIsChanged(t *testing.T) {
 		return b.post(t, passwordPage, map[string]string{"current_password": before, "password": after})
 	}
 	for fault, got := range map[string]page{
-		"current_password": change(wrong, another), "password": change(secret, "short"),
+		"current_password": change(wrong, another), "password": change(secret, "password1234"),
 	} {
 		if got.status != 422 || !strings.Contains(got.body, `id="fault-`+fault+`"`) {
 			t.Errorf("a fault of %s: %d %s", fault, got.status, got.body)

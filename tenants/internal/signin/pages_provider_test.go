@@ -59,11 +59,16 @@ func TestFirstSignInByProvider(t *testing.T) {
 	if shown := b.get(t, signInPage).text(); !strings.Contains(shown, "Sign in with Acme Id <b>") {
 		t.Errorf("the sign-in: %s", shown)
 	}
+	asked, err := url.Parse(b.get(t, oidcPage).at())
+	if q := asked.Query(); err != nil || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" ||
+		q.Get("state") == "" || q.Get("redirect_uri") != "https://weir.example"+signin.OIDCCallbackPath || q.Get("response_type") != "code" {
+		t.Errorf("asked %s", asked)
+	}
 	for _, want := range []string{accountPage, passwordPage} {
 		if got := b.get(t, b.atProvider(t, provider, "Ada@Example.com", true)); got.status != 303 || got.at() != want {
 			t.Errorf("%d to %s, want %s", got.status, got.at(), want)
 		}
-		if shown := b.get(t, accountPage).text(); strings.Contains(shown, "if you did not set it yourself") != (want == accountPage) {
+		if shown := b.get(t, accountPage).text(); strings.Contains(shown, "if you did not set it yourself") != (want == accountPage) || !strings.Contains(shown, "Identity provider") {
 			t.Errorf("the account: %s", shown)
 		}
 		b.Cookies = map[string]*http.Cookie{}

@@ -28,6 +28,10 @@ func TestSignInAndOut(t *testing.T) {
 		t.Errorf("the account: %d", got.status)
 	}
 	cookie := b.Cookies[identity.SessionCookie]
+	if !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" ||
+		cookie.MaxAge != 12*60*60 || !regexp.MustCompile(`^weirses_[0-9a-f]{48}$`).MatchString(b.Session()) {
+		t.Errorf("the cookie is %+v", cookie)
+	}
 	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.at() != signInPage || b.Session() != "" {
 		t.Errorf("signing out: %d to %q, cookie %q", got.status, got.at(), b.Session())
 	}
@@ -229,11 +233,55 @@ func TestDetoursLeadBackOnly(t *testing.T) {
 	}
 }
 
+// A session in use is extended, with another secret
+// each time, and ends a week after the sign-in.
+func TestSessionLastsAsLongAsItIsUsed(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	b := s.signedIn(t, "ada")
+	secrets := map[string]bool{b.Session(): true}
+	for used := time.Duration(0); used < tenants.SessionLifetime-tenants.SessionIdleTimeout; used += 2 * tenants.RenewAfter {
+		s.pass(2 * tenants.RenewAfter)
+		if got, at := b.visit(t, accountPage+"?x=1"); got.status != 200 || at != accountPage+"?x=1" || secrets[b.Session()] {
+			t.Fatalf("after %s: %d at %s, another secret: %t", used, got.status, at, !secrets[b.Session()])
+		}
+		secrets[b.Session()] = true
+	}
+	s.pass(tenants.SessionIdleTimeout)
+	if _, at := b.visit(t, accountPage); !strings.HasPrefix(at, signInPage) {
+		t.Errorf("after a week: %s", at)
+	}
+}
+
+// A session is distinguished by its browser's User-Agent, shown as text.
+func TestClientsAreShownAsText(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	evil := s.browser("192.0.2.9")
+	evil.agent = `"><script>alert(1)</script>` + strings.Repeat("x", 500)
+	evil.signIn(t, "ada@example.com", secret)
+	shown := s.signedIn(t, "ada").get(t, accountPage).body
+	if strings.Contains(shown, "<script>alert") || !strings.Contains(shown, `title="&#34;&gt;&lt;script&gt;alert(1)`) || strings.Contains(shown, strings.Repeat("x", 200)) {
+		t.Errorf("shown as %s", shown)
+	}
+}
+
 // A member ends one of their sessions, and stays in the other.
+// Nobody ends another's, even in the same organization.
 func TestOneSessionIsEnded(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
-	here, lost := s.signedIn(t, "ada"), s.signedIn(t, "ada")
-	end := regexp.MustCompile(accountPage + `/sessions/[^/"]+/end"`).FindString(here.get(t, accountPage).body)
+	here, lost, bobs := s.signedIn(t, "ada"), s.signedIn(t, "ada"), s.signedIn(t, "bob")
+	held, err := s.credentials.Lookup(bobs.Session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := here.get(t, accountPage).body
+	if strings.Count(shown, "This session") != 1 || strings.Contains(shown, held.ID) || strings.Contains(shown, here.Session()) {
+		t.Errorf("the sessions: %s", shown)
+	}
+	foreign, unknown := here.post(t, accountPage+"/sessions/"+held.ID+"/end", nil), here.post(t, accountPage+"/sessions/ses_0/end", nil)
+	if foreign.status != 404 || strings.ReplaceAll(foreign.body, held.ID, "ses_0") != unknown.body {
+		t.Errorf("another's: %d %s", foreign.status, foreign.body)
+	}
+	end := regexp.MustCompile(accountPage + `/sessions/[^/"]+/end"`).FindString(shown)
 	if got := here.post(t, strings.TrimSuffix(end, `"`), nil); got.status != 303 {
 		t.Fatalf("ended: %d %s", got.status, got.body)
 	}
@@ -242,5 +290,9 @@ func TestOneSessionIsEnded(t *testing.T) {
 	}
 	if got := lost.get(t, accountPage); got.status == 200 {
 		t.Errorf("the one that was ended: %d", got.status)
+	}
+	here.post(t, accountPage+"/sessions/end-others", nil)
+	if got := bobs.get(t, accountPage); got.status != 200 {
+		t.Errorf("another's, after all others of one's own: %d", got.status)
 	}
 }

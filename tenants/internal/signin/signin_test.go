@@ -63,7 +63,10 @@ type room struct {
 	signin.Services
 }
 
-func open(t *testing.T) room {
+func open(t *testing.T) room { t.Helper(); return openAs(t, tenants.Admin) }
+
+// openAs is open where the member has a role.
+func openAs(t *testing.T, role tenants.Role) room {
 	t.Helper()
 	pool := tenantstest.Open(t)
 	work := tenantstest.NewWriter(pool)
@@ -79,7 +82,7 @@ func open(t *testing.T) room {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ada := member{ID: "mem_a", Organization: "org_a", Email: "a@example.com", Name: "Ada", Role: tenants.Admin, PasswordHash: hash}
+	ada := member{ID: "mem_a", Organization: "org_a", Email: "a@example.com", Name: "Ada", Role: role, PasswordHash: hash}
 	return room{work, signin.New(signin.Config{
 		Work: work, Members: func(*query.Reader) signin.Members { return ada },
 		Organizations: func(in *query.Reader) signin.Organizations { return registry.NewStore(in) },
@@ -153,6 +156,7 @@ func TestPasswordsOff(t *testing.T) {
 func TestSessionsAPI(t *testing.T) {
 	r := open(t)
 	entry := r.signIn(t)
+	r.signIn(t)
 	for name, c := range map[string]struct {
 		organization, method, path string
 		status                     int
@@ -161,6 +165,8 @@ func TestSessionsAPI(t *testing.T) {
 		"a list":           {"org_a", "GET", "/v1/sessions?member=mem_a", 200, entry.Session.ID},
 		"a foreign member": {"org_b", "GET", "/v1/sessions?member=mem_a", 404, "mem_a"},
 		"a foreign one":    {"org_b", "POST", "/v1/sessions/" + entry.Session.ID + "/revoke", 404, entry.Session.ID},
+		"a page":           {"org_a", "GET", "/v1/sessions?member=mem_a&limit=1", 200, `"next_cursor":"`},
+		"nobody's":         {"org_a", "GET", "/v1/sessions", 400, "member"},
 		"no id":            {"org_a", "POST", "/v1/sessions/%20/revoke", 404, "session"},
 	} {
 		got := tenantstest.Call(t, r.api, tenantstest.Token(c.organization), c.method, c.path, "", nil)
@@ -174,6 +180,10 @@ func TestSessionsAPI(t *testing.T) {
 	}
 	if device, err := r.Sessions.Recognize(t.Context(), "a@example.com", entry.Devices); err != nil || device.Known() {
 		t.Errorf("its browser is known still: %+v, %v", device, err)
+	}
+	owners := openAs(t, tenants.Owner)
+	for method, path := range map[string]string{"GET": "?member=mem_a", "POST": "/" + owners.signIn(t).Session.ID + "/revoke"} {
+		tenantstest.Want(t, method, tenantstest.Call(t, owners.api, tenantstest.Token("org_a"), method, "/v1/sessions"+path, "", nil), 403, "concerns owners")
 	}
 }
 
