@@ -12,23 +12,27 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Each accepted error counts once in its group, even if records are delivered
 // twice and processes come and go: copies of a record, replays under an
-// idempotency key and reused keys add nothing. Every group is announced once.
+// idempotency key and reused keys add nothing, even if the first of a key had
+// no errors. Every group is announced once.
 func TestCountsAreExact(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
 	first, stopFirst := r.start()
 	awaitReady(t, first)
+	harmless, bad := logs("acme", "quiet", 0, `{"level":"info","message":"fine"}`), logs("acme", "quiet", 1, failure("ErrorA", 0))
+	harmless.Idempotency, harmless.Digest = contracttest.Digest("key"), contracttest.Digest("one body")
+	bad.Idempotency, bad.Digest = contracttest.Digest("key"), contracttest.Digest("another body")
+	quiet := r.project("acme", "quiet")
+	r.Accept(harmless, bad)
 	random := rand.New(rand.NewPCG(1, 2))
 	want := map[string]int64{}
 	feed := func(n int) {
@@ -61,7 +65,10 @@ func TestCountsAreExact(t *testing.T) {
 	feed(40)
 	r.awaitApplied()
 	awaitReady(t, second)
-	awaitKeys(t, second, key)
+	awaitKeys(t, second, key, quiet)
+	if got := counts(t, second, quiet, "quiet"); len(got) != 0 {
+		t.Errorf("under a reused key are counted %v", got)
+	}
 	if got := counts(t, second, key, "shop"); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v", got, want)
 	}
@@ -72,26 +79,6 @@ func TestCountsAreExact(t *testing.T) {
 	slices.Sort(titles)
 	if said := r.awaitFacts(len(titles)); !slices.Equal(said, titles) {
 		t.Errorf("facts of %v, want %v", said, titles)
-	}
-}
-
-// Later records are compared with the first of their
-// idempotency key, even if that had no errors: an error
-// under the same key with another body never counts.
-func TestAReusedKeyNeverCounts(t *testing.T) {
-	r := newRig(t)
-	key := r.project("acme", "shop")
-	process, _ := r.start()
-	harmless := logs("acme", "shop", 0, `{"level":"info","message":"fine"}`)
-	harmless.Idempotency, harmless.Digest = contracttest.Digest("key"), contracttest.Digest("one body")
-	reused := logs("acme", "shop", 1, failure("ErrorA", 0))
-	reused.Idempotency, reused.Digest = contracttest.Digest("key"), contracttest.Digest("another body")
-	r.Accept(harmless, reused)
-	r.awaitApplied()
-	awaitReady(t, process)
-	awaitKeys(t, process, key)
-	if got := counts(t, process, key, "shop"); len(got) != 0 {
-		t.Errorf("counts %v, want none", got)
 	}
 }
 
@@ -205,147 +192,6 @@ func TestOddTexts(t *testing.T) {
 	}
 	if got := byType["LateError"].LastSeen; got.After(time.Now()) {
 		t.Errorf("an error of the future was last seen %s", got)
-	}
-}
-
-// A group shows what happened: title, span, levels, environments,
-// why it is one, and its first five and newest twenty occurrences.
-func TestOneGroup(t *testing.T) {
-	r := newRig(t)
-	key := r.project("acme", "shop")
-	process, _ := r.start()
-	const n = 100
-	for i := range n / 10 {
-		var entries []string
-		for second := 10 * i; second < 10*i+10; second++ {
-			level, environment := []string{"error", "fatal", "info"}[second%3], []string{"", "dev"}[second%2]
-			entries = append(entries, entry(time.Duration(second)*time.Second, level, environment,
-				map[string]any{"type": "ErrorA", "message": "it broke", "stack_trace": stack("ErrorA")}))
-		}
-		r.Accept(logs("acme", "shop", len(entries), entries...))
-		r.awaitApplied()
-	}
-	awaitReady(t, process)
-	awaitKeys(t, process, key)
-	listed := list(t, process, key, "shop", "").Items
-	if len(listed) != 1 {
-		t.Fatalf("%d groups, want 1", len(listed))
-	}
-	var g group
-	if status := get(t, process, key, "/v1/error-groups/"+listed[0].ID, &g); status != 200 {
-		t.Fatalf("answered %d", status)
-	}
-	last := noon.Add((n - 1) * time.Second)
-	if g.Project != "shop" || g.Status != "unresolved" || g.Type != "ErrorA" || g.Title != "ErrorA: it broke" || g.Culprit != "errora (cart.py)" ||
-		g.Count != n || !g.FirstSeen.Equal(noon) || !g.LastSeen.Equal(last) ||
-		!slices.Equal(g.Levels, []string{"info", "error", "fatal"}) || !slices.Equal(g.Environments, []string{"dev", "prod"}) {
-		t.Errorf("group %+v", g)
-	}
-	if g.Why.Rule == "" || len(g.Why.Parts) == 0 {
-		t.Errorf("why %+v", g.Why)
-	}
-	var seconds []int
-	for _, o := range g.Occurrences {
-		seconds = append(seconds, int(o.Time.Sub(noon)/time.Second))
-		if len(o.EntryID) < 34 || o.Message != "an entry" || len(o.Frames) != 1 || o.Frames[0].Function != "errora" || o.Frames[0].Line != 12 || len(o.Exceptions) != 1 {
-			t.Errorf("occurrence %+v", o)
-		}
-	}
-	var want []int
-	for second := n - 1; second >= n-20; second-- {
-		want = append(want, second)
-	}
-	if want = append(want, 4, 3, 2, 1, 0); !slices.Equal(seconds, want) {
-		t.Errorf("occurrences at %v, want %v", seconds, want)
-	}
-}
-
-// A key reads its organization's groups only. What belongs
-// to another is answered like what does not exist. A
-// statement without an organization reads no rows.
-func TestIsolation(t *testing.T) {
-	r := newRig(t)
-	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
-	other := r.project("acme", "blog")
-	process, _ := r.start()
-	half := logs("acme", "shop", 1, failure("ErrorA", 0)) // of a request: it is kept until the rest comes
-	half.Parts = 2
-	foreign := half
-	foreign.Batch, foreign.Organization, foreign.Project = uuid.Must(uuid.NewV7()).String(), "evil", "lair"
-	packaged := entry(0, "error", "", map[string]any{"type": "E", "stack_trace": []string{"at com.acme.Cart.total(Cart.java:1)"}})
-	r.Accept(logs("acme", "shop", 2, failure("ErrorA", 0), packaged), logs("evil", "lair", 2, failure("ErrorA", 0), packaged), half, foreign)
-	r.awaitApplied()
-	awaitReady(t, process)
-	awaitKeys(t, process, acme, evil, other)
-	own := list(t, process, acme, "shop", "").Items[0].ID
-	if theirs := list(t, process, evil, "lair", "").Items[0].ID; theirs == own {
-		t.Error("two organizations share a group")
-	}
-	for _, test := range []struct {
-		name, key, path string
-		status          int
-		code            string
-	}{
-		{"own group", acme, "/v1/error-groups/" + own, 200, ""},
-		{"another project's key of the organization", other, "/v1/error-groups/" + own, 200, ""},
-		{"another project of the organization", other, "/v1/projects/shop/error-groups", 200, ""},
-		{"foreign project", evil, "/v1/projects/shop/error-groups", 404, "not_found"},
-		{"unknown project", evil, "/v1/projects/none/error-groups", 404, "not_found"},
-		{"foreign group", evil, "/v1/error-groups/" + own, 404, "not_found"},
-		{"unknown group", evil, "/v1/error-groups/grp_00000000000000000000000000000000", 404, "not_found"},
-		{"no id at all", evil, "/v1/error-groups/%00%ff", 404, "not_found"},
-		{"no key", "", "/v1/error-groups/" + own, 401, "missing_api_key"},
-		{"no key", "", "/v1/projects/shop/error-groups", 401, "missing_api_key"},
-		{"unknown key", "weir_" + strings.Repeat("f", 48), "/v1/projects/shop/error-groups", 401, "invalid_api_key"},
-	} {
-		var answer page
-		if status := get(t, process, test.key, test.path, &answer); status != test.status || answer.Code != test.code {
-			t.Errorf("%s: %s answered %d %s, want %d %s", test.name, test.path, status, answer.Code, test.status, test.code)
-		}
-	}
-	r.deleted("acme", "evil")
-	r.everyTableIsIsolated()
-}
-
-// deleted requests the deletion of a project of each organization.
-func (r *rig) deleted(organizations ...string) {
-	r.t.Helper()
-	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
-			return err
-		}
-		_, err := tx.Exec(r.t.Context(), `INSERT INTO erasures (organization, project, begun_at, gone_by)
-			SELECT organization, 'deleted', now(), now() FROM unnest($1::text[]) AS organization`, organizations)
-		return err
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-// everyTableIsIsolated reads the catalogue: a table with
-// organizations shows each its own rows, and none without one.
-func (r *rig) everyTableIsIsolated() {
-	r.t.Helper()
-	ctx := r.t.Context()
-	rows, err := r.pool.Query(ctx, `SELECT table_name FROM information_schema.columns WHERE table_schema = 'grouping' AND column_name = 'organization'`)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(tables) < 5 {
-		r.t.Fatalf("tables %v: %v", tables, err)
-	}
-	for _, table := range tables {
-		count := `SELECT count(*), count(*) FILTER (WHERE organization <> 'acme') FROM ` + table
-		var all, foreign int
-		if err := r.pool.QueryRow(ctx, count).Scan(&all, &foreign); err != nil || all > 0 {
-			r.t.Errorf("%s shows %d rows to nobody: %v", table, all, err)
-		}
-		err := pg.ReadAs(ctx, r.pool, "acme", func(tx pgx.Tx) error { return tx.QueryRow(ctx, count).Scan(&all, &foreign) })
-		if err != nil || foreign > 0 || all == 0 && !strings.HasPrefix(table, "bus_") { // nothing was parked or deferred
-			r.t.Errorf("%s shows acme %d rows, %d of others: %v", table, all, foreign, err)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,68 +29,6 @@ func shop(t *testing.T) (process *app.App, key string) {
 	awaitReady(t, process)
 	awaitKeys(t, process, key)
 	return process, key
-}
-
-// Each filter keeps exactly the groups that match it,
-// several filters those that match all, always newest first.
-func TestFilters(t *testing.T) {
-	process, key := shop(t)
-	for _, test := range []struct{ query, want string }{
-		{"", "A CD B"},
-		{"?status=unresolved", "A CD B"},
-		{"?status=resolved", ""},
-		{"?level=error", "A C"},
-		{"?level=fatal&level=warn", "A B"},
-		{"?level=debug", ""},
-		{"?environment=prod", "A D B"},
-		{"?environment=dev", "A"},
-		{"?environment=Dev", ""},
-		{"?q=errorb", "B"},
-		{"?q=ERRORB+lost", "B"},
-		{"?q=lost+errorb+cart", "B"},
-		{"?q=ErrorB+ErrorC", ""},
-		{"?q=100%25", ""},
-		{"?from=2026-11-21T12:00:20Z", "A CD"},
-		{"?from=2026-11-21T12:00:20.000001Z", "A"},
-		{"?to=2026-11-21T12:00:20Z", "A B"},
-		{"?to=2026-11-21T12:00:00Z", ""},
-		{"?from=2026-11-21T12:00:10Z&to=2026-11-21T12:00:20Z", "A B"}, // A was seen before and after: it lived then
-		{"?level=error&environment=prod&q=errora", "A"},
-	} {
-		var got strings.Builder
-		for _, g := range list(t, process, key, "shop", test.query).Items {
-			got.WriteString(strings.TrimPrefix(g.Type, "Error"))
-		}
-		if text := got.String(); text != strings.ReplaceAll(test.want, " ", "") && text != strings.ReplaceAll(strings.Replace(test.want, "CD", "DC", 1), " ", "") {
-			t.Errorf("%q lists %q, want %q", test.query, text, test.want)
-		}
-	}
-}
-
-// Pages have neither gap nor repetition, whatever their
-// size, even if groups were seen at the same instant.
-func TestPages(t *testing.T) {
-	process, key := shop(t)
-	var whole []string
-	for _, g := range list(t, process, key, "shop", "").Items {
-		whole = append(whole, g.ID)
-	}
-	for _, limit := range []string{"1", "2", "3", "4"} {
-		var pages []string
-		for query := "?limit=" + limit; ; {
-			found := list(t, process, key, "shop", query)
-			for _, g := range found.Items {
-				pages = append(pages, g.ID)
-			}
-			if found.NextCursor == nil {
-				break
-			}
-			query = "?limit=" + limit + "&cursor=" + *found.NextCursor
-		}
-		if !slices.Equal(pages, whole) {
-			t.Errorf("pages of %s: %v, want %v", limit, pages, whole)
-		}
-	}
 }
 
 // An invalid filter is refused by name, with a

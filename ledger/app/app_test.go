@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -87,7 +86,9 @@ func TestChargedOnce(t *testing.T) {
 }
 
 // An organization's logs may come before its creation: they are
-// charged, and published with its account after it.
+// charged, and published with its account after it. Usage beyond the quota
+// exhausts the account, and is not counted as used. Each threshold is
+// announced once.
 func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -106,20 +107,10 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	if !contains(events, "threshold/50") || !contains(events, "threshold/80") || len(events) != 2 {
 		t.Errorf("events %v", events)
 	}
-	r.verify()
-}
-
-// Usage beyond the quota exhausts the account, and is not counted as
-// used. Each threshold is announced once.
-func TestExhausted(t *testing.T) {
-	r := newRig(t)
-	_, _ = r.start()
-	r.create("acme", "indie")
-	r.awaitAccount("acme")
 	for range 12 {
-		r.Accept(logs("acme", 99))
+		r.Accept(logs("early", 99))
 	}
-	got := r.awaitCounted()["acme"]
+	got = r.awaitCounted()["early"]
 	if got.Used != 1000 || got.State != contract.AccountExhausted || got.NextQuota != 1000 {
 		t.Errorf("account %+v", got)
 	}
@@ -165,7 +156,7 @@ func TestTwoLedgers(t *testing.T) {
 }
 
 // Charges that a stopped ledger has not published are published by the
-// next, without a new event.
+// next, and changed terms of a tier, without a new event.
 func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()
@@ -173,12 +164,16 @@ func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r.awaitAccount("acme")
 	r.Accept(logs("acme", 10))
 	stop()
+	r.config.TierIndieBytes, r.config.TierIndieRequests, r.config.TierIndieRetention = 5000, 7, 14
 	r.Accept(logs("acme", 20))
 	_, _ = r.start()
 	if got := r.awaitCounted()["acme"]; got.Used != 30 {
 		t.Errorf("account %+v", got)
 	}
 	r.verify()
+	r.awaitState("new terms", func(a contract.Account) bool {
+		return a.RequestsPerMinute == 7 && a.RetentionDays == 14 && a.NextQuota == 5000 && a.Quota == 1000
+	})
 }
 
 // An account that changes with each commit is published at a limited
@@ -204,132 +199,3 @@ func TestAccountsArePaced(t *testing.T) {
 		t.Errorf("%d states of one account are published in %s, want %d at most", published, time.Since(begun), most)
 	}
 }
-
-// Changed terms of a tier reach every account after a restart without a
-// new event.
-func TestNewTermsAfterRestart(t *testing.T) {
-	r := newRig(t)
-	_, stop := r.start()
-	r.create("acme", "indie")
-	r.awaitAccount("acme")
-	stop()
-	r.config.TierIndieBytes, r.config.TierIndieRequests, r.config.TierIndieRetention = 5000, 7, 14
-	_, _ = r.start()
-	testenv.Eventually(t, waitTimeout, func() error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if got := r.accounts["acme"]; got.RequestsPerMinute != 7 || got.RetentionDays != 14 || got.NextQuota != 5000 || got.Quota != 1000 {
-			return fmt.Errorf("account %+v", got)
-		}
-		return nil
-	})
-}
-
-// Service tokens with the scope read the books of their organization,
-// or of all for the installation. For all others the organization does not exist.
-func TestWhoMayRead(t *testing.T) {
-	r := newRig(t)
-	ledger, _ := r.start()
-	r.create("acme", "indie")
-	r.create("evil", "indie")
-	r.Accept(logs("acme", 10), logs("acme", 20))
-	own, operator := r.token("acme", "billing:read"), r.token("", "billing:read")
-	foreign, scopeless := r.token("evil", "billing:read"), r.token("acme", "billing:write")
-	r.awaitCounted()
-	r.awaitAccount("evil")
-	awaitReady(t, ledger)
-	for _, token := range []string{own, operator, foreign} { // from here on all are loaded
-		testenv.Eventually(t, waitTimeout, func() error {
-			if status, _ := get(t, ledger, token, "/v1/organizations/nobody/balance"); status != http.StatusNotFound {
-				return errNot
-			}
-			return nil
-		})
-	}
-	tests := []struct {
-		name, token, path string
-		status            int
-		code              string
-	}{
-		{"own", own, "acme/balance", 200, ""},
-		{"operator", operator, "acme/balance", 200, ""},
-		{"own entries", own, "acme/entries", 200, ""},
-		{"own usage", own, "acme/usage", 200, ""},
-		{"foreign", foreign, "acme/balance", 404, "not_found"},
-		{"foreign entries", foreign, "acme/entries", 404, "not_found"},
-		{"foreign usage", foreign, "acme/usage", 404, "not_found"},
-		{"unknown", operator, "nobody/balance", 404, "not_found"},
-		{"unknown entries", operator, "nobody/entries", 404, "not_found"},
-		{"all at once", operator, "*/balance", 404, "not_found"},
-		{"without the scope", scopeless, "acme/balance", 403, "forbidden"},
-		{"without a token", "", "acme/balance", 401, "missing_token"},
-		{"with an unknown token", "weirsvc_" + strings.Repeat("0", 48), "acme/balance", 401, "invalid_token"},
-		{"with a time that is none", own, "acme/balance?at=yesterday", 400, "invalid_request"},
-		{"with a time that is not UTC", own, "acme/balance?at=2026-11-20T14:00:00%2B01:00", 400, "invalid_request"},
-		{"with a parameter that balances lack", own, "acme/balance?from=2026-11-20T14:00:00Z", 400, "invalid_request"},
-		{"with a filter that entries lack", own, "acme/entries?environment=prod", 400, "invalid_request"},
-		{"with a filter that usage lacks", own, "acme/usage?level=error", 400, "invalid_request"},
-		{"before it existed", own, "acme/balance?at=2026-01-01T00:00:00Z", 404, "not_found"},
-		{"with a cursor that is none", own, "acme/entries?cursor=abc", 400, "invalid_cursor"},
-		{"with a cursor beyond every entry", own, "acme/entries?cursor=" + unsigned(`{"p":1099511627776}`), 400, "invalid_cursor"},
-		{"with a project that none can be", own, "acme/usage?project=%00", 400, "invalid_request"},
-		{"with a cursor that none can be", own, "acme/usage?cursor=" + unsigned(`{"d":"2026-11-21T00:00:00Z","p":"\u0000"}`), 400, "invalid_cursor"},
-		{"an organization that none can be", operator, "%00/balance", 404, "not_found"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			status, body := get(t, ledger, test.token, "/v1/organizations/"+test.path)
-			if status != test.status || (test.code != "" && body["code"] != test.code) {
-				t.Errorf("%d %v", status, body)
-			}
-		})
-	}
-	_, known := get(t, ledger, foreign, "/v1/organizations/acme/balance")
-	_, unknown := get(t, ledger, foreign, "/v1/organizations/acne/balance")
-	if strings.ReplaceAll(fmt.Sprint(known["detail"]), "acme", "") != strings.ReplaceAll(fmt.Sprint(unknown["detail"]), "acne", "") {
-		t.Errorf("a foreign organization shows: %v, %v", known, unknown)
-	}
-}
-
-// Balance, entries and usage agree, and the balance has the positions
-// of the log that it counts.
-func TestReadingBooks(t *testing.T) {
-	r := newRig(t)
-	ledger, _ := r.start()
-	r.create("acme", "indie")
-	r.Accept(logs("acme", 10), logs("acme", 20), logs("acme", 30))
-	token := r.token("acme", "billing:read")
-	r.awaitCounted()
-	r.awaitAccount("acme")
-	awaitReady(t, ledger)
-	testenv.Eventually(t, waitTimeout, func() error {
-		if status, body := get(t, ledger, token, "/v1/organizations/acme/balance"); status != 200 || body["consumed"] != 60.0 {
-			return fmt.Errorf("%d %v", status, body)
-		}
-		return nil
-	})
-	_, balance := get(t, ledger, token, "/v1/organizations/acme/balance")
-	positions := balance["as_of"].(map[string]any)["positions"].(map[string]any)
-	for partition, end := range r.End() {
-		if positions[fmt.Sprint(partition)] != float64(end) {
-			t.Errorf("positions %v, want %v", positions, r.End())
-		}
-	}
-	_, past := get(t, ledger, token, "/v1/organizations/acme/balance?at="+time.Now().UTC().Add(-30*time.Second).Format(time.RFC3339))
-	if past["consumed"] != 0.0 || past["granted"] != 1000.0 {
-		t.Errorf("half a minute ago: %v", past)
-	}
-	if charged, pages := r.chargedByEntries(ledger, token); charged != 60 || pages < 2 {
-		t.Errorf("entries charge %v on %d pages", charged, pages)
-	}
-	_, usage := get(t, ledger, token, "/v1/organizations/acme/usage")
-	if day := usage["items"].([]any)[0].(map[string]any); day["bytes"] != 60.0 || day["entries"] != 6.0 {
-		t.Errorf("usage %v", usage)
-	}
-	if status, document := get(t, ledger, "", "/v1/ledger/openapi.json"); status != 200 || document["openapi"] != "3.1.0" {
-		t.Errorf("openapi: %d", status)
-	}
-}
-
-// unsigned returns a cursor without a valid signature.
-func unsigned(position string) string { return base64.RawURLEncoding.EncodeToString([]byte(position)) }

@@ -3,7 +3,6 @@ package app_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -224,8 +223,6 @@ func awaitReady(t testing.TB, ledger *app.App) {
 	testenv.Eventually(t, waitTimeout, ledger.Ready)
 }
 
-var errNot = errors.New("not yet")
-
 func contains(list []string, part string) bool {
 	for _, item := range list {
 		if strings.Contains(item, part) {
@@ -233,26 +230,4 @@ func contains(list []string, part string) bool {
 		}
 	}
 	return false
-}
-
-// chargedByEntries adds up the charges in all pages of the entries.
-func (r *rig) chargedByEntries(ledger *app.App, token string) (bytes float64, pages int) {
-	r.t.Helper()
-	for cursor := ""; ; {
-		path := "/v1/organizations/acme/entries?limit=2"
-		if cursor != "" {
-			path += "&cursor=" + cursor
-		}
-		_, page := get(r.t, ledger, token, path)
-		pages++
-		for _, item := range page["items"].([]any) {
-			if entry := item.(map[string]any); entry["reason"] == "charged" {
-				bytes += entry["amount"].(float64)
-			}
-		}
-		if page["next_cursor"] == nil {
-			return bytes, pages
-		}
-		cursor = page["next_cursor"].(string)
-	}
 }
