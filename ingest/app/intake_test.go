@@ -140,13 +140,42 @@ func TestPostStatuses(t *testing.T) {
 	_ = response.Body.Close()
 }
 
+// admits waits until requests with these keys, which have no
+// entries, are refused for nothing else.
+func (p *replica) admits(keys ...string) {
+	p.t.Helper()
+	for _, key := range keys {
+		testenv.Eventually(p.t, waitTimeout, func() error {
+			if got := p.post(key, []byte("{}")); got.code() != "missing_field" {
+				return fmt.Errorf("%d %s", got.status, got.text)
+			}
+			return nil
+		})
+	}
+}
+
+// What is accepted, answered and found, in one installation.
+func TestIntake(t *testing.T) {
+	r := newRig(t)
+	p := r.start(nil)
+	for name, test := range map[string]func(*testing.T, *rig, *replica){
+		"PostAnswers": testPostAnswers, "PostFollowsState": testPostFollowsState, "ReadBack": testReadBack,
+		"ReadBackLargeRequest": testReadBackLargeRequest, "KeysThatReadLess": testKeysThatReadLess,
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := *p
+			own.t = t
+			test(t, r, &own)
+		})
+	}
+}
+
 // Answers to a good, a mixed and a strict request have the exact counts
 // accepted, charged and refused.
-func TestPostAnswers(t *testing.T) {
-	r := newRig(t)
-	account := r.account("org_a", func(a *contract.Account) { a.Quota, a.Used = 1000, 100 })
-	key := r.key("org_a", "prj_a", nil)
-	p := r.start(nil)
+func testPostAnswers(t *testing.T, r *rig, p *replica) {
+	account := r.account("org_answers", func(a *contract.Account) { a.Quota, a.Used = 1000, 100 })
+	key := r.key("org_answers", "prj_answers", nil)
+	p.admits(key)
 
 	first, second := entry("one"), entry("two", `,"error":{"type":"E"}`)
 	charged := int64(len(first) + len(second))
@@ -174,11 +203,9 @@ func TestPostAnswers(t *testing.T) {
 }
 
 // A changed credential or account soon applies.
-func TestPostFollowsState(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	p := r.start(nil)
-	key := r.key("org_a", "prj_a", nil)
+func testPostFollowsState(t *testing.T, r *rig, p *replica) {
+	r.account("org_state", nil)
+	key := r.key("org_state", "prj_state", nil)
 	within := func(what string, status int, code string) {
 		t.Helper()
 		testenv.Eventually(t, waitTimeout, func() error {
@@ -189,12 +216,12 @@ func TestPostFollowsState(t *testing.T) {
 		})
 	}
 	within("issued", 200, "")
-	r.account("org_a", func(a *contract.Account) { a.State = contract.AccountSuspended })
+	r.account("org_state", func(a *contract.Account) { a.State = contract.AccountSuspended })
 	within("suspended", 429, "quota_exceeded")
-	r.account("org_a", nil)
+	r.account("org_state", nil)
 	within("restored", 200, "")
 	r.PublishEvent(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(key), contract.Credential{
-		Kind: contract.CredentialAPIKey, ID: "k", Organization: "org_a", Project: "prj_a", State: contract.CredentialRevoked, Version: 2,
+		Kind: contract.CredentialAPIKey, ID: "k", Organization: "org_state", Project: "prj_state", State: contract.CredentialRevoked, Version: 2,
 	})
 	within("revoked", 401, "api_key_revoked")
 }

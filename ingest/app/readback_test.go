@@ -12,12 +12,11 @@ import (
 
 // Accepted entries are found byte for byte, once, in order, whatever
 // their spelling.
-func TestReadBack(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	r.account("org_b", nil)
-	key, foreign := r.key("org_a", "prj_a", nil), r.key("org_b", "prj_b", nil)
-	p := r.start(nil)
+func testReadBack(t *testing.T, r *rig, p *replica) {
+	r.account("org_read", nil)
+	r.account("org_not_read", nil)
+	key, foreign := r.key("org_read", "prj_read", nil), r.key("org_not_read", "prj_not_read", nil)
+	p.admits(key, foreign)
 	sent := []string{
 		`{"timestamp":"2026-01-01T00:00:00Z","level":"warn","message":"\u0000 <&> \u2028 é \ud83d\ude00 \/","metadata":{"a":1e400,"a":-0.0,"b":12345678901234567890}}`,
 		`{"level":"error","timestamp":"2026-01-01T00:00:00.000000001Z","message":"","zzz":[{},[],null,true],"error":{"stack_trace":[],"context":{"x":1,"x":2}}}`,
@@ -42,7 +41,7 @@ func TestReadBack(t *testing.T) {
 	if page := p.get(foreign, "/v1/logs"); !strings.Contains(string(page.text), `"items":[]`) {
 		t.Errorf("another organization sees %s", page.text)
 	}
-	if page := p.get(foreign, "/v1/logs?project=prj_a"); page.status != 404 || page.code() != "not_found" {
+	if page := p.get(foreign, "/v1/logs?project=prj_read"); page.status != 404 || page.code() != "not_found" {
 		t.Errorf("foreign project: %d", page.status)
 	}
 }
@@ -63,11 +62,10 @@ func entriesOf(t *testing.T, text []byte) (entries []string) {
 }
 
 // A request larger than a record is cut into parts and found whole.
-func TestReadBackLargeRequest(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	key := r.key("org_a", "prj_a", nil)
-	p := r.start(nil)
+func testReadBackLargeRequest(t *testing.T, r *rig, p *replica) {
+	r.account("org_large", nil)
+	key := r.key("org_large", "prj_large", nil)
+	p.admits(key)
 	entries := make([]string, 1000)
 	charged := int64(0)
 	for i := range entries {
@@ -102,15 +100,14 @@ func TestReadBackLargeRequest(t *testing.T) {
 
 // A project's key reads only that project; others look missing. A
 // write-only key reads nothing and gets the reason. Both write.
-func TestKeysThatReadLess(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
+func testKeysThatReadLess(t *testing.T, r *rig, p *replica) {
+	r.account("org_less", nil)
 	access := func(access string) func(*contract.Credential) {
 		return func(c *contract.Credential) { c.Access = access }
 	}
-	full, other := r.key("org_a", "prj_a", nil), r.key("org_a", "prj_b", nil)
-	own, write, newer := r.key("org_a", "prj_a", access(contract.AccessProject)), r.key("org_a", "prj_a", access(contract.AccessWrite)), r.key("org_a", "prj_a", access("errors"))
-	p := r.start(nil)
+	full, other := r.key("org_less", "prj_less", nil), r.key("org_less", "prj_not_less", nil)
+	own, write, newer := r.key("org_less", "prj_less", access(contract.AccessProject)), r.key("org_less", "prj_less", access(contract.AccessWrite)), r.key("org_less", "prj_less", access("errors"))
+	p.admits(full, other, own, write, newer)
 	for i, key := range []string{full, other, own, write} {
 		if got := p.post(key, bodyOf(fmt.Sprintf(`{"timestamp":"2026-01-01T00:00:0%dZ","level":"info","message":"%d"}`, i, i))); got.status != 200 {
 			t.Fatalf("key %d writes: %d %s", i, got.status, got.text)
@@ -126,12 +123,12 @@ func TestKeysThatReadLess(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, waitTimeout, reads(full, "", 4))
-	for _, err := range []error{reads(own, "", 3)(), reads(own, "?project=prj_a", 3)(), reads(own, "?limit=1", 1)(), reads(other, "?project=prj_a", 3)()} {
+	for _, err := range []error{reads(own, "", 3)(), reads(own, "?project=prj_less", 3)(), reads(own, "?limit=1", 1)(), reads(other, "?project=prj_less", 3)()} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	hidden, unknown := p.get(own, "/v1/logs?project=prj_b"), p.get(own, "/v1/logs?project=prj_0")
+	hidden, unknown := p.get(own, "/v1/logs?project=prj_not_less"), p.get(own, "/v1/logs?project=prj_0")
 	if hidden.status != 404 || unknown.status != 404 || hidden.code() != unknown.code() {
 		t.Errorf("another project: %d %s; an unknown one: %d %s", hidden.status, hidden.text, unknown.status, unknown.text)
 	}
