@@ -14,16 +14,22 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
+// What the modules have once they have migrated their schemas: bounded and
+// secured tables, documented metrics, and what the runbooks read.
+func TestModules(t *testing.T) {
+	database, registry := postgrestest.URL(t), telemetry.New()
+	modules, conn := openModules(t, database, registry), dial(t, database)
+	t.Run("tables have a bound", func(t *testing.T) { tablesHaveABound(t, modules, conn, registry) })
+	t.Run("catalogue", func(t *testing.T) { catalogueIsSecured(t, conn) })
+	t.Run("metrics", func(t *testing.T) { metricsAreDocumented(t, registry) })
+	t.Run("runbooks", func(t *testing.T) { runbooksStatements(t, conn) })
+}
+
 // Every table of a schema has a bound, named by its module with what
 // enforces it, which must exist. Every name is a table's. After the
 // module has pruned, metrics show each table's size, and for pruned
 // ones what was removed and kept.
-func TestTablesHaveABound(t *testing.T) {
-	database, registry := postgrestest.URL(t), telemetry.New()
-	modules := openModules(t, database, registry)
-	conn, err := pgx.Connect(t.Context(), database)
-	must(t, err)
-	defer conn.Close(t.Context())
+func tablesHaveABound(t *testing.T, modules []schemaOwner, conn *pgx.Conn, registry *telemetry.Registry) {
 	bounds := map[string]prune.Bound{}
 	for i, module := range modules {
 		must(t, module.Prune(t.Context()))

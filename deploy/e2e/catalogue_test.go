@@ -21,7 +21,6 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -118,12 +117,7 @@ const tablesQuery = `
 // its rows only to that organization, even to the table's owner. Exempt
 // are the partitions of days, into which consumers copy and which no
 // request names. Weir's login role can't bypass any of that.
-func TestCatalogue(t *testing.T) {
-	database := postgrestest.URL(t)
-	openModules(t, database, telemetry.New())
-	conn, err := pgx.Connect(t.Context(), database)
-	must(t, err)
-	defer conn.Close(t.Context())
+func catalogueIsSecured(t *testing.T, conn *pgx.Conn) {
 	makeDays(t, conn)
 	tables := readTables(t, conn)
 	byName, partitions, needed := map[string]table{}, 0, map[string]bool{}

@@ -6,19 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
@@ -32,21 +27,8 @@ var midway = []string{"grouping.error_groups", "ingest.inbox_held", "ledger.inbo
 // Everything in one process, killed while every module is erasing an
 // organization: after a restart it continues, erases and reports all,
 // once, and touches nothing else.
-func TestKilledWhileErasing(t *testing.T) {
-	program, dataDir, database := programs.Build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
-	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
-	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_OPERATOR_TOKEN": operator, "WEIR_LOG_LEVEL": "info"}
-	if givenBroker() {
-		maps.Copy(variables, backends(t))
-	}
-	variables["WEIR_DATABASE_URL"] = database
-	_, err := localca.Ensure(filepath.Join(dataDir, "tls"), time.Now())
-	must(t, err)
-	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
+func killedWhileErasing(t *testing.T, in installation, database string, running *programs.Process, start func()) {
 	conn, other := dial(t, database), dial(t, database)
-
-	running := programs.Launch(t, program, variables, "run")
-	must(t, running.AwaitReady(t.Context(), in.api.Ready, startLimit))
 	gone, goneSent := in.posted(t, canary)
 	living, livingSent := in.posted(t, "living")
 	verify(t, t.Context(), in, gone, goneSent)
@@ -60,24 +42,18 @@ func TestKilledWhileErasing(t *testing.T) {
 	must(t, err)
 	_, err = obstacle.Exec(t.Context(), `LOCK TABLE `+strings.Join(midway, `, `)+` IN SHARE MODE`)
 	must(t, err)
-	must(t, in.api.DeleteOrganization(t.Context(), operator, gone.organization))
+	must(t, in.api.DeleteOrganization(t.Context(), in.operator, gone.organization))
 	testenv.Eventually(t, viewTimeout, func() error { return inTheMiddle(t.Context(), conn) })
 	running.Kill()
 	must(t, obstacle.Rollback(t.Context()))
 
-	running = programs.Launch(t, program, variables, "run")
-	if err := running.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
-		t.Fatalf("%v\n%s", err, running.Output)
-	}
+	start()
 	removed := in.isGone(t, gone.organization)
 	if removed["ingest"]["blocks"]+removed["ingest"]["small_blocks"] == 0 || removed["grouping"]["error_groups"] != int64(groups) ||
 		removed["tenants"]["projects"] != 1 || removed["ledger"] == nil {
 		t.Errorf("removed %v, want what there was, and %d groups", removed, groups)
 	}
 	verify(t, t.Context(), in, living, livingSent)
-	if err := running.Stop(); err != nil {
-		t.Errorf("did not stop in order: %v", err)
-	}
 	if places := placesOf(t, conn, gone.organization); len(places) > 0 {
 		t.Errorf("the canary is in %v", places)
 	}

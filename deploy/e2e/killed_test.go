@@ -29,7 +29,8 @@ const (
 	largeLife    = 60 * time.Millisecond // typical duration of a large post
 )
 
-// Everything in one process, killed repeatedly while it is posted to.
+// Everything in one process, killed repeatedly while it is posted to, and
+// while it is erasing an organization.
 // The embedded broker lives in the process and dies with it.
 func TestKilled(t *testing.T) {
 	program, dataDir := programs.Build(t, "deploy/cmd/weir"), t.TempDir()
@@ -45,7 +46,14 @@ func TestKilled(t *testing.T) {
 	must(t, err)
 	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
 
-	running := programs.Launch(t, program, variables, "run")
+	var running *programs.Process
+	start := func() {
+		running = programs.Launch(t, program, variables, "run")
+		if err := running.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
+			t.Errorf("%v\n%s", err, running.Output)
+		}
+	}
+	start()
 	defer func() {
 		if err := running.Stop(); err != nil {
 			t.Errorf("did not stop in order: %v", err)
@@ -54,23 +62,17 @@ func TestKilled(t *testing.T) {
 			t.Logf("output of the last process:\n%s", running.Output)
 		}
 	}()
-	if err := running.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
-		t.Fatalf("%v\n%s", err, running.Output)
-	}
 	scenario(t, in, func(ctx context.Context, underway <-chan struct{}) {
 		for range testenv.Rounds(t, shortKills, fullKills) {
 			life(ctx)
 			aim(ctx, underway)
 			running.Kill()
 			begun := time.Now()
-			running = programs.Launch(t, program, variables, "run")
-			if err := running.AwaitReady(ctx, in.api.Ready, startLimit); err != nil {
-				t.Errorf("%v\n%s", err, running.Output)
-				return
-			}
+			start()
 			t.Logf("back after %s", time.Since(begun).Round(time.Millisecond))
 		}
 	})
+	t.Run("while erasing", func(t *testing.T) { killedWhileErasing(t, in, variables["WEIR_DATABASE_URL"], running, start) })
 }
 
 // life lets the process work for a random time.

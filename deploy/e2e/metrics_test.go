@@ -24,18 +24,15 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md anew")
+var update = flag.Bool("update", false, "write docs/metrics.md")
 
 const metricsPage = "../docs/metrics.md"
 
 // docs/metrics.md lists exactly the metrics of Weir's processes. With
 // -update the test writes it.
-func TestMetricsAreDocumented(t *testing.T) {
-	registry := telemetry.New()
-	openModules(t, postgrestest.URL(t), registry)
+func metricsAreDocumented(t *testing.T, registry *telemetry.Registry) {
 	measureListener(t, registry)
 	measureGateway(t, registry)
 	allinone.NewBackendUp(registry.For("weir"))
@@ -52,7 +49,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	written, err := os.ReadFile(metricsPage)
 	must(t, err)
 	if string(written) != page {
-		t.Error("docs/metrics.md is out of date: go test ./deploy/e2e -run TestMetricsAreDocumented -update")
+		t.Error("docs/metrics.md is out of date: go test ./deploy/e2e -run TestModules/metrics -update")
 	}
 }
 
@@ -177,7 +174,7 @@ func compareTypes(t *testing.T, registry *telemetry.Registry, shown map[string]*
 
 const pageHead = `# Metrics
 
-Every metric that a process of Weir shows on ` + "`/metrics`" + ` where ` + "`WEIR_METRICS_LISTEN`" + ` is set. ` + "`go test ./deploy/e2e -run TestMetricsAreDocumented -update`" + ` writes this page, and without
+Every metric that a process of Weir shows on ` + "`/metrics`" + ` where ` + "`WEIR_METRICS_LISTEN`" + ` is set. ` + "`go test ./deploy/e2e -run TestModules/metrics -update`" + ` writes this page, and without
 ` + "`-update`" + ` the test fails where it is out of date. Each has the label ` + "`service`" + ` beside those named here; none names a tenant. *listener*: whatever listens (all but the broker); *broker*: the
 embedded one; *weir*: ` + "`weir run`" + ` itself. Metrics of Go (` + "`go_…`" + `) and of the process (` + "`process_…`" + `) are those of [client_golang](https://pkg.go.dev/github.com/prometheus/client_golang/prometheus/collectors).
 

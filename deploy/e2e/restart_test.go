@@ -2,15 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/testenv"
@@ -22,60 +19,74 @@ import (
 // machine busy with other tests.
 const restartWithin = 30 * time.Second
 
-// A stopped installation finds everything unchanged, demo organization
-// included, and is back within ten seconds.
+// Everything in one process, started three times, the third without the
+// schemas of the modules that consume the log. The printed commands work as
+// pasted, and its secrets lie in one file. A stopped installation finds
+// everything unchanged, demo organization included, and is back within ten
+// seconds. Derived data can be rebuilt: the next start reads the log again,
+// and balance, groups and entries are as before.
 func TestRestart(t *testing.T) {
-	twice(t, func(string) {})
-}
-
-// Derived data can be rebuilt: without the schemas of the three modules
-// that consume the log, the next start reads it again, and balance,
-// groups and entries are as before.
-func TestRebuilt(t *testing.T) {
-	twice(t, func(database string) {
-		conn, err := pgx.Connect(t.Context(), database)
+	r := newRepeated(t)
+	r.run(func(running *programs.Process) { r.seen = commandLine(t, running) })
+	t.Run("secrets", r.secretsLieInOneFile)
+	if took := r.run(func(*programs.Process) {}); took > restartWithin {
+		t.Errorf("back after %s, want %s", took, restartWithin)
+	}
+	conn := dial(t, r.variables["WEIR_DATABASE_URL"])
+	for _, schema := range []string{"grouping", "ingest", "ledger"} {
+		_, err := conn.Exec(t.Context(), "DROP SCHEMA "+schema+" CASCADE")
 		must(t, err)
-		defer conn.Close(t.Context())
-		for _, schema := range []string{"grouping", "ingest", "ledger"} {
-			_, err := conn.Exec(t.Context(), "DROP SCHEMA "+schema+" CASCADE")
-			must(t, err)
-		}
+	}
+	r.run(func(running *programs.Process) {
+		pasted(t, running, hint{"Post a batch:", `"processed":2`}, hint{"Read the balance:", `"consumed":`},
+			hint{"List the error groups:", `"TypeError`}, hint{"Read the logs, newest first:", `cart opened`})
 	})
 }
 
-// twice runs an installation, posts, verifies and stops it, calls
-// between with its database, and does it all again: the second time
-// everything of the first must still be there.
-func twice(t *testing.T, between func(database string)) {
+// A repeated installation is one that is started again and again.
+type repeated struct {
+	t         *testing.T
+	program   string
+	variables map[string]string
+	first     allinone.DevEnv
+	maker     *maker
+	sent      *history
+	output    string // of the last process
+	seen      []byte // of its arguments
+}
+
+func newRepeated(t *testing.T) *repeated {
 	t.Helper()
-	program, dataDir, database := programs.Build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
-	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": database}
-	var first allinone.DevEnv
-	m, h := &maker{mark: "restarted"}, &history{}
-	for round := range 2 {
-		begun := time.Now()
-		running := programs.Launch(t, program, variables, "run")
-		env := awaitEnv(t, running, dataDir)
-		if took := time.Since(begun); round > 0 && took > restartWithin {
-			t.Errorf("back after %s, want %s", took, restartWithin)
-		}
-		in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
-		if round == 0 {
-			first = env
-		} else if env != first {
-			t.Errorf("after the restart: %+v, before: %+v", env, first)
-		}
-		demo := tenant{organization: env.Organization, project: env.Project, key: env.APIKey, billing: env.ServiceToken}
-		entries := m.some(50)
-		deliver(t, t.Context(), in, demo, fmt.Sprint("round ", round), plainly(body(texts(entries)...)), entries, h)
-		verify(t, t.Context(), in, demo, h)
-		if err := running.Stop(); err != nil {
-			t.Fatalf("did not stop in order: %v\n%s", err, running.Output)
-		}
-		if round == 0 {
-			between(database)
-		}
+	return &repeated{
+		t: t, program: programs.Build(t, "deploy/cmd/weir"), maker: &maker{mark: "restarted"}, sent: &history{},
+		variables: map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": t.TempDir(), "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_LOG_LEVEL": "debug"},
 	}
+}
+
+// run starts it, posts, verifies all that was ever posted, does something
+// and stops it. It returns how long the start took.
+func (r *repeated) run(then func(running *programs.Process)) (took time.Duration) {
+	r.t.Helper()
+	begun := time.Now()
+	running := programs.Launch(r.t, r.program, r.variables, "run")
+	env := awaitEnv(r.t, running, r.variables["WEIR_DATA_DIR"])
+	took = time.Since(begun)
+	if r.first == (allinone.DevEnv{}) {
+		r.first = env
+	} else if env != r.first {
+		r.t.Errorf("after the restart: %+v, before: %+v", env, r.first)
+	}
+	in := connect(r.t, env.BaseURL, env.CAFile, env.OperatorToken)
+	demo := tenant{organization: env.Organization, project: env.Project, key: env.APIKey, billing: env.ServiceToken}
+	entries := r.maker.some(50)
+	deliver(r.t, r.t.Context(), in, demo, entries[0].text, plainly(body(texts(entries)...)), entries, r.sent)
+	verify(r.t, r.t.Context(), in, demo, r.sent)
+	then(running)
+	if err := running.Stop(); err != nil {
+		r.t.Fatalf("did not stop in order: %v\n%s", err, running.Output)
+	}
+	r.output = running.Output.String()
+	return took
 }
 
 // awaitEnv waits until the process has logged that it is ready, and
@@ -95,27 +106,23 @@ func awaitEnv(t *testing.T, running *programs.Process, dataDir string) (env alli
 // A hint is a command printed under a title, with a part of its answer.
 type hint struct{ title, want string }
 
-// The printed commands work as pasted, with and without a demo organization.
+// Without a demo organization other commands are printed, which work as well.
 func TestPrintedCommands(t *testing.T) {
-	t.Run("with a demo organization", func(t *testing.T) {
-		paste(t, nil, hint{"Post a batch:", `"processed":2`}, hint{"Read the balance:", `"consumed":`},
-			hint{"List the error groups:", `"TypeError`}, hint{"Read the logs, newest first:", `cart opened`})
-	})
-	t.Run("without", func(t *testing.T) {
-		paste(t, map[string]string{"WEIR_NO_DEMO": "true"}, hint{"List the organizations:", `"items":[]`},
-			hint{"Create an organization:", `"name":"Acme"`}, hint{"Read what else there is to call:", `"openapi":"3.1.0"`})
-	})
+	dataDir := t.TempDir()
+	running := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), map[string]string{
+		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_NO_DEMO": "true",
+	}, "run")
+	awaitEnv(t, running, dataDir)
+	pasted(t, running, hint{"List the organizations:", `"items":[]`}, hint{"Create an organization:", `"name":"Acme"`},
+		hint{"Read what else there is to call:", `"openapi":"3.1.0"`})
+	if err := running.Stop(); err != nil {
+		t.Errorf("did not stop in order: %v", err)
+	}
 }
 
-// paste starts everything in one process and pastes into a shell what that
-// prints: these commands, and no others.
-func paste(t *testing.T, env map[string]string, hints ...hint) {
+// pasted pastes into a shell what a process prints: these commands, and no others.
+func pasted(t *testing.T, running *programs.Process, hints ...hint) {
 	t.Helper()
-	dataDir := t.TempDir()
-	given := map[string]string{"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t)}
-	maps.Copy(given, env)
-	running := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), given, "run")
-	awaitEnv(t, running, dataDir)
 	provideCurl(t)
 	testenv.Eventually(t, viewTimeout, func() error { // they follow the line that it is ready
 		if commands := strings.Count(running.Output.String(), "curl "); commands != len(hints) {
@@ -132,9 +139,6 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 			}
 			return nil
 		})
-	}
-	if err := running.Stop(); err != nil {
-		t.Errorf("did not stop in order: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,19 +8,12 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // PostgreSQL parses each statement of the runbooks, in the schema of
 // the named module.
-func TestRunbooksStatements(t *testing.T) {
-	database := postgrestest.URL(t)
-	openModules(t, database, telemetry.New())
-	conn, err := pgx.Connect(t.Context(), database)
-	must(t, err)
-	defer conn.Close(context.Background())
+func runbooksStatements(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
 	files, err := filepath.Glob("../docs/runbooks/*.md")
 	must(t, err)
 	statement, found := regexp.MustCompile(`sql (\w+) "([^"]+)"`), 0

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
@@ -18,27 +17,13 @@ import (
 // password only in a file of the broker, which only their owner can
 // read: in no other file of the data directory, no output, no log, and
 // nothing that others see of the process.
-func TestSecretsLieInOneFile(t *testing.T) {
-	dataDir := t.TempDir()
-	running := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), map[string]string{
-		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_LOG_LEVEL": "debug",
-	}, "run")
-	env := awaitEnv(t, running, dataDir)
-	in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
-	entries := (&maker{mark: "kept"}).some(5)
-	deliver(t, t.Context(), in, tenant{organization: env.Organization, project: env.Project, key: env.APIKey, billing: env.ServiceToken}, "kept",
-		plainly(body(texts(entries)...)), entries, &history{})
-	broker := filepath.Join("kafka", "password")
+func (r *repeated) secretsLieInOneFile(t *testing.T) {
+	dataDir, broker := r.variables["WEIR_DATA_DIR"], filepath.Join("kafka", "password")
 	password, err := os.ReadFile(filepath.Join(dataDir, broker))
 	must(t, err)
 	secrets := map[string]string{strings.TrimSpace(string(password)): broker}
-	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword, env.WebhookKeys} {
+	for _, secret := range []string{r.first.APIKey, r.first.ServiceToken, r.first.OperatorToken, r.first.ConsolePassword, r.first.WebhookKeys} {
 		secrets[secret] = allinone.EnvFile
-	}
-	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.ID()), "cmdline"))
-	must(t, err)
-	if err := running.Stop(); err != nil {
-		t.Fatalf("did not stop in order: %v\n%s", err, running.Output)
 	}
 	files := filesOf(t, dataDir)
 	for secret, place := range secrets {
@@ -48,7 +33,7 @@ func TestSecretsLieInOneFile(t *testing.T) {
 		if secret == "" || !bytes.Contains(files[place], []byte(secret)) {
 			t.Fatalf("%s does not have %q, so nothing is proved of it", place, secret)
 		}
-		if strings.Contains(running.Output.String(), secret) || bytes.Contains(seen, []byte(secret)) {
+		if strings.Contains(r.output, secret) || bytes.Contains(r.seen, []byte(secret)) {
 			t.Errorf("a secret of %s is printed, or an argument", place)
 		}
 		for name, content := range files {
@@ -57,6 +42,14 @@ func TestSecretsLieInOneFile(t *testing.T) {
 			}
 		}
 	}
+}
+
+// commandLine returns what others see of a process.
+func commandLine(t *testing.T, running *programs.Process) []byte {
+	t.Helper()
+	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.ID()), "cmdline"))
+	must(t, err)
+	return seen
 }
 
 // filesOf returns the files below a directory, by their paths in it.
