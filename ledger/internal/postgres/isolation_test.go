@@ -59,29 +59,3 @@ func TestIsolation(t *testing.T) {
 		t.Error("a row was moved to another organization")
 	}
 }
-
-// Every table by organization forces row level security and has the
-// organization first in its primary key.
-func TestEveryTableIsIsolated(t *testing.T) {
-	l := ledgertest.New(t)
-	rows, err := l.Pool.Query(t.Context(), `SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
-			coalesce((SELECT a.attnum = i.indkey[0] FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), false)
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization'
-		WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table string
-	var forced, leads bool
-	tables := 0
-	_, err = pgx.ForEachRow(rows, []any{&table, &forced, &leads}, func() error {
-		tables++
-		if !forced || !leads {
-			t.Errorf("%s: row level security forced %v, organization leads the primary key %v", table, forced, leads)
-		}
-		return nil
-	})
-	if err != nil || tables < 6 {
-		t.Errorf("%d tables, error %v", tables, err)
-	}
-}

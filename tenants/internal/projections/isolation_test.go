@@ -24,35 +24,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// Every table with data of an organization has row level
-// security, forced on its owner too, and a key led by
-// the organization. A new table without that fails here.
-func TestEveryTableIsRowSecured(t *testing.T) {
-	pool := tenantstest.Open(t)
-	rows, err := pool.Query(t.Context(), `
-		SELECT c.relname::text, c.relrowsecurity AND c.relforcerowsecurity AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid),
-		       coalesce((SELECT a.attname = 'organization' AND a.attnotnull FROM pg_index i JOIN pg_attribute a
-		                 ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indrelid = c.oid AND i.indisprimary), false)
-		FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace
-			AND c.relname NOT IN ('migrations', 'bus_positions', 'bus_read', 'bus_relays', 'cursor_key') -- the schema, how far its readers are, and what signs cursors`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	type table struct {
-		Name         string
-		Secured, Led bool
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
-	if err != nil || len(tables) < 5 {
-		t.Fatalf("%d tables, %v", len(tables), err)
-	}
-	for _, table := range tables {
-		if !table.Secured || !table.Led {
-			t.Errorf("%s: row security forced: %v, organization first in its key: %v", table.Name, table.Secured, table.Led)
-		}
-	}
-}
-
 // A query without its WHERE shows nothing foreign, and
 // a connection without an organization shows nothing.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
