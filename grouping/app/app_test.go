@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirlog/weir/grouping/app"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
@@ -116,42 +117,47 @@ func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	}
 }
 
+// What a process makes of odd records and keys.
+func TestGroups(t *testing.T) {
+	r := newRig(t)
+	process, _ := r.start()
+	awaitReady(t, process)
+	t.Run("PoisonIsParked", func(t *testing.T) { testPoisonIsParked(t, r, process) })
+	t.Run("OddTexts", func(t *testing.T) { testOddTexts(t, r, process) })
+	t.Run("KeysThatReadLess", func(t *testing.T) { testKeysThatReadLess(t, r, process) })
+}
+
 // Unreadable records are parked with their reason, unchanged;
 // records before and after them, even of the same partition, count.
-func TestPoisonIsParked(t *testing.T) {
-	r := newRig(t)
-	key := r.project("acme", "shop")
-	process, _ := r.start()
-	cut := logs("acme", "shop", 1, failure("ErrorX", 0))
+func testPoisonIsParked(t *testing.T, r *rig, process *app.App) {
+	key := r.project("poison", "poison-shop")
+	cut := logs("poison", "poison-shop", 1, failure("ErrorX", 0))
 	cut.Lines = cut.Lines[:len(cut.Lines)-1]
-	broken := logs("acme", "shop", 1, `{"level":"error","message":"m","error":{"type":"ErrorY"`)
-	short := logs("acme", "shop", 2, failure("ErrorZ", 0))
+	broken := logs("poison", "poison-shop", 1, `{"level":"error","message":"m","error":{"type":"ErrorY"`)
+	short := logs("poison", "poison-shop", 2, failure("ErrorZ", 0))
 	short.Entries = 2
 	for i, poison := range []contract.LogsAccepted{cut, broken, short} {
-		r.Accept(logs("acme", "shop", 1, failure("ErrorA", time.Duration(i)*time.Second)), poison)
+		r.Accept(logs("poison", "poison-shop", 1, failure("ErrorA", time.Duration(i)*time.Second)), poison)
 	}
 	for range 20 {
-		r.Accept(logs("acme", "shop", 1, failure("ErrorA", 0)))
+		r.Accept(logs("poison", "poison-shop", 1, failure("ErrorA", 0)))
 	}
 	r.awaitApplied()
-	awaitReady(t, process)
 	awaitKeys(t, process, key)
-	if got, want := counts(t, process, key, "shop"), map[string]int64{"ErrorA": 23}; !maps.Equal(got, want) {
+	if got, want := counts(t, process, key, "poison-shop"), map[string]int64{"ErrorA": 23}; !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v", got, want)
 	}
-	if n := r.number(`SELECT count(*) FROM bus_parked WHERE organization = 'acme' AND value IS NOT NULL AND reason <> ''`); n != 3 {
+	if n := r.number(`SELECT count(*) FROM bus_parked WHERE organization = 'poison' AND value IS NOT NULL AND reason <> ''`); n != 3 {
 		t.Errorf("%d records are parked, want 3", n)
 	}
 }
 
 // What JSON allows and Postgres can't store is kept as far as people
 // can read it: no text parks a record, or is altered without need.
-func TestOddTexts(t *testing.T) {
-	r := newRig(t)
-	key := r.project("acme", "shop")
-	process, _ := r.start()
+func testOddTexts(t *testing.T, r *rig, process *app.App) {
+	key := r.project("odd", "odd-shop")
 	at := `"timestamp":"2026-11-21T12:00:00Z"`
-	r.Accept(logs("acme", "shop", 11,
+	r.Accept(logs("odd", "odd-shop", 11,
 		`{`+at+`,"level":"error","message":"m\u0000","environment":"e\u0000","error":{"type":"Nul\u0000Error","message":"a\u0000b","stack_trace":["\u0000"]}}`,
 		`{`+at+`,"level":"error","message":"m","error":{"type":"PackageError","stack_trace":["at com.ac\u0000me.Cart.total(A.java:1)"]}}`,
 		`{`+at+`,"level":"fatal","message":"m","\u0065rror":{"\u0074ype":"EscapedError"}}`,
@@ -165,13 +171,12 @@ func TestOddTexts(t *testing.T) {
 		`{`+at+`,"level":"error","message":"m","environment":"a\"{},\\b","error":{"type":"QuoteError","message":"\"{},\\'"}}`,
 	))
 	r.awaitApplied()
-	awaitReady(t, process)
 	awaitKeys(t, process, key)
-	if n := r.number(`SELECT count(*) FROM bus_parked`); n != 0 {
+	if n := r.number(`SELECT count(*) FROM bus_parked WHERE organization = 'odd'`); n != 0 {
 		t.Fatalf("%d records are parked", n)
 	}
 	byType := map[string]group{}
-	for _, g := range list(t, process, key, "shop", "").Items {
+	for _, g := range list(t, process, key, "odd-shop", "").Items {
 		if status := get(t, process, key, "/v1/error-groups/"+g.ID, &g); status != 200 || len(g.Occurrences) != 1 {
 			t.Errorf("group %+v: %d", g, status)
 		}
@@ -197,28 +202,25 @@ func TestOddTexts(t *testing.T) {
 
 // A key of one project reads that project's groups; others look as
 // if they did not exist. A key that may only write reads nothing.
-func TestKeysThatReadLess(t *testing.T) {
-	r := newRig(t)
-	full := r.project("acme", "shop")
-	r.project("acme", "cart")
-	narrow := contract.Credential{Kind: contract.CredentialAPIKey, Organization: "acme", Project: "shop", Environment: "prod", Access: contract.AccessProject}
+func testKeysThatReadLess(t *testing.T, r *rig, process *app.App) {
+	full := r.project("less", "less-shop")
+	r.project("less", "less-cart")
+	narrow := contract.Credential{Kind: contract.CredentialAPIKey, Organization: "less", Project: "less-shop", Environment: "prod", Access: contract.AccessProject}
 	own := r.Issue(narrow)
 	narrow.Access = contract.AccessWrite
 	write := r.Issue(narrow)
-	process, _ := r.start()
-	awaitReady(t, process)
-	r.Accept(logs("acme", "shop", 1, failure("ShopError", 0)), logs("acme", "cart", 1, failure("CartError", 0)))
+	r.Accept(logs("less", "less-shop", 1, failure("ShopError", 0)), logs("less", "less-cart", 1, failure("CartError", 0)))
 	r.awaitApplied()
 	awaitKeys(t, process, full, own)
-	shop, cart := list(t, process, full, "shop", "").Items[0].ID, list(t, process, full, "cart", "").Items[0].ID
+	shop, cart := list(t, process, full, "less-shop", "").Items[0].ID, list(t, process, full, "less-cart", "").Items[0].ID
 	for _, c := range []struct {
 		name, key, path string
 		want            int
 	}{
-		{"its own project", own, "/v1/projects/shop/error-groups", 200}, {"a group of it", own, "/v1/error-groups/" + shop, 200},
-		{"another project", own, "/v1/projects/cart/error-groups", 404}, {"a group of that", own, "/v1/error-groups/" + cart, 404},
+		{"its own project", own, "/v1/projects/less-shop/error-groups", 200}, {"a group of it", own, "/v1/error-groups/" + shop, 200},
+		{"another project", own, "/v1/projects/less-cart/error-groups", 404}, {"a group of that", own, "/v1/error-groups/" + cart, 404},
 		{"all, with a full key", full, "/v1/error-groups/" + cart, 200},
-		{"a project, only writing", write, "/v1/projects/shop/error-groups", 403}, {"a group, only writing", write, "/v1/error-groups/" + shop, 403},
+		{"a project, only writing", write, "/v1/projects/less-shop/error-groups", 403}, {"a group, only writing", write, "/v1/error-groups/" + shop, 403},
 	} {
 		var found page
 		if status := get(t, process, c.key, c.path, &found); status != c.want {
