@@ -161,11 +161,3 @@ func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
 	}
 	return types
 }
-
-func works(t *testing.T, p *process, token string, status int) error {
-	t.Helper()
-	if got := p.call(t, token, "GET", "/v1/projects", ""); got.status != status {
-		return errors.New(got.text)
-	}
-	return nil
-}

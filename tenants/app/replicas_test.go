@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/app"
 )
 
@@ -31,9 +30,9 @@ func testCredentialsCross(t *testing.T, first, second *process) {
 	if got := b.get(t, projectsPage); got.status != 200 {
 		t.Errorf("the other replica does not let the member in: %d", got.status)
 	}
-	testenv.Eventually(t, timeout, func() error { return works(t, first, acme.token, 200) })
+	first.awaitStatus(t, acme.token, "/v1/projects", 200)
 	second.must(t, 200, "POST", "/v1/service-tokens/"+acme.tokenID+"/revoke", "")
-	testenv.Eventually(t, timeout, func() error { return works(t, first, acme.token, 401) })
+	first.awaitStatus(t, acme.token, "/v1/projects", 401)
 }
 
 // A code works once, even in two replicas at once.
