@@ -55,6 +55,7 @@ func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}}
 	r.config.Config = service.Config{Servers: service.Servers{Brokers: kafkatest.Brokers(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}}
+	r.config.BatchWait = 10 * time.Millisecond
 	r.Others = contracttest.New(t, "grouping", r.config.Brokers, partitions)
 	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {

@@ -59,7 +59,7 @@ func newRigAt(t testing.TB, brokers []string, database string) *rig {
 	r := &rig{t: t, accounts: map[string]contract.Account{}, seen: func(contract.Account) {}}
 	r.config = app.Config{
 		Config:      service.Config{Servers: service.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(database)}},
-		RulesConfig: app.RulesConfig{TierIndieBytes: 1000}, CheckInterval: 100 * time.Millisecond,
+		RulesConfig: app.RulesConfig{TierIndieBytes: 1000}, CheckInterval: 100 * time.Millisecond, BatchWait: 10 * time.Millisecond,
 	}
 	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)
 	r.Consume(contract.TopicAccounts, r.account)
