@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // anonymousNetworks is the number of client networks with their own limit.
@@ -13,7 +13,7 @@ const anonymousNetworks = 1 << 16
 
 // AnonymousLimit limits requests without a credential by client network.
 type AnonymousLimit struct {
-	networks  *rate.Table[netip.Prefix]
+	networks  *fairshare.Table[netip.Prefix]
 	perMinute int
 	refusals  *Refusals
 	proxies   []netip.Prefix
@@ -24,7 +24,7 @@ type AnonymousLimit struct {
 // may come at once. It finds clients behind proxies as ClientAddress does.
 func NewAnonymousLimit(perMinute int, proxies []netip.Prefix, clock func() time.Time) *AnonymousLimit {
 	return &AnonymousLimit{
-		networks: rate.NewTable[netip.Prefix](anonymousNetworks), perMinute: perMinute, refusals: NewRefusals(), proxies: proxies, clock: clock,
+		networks: fairshare.NewTable[netip.Prefix](anonymousNetworks), perMinute: perMinute, refusals: NewRefusals(), proxies: proxies, clock: clock,
 	}
 }
 
@@ -32,7 +32,7 @@ func NewAnonymousLimit(perMinute int, proxies []netip.Prefix, clock func() time.
 // as other refusals are.
 func (l *AnonymousLimit) Admit(r *http.Request) error {
 	now, network := l.clock(), ClientNetwork(ClientAddress(r, l.proxies))
-	result := l.networks.Take(now.UnixNano(), rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: l.perMinute})
+	result := l.networks.Take(now.UnixNano(), fairshare.KeyLimit[netip.Prefix]{Scope: fairshare.ScopeClient, Key: network, PerMinute: l.perMinute})
 	if result.Allowed {
 		return nil
 	}

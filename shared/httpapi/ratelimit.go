@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // CodeRateLimited is the code of every 429 for too many requests.
@@ -14,7 +14,7 @@ const CodeRateLimited = "rate_limited"
 // SetRateLimit sets the interface's headers X-RateLimit-*.
 // AppendPolicy and AppendRateLimit write RateLimit-Policy and
 // RateLimit, of draft-ietf-httpapi-ratelimit-headers.
-func SetRateLimit(header http.Header, result rate.Result) {
+func SetRateLimit(header http.Header, result fairshare.Result) {
 	header.Set("X-RateLimit-Limit", strconv.Itoa(result.Limit))
 	header.Set("X-RateLimit-Remaining", strconv.Itoa(result.Remaining))
 	header.Set("X-RateLimit-Reset", strconv.FormatInt(ceilSeconds(result.Full), 10))
@@ -22,7 +22,7 @@ func SetRateLimit(header http.Header, result rate.Result) {
 }
 
 // AppendPolicy appends one level's policy to the text of RateLimit-Policy.
-func AppendPolicy(text []byte, scope rate.Scope, perMinute int) []byte {
+func AppendPolicy(text []byte, scope fairshare.Scope, perMinute int) []byte {
 	if len(text) > 0 {
 		text = append(text, ", "...)
 	}
@@ -32,7 +32,7 @@ func AppendPolicy(text []byte, scope rate.Scope, perMinute int) []byte {
 
 // AppendRateLimit appends what is left at the tightest level to the text of
 // RateLimit; now is nanoseconds since 1970.
-func AppendRateLimit(text []byte, result rate.Result, now int64) []byte {
+func AppendRateLimit(text []byte, result fairshare.Result, now int64) []byte {
 	text = append(append(append(text, '"'), result.Scope...), `";r=`...)
 	text = strconv.AppendInt(text, int64(result.Remaining), 10)
 	return strconv.AppendInt(append(text, ";t="...), Seconds(time.Duration(result.Full-now)), 10)
@@ -40,7 +40,7 @@ func AppendRateLimit(text []byte, result rate.Result, now int64) []byte {
 
 // RateLimited is the 429 for too many requests; who is what the
 // limit is for, such as "API key".
-func RateLimited(result rate.Result, who string) *Problem {
+func RateLimited(result fairshare.Result, who string) *Problem {
 	return NewProblem(http.StatusTooManyRequests, CodeRateLimited,
 		"There are too many requests: the limit is "+strconv.Itoa(result.Limit)+" a minute for this "+who+".").RetryAfter(result.RetryAfter)
 }

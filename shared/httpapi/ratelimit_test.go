@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 func TestRateLimitHeaders(t *testing.T) {
 	const second = int64(time.Second)
-	result := rate.Result{Scope: rate.ScopeKey, Limit: 60, Remaining: 7, Full: 1_000*second + 1, RetryAfter: 1200 * time.Millisecond}
+	result := fairshare.Result{Scope: fairshare.ScopeKey, Limit: 60, Remaining: 7, Full: 1_000*second + 1, RetryAfter: 1200 * time.Millisecond}
 	header := http.Header{}
 	httpapi.SetRateLimit(header, result)
 	for name, want := range map[string]string{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "7", "X-RateLimit-Reset": "1001", "X-RateLimit-Scope": "key"} {
@@ -19,7 +19,7 @@ func TestRateLimitHeaders(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	policy := httpapi.AppendPolicy(httpapi.AppendPolicy(nil, rate.ScopeOrganization, 300), rate.ScopeKey, 60)
+	policy := httpapi.AppendPolicy(httpapi.AppendPolicy(nil, fairshare.ScopeOrganization, 300), fairshare.ScopeKey, 60)
 	if want := `"organization";q=300;w=60, "key";q=60;w=60`; string(policy) != want {
 		t.Errorf("RateLimit-Policy is %s, want %s", policy, want)
 	}

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // Refusals paces answers with 429. Clients that never pause wait only for
 // answers, and refusals are so cheap that thousands a second take a processor
 // from the clients that are served. The first few are sent at once.
 type Refusals struct {
-	networks *rate.Table[netip.Prefix]
+	networks *fairshare.Table[netip.Prefix]
 	held     atomic.Int64
 }
 
@@ -32,7 +32,7 @@ const (
 
 // NewRefusals returns a pacer without any history.
 func NewRefusals() *Refusals {
-	return &Refusals{networks: rate.NewTable[netip.Prefix](refusalNetworks)}
+	return &Refusals{networks: fairshare.NewTable[netip.Prefix](refusalNetworks)}
 }
 
 // Pace returns once a client network may have the answer err: at once,

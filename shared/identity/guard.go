@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/rate"
 	"github.com/weirlog/weir/shared/tracing"
 )
 
@@ -177,7 +177,7 @@ func (g *Guard) unknown(r *http.Request, err error) error {
 	return err
 }
 
-func (g *Guard) tooManyTries(tried rate.Result) error {
+func (g *Guard) tooManyTries(tried fairshare.Result) error {
 	g.count("client")
 	return httpapi.RateLimited(tried, "address without a valid credential")
 }

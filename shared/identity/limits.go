@@ -7,8 +7,8 @@ import (
 	"net/netip"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // Limits are rate limits. Embed them in a service's configuration. They
@@ -43,11 +43,11 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// A limiter counts requests. Its tables are bounded: see rate.Table.
+// A limiter counts requests. Its tables are bounded: see fairshare.Table.
 type limiter struct {
 	reads, anonymous int // per minute
-	callers          *rate.Table[caller]
-	networks         *rate.Table[netip.Prefix]
+	callers          *fairshare.Table[caller]
+	networks         *fairshare.Table[netip.Prefix]
 }
 
 // A caller owns a bucket: an organization, a project or a credential.
@@ -56,36 +56,36 @@ type caller struct{ kind, id string }
 func newLimiter(limits Limits) *limiter {
 	return &limiter{
 		reads: cmp.Or(limits.ReadsPerMinute, defaultReads), anonymous: cmp.Or(limits.AnonymousPerMinute, defaultAnonymous),
-		callers: rate.NewTable[caller](maxCallers), networks: rate.NewTable[netip.Prefix](maxNetworks),
+		callers: fairshare.NewTable[caller](maxCallers), networks: fairshare.NewTable[netip.Prefix](maxNetworks),
 	}
 }
 
 // levels returns the buckets of a request. An operator, without
 // organization, has its own bucket.
-func (l *limiter) levels(who Principal) []rate.KeyLimit[caller] {
+func (l *limiter) levels(who Principal) []fairshare.KeyLimit[caller] {
 	own := l.reads
 	if who.RatePerMinute > 0 {
 		own = min(own, who.RatePerMinute)
 	}
-	levels := make([]rate.KeyLimit[caller], 0, 3)
+	levels := make([]fairshare.KeyLimit[caller], 0, 3)
 	if who.Organization != "" {
-		levels = append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeOrganization, Key: caller{"organization", who.Organization}, PerMinute: l.reads})
+		levels = append(levels, fairshare.KeyLimit[caller]{Scope: fairshare.ScopeOrganization, Key: caller{"organization", who.Organization}, PerMinute: l.reads})
 	}
 	if who.Project != "" {
-		levels = append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeProject, Key: caller{"project", who.Project}, PerMinute: l.reads})
+		levels = append(levels, fairshare.KeyLimit[caller]{Scope: fairshare.ScopeProject, Key: caller{"project", who.Project}, PerMinute: l.reads})
 	}
-	return append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeKey, Key: caller{who.Kind, who.ID}, PerMinute: own})
+	return append(levels, fairshare.KeyLimit[caller]{Scope: fairshare.ScopeKey, Key: caller{who.Kind, who.ID}, PerMinute: own})
 }
 
 // ofNetwork returns the bucket of a client network.
-func (l *limiter) ofNetwork(network netip.Prefix) rate.KeyLimit[netip.Prefix] {
-	return rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: l.anonymous}
+func (l *limiter) ofNetwork(network netip.Prefix) fairshare.KeyLimit[netip.Prefix] {
+	return fairshare.KeyLimit[netip.Prefix]{Scope: fairshare.ScopeClient, Key: network, PerMinute: l.anonymous}
 }
 
 // limited returns the 429 for too many requests.
-func limited(result rate.Result, who Principal) *httpapi.Problem {
+func limited(result fairshare.Result, who Principal) *httpapi.Problem {
 	subject := string(result.Scope)
-	if result.Scope == rate.ScopeKey {
+	if result.Scope == fairshare.ScopeKey {
 		subject = map[string]string{
 			contract.CredentialAPIKey: "API key", contract.CredentialServiceToken: "service token", contract.CredentialSession: "session",
 		}[who.Kind]

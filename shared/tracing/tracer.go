@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // MaxLinks limits the requests that a transaction is linked to.
@@ -22,7 +22,7 @@ type Tracer struct {
 
 	continues bool // the traces of trusted proxies
 	mu        sync.Mutex
-	followed  rate.Bucket // of their sampled traces
+	followed  fairshare.Bucket // of their sampled traces
 	clock     func() time.Time
 }
 

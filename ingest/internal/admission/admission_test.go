@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -156,7 +156,7 @@ func TestClients(t *testing.T) {
 	now := start.UnixNano()
 	network := netip.MustParsePrefix("192.0.2.1/32")
 	for i, allowed := range []bool{true, true, false} {
-		if got := clients.Take(network, now); got.Allowed != allowed || got.Scope != rate.ScopeClient {
+		if got := clients.Take(network, now); got.Allowed != allowed || got.Scope != fairshare.ScopeClient {
 			t.Fatalf("request %d: %+v", i, got)
 		}
 	}

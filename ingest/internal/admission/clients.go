@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // maxClients is how many client networks are kept apart.
@@ -13,15 +13,15 @@ const maxClients = 1 << 16
 // Clients limits requests that carry no valid key, per client network.
 type Clients struct {
 	perMinute int
-	networks  *rate.Table[netip.Prefix]
+	networks  *fairshare.Table[netip.Prefix]
 	waste     WasteLimit
-	wasted    *rate.Table[netip.Prefix] // of bytes
+	wasted    *fairshare.Table[netip.Prefix] // of bytes
 }
 
 // NewClients allows each network perMinute such requests, at least 1.
 func NewClients(perMinute int) *Clients {
 	return &Clients{
-		perMinute: max(perMinute, 1), networks: rate.NewTable[netip.Prefix](maxClients), wasted: rate.NewTable[netip.Prefix](maxClients),
+		perMinute: max(perMinute, 1), networks: fairshare.NewTable[netip.Prefix](maxClients), wasted: fairshare.NewTable[netip.Prefix](maxClients),
 	}
 }
 
@@ -44,7 +44,7 @@ func (c *Clients) Wait(network netip.Prefix, now int64) time.Duration {
 }
 
 // Take takes a token of network; now is nanoseconds since 1970.
-func (c *Clients) Take(network netip.Prefix, now int64) rate.Result {
+func (c *Clients) Take(network netip.Prefix, now int64) fairshare.Result {
 	return c.networks.Take(now, c.ask(network))
 }
 
@@ -54,6 +54,6 @@ func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Refund(now,
 // Len is how many networks are kept.
 func (c *Clients) Len() int { return c.networks.Len() }
 
-func (c *Clients) ask(network netip.Prefix) rate.KeyLimit[netip.Prefix] {
-	return rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: c.perMinute}
+func (c *Clients) ask(network netip.Prefix) fairshare.KeyLimit[netip.Prefix] {
+	return fairshare.KeyLimit[netip.Prefix]{Scope: fairshare.ScopeClient, Key: network, PerMinute: c.perMinute}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // maxBuckets is how many buckets of projects or keys an organization
@@ -30,10 +30,10 @@ type organization struct {
 
 	mu       sync.Mutex
 	rate     int // requests per minute; 0 while the account is unknown
-	bucket   rate.Bucket
-	projects map[string]*rate.Bucket // bounded by maxBuckets: then full ones are forgotten
-	keys     map[string]*rate.Bucket // bounded by maxBuckets: then full ones are forgotten
-	wasted   rate.Bucket             // of bytes
+	bucket   fairshare.Bucket
+	projects map[string]*fairshare.Bucket // bounded by maxBuckets: then full ones are forgotten
+	keys     map[string]*fairshare.Bucket // bounded by maxBuckets: then full ones are forgotten
+	wasted   fairshare.Bucket             // of bytes
 	quota    ingest.Quota
 	budgets  ingest.Budgets
 }
@@ -134,9 +134,9 @@ func (g *Gate) Marker() ingest.Positions {
 // An Admission is the gate's decision about a request.
 type Admission struct {
 	Verdict ingest.Verdict
-	Rate    rate.Result // zero if Verdict is Unknown
-	Wasted  bool        // the rate does not allow it because too many bytes were wasted
-	Limits  [3]int      // requests per minute of organization, project and key
+	Rate    fairshare.Result // zero if Verdict is Unknown
+	Wasted  bool             // the rate does not allow it because too many bytes were wasted
+	Limits  [3]int           // requests per minute of organization, project and key
 	Quota   ingest.QuotaStatus
 	Budget  *ingest.BudgetStatus // the exhausted one; nil: none
 	Time    time.Time
@@ -163,26 +163,26 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 }
 
 // limits are those of the organization, the project and the key.
-func (o *organization) limits(who identity.Principal, now int64) [3]rate.Limit {
+func (o *organization) limits(who identity.Principal, now int64) [3]fairshare.Limit {
 	key := o.rate
 	if who.RatePerMinute > 0 {
 		key = min(key, who.RatePerMinute)
 	}
-	return [3]rate.Limit{
-		{Scope: rate.ScopeOrganization, PerMinute: o.rate, Bucket: &o.bucket},
-		{Scope: rate.ScopeProject, PerMinute: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
-		{Scope: rate.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
+	return [3]fairshare.Limit{
+		{Scope: fairshare.ScopeOrganization, PerMinute: o.rate, Bucket: &o.bucket},
+		{Scope: fairshare.ScopeProject, PerMinute: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
+		{Scope: fairshare.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
 	}
 }
 
 // take takes a token of each limit, but none from
 // an organization that has wasted too many bytes.
-func (g *Gate) take(o *organization, now int64, limits []rate.Limit) (result rate.Result, wasted bool) {
+func (g *Gate) take(o *organization, now int64, limits []fairshare.Limit) (result fairshare.Result, wasted bool) {
 	wait := g.waste.wait(&o.wasted, now)
 	if wait <= 0 {
-		return rate.Take(now, limits), false
+		return fairshare.Take(now, limits), false
 	}
-	result = rate.Peek(now, limits)
+	result = fairshare.Peek(now, limits)
 	result.RetryAfter = wait
 	return result, true
 }
@@ -210,22 +210,22 @@ func (g *Gate) Waste(name string, bytes int64) {
 }
 
 // bucket finds the bucket of name or creates a full one.
-func bucket(buckets *map[string]*rate.Bucket, name string, now int64) *rate.Bucket {
+func bucket(buckets *map[string]*fairshare.Bucket, name string, now int64) *fairshare.Bucket {
 	if found := (*buckets)[name]; found != nil {
 		return found
 	}
 	if *buckets == nil {
-		*buckets = map[string]*rate.Bucket{}
+		*buckets = map[string]*fairshare.Bucket{}
 	}
 	if len(*buckets) >= maxBuckets {
 		forgetFull(*buckets, now)
 	}
-	fresh := &rate.Bucket{}
+	fresh := &fairshare.Bucket{}
 	(*buckets)[name] = fresh
 	return fresh
 }
 
-func forgetFull[K comparable](buckets map[K]*rate.Bucket, now int64) {
+func forgetFull[K comparable](buckets map[K]*fairshare.Bucket, now int64) {
 	for name, b := range buckets {
 		if b.Full(now) {
 			delete(buckets, name)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // A ThrottleLimit bounds how fast the bodies of one holder come in while others
@@ -32,8 +32,8 @@ const maxThrottled = 4096
 type Throttle struct {
 	limit    ThrottleLimit
 	clock    func() time.Time
-	buckets  *rate.Table[string] // of bytes of large bodies
-	ordinary *rate.Table[string] // of others
+	buckets  *fairshare.Table[string] // of bytes of large bodies
+	ordinary *fairshare.Table[string] // of others
 
 	waiting, waited atomic.Int64 // bodies now, and nanoseconds in all
 
@@ -48,7 +48,7 @@ type visit struct {
 
 // NewThrottle makes a throttle.
 func NewThrottle(limit ThrottleLimit, clock func() time.Time) *Throttle {
-	return &Throttle{limit: limit, clock: clock, buckets: rate.NewTable[string](maxThrottled), ordinary: rate.NewTable[string](maxThrottled)}
+	return &Throttle{limit: limit, clock: clock, buckets: fairshare.NewTable[string](maxThrottled), ordinary: fairshare.NewTable[string](maxThrottled)}
 }
 
 // Note records that a holder sends a body.

@@ -3,7 +3,7 @@ package admission
 import (
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // A WasteLimit bounds the bytes that were read, decompressed and
@@ -17,14 +17,14 @@ type WasteLimit struct {
 
 func (l WasteLimit) limits() bool { return l.Bytes > 0 && l.PerSecond > 0 }
 
-func (l WasteLimit) wait(bucket *rate.Bucket, now int64) time.Duration {
+func (l WasteLimit) wait(bucket *fairshare.Bucket, now int64) time.Duration {
 	if !l.limits() {
 		return 0
 	}
 	return bucket.Wait(now, l.Bytes, l.PerSecond)
 }
 
-func (l WasteLimit) spend(bucket *rate.Bucket, now, bytes int64) {
+func (l WasteLimit) spend(bucket *fairshare.Bucket, now, bytes int64) {
 	if l.limits() {
 		bucket.Spend(now, bytes, l.PerSecond)
 	}

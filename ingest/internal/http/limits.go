@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // setLimits sets the headers of rate limits and quota: the interface's
@@ -24,7 +24,7 @@ func setLimits(header http.Header, p admission.Admission) {
 // policies are the rules: a bucket for each level and the period's quota.
 func policies(p admission.Admission) string {
 	text := make([]byte, 0, 160)
-	for i, scope := range [...]rate.Scope{rate.ScopeOrganization, rate.ScopeProject, rate.ScopeKey} {
+	for i, scope := range [...]fairshare.Scope{fairshare.ScopeOrganization, fairshare.ScopeProject, fairshare.ScopeKey} {
 		text = httpapi.AppendPolicy(text, scope, p.Limits[i])
 	}
 	text = strconv.AppendInt(append(text, `, "quota";q=`...), p.Quota.Limit, 10)
@@ -40,8 +40,8 @@ func setRateLimit(header http.Header, p admission.Admission, quota ingest.QuotaS
 	header.Set("RateLimit", string(text))
 }
 
-func rateLimited(limited rate.Result) *httpapi.Problem {
-	if limited.Scope == rate.ScopeClient {
+func rateLimited(limited fairshare.Result) *httpapi.Problem {
+	if limited.Scope == fairshare.ScopeClient {
 		return httpapi.RateLimited(limited, "address without a valid key")
 	}
 	return httpapi.RateLimited(limited, string(limited.Scope))

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // levelWaste is the level of a refusal for the organization's wasted bytes.
@@ -82,7 +82,7 @@ func (q *request) level() string {
 	case q.admission.Wasted:
 		return levelWaste
 	case q.admission.Time.IsZero(): // its organization's levels were not reached
-		return string(rate.ScopeClient)
+		return string(fairshare.ScopeClient)
 	}
 	return string(q.admission.Rate.Scope)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // A Publisher writes an accepted request to the log: the
@@ -54,7 +54,7 @@ func (s *Service) Authenticate(key string) (caller Caller, err error) {
 
 // AdmitClient takes a token of a network from which a request
 // without a valid key comes.
-func (s *Service) AdmitClient(network netip.Prefix) rate.Result {
+func (s *Service) AdmitClient(network netip.Prefix) fairshare.Result {
 	return s.Clients.Take(network, s.Clock().UnixNano())
 }
 

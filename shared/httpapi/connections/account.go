@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // Rates limit what one network may cost that serves nobody. Work is in
@@ -41,13 +41,13 @@ var ErrFlood = errors.New("the connection brings more work than its network may 
 type allowances struct {
 	Rates
 	clock          func() time.Time
-	work, arrivals *rate.Table[netip.Prefix]
+	work, arrivals *fairshare.Table[netip.Prefix]
 }
 
 func newAllowances(config Config) *allowances {
 	return &allowances{
 		Rates: config.Rates, clock: config.Clock,
-		work: rate.NewTable[netip.Prefix](ratedNetworks), arrivals: rate.NewTable[netip.Prefix](ratedNetworks),
+		work: fairshare.NewTable[netip.Prefix](ratedNetworks), arrivals: fairshare.NewTable[netip.Prefix](ratedNetworks),
 	}
 }
 
@@ -73,7 +73,7 @@ func (a *allowances) count(network netip.Prefix, arrivals int64) (wait time.Dura
 
 // payBack returns the cost of an arrival.
 func (a *allowances) payBack(network netip.Prefix) {
-	a.arrivals.Refund(a.clock().UnixNano(), rate.KeyLimit[netip.Prefix]{Key: network, PerMinute: int(60 * a.Arrivals)})
+	a.arrivals.Refund(a.clock().UnixNano(), fairshare.KeyLimit[netip.Prefix]{Key: network, PerMinute: int(60 * a.Arrivals)})
 }
 
 // An Account is what a connection costs its network. What is of use is

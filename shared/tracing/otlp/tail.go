@@ -10,7 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/tracing"
 )
 
@@ -40,7 +40,7 @@ type tail struct {
 	mu   sync.Mutex
 	held map[trace.SpanID]*held // by requests' spans; bounded by maxHeld
 	of   map[trace.SpanID]*held // by their child spans; bounded by maxHeldSpans of each
-	kept rate.Bucket
+	kept fairshare.Bucket
 }
 
 // held is a request's held spans. Its trace may have others: a client

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/rate"
 )
 
 // OperatorFactor is how many times an organization's
@@ -21,7 +21,7 @@ const maxTracked = 100_000
 type Limiter struct {
 	clock     func() time.Time
 	perMinute int
-	table     *rate.Table[key]
+	table     *fairshare.Table[key]
 }
 
 // A key is who shares a limit: an organization's tokens, its members,
@@ -32,12 +32,12 @@ type key struct {
 
 // NewLimiter allows each organization perMinute changes, and as many at once.
 func NewLimiter(clock func() time.Time, perMinute int) *Limiter {
-	return &Limiter{clock, perMinute, rate.NewTable[key](maxTracked)}
+	return &Limiter{clock, perMinute, fairshare.NewTable[key](maxTracked)}
 }
 
 // take counts a change of a principal.
-func (l *Limiter) take(principal identity.Principal) rate.Result {
-	ask := rate.KeyLimit[key]{Scope: rate.ScopeOrganization, Key: key{organization: principal.Organization, kind: principal.Kind}, PerMinute: l.perMinute}
+func (l *Limiter) take(principal identity.Principal) fairshare.Result {
+	ask := fairshare.KeyLimit[key]{Scope: fairshare.ScopeOrganization, Key: key{organization: principal.Organization, kind: principal.Kind}, PerMinute: l.perMinute}
 	if principal.Organization == "" { // bound to the installation
 		ask.Key, ask.PerMinute = key{operator: principal.ID}, l.perMinute*OperatorFactor
 	}

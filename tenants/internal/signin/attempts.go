@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // Limits of attempts to prove one's identity: a burst, then so many
@@ -33,17 +33,17 @@ type attempts struct {
 	clock     func() time.Time
 	burst     int
 	perMinute int
-	table     *rate.Table[[sha256.Size]byte]
+	table     *fairshare.Table[[sha256.Size]byte]
 }
 
 func newAttempts(clock func() time.Time, burst, perMinute int) *attempts {
-	return &attempts{clock, burst, perMinute, rate.NewTable[[sha256.Size]byte](maxTracked)}
+	return &attempts{clock, burst, perMinute, fairshare.NewTable[[sha256.Size]byte](maxTracked)}
 }
 
 // take counts one attempt under name, or returns
 // how long to wait for the next one: 0: counted.
 func (a *attempts) take(name string) (wait time.Duration) {
-	return a.table.Take(a.clock().UnixNano(), rate.KeyLimit[[sha256.Size]byte]{
-		Scope: rate.ScopeClient, Key: sha256.Sum256([]byte(name)), PerMinute: a.perMinute, Burst: a.burst,
+	return a.table.Take(a.clock().UnixNano(), fairshare.KeyLimit[[sha256.Size]byte]{
+		Scope: fairshare.ScopeClient, Key: sha256.Sum256([]byte(name)), PerMinute: a.perMinute, Burst: a.burst,
 	}).RetryAfter
 }

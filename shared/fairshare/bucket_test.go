@@ -1,11 +1,11 @@
-package rate_test
+package fairshare_test
 
 import (
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // modelBucket is a textbook token bucket, in fractions of a token.
@@ -38,24 +38,24 @@ func TestTakeAgreesWithModel(t *testing.T) {
 	}
 }
 
-func randomLimits(random *rand.Rand) ([]rate.Limit, []modelBucket) {
+func randomLimits(random *rand.Rand) ([]fairshare.Limit, []modelBucket) {
 	organization := []int{1, 7, 60, 300, 1800}[random.IntN(5)]
-	limits := []rate.Limit{
-		{Scope: rate.ScopeOrganization, PerMinute: organization, Bucket: &rate.Bucket{}},
-		{Scope: rate.ScopeProject, PerMinute: organization, Bucket: &rate.Bucket{}},
-		{Scope: rate.ScopeKey, PerMinute: 1 + random.IntN(organization), Bucket: &rate.Bucket{}},
+	limits := []fairshare.Limit{
+		{Scope: fairshare.ScopeOrganization, PerMinute: organization, Bucket: &fairshare.Bucket{}},
+		{Scope: fairshare.ScopeProject, PerMinute: organization, Bucket: &fairshare.Bucket{}},
+		{Scope: fairshare.ScopeKey, PerMinute: 1 + random.IntN(organization), Bucket: &fairshare.Bucket{}},
 	}
 	return limits, make([]modelBucket, 3)
 }
 
-func checkTake(t *testing.T, now int64, limits []rate.Limit, models []modelBucket) {
+func checkTake(t *testing.T, now int64, limits []fairshare.Limit, models []modelBucket) {
 	t.Helper()
 	least := 1e18
 	for i := range models {
 		models[i].refill(now, limits[i].PerMinute)
 		least = min(least, models[i].tokens)
 	}
-	got := rate.Take(now, limits)
+	got := fairshare.Take(now, limits)
 	if undecided := least > 1-1e-4 && least < 1+1e-4; !undecided && got.Allowed != (least >= 1) {
 		t.Fatalf("allowed %t with %f tokens", got.Allowed, least)
 	}
@@ -73,12 +73,12 @@ func checkTake(t *testing.T, now int64, limits []rate.Limit, models []modelBucke
 		t.Fatalf("impossible: %+v", got)
 	}
 	if !got.Allowed {
-		later := make([]rate.Limit, len(limits))
+		later := make([]fairshare.Limit, len(limits))
 		for i, limit := range limits {
 			bucket := *limit.Bucket
-			later[i] = rate.Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Bucket: &bucket}
+			later[i] = fairshare.Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Bucket: &bucket}
 		}
-		if again := rate.Take(now+int64(got.RetryAfter), later); !again.Allowed {
+		if again := fairshare.Take(now+int64(got.RetryAfter), later); !again.Allowed {
 			t.Fatalf("waiting %v did not help", got.RetryAfter)
 		}
 	}
@@ -87,18 +87,18 @@ func checkTake(t *testing.T, now int64, limits []rate.Limit, models []modelBucke
 // A full bucket allows exactly its limit at once; then the limit's
 // 60th, and no more, each second.
 func TestTakeBurst(t *testing.T) {
-	limits := []rate.Limit{{Scope: rate.ScopeOrganization, PerMinute: 60, Bucket: &rate.Bucket{}}}
+	limits := []fairshare.Limit{{Scope: fairshare.ScopeOrganization, PerMinute: 60, Bucket: &fairshare.Bucket{}}}
 	now := int64(1_800_000_000_000_000_000)
 	for i := range 60 {
-		if got := rate.Take(now, limits); !got.Allowed || got.Remaining != 59-i {
+		if got := fairshare.Take(now, limits); !got.Allowed || got.Remaining != 59-i {
 			t.Fatalf("request %d: %+v", i, got)
 		}
 	}
-	got := rate.Take(now, limits)
+	got := fairshare.Take(now, limits)
 	if got.Allowed || got.RetryAfter != time.Second || got.Full != now+int64(time.Minute) {
 		t.Fatalf("request 61: %+v", got)
 	}
-	if got := rate.Take(now+int64(time.Second), limits); !got.Allowed || got.Remaining != 0 {
+	if got := fairshare.Take(now+int64(time.Second), limits); !got.Allowed || got.Remaining != 0 {
 		t.Fatalf("a second later: %+v", got)
 	}
 }
@@ -106,19 +106,19 @@ func TestTakeBurst(t *testing.T) {
 // A request refused by one level takes no token from the others, and
 // its result is that level's.
 func TestTakeAllOrNone(t *testing.T) {
-	organization, key := &rate.Bucket{}, &rate.Bucket{}
-	limits := []rate.Limit{
-		{Scope: rate.ScopeOrganization, PerMinute: 100, Bucket: organization},
-		{Scope: rate.ScopeKey, PerMinute: 1, Bucket: key},
+	organization, key := &fairshare.Bucket{}, &fairshare.Bucket{}
+	limits := []fairshare.Limit{
+		{Scope: fairshare.ScopeOrganization, PerMinute: 100, Bucket: organization},
+		{Scope: fairshare.ScopeKey, PerMinute: 1, Bucket: key},
 	}
 	now := int64(1_800_000_000_000_000_000)
-	rate.Take(now, limits)
+	fairshare.Take(now, limits)
 	for range 10 {
-		if got := rate.Take(now, limits); got.Allowed || got.Scope != rate.ScopeKey || got.RetryAfter != time.Minute {
+		if got := fairshare.Take(now, limits); got.Allowed || got.Scope != fairshare.ScopeKey || got.RetryAfter != time.Minute {
 			t.Fatalf("got %+v", got)
 		}
 	}
-	if got := rate.Take(now, limits[:1]); !got.Allowed || got.Remaining != 98 {
+	if got := fairshare.Take(now, limits[:1]); !got.Allowed || got.Remaining != 98 {
 		t.Fatalf("the organization lost tokens: %+v", got)
 	}
 }
@@ -126,12 +126,12 @@ func TestTakeAllOrNone(t *testing.T) {
 // A limit that changes at any time keeps the numbers in their range.
 func TestTakeWithChangingLimit(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
-	bucket := &rate.Bucket{}
+	bucket := &fairshare.Bucket{}
 	now := int64(1_800_000_000_000_000_000)
 	for range 10_000 {
 		now += int64(random.IntN(int(time.Second)))
-		limit := rate.Limit{Scope: rate.ScopeOrganization, PerMinute: 1 + random.IntN(2000), Bucket: bucket}
-		if got := rate.Take(now, []rate.Limit{limit}); got.Remaining < 0 || got.Remaining > limit.PerMinute || got.RetryAfter > time.Minute {
+		limit := fairshare.Limit{Scope: fairshare.ScopeOrganization, PerMinute: 1 + random.IntN(2000), Bucket: bucket}
+		if got := fairshare.Take(now, []fairshare.Limit{limit}); got.Remaining < 0 || got.Remaining > limit.PerMinute || got.RetryAfter > time.Minute {
 			t.Fatalf("got %+v", got)
 		}
 	}
@@ -143,6 +143,6 @@ func BenchmarkTake(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now += int64(time.Second)
-		rate.Take(now, limits)
+		fairshare.Take(now, limits)
 	}
 }

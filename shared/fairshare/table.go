@@ -1,4 +1,4 @@
-package rate
+package fairshare
 
 import (
 	"sync"

@@ -1,22 +1,22 @@
-package rate_test
+package fairshare_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 const start = int64(1_800_000_000_000_000_000)
 
-func ask(key int) rate.KeyLimit[int] {
-	return rate.KeyLimit[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
+func ask(key int) fairshare.KeyLimit[int] {
+	return fairshare.KeyLimit[int]{Scope: fairshare.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
 }
 
 // A key gets its burst at once, then one more each interval; waiting
 // for RetryAfter always helps, and keys are independent.
 func TestTable(t *testing.T) {
-	table := rate.NewTable[int](10)
+	table := fairshare.NewTable[int](10)
 	for i := range 3 {
 		if got := table.Take(start, ask(1)); !got.Allowed || got.Remaining != 2-i {
 			t.Fatalf("request %d: %+v", i+1, got)
@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 // However many keys come, the number of buckets is bounded, and the
 // newest key is still limited.
 func TestTableIsBounded(t *testing.T) {
-	table := rate.NewTable[int](100)
+	table := fairshare.NewTable[int](100)
 	for key := range 10_000 {
 		table.Take(start, ask(key))
 		if n := table.Len(); n > 100 {
@@ -61,7 +61,7 @@ func TestTableIsBounded(t *testing.T) {
 // Spending beyond the capacity blocks until it has come back, and no longer.
 func TestSpend(t *testing.T) {
 	const capacity, perSecond = 1000, 100
-	table := rate.NewTable[string](10)
+	table := fairshare.NewTable[string](10)
 	if wait := table.Wait(start, "acme", capacity, perSecond); wait != 0 || table.Len() != 0 {
 		t.Fatalf("a new key waits %s; %d buckets", wait, table.Len())
 	}

@@ -1,4 +1,4 @@
-// Package rate limits frequency and amounts: token buckets of
+// Package fairshare limits frequency and amounts: token buckets of
 // one number each, and bounded tables of them. It is pure: time
 // is an argument, in nanoseconds since 1970.
-package rate
+package fairshare
