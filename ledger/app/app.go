@@ -35,7 +35,6 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // An App is one ledger process. Several may share a database and the work.
@@ -110,9 +109,9 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) buildServices() {
 	a.services = services.New(services.Config{
-		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool, Turns: turns.New(turns.Reads(readers, "weir_ledger"), a.base.Metrics),
+		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool, Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_ledger", Noun: "reads"}, a.base.Metrics),
 		Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
-		Deciding: turns.New(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.directory.Owns,
+		Deciding: httpapi.NewLimiter(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.directory.Owns,
 		Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})

@@ -1,4 +1,4 @@
-// Package fairshare limits frequency and amounts: token buckets of
-// one number each, and bounded tables of them. It is pure: time
-// is an argument, in nanoseconds since 1970.
+// Package fairshare shares what is scarce among keys, such as organizations
+// or client networks. Bucket and Table limit a rate; Limiter limits what is
+// held at once, such as searches or memory. All is in memory and bounded.
 package fairshare

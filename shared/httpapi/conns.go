@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"runtime"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
@@ -26,8 +26,8 @@ func (s *Server) limit() error {
 		Limits: limits, Network: s.network, Metrics: s.Metrics, Clock: s.Clock, Rates: s.rates,
 	})
 	processors := runtime.GOMAXPROCS(0)
-	s.handshakes = fair.NewQueue(fair.Limits{
-		Slots: 2 * processors, PerKey: max(1, processors/2), Waiting: limits.PerNetwork, Queued: limits.Total,
+	s.handshakes = fairshare.NewLimiter(fairshare.Limits{
+		Capacity: int64(2 * processors), PerKey: int64(max(1, processors/2)), Leases: limits.PerNetwork, Queue: limits.Total, Wait: readHeaderTimeout,
 	})
 	return nil
 }
@@ -90,14 +90,12 @@ func (s *Server) awaitHandshake(hello *tls.ClientHelloInfo) error {
 }
 
 func (s *Server) awaitTurn(ctx context.Context, conn *connections.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, readHeaderTimeout)
-	defer cancel()
 	network, _ := s.network(conn.RemoteAddr())
-	release, err := s.handshakes.Acquire(ctx, network.String())
+	lease, err := s.handshakes.Acquire(ctx, network.String(), 1)
 	if err != nil {
 		conn.Refuse(connections.HandshakeQueue)
 		return err
 	}
-	conn.BeforeIO(release)
+	conn.BeforeIO(lease.Release)
 	return nil
 }

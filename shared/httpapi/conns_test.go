@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi/connections"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -165,7 +165,7 @@ func TestHandshakesQueueByNetwork(t *testing.T) {
 	if err := server.limit(); err != nil {
 		t.Fatal(err)
 	}
-	server.handshakes = fair.NewQueue(fair.Limits{Slots: 2, PerKey: 1, Waiting: 1, Queued: 10})
+	server.handshakes = fairshare.NewLimiter(fairshare.Limits{Capacity: 2, PerKey: 1, Leases: 2})
 	admit := func(local string) *connections.Conn {
 		near, far := net.Pipe()
 		t.Cleanup(func() { near.Close() })
@@ -179,7 +179,7 @@ func TestHandshakesQueueByNetwork(t *testing.T) {
 	for server.handshakes.Queued() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := server.awaitTurn(t.Context(), admit("192.0.2.1")); !errors.Is(err, fair.ErrFull) {
+	if err := server.awaitTurn(t.Context(), admit("192.0.2.1")); !errors.Is(err, fairshare.ErrTooMany) {
 		t.Errorf("behind too many: %v", err)
 	}
 	if err := server.awaitTurn(t.Context(), admit("192.0.2.2")); err != nil {
@@ -224,11 +224,11 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 	<-conn.received
 	var others []func()
 	for i := range 2 * runtime.GOMAXPROCS(0) {
-		release, err := server.handshakes.Acquire(t.Context(), fmt.Sprintf("other-%d", i))
+		lease, err := server.handshakes.Acquire(t.Context(), fmt.Sprintf("other-%d", i), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		others = append(others, release)
+		others = append(others, lease.Release)
 	}
 	close(conn.goOn)
 	testenv.Eventually(t, 30*time.Second, func() error {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
@@ -54,7 +54,7 @@ type Server struct {
 	Metrics prometheus.Registerer // may be nil
 
 	connections *connections.Table
-	handshakes  *fair.Queue
+	handshakes  *fairshare.Limiter
 	restTimeout time.Duration // see answerFirst
 	rates       connections.Rates
 }

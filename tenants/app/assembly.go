@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/keyfact"
-	"github.com/weirlog/weir/shared/turns"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
@@ -74,7 +74,7 @@ func (a *App) buildWork() error {
 	from := a.base.States
 	from.Apply = waiter.Apply
 	a.state = a.credentials.Follow(from, a.base.Logger)
-	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.base.Metrics))
+	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).Limited(httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_tenants", Noun: "reads"}, a.base.Metrics))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.base.Clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,

@@ -15,11 +15,11 @@ const maxSearchTime = 2 * time.Second
 // read runs fn in a snapshot of the organization's rows. Organizations take
 // turns. A Problem 429 means that the organization's share is used up.
 func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
-	leave, err := s.turns.Enter(ctx, organization)
+	release, err := s.limiter.Acquire(ctx, organization)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	return s.Replica.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return err

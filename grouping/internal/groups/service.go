@@ -8,16 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // A Service groups errors and serves the
 // groups. It is safe for concurrent use.
 type Service struct {
 	Config
-	turns      *turns.Turns
+	limiter    *httpapi.Limiter
 	incomplete prometheus.Counter
 }
 
@@ -35,8 +35,8 @@ type Config struct {
 // New makes a service.
 func New(config Config) *Service {
 	return &Service{
-		Config: config,
-		turns:  turns.New(turns.Reads(config.Concurrency, "weir_grouping"), config.Metrics),
+		Config:  config,
+		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: config.Concurrency, Module: "weir_grouping", Noun: "reads"}, config.Metrics),
 		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
 		}),

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // Source is the ce_source of ingest's events.
@@ -26,19 +26,18 @@ const groupBytes = 4 << 20
 const (
 	largeGroups      = 4
 	largeGroupsOfOne = 2 // of one organization
-	largeWaiting     = 1 << 10
 )
 
-// LargeGroups is the queue in which large requests wait for their turn.
-func LargeGroups() *fair.Queue {
-	return fair.NewQueue(fair.Limits{Slots: largeGroups, PerKey: largeGroupsOfOne, Waiting: largeWaiting, Queued: largeWaiting})
+// LargeGroups is where large requests wait for their turn.
+func LargeGroups() *fairshare.Limiter {
+	return fairshare.NewLimiter(fairshare.Limits{Capacity: largeGroups, PerKey: largeGroupsOfOne})
 }
 
 // Publisher writes accepted requests to weir.logs.v1.
 type Publisher struct {
 	Bus    *publisher.Publisher
-	Spread int         // over how many sub-keys a project is spread
-	Large  *fair.Queue // see LargeGroups
+	Spread int                // over how many sub-keys a project is spread
+	Large  *fairshare.Limiter // see LargeGroups
 }
 
 // Publish returns what became of the request once the brokers have
@@ -77,11 +76,11 @@ func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptanc
 	if len(accepted.Parts) == 1 {
 		return p.publishGroup(ctx, accepted, first, after)
 	}
-	release, err := p.Large.Acquire(ctx, accepted.Organization)
+	turn, err := p.Large.Acquire(ctx, accepted.Organization, 1)
 	if err != nil {
 		return ingest.Outcome{}, err
 	}
-	defer release()
+	defer turn.Release()
 	return p.publishGroup(ctx, accepted, first, after)
 }
 

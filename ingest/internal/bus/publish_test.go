@@ -46,11 +46,11 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	p := &bus.Publisher{Bus: publisher, Spread: 1, Large: queue}
 	var release []func()
 	for _, organization := range []string{"org_2", "org_2", "org_3", "org_3"} {
-		free, err := queue.Acquire(t.Context(), organization)
+		lease, err := queue.Acquire(t.Context(), organization, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		release = append(release, free)
+		release = append(release, lease.Release)
 	}
 	if outcome, err := p.Publish(t.Context(), acceptance(1, 1)); err != nil || outcome.Status != ingest.Published {
 		t.Errorf("a small request: %v, %+v", err, outcome)

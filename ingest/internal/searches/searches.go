@@ -3,28 +3,35 @@ package searches
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Bounds of the queue.
+// Bounds of the queue, and of the wait for memory after it.
 const (
 	maxWaitingOfOne = 32
 	maxWaiting      = 2048
 	longestWait     = 10 * time.Second
-	retryAfter      = 2 * time.Second // after a refusal
+	longestForBytes = 5 * time.Second
 )
+
+// share is how many times an organization's answers must fit into the free
+// memory besides. One alone gets a fifth of all; the next finds a fifth of
+// the rest.
+const share = 4
 
 // maxEntry is how much memory the largest entry can take.
 var maxEntry = int64(ingest.DefaultLimits().Entry)
+
+// leastRoom is the memory of the smallest page.
+var leastRoom = 2 * maxEntry
 
 // Config is what searches work with.
 type Config struct {
@@ -39,50 +46,38 @@ type Config struct {
 // Searches is safe for concurrent use.
 type Searches struct {
 	config  Config
-	queue   *fair.Queue
-	answers *answers
-	refused *prometheus.CounterVec
+	limiter *httpapi.Limiter
+	answers *fairshare.Limiter // of bytes
 }
 
 // New makes searches.
 func New(config Config) *Searches {
 	s := &Searches{
-		config: config, answers: newAnswers(config.AnswerBytes),
-		queue: fair.NewQueue(fair.Limits{Slots: config.Concurrency, PerKey: (config.Concurrency + 1) / 2, Waiting: maxWaitingOfOne, Queued: maxWaiting}),
+		config: config,
+		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{
+			Slots: config.Concurrency, Waiting: maxWaitingOfOne, Queue: maxWaiting, Wait: longestWait, Module: "weir_ingest", Noun: "searches",
+			Reasons: []string{reasonAnswers},
+		}, config.Metrics),
+		answers: fairshare.NewLimiter(fairshare.Limits{Capacity: config.AnswerBytes, Share: share, Wait: longestForBytes}),
 	}
-	s.measure(promauto.With(config.Metrics))
+	metrics := promauto.With(config.Metrics)
+	metrics.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_ingest_answer_bytes", Help: "Memory of the answers that are looked for or sent.",
+	}, func() float64 { return float64(s.answers.Held()) })
+	metrics.NewCounterFunc(prometheus.CounterOpts{
+		Name: "weir_ingest_answers_cut_total", Help: "Answers that were ended before they were read whole, because another organization needed their memory.",
+	}, func() float64 { return float64(s.answers.Evictions()) })
 	return s
 }
 
-func (s *Searches) measure(metrics promauto.Factory) {
-	gauge := func(name, help string, value func() float64) {
-		metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
-	}
-	gauge("weir_ingest_searches_running", "Searches at work.", func() float64 { return float64(s.queue.Held()) })
-	gauge("weir_ingest_searches_waiting", "Searches that wait for their turn.", func() float64 { return float64(s.Waiting()) })
-	gauge("weir_ingest_answer_bytes", "Memory of the answers that are looked for or sent.", func() float64 { return float64(s.answers.lent()) })
-	metrics.NewCounterFunc(prometheus.CounterOpts{
-		Name: "weir_ingest_answers_cut_total", Help: "Answers that were ended before they were read whole, because another organization needed their memory.",
-	}, func() float64 { return float64(s.answers.stoppedReaders()) })
-	s.refused = metrics.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_ingest_searches_refused_total", Help: "Searches that were refused because their organization had its share.",
-	}, []string{"reason"})
-	for _, reason := range []string{reasonLine, reasonWait, reasonAnswers} {
-		s.refused.WithLabelValues(reason)
-	}
-}
-
-// Why a search is refused.
-const (
-	reasonLine    = "line"
-	reasonWait    = "wait"
-	reasonAnswers = "answers"
-)
+// reasonAnswers is why a search is refused whose organization's answers
+// hold their share.
+const reasonAnswers = "answers"
 
 // An Answer is a page and the memory that it holds until it is closed.
 type Answer struct {
 	ingest.Result
-	lease *lease
+	lease *fairshare.Lease
 }
 
 // AllowEviction lets the memory be taken back for an organization
@@ -90,43 +85,53 @@ type Answer struct {
 // never after Close, and must not block.
 func (a *Answer) AllowEviction(stop func()) {
 	if a.lease != nil {
-		a.lease.allowEviction(stop)
+		a.lease.AllowEviction(stop)
 	}
 }
 
 // Close returns the memory once the page is sent. It may be called again.
 func (a *Answer) Close() {
 	if a.lease != nil {
-		a.lease.close()
-		a.lease = nil
+		a.lease.Release()
 	}
 }
 
 // Waiting is how many searches are queued.
-func (s *Searches) Waiting() int { return s.queue.Queued() }
+func (s *Searches) Waiting() int { return s.limiter.Waiting() }
 
 // Page finds a page in the fair order of organizations. A Problem 429
 // means that its share is used up. The page may be shorter while memory is short.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
-	waiting, cancel := context.WithTimeout(ctx, longestWait)
-	defer cancel()
-	leave, err := s.queue.Acquire(waiting, organization)
+	release, err := s.limiter.Acquire(ctx, organization)
 	if err != nil {
-		return nil, s.refusal(ctx, err)
-	}
-	defer leave()
-	lease, err := s.answers.take(waiting, organization, 2*maxEntry, roomFor(&search))
-	if err != nil {
-		return nil, s.refusal(ctx, err)
-	}
-	search.MaxBytes = int(lease.bytes - maxEntry) // a page looks one entry ahead
-	result, err := s.config.Store.Search(ctx, pg.Organization(organization), search)
-	if err != nil {
-		lease.close()
 		return nil, err
 	}
-	lease.shrink(sizeOf(result.Found))
+	defer release()
+	lease, err := s.lend(ctx, organization)
+	if err != nil {
+		return nil, err
+	}
+	search.MaxBytes = int(lease.Extend(roomFor(&search)-leastRoom) - maxEntry) // a page looks one entry ahead
+	result, err := s.config.Store.Search(ctx, pg.Organization(organization), search)
+	if err != nil {
+		lease.Release()
+		return nil, err
+	}
+	lease.Shrink(sizeOf(result.Found))
 	return &Answer{Result: result, lease: lease}, nil
+}
+
+// lend lends the memory of the smallest page.
+func (s *Searches) lend(ctx context.Context, organization string) (*fairshare.Lease, error) {
+	lease, err := s.answers.Acquire(ctx, organization, leastRoom)
+	switch {
+	case errors.Is(err, fairshare.ErrTooMany):
+		return nil, s.limiter.Refuse(reasonAnswers,
+			"Too many answers of your organization are not read to their end. Read them faster, or ask for fewer at once.")
+	case errors.Is(err, fairshare.ErrFull):
+		return nil, s.limiter.RefuseLate()
+	}
+	return lease, err
 }
 
 // roomFor is how much memory a search may need.
@@ -145,23 +150,4 @@ func sizeOf(found []ingest.Found) (size int64) {
 		size += int64(len(found[i].Text)) + aside
 	}
 	return size
-}
-
-// refusal returns the answer to a search that does not begin; ctx is
-// the request's.
-func (s *Searches) refusal(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, fair.ErrFull):
-		return s.refuse(reasonLine, "Too many searches of your organization wait for their turn. Send fewer at once.")
-	case errors.Is(err, errShareUsed):
-		return s.refuse(reasonAnswers, "Too many answers of your organization are not read to their end. Read them faster, or ask for fewer at once.")
-	case ctx.Err() == nil:
-		return s.refuse(reasonWait, "The searches before yours take too long. Try again.")
-	}
-	return err
-}
-
-func (s *Searches) refuse(reason, detail string) error {
-	s.refused.WithLabelValues(reason).Inc()
-	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(retryAfter)
 }

@@ -37,11 +37,11 @@ const operators = "*"
 // List lists accounts of all organizations by id. next is where the
 // list continues; empty at its end.
 func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account, next string, err error) {
-	leave, err := s.Reads.Turns.Enter(ctx, operators)
+	release, err := s.Reads.Limiter.Acquire(ctx, operators)
 	if err != nil {
 		return nil, "", err
 	}
-	defer leave()
+	defer release()
 	err = pg.Snapshot(ctx, s.Reads.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err

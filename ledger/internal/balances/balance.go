@@ -66,11 +66,11 @@ func (s *Service) runningBalance(ctx context.Context, organization string) (bala
 
 // awaitBooked waits until no later booking has a time before the call.
 func (s *Service) awaitBooked(ctx context.Context, organization string) error {
-	leave, err := s.Reads.Turns.Enter(ctx, organization)
+	release, err := s.Reads.Limiter.Acquire(ctx, organization)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	if err := postgres.AwaitApplied(ctx, s.Reads.Pool); err != nil {
 		return err
 	}

@@ -33,11 +33,11 @@ type Verification struct {
 // budgets, statements and the chains.
 func (s *Service) Verify(ctx context.Context, organization string) (found Verification, err error) {
 	found.At = s.Reads.Clock().UTC()
-	leave, err := s.Reads.Turns.Enter(ctx, organization)
+	release, err := s.Reads.Limiter.Acquire(ctx, organization)
 	if err != nil {
 		return found, err
 	}
-	defer leave()
+	defer release()
 	err = pg.Snapshot(ctx, s.Reads.Pool, func(tx pgx.Tx) error {
 		if err := postgres.HoldDays(ctx, tx); err != nil {
 			return err

@@ -18,9 +18,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // November is when the tests take place by default.
@@ -82,10 +82,10 @@ func On(t testing.TB, pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Services = services.New(services.Config{
-		Reads: l.Pool, Writes: l.Pool, Turns: turns.New(turns.Reads(Readers, "weir_ledger"), prometheus.NewRegistry()),
+		Reads: l.Pool, Writes: l.Pool, Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: Readers, Module: "weir_ledger", Noun: "reads"}, prometheus.NewRegistry()),
 		Save: l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
-		Deciding: turns.New(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
+		Deciding: httpapi.NewLimiter(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
 	})
 	l.SetTiers(t, smallTiers())
 	return l

@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/usage"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // Services are those of all concepts, on one database.
@@ -49,14 +49,14 @@ type Config struct {
 	Reads    *pgxpool.Pool   // for reads
 	Replica  *replica.Reader // for lists; nil: none
 	Writes   *pgxpool.Pool   // for decisions
-	Turns    *turns.Turns
+	Reading  *httpapi.Limiter
 	Save     unitofwork.SaveEvents
 	IDs      func() string // unique, URL-safe, at most 60 characters
 	Tiers    ledger.Tiers  // upgrades to propose
 	Kept     ledger.Retention
 	Clock    func() time.Time
 	Time     unitofwork.DatabaseTime
-	Deciding *turns.Turns
+	Deciding *httpapi.Limiter
 	Owns     ledger.Owns
 	End      horizon.LogEnd        // nil: the end of the log is unknown
 	Metrics  prometheus.Registerer // nil: none
@@ -64,11 +64,11 @@ type Config struct {
 
 // New returns the services.
 func New(c Config) *Services {
-	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
+	reads := &snapshot.Reader{Pool: c.Reads, Limiter: c.Reading, Clock: c.Clock}
 	lists := reads.From(c.Replica)
 	work := &unitofwork.Writer{
 		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Time: c.Time,
-		Turns: c.Deciding,
+		Limiter: c.Deciding,
 	}
 	balance := &balances.Service{Reads: reads, Lists: lists, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}

@@ -10,34 +10,34 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // A Reader reads for requests, through its own connections.
 type Reader struct {
-	Pool  *pgxpool.Pool
-	Turns *turns.Turns     // of organizations
-	Clock func() time.Time // of this machine; decisions use the database's
+	Pool    *pgxpool.Pool
+	Limiter *httpapi.Limiter // of organizations
+	Clock   func() time.Time // of this machine; decisions use the database's
 
 	replica *replica.Reader // nil: reads use the pool
 }
 
 // From returns the same reader on a replica, with the pool as fallback.
 func (r *Reader) From(replica *replica.Reader) *Reader {
-	return &Reader{Pool: r.Pool, Turns: r.Turns, Clock: r.Clock, replica: replica}
+	return &Reader{Pool: r.Pool, Limiter: r.Limiter, Clock: r.Clock, replica: replica}
 }
 
 // Read runs fn in a snapshot of one organization's rows, in its turn.
 // It returns ErrNoOrganization for an invalid id. If a replica cancels
 // the read, fn runs a second time.
 func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
-	leave, err := r.Turns.Enter(ctx, organization)
+	release, err := r.Limiter.Acquire(ctx, organization)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	return r.replica.Snapshot(ctx, r.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return NoOrganization(err)
@@ -52,11 +52,11 @@ func (r *Reader) ReadBatch(ctx context.Context, organization string, queue func(
 	if err := id.Check(); err != nil {
 		return NoOrganization(err)
 	}
-	leave, err := r.Turns.Enter(ctx, organization)
+	release, err := r.Limiter.Acquire(ctx, organization)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	return pg.ReadBatch(ctx, r.Pool, id, func(batch *pgx.Batch) { queue(batch, id) })
 }
 

@@ -83,11 +83,11 @@ const maxAttempts = 3
 // withRetries runs fn in a transaction in the organization's turn, with
 // retries where the database asks for one.
 func (w *Writer) withRetries(ctx context.Context, organization string, fn func(tx pgx.Tx) error) (err error) {
-	leave, err := w.Turns.Enter(ctx, organization)
+	release, err := w.Limiter.Acquire(ctx, organization)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	for range maxAttempts {
 		if err = pg.InTx(ctx, w.Pool, fn); err == nil || !pg.IsTransient(err) || ctx.Err() != nil {
 			return err

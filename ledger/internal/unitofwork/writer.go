@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/shared/turns"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // A Writer writes decisions.
@@ -19,14 +19,14 @@ type Writer struct {
 	Save      SaveEvents
 	IDs       func() string // unique, URL-safe, at most 60 characters
 	Time      DatabaseTime
-	Turns     *turns.Turns
+	Limiter   *httpapi.Limiter
 }
 
-// Deciders configures turns for so many concurrent decisions, each of
+// Deciders configures the limiter of so many concurrent decisions, each of
 // another organization, as those of one wait for its lock anyway. A
 // decision holds a connection, even while it waits for a lock.
-func Deciders(places int, longest time.Duration) turns.Config {
-	return turns.Config{Places: places, PerOrganization: 1, Wait: longest, Module: "weir_ledger", Noun: "decisions", Asked: "changes"}
+func Deciders(places int, longest time.Duration) httpapi.LimiterConfig {
+	return httpapi.LimiterConfig{Slots: places, PerOrganization: 1, Wait: longest, Module: "weir_ledger", Noun: "decisions", Asked: "changes"}
 }
 
 // DatabaseTime is the common clock of all replicas, read in the

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants/internal/password"
@@ -33,7 +33,7 @@ func (k *Kit) TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration
 
 // IsBusy reports whether a request was refused because too many others wait.
 func IsBusy(err error) bool {
-	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
+	return errors.Is(err, password.ErrBusy) || errors.Is(err, fairshare.ErrFull) || errors.Is(err, fairshare.ErrTooMany)
 }
 
 // Busy shows when to try again while the queue is full, the

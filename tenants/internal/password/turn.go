@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // ErrBusy means that too many passwords wait
@@ -57,7 +57,7 @@ func Known(organization string) Asker { return Asker{known: true, key: organizat
 
 // turns are the two queues.
 type turns struct {
-	anonymous, known *fair.Queue
+	anonymous, known *fairshare.Limiter
 	rest             time.Duration // of an anonymous slot
 }
 
@@ -67,9 +67,15 @@ func slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxSlots) }
 func newTurns(cost Cost) turns {
 	return turns{
 		rest:      time.Duration(cost.Memory) * time.Duration(cost.Passes) * restPerKiB,
-		anonymous: fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerNetwork, Queued: waitingAnonymous}),
-		known:     fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerTenant, Queued: waitingKnown}),
+		anonymous: newQueue(waitingPerNetwork, waitingAnonymous),
+		known:     newQueue(waitingPerTenant, waitingKnown),
 	}
+}
+
+func newQueue(ofOne, ofAll int) *fairshare.Limiter {
+	return fairshare.NewLimiter(fairshare.Limits{
+		Capacity: int64(slots()), PerKey: perKey, Leases: perKey + ofOne, Queue: ofAll, Wait: waitTimeout,
+	})
 }
 
 // take waits for a turn, which release ends.
@@ -78,25 +84,19 @@ func (t turns) take(ctx context.Context, who Asker) (release func(), err error) 
 	if who.known {
 		queue = t.known
 	}
-	bounded, cancel := context.WithTimeout(ctx, waitTimeout)
-	defer cancel()
-	release, err = queue.Acquire(bounded, who.key)
-	if errors.Is(err, fair.ErrFull) || err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	lease, err := queue.Acquire(ctx, who.key, 1)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil: // gave up while it was served
+		lease.Release()
+		return nil, ctx.Err()
+	case who.known:
+		return lease.Release, nil
 	}
-	if err == nil && ctx.Err() != nil { // gave up while it was served
-		release()
-		err = ctx.Err()
-	}
-	if err == nil && !who.known {
-		release = t.afterRest(release)
-	}
-	return release, err
-}
-
-// afterRest releases a slot after its rest.
-func (t turns) afterRest(release func()) func() {
-	return func() { time.AfterFunc(t.rest, release) }
+	return func() { time.AfterFunc(t.rest, lease.Release) }, nil
 }
 
 // A Load is how many hash, and how many wait.
@@ -104,8 +104,10 @@ type Load struct {
 	Held, Waiting int
 }
 
+func loadOf(queue *fairshare.Limiter) Load { return Load{int(queue.Held()), queue.Queued()} }
+
 // Anonymous is the load of anonymous askers.
-func (h *Hasher) Anonymous() Load { return Load{h.turns.anonymous.Held(), h.turns.anonymous.Queued()} }
+func (h *Hasher) Anonymous() Load { return loadOf(h.turns.anonymous) }
 
 // Known is the load of all others.
-func (h *Hasher) Known() Load { return Load{h.turns.known.Held(), h.turns.known.Queued()} }
+func (h *Hasher) Known() Load { return loadOf(h.turns.known) }

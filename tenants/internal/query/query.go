@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/turns"
 	"github.com/weirlog/weir/tenants"
 )
 
 // A Reader reads as an organization, which sees only its
 // own rows, or as tenants.Installation, which sees all.
 type Reader struct {
-	pool  *pgxpool.Pool
-	turns *turns.Turns // nil: nobody waits for one
-	tx    pgx.Tx       // not nil: every question is asked in it
+	pool    *pgxpool.Pool
+	limiter *httpapi.Limiter // nil: nobody waits for one
+	tx      pgx.Tx           // not nil: every question is asked in it
 
 	replica *replica.Reader // nil: the pool answers
 }
@@ -31,13 +31,15 @@ func NewReader(pool *pgxpool.Pool) *Reader {
 	return &Reader{pool: pool}
 }
 
-// InTurns returns a reader in which
+// Limited returns a reader in which
 // organizations that call over HTTP take turns.
-func (r *Reader) InTurns(turns *turns.Turns) *Reader { return &Reader{pool: r.pool, turns: turns} }
+func (r *Reader) Limited(limiter *httpapi.Limiter) *Reader {
+	return &Reader{pool: r.pool, limiter: limiter}
+}
 
 // From returns a reader that uses a replica where it can.
 func (r *Reader) From(replica *replica.Reader) *Reader {
-	return &Reader{pool: r.pool, turns: r.turns, tx: r.tx, replica: replica}
+	return &Reader{pool: r.pool, limiter: r.limiter, tx: r.tx, replica: replica}
 }
 
 // In returns the reader of a transaction, which acts as the
@@ -57,11 +59,11 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 	if r.tx != nil {
 		return fn(r.tx)
 	}
-	leave, err := r.enter(ctx)
+	release, err := r.enter(ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	return r.replica.Snapshot(ctx, r.pool, func(tx pgx.Tx) error {
 		if err := act(ctx, tx, organization); err != nil {
 			return err
@@ -80,12 +82,12 @@ func act(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
 
 // enter waits for the caller's turn. Operators, sign-ins
 // and the process's own work do not wait for organizations.
-func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
+func (r *Reader) enter(ctx context.Context) (release func(), err error) {
 	asking, ok := identity.PrincipalOf(ctx)
-	if r.turns == nil || !ok || asking.Organization == "" {
+	if r.limiter == nil || !ok || asking.Organization == "" {
 		return func() {}, nil
 	}
-	return r.turns.Enter(ctx, asking.Organization)
+	return r.limiter.Acquire(ctx, asking.Organization)
 }
 
 // Visible is whose rows a query may see, beside row level security: $1 is the

@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -27,7 +27,7 @@ type Pages struct {
 	byEmail        *attempts // and by code
 	byDevice       *attempts
 	byMember       *attempts // confirmations of signed-in members
-	lookups        *fair.Queue
+	lookups        *fairshare.Limiter
 	anonymousLimit *httpapi.AnonymousLimit
 	metrics        *metrics
 }

@@ -1,13 +1,11 @@
 package signin
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -29,8 +27,10 @@ const (
 	lookupTimeout     = 3 * time.Second
 )
 
-func newLookups() *fair.Queue {
-	return fair.NewQueue(fair.Limits{Slots: lookups, PerKey: lookupsPerNetwork, Waiting: lookupsWaiting, Queued: lookupsQueued})
+func newLookups() *fairshare.Limiter {
+	return fairshare.NewLimiter(fairshare.Limits{
+		Capacity: lookups, PerKey: lookupsPerNetwork, Leases: lookupsPerNetwork + lookupsWaiting, Queue: lookupsQueued, Wait: lookupTimeout,
+	})
 }
 
 // devicesOf is what may be secrets in a browser's cookie.
@@ -61,22 +61,18 @@ func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 }
 
 // recognized is an anonymous request, with the device by which the browser
-// is known to the member with an address. It fails with fair.ErrFull.
+// is known to the member with an address. While too many
+// wait, it fails with an error of the Limiter.
 func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
 	request := p.anonymous(r)
 	if len(request.Devices) == 0 {
 		return request, nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), lookupTimeout)
-	defer cancel()
-	release, err := p.lookups.Acquire(ctx, p.network(r))
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fair.ErrFull
-	}
+	lease, err := p.lookups.Acquire(r.Context(), p.network(r), 1)
 	if err != nil {
 		return request, err
 	}
-	defer release()
+	defer lease.Release()
 	request.Device, err = p.services.Sessions.Recognize(r.Context(), email, request.Devices)
 	return request, err
 }

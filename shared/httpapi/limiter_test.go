@@ -1,4 +1,4 @@
-package turns_test
+package httpapi_test
 
 import (
 	"errors"
@@ -12,18 +12,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // One organization has half of the turns and a bounded line: beyond it
 // a request gets 429 with Retry-After, and another organization has its
 // turn at once.
-func TestTurns(t *testing.T) {
-	line := turns.New(turns.Reads(4, "test"), prometheus.NewRegistry())
+func TestLimiter(t *testing.T) {
+	line := httpapi.NewLimiter(httpapi.LimiterConfig{Slots: 4, Module: "test", Noun: "reads"}, prometheus.NewRegistry())
 	leave := make([]func(), 2)
 	for i := range leave {
 		var err error
-		if leave[i], err = line.Enter(t.Context(), "noisy"); err != nil {
+		if leave[i], err = line.Acquire(t.Context(), "noisy"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +30,7 @@ func TestTurns(t *testing.T) {
 	answers := make(chan error, asking)
 	for range asking {
 		go func() {
-			done, err := line.Enter(t.Context(), "noisy")
+			done, err := line.Acquire(t.Context(), "noisy")
 			if err == nil {
 				done()
 			}
@@ -41,7 +40,7 @@ func TestTurns(t *testing.T) {
 	for range asking - 16 {
 		isRefused(t, <-answers, "Too many reads of your organization wait")
 	}
-	done, err := line.Enter(t.Context(), "quiet")
+	done, err := line.Acquire(t.Context(), "quiet")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,16 +57,16 @@ func TestTurns(t *testing.T) {
 
 // A request that waits too long is refused, under the configured name,
 // and counted under the configured noun.
-func TestTurnTimesOut(t *testing.T) {
+func TestLimiterTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.NewRegistry()
-		line := turns.New(turns.Config{Places: 2, PerOrganization: 1, Wait: 3 * time.Second, Module: "test", Noun: "decisions", Asked: "changes"}, metrics)
-		leave, err := line.Enter(t.Context(), "acme")
+		line := httpapi.NewLimiter(httpapi.LimiterConfig{Slots: 2, PerOrganization: 1, Wait: 3 * time.Second, Module: "test", Noun: "decisions", Asked: "changes"}, metrics)
+		leave, err := line.Acquire(t.Context(), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		_, err = line.Enter(t.Context(), "acme")
+		_, err = line.Acquire(t.Context(), "acme")
 		isRefused(t, err, "The changes before yours take too long")
 		if waited := time.Since(begun); waited != 3*time.Second {
 			t.Errorf("refused after %s", waited)
@@ -75,7 +74,8 @@ func TestTurnTimesOut(t *testing.T) {
 		const want = `
 # HELP test_decisions_refused_total Decisions that were refused because their organization had its share, or their turn did not come.
 # TYPE test_decisions_refused_total counter
-test_decisions_refused_total 1
+test_decisions_refused_total{reason="line"} 0
+test_decisions_refused_total{reason="wait"} 1
 # HELP test_decisions_running Decisions at work.
 # TYPE test_decisions_running gauge
 test_decisions_running 1

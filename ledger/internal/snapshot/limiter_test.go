@@ -17,13 +17,13 @@ func TestReadsTakeTurns(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "noisy", ledger.Scale)
 	l.Start(t, "quiet", ledger.Scale)
-	var leave []func()
+	var release []func()
 	for range ledgertest.Readers / 2 {
-		done, err := l.Reads.Turns.Enter(t.Context(), "noisy")
+		done, err := l.Reads.Limiter.Acquire(t.Context(), "noisy")
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave = append(leave, done)
+		release = append(release, done)
 	}
 	const asking = 20
 	answers := make(chan error, asking)
@@ -40,7 +40,7 @@ func TestReadsTakeTurns(t *testing.T) {
 	if _, err := l.Balances.Balance(t.Context(), "quiet", time.Time{}); err != nil {
 		t.Errorf("another organization: %v", err)
 	}
-	for _, done := range leave {
+	for _, done := range release {
 		done()
 	}
 	for range asking - 1 {

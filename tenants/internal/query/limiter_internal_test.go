@@ -14,14 +14,13 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
-	"github.com/weirlog/weir/shared/turns"
 )
 
 // An organization that reads without pause has half of the
 // slots and a bounded queue; beyond that it gets 429. Another
 // organization and the process's own work are served at once.
 func TestReadersTakeTurns(t *testing.T) {
-	reader := NewReader(pgtest.Open(t, "tenants")).InTurns(turns.New(turns.Reads(4, "weir_tenants"), prometheus.NewRegistry()))
+	reader := NewReader(pgtest.Open(t, "tenants")).Limited(httpapi.NewLimiter(httpapi.LimiterConfig{Slots: 4, Module: "weir_tenants", Noun: "reads"}, prometheus.NewRegistry()))
 	as := func(organization string) context.Context {
 		return identity.NewContext(t.Context(), identity.Principal{Organization: organization})
 	}

@@ -1,4 +1,4 @@
-package fair_test
+package fairshare_test
 
 import (
 	"context"
@@ -7,41 +7,41 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
-func acquire(t *testing.T, q *fair.Queue, key string) func() {
+func acquire(t *testing.T, l *fairshare.Limiter, key string) func() {
 	t.Helper()
-	release, err := q.Acquire(t.Context(), key)
+	lease, err := l.Acquire(t.Context(), key, 1)
 	if err != nil {
 		t.Fatalf("%s: %v", key, err)
 	}
-	return release
+	return lease.Release
 }
 
 // One key never exceeds its share, so that another gets a slot at once,
 // however many wait for the first.
 func TestOneKeyLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := fair.NewQueue(fair.Limits{Slots: 4, PerKey: 3, Waiting: 100, Queued: 1000})
+		l := fairshare.NewLimiter(fairshare.Limits{Capacity: 4, PerKey: 3, Leases: 103, Queue: 1000})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 50 {
-			go func() { _, _ = q.Acquire(ctx, "noisy") }()
+			go func() { _, _ = l.Acquire(ctx, "noisy", 1) }()
 		}
 		synctest.Wait()
-		if q.Held() != 3 || q.Queued() != 47 {
-			t.Fatalf("%d held, %d queued", q.Held(), q.Queued())
+		if l.Held() != 3 || l.Queued() != 47 {
+			t.Fatalf("%d held, %d queued", l.Held(), l.Queued())
 		}
-		release := acquire(t, q, "quiet")
+		release := acquire(t, l, "quiet")
 		release()
 		release() // a second call changes nothing
-		if q.Held() != 3 {
-			t.Errorf("%d held after the release", q.Held())
+		if l.Held() != 3 {
+			t.Errorf("%d held after the release", l.Held())
 		}
 		cancel()
 		synctest.Wait()
-		if q.Queued() != 0 {
-			t.Errorf("%d queued after all have left", q.Queued())
+		if l.Queued() != 0 {
+			t.Errorf("%d queued after all have left", l.Queued())
 		}
 	})
 }
@@ -49,20 +49,20 @@ func TestOneKeyLeavesRoom(t *testing.T) {
 // Waiting keys are served in turn, and each key's waiters in their order.
 func TestKeysAreServedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 10, Queued: 10})
-		hold := acquire(t, q, "first")
+		l := fairshare.NewLimiter(fairshare.Limits{Capacity: 1, PerKey: 1, Leases: 11, Queue: 10})
+		hold := acquire(t, l, "first")
 		var mu sync.Mutex
 		var served []string
 		for _, name := range []string{"a1", "a2", "a3", "b1", "c1", "b2"} {
 			go func() {
-				release, err := q.Acquire(t.Context(), name[:1])
+				lease, err := l.Acquire(t.Context(), name[:1], 1)
 				if err != nil {
 					return
 				}
 				mu.Lock()
 				served = append(served, name)
 				mu.Unlock()
-				release()
+				lease.Release()
 			}()
 			synctest.Wait()
 		}
@@ -84,31 +84,31 @@ func TestKeysAreServedInTurn(t *testing.T) {
 // the queue is full.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 2, Queued: 3})
-		hold := acquire(t, q, "a")
+		l := fairshare.NewLimiter(fairshare.Limits{Capacity: 1, PerKey: 1, Leases: 3, Queue: 3})
+		hold := acquire(t, l, "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := func(key string) {
-			go func() { _, _ = q.Acquire(ctx, key) }()
+			go func() { _, _ = l.Acquire(ctx, key, 1) }()
 			synctest.Wait()
 		}
 		wait("a")
 		wait("a")
-		if _, err := q.Acquire(ctx, "a"); !errors.Is(err, fair.ErrFull) {
+		if _, err := l.Acquire(ctx, "a", 1); !errors.Is(err, fairshare.ErrTooMany) {
 			t.Errorf("the third of one key: %v", err)
 		}
 		wait("b")
-		if _, err := q.Acquire(ctx, "b"); !errors.Is(err, fair.ErrFull) {
+		if _, err := l.Acquire(ctx, "b", 1); !errors.Is(err, fairshare.ErrFull) {
 			t.Errorf("the fourth of all: %v", err)
 		}
 		cancel()
 		synctest.Wait()
-		if _, err := q.Acquire(ctx, "a"); !errors.Is(err, context.Canceled) {
+		if _, err := l.Acquire(ctx, "a", 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
 		hold()
-		acquire(t, q, "c")()
-		if q.Held() != 0 || q.Queued() != 0 {
-			t.Errorf("%d held, %d queued at the end", q.Held(), q.Queued())
+		acquire(t, l, "c")()
+		if l.Held() != 0 || l.Queued() != 0 {
+			t.Errorf("%d held, %d queued at the end", l.Held(), l.Queued())
 		}
 	})
 }
@@ -117,14 +117,14 @@ func TestFull(t *testing.T) {
 // longest line gives way to keys with fewer, until all have as many.
 func TestLongestQueueGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 4, Queued: 8})
-		defer acquire(t, q, "holder")()
+		l := fairshare.NewLimiter(fairshare.Limits{Capacity: 1, PerKey: 1, Leases: 5, Queue: 8})
+		defer acquire(t, l, "holder")()
 		ctx, cancel := context.WithCancel(t.Context())
 		refused := map[string]int{}
 		var mu sync.Mutex
 		wait := func(key string) {
 			go func() {
-				if _, err := q.Acquire(ctx, key); errors.Is(err, fair.ErrFull) {
+				if _, err := l.Acquire(ctx, key, 1); errors.Is(err, fairshare.ErrFull) {
 					mu.Lock()
 					defer mu.Unlock()
 					refused[key]++
@@ -139,20 +139,20 @@ func TestLongestQueueGivesWay(t *testing.T) {
 		for _, key := range []string{"c", "d", "c", "d", "c"} {
 			wait(key)
 		}
-		if refused["a"] != 2 || refused["b"] != 2 || refused["c"] != 1 || refused["d"] != 0 || q.Queued() != 8 {
-			t.Errorf("refused %v, %d queued", refused, q.Queued())
+		if refused["a"] != 2 || refused["b"] != 2 || refused["c"] != 1 || refused["d"] != 0 || l.Queued() != 8 {
+			t.Errorf("refused %v, %d queued", refused, l.Queued())
 		}
 		cancel()
 		synctest.Wait()
-		if q.Queued() != 0 {
-			t.Errorf("%d queued after all have left", q.Queued())
+		if l.Queued() != 0 {
+			t.Errorf("%d queued after all have left", l.Queued())
 		}
 	})
 }
 
 // Under any interleaving no limit is exceeded and no slot is lost.
 func TestConcurrently(t *testing.T) {
-	q := fair.NewQueue(fair.Limits{Slots: 3, PerKey: 2, Waiting: 1000, Queued: 6})
+	l := fairshare.NewLimiter(fairshare.Limits{Capacity: 3, PerKey: 2, Leases: 1002, Queue: 6})
 	var mu sync.Mutex
 	held, all := map[string]int{}, 0
 	count := func(key string, by int) {
@@ -172,17 +172,17 @@ func TestConcurrently(t *testing.T) {
 				if n%3 == 0 {
 					go cancel()
 				}
-				if release, err := q.Acquire(ctx, key); err == nil {
+				if lease, err := l.Acquire(ctx, key, 1); err == nil {
 					count(key, 1)
 					count(key, -1)
-					release()
+					lease.Release()
 				}
 				cancel()
 			}
 		})
 	}
 	workers.Wait()
-	if q.Held() != 0 || q.Queued() != 0 {
-		t.Errorf("%d held, %d queued at the end", q.Held(), q.Queued())
+	if l.Held() != 0 || l.Queued() != 0 {
+		t.Errorf("%d held, %d queued at the end", l.Held(), l.Queued())
 	}
 }
