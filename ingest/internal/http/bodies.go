@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // BodyLimits bound the bodies that are in memory at once, decompression included.
@@ -41,7 +42,7 @@ type Bodies struct {
 	max   int
 	clock func() time.Time
 
-	small, large *admission.Pool
+	small, large *fairshare.Limiter // of bytes
 	throttle     *admission.Throttle
 
 	buffers       buffers
@@ -56,13 +57,13 @@ type refusals struct {
 
 func (b *Bodies) count(err error) {
 	switch {
-	case errors.Is(err, admission.ErrTakenAway):
+	case errors.Is(err, fairshare.ErrEvicted):
 		b.refused.taken.Add(1)
-	case errors.Is(err, admission.ErrTooMany):
+	case errors.Is(err, fairshare.ErrTooMany):
 		b.refused.tooMany.Add(1)
 	case errors.Is(err, admission.ErrOverShare):
 		b.refused.overShare.Add(1)
-	case errors.Is(err, admission.ErrPoolFull):
+	case errors.Is(err, fairshare.ErrFull):
 		b.refused.full.Add(1)
 	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
 		b.refused.slow.Add(1)
@@ -75,12 +76,12 @@ func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	reserve := limits.Bytes / reserveShare
 	return &Bodies{
 		max: limits.Max, clock: clock,
-		small: admission.NewPool(admission.PoolLimits{
-			Bytes: reserve, PerHolder: reserve / holderShare, Leases: limits.Requests, Wait: smallWait,
-		}, clock),
-		large: admission.NewPool(admission.PoolLimits{
-			Bytes: limits.Bytes - reserve, PerHolder: limits.Bytes - reserve, Leases: limits.LargeBodies, Wait: largeWait, Grace: largeGrace,
-		}, clock),
+		small: fairshare.NewLimiter(fairshare.Limits{
+			Capacity: reserve, PerKey: reserve / holderShare, Leases: limits.Requests, Wait: smallWait, Clock: clock,
+		}),
+		large: fairshare.NewLimiter(fairshare.Limits{
+			Capacity: limits.Bytes - reserve, Leases: limits.LargeBodies, Wait: largeWait, Grace: largeGrace, Clock: clock,
+		}),
 		throttle: admission.NewThrottle(limits.Throttle, clock),
 	}
 }
@@ -114,7 +115,7 @@ type BodyUse struct {
 func (b *Bodies) Use() BodyUse {
 	return BodyUse{
 		SmallBytes: b.small.Held(), LargeBytes: b.large.Held(),
-		UnderWay: b.small.Leases() + b.large.Leases(), Waiting: b.small.Waiting() + b.large.Waiting(),
+		UnderWay: int64(b.small.Leases() + b.large.Leases()), Waiting: int64(b.small.Queued() + b.large.Queued()),
 		Throttled: b.throttle.Waiting(), WaitedForShare: b.throttle.Waited(),
 		Full: b.refused.full.Load(), TooMany: b.refused.tooMany.Load(), OverShare: b.refused.overShare.Load(),
 		Taken: b.refused.taken.Load(), Slow: b.refused.slow.Load(),

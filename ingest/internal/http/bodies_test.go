@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -358,7 +359,7 @@ func TestLargeBodiesGiveWay(t *testing.T) {
 			in := newIntake(t, &memoryLog{}, plenty)
 			quiet := addOrganization(t, in, "org_quiet")
 			in.Bodies = testBodies(32<<20, 16<<20, time.Now)
-			in.Bodies.large = admission.NewPool(admission.PoolLimits{Bytes: 24 << 20, PerHolder: 24 << 20, Leases: 8, Wait: largeWait}, time.Now)
+			in.Bodies.large = fairshare.NewLimiter(fairshare.Limits{Capacity: 24 << 20, Leases: 8, Wait: largeWait, Clock: time.Now})
 			server := httptest.NewUnstartedServer(httpapi.Handle(in.Post))
 			server.EnableHTTP2 = protocol == 2
 			server.StartTLS()

@@ -8,10 +8,10 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"time"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -26,7 +26,7 @@ const trusted = 64 << 10
 // A Body is the body of a request, whole and decompressed, in lent memory.
 type Body struct {
 	buffer *Buffer // nil: no memory is lent
-	lease  *admission.Lease
+	lease  *fairshare.Lease
 	bodies *Bodies
 	holder string
 	padded bool // it ended as mostly padding
@@ -55,7 +55,7 @@ func (b *Body) Close() {
 		b.buffer = nil
 	}
 	if b.lease != nil {
-		b.lease.Close()
+		b.lease.Release()
 		b.lease = nil
 	}
 }
@@ -110,7 +110,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 		b.throttle.Received(holder, reading.wire.charge())
 	}
 	if body.lease != nil {
-		err = errors.Join(err, body.lease.Complete())
+		err = errors.Join(err, body.lease.Pin())
 	}
 	reading.wire.finish()
 	if err != nil {
@@ -179,12 +179,9 @@ func (r *reading) expected() int {
 // begin lends the first memory. The body is not read before.
 func (r *reading) begin(size int) (err error) {
 	kind := kindFor(size)
-	var waited time.Duration
-	r.lease, waited, err = r.bodies.small.Open(r.holder, int64(bufferSizes[kind])+r.overhead, r.wire.stop)
-	if err != nil {
+	if r.lease, err = r.acquire(r.bodies.small, int64(bufferSizes[kind])+r.overhead); err != nil {
 		return err
 	}
-	r.wire.pace.pause(waited)
 	r.buffer = r.bodies.buffers.lend(kind)
 	return nil
 }
@@ -223,7 +220,7 @@ func (r *reading) came(n int) {
 	useful := usefulIn(r.buffer.Bytes[end:])
 	r.wire.inflated += n
 	r.wire.pace.came(r.wire.clock(), useful)
-	r.lease.Received(useful)
+	r.lease.Progress(useful)
 }
 
 // grow makes room in a full buffer. Once more than trusted came,
@@ -267,15 +264,15 @@ func (r *reading) growLarge() error {
 		return err
 	}
 	if err := r.buffer.grow(); err != nil {
-		return fmt.Errorf("cannot grow a body (%w): %w", err, admission.ErrPoolFull)
+		return fmt.Errorf("cannot grow a body (%w): %w", err, fairshare.ErrFull)
 	}
 	return nil
 }
 
 // shareFull reports whether the holder's share has no room for a large
 // body. lease is nil if it is to be opened.
-func (r *reading) shareFull(lease *admission.Lease) bool {
-	return r.bodies.throttle.Full(r.holder, r.bodies.large.Before(r.holder, lease))
+func (r *reading) shareFull(lease *fairshare.Lease) bool {
+	return r.bodies.throttle.Full(r.holder, r.bodies.large.Older(r.holder, lease))
 }
 
 // take waits until the holder's share has room for more of a large body.
@@ -286,8 +283,29 @@ func (r *reading) take(bytes int64) error {
 }
 
 func (r *reading) growLease(by int64) error {
-	waited, err := r.lease.Grow(by)
-	r.wire.pace.pause(waited)
+	return r.wait(func() error { return r.lease.Grow(r.ctx, by) })
+}
+
+// acquire lends memory that may be taken back until the body is whole.
+func (r *reading) acquire(memory *fairshare.Limiter, bytes int64) (lease *fairshare.Lease, err error) {
+	err = r.wait(func() error {
+		lease, err = memory.Acquire(r.ctx, r.holder, bytes)
+		return err
+	})
+	if err == nil {
+		lease.AllowEviction(r.wire.stop)
+	}
+	return lease, err
+}
+
+// wait runs f, whose wait does not count against the body.
+func (r *reading) wait(f func() error) error {
+	begun := r.bodies.clock()
+	err := f()
+	r.wire.pace.pause(r.bodies.clock().Sub(begun))
+	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) {
+		return leftWaiting(err)
+	}
 	return err
 }
 
@@ -298,25 +316,24 @@ func (r *reading) enlarge(more int64) error {
 		return admission.ErrOverShare
 	}
 	r.overhead += more
-	lease, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
-	r.wire.pace.pause(waited)
+	lease, err := r.acquire(r.bodies.large, firstStep+r.overhead)
 	if err != nil {
 		return err
 	}
 	small := r.lease
 	r.lease = lease
-	err = errors.Join(r.take(firstStep), small.Complete()) // it may have been ended meanwhile
+	err = errors.Join(r.take(firstStep), small.Pin()) // it may have been ended meanwhile
 	if err == nil {
 		err = r.moveToLarge()
 	}
-	small.Close()
+	small.Release()
 	return err
 }
 
 func (r *reading) moveToLarge() error {
 	larger, err := newLarge(r.bodies.max)
 	if err != nil {
-		return fmt.Errorf("cannot make room for a large body (%w): %w", err, admission.ErrPoolFull)
+		return fmt.Errorf("cannot make room for a large body (%w): %w", err, fairshare.ErrFull)
 	}
 	larger.Bytes = append(larger.Bytes, r.buffer.Bytes...)
 	r.replace(larger)

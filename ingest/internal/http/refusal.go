@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -25,13 +26,13 @@ func (b *Bodies) problem(err error, how encoding) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case errors.Is(err, admission.ErrTakenAway):
+	case errors.Is(err, fairshare.ErrEvicted):
 		return takenAway()
 	case errors.Is(err, admission.ErrOverShare):
 		return errors.Join(throttled(), errNoFault)
-	case errors.Is(err, admission.ErrTooMany):
+	case errors.Is(err, fairshare.ErrTooMany):
 		return errors.Join(tooManyUnderWay(), errNoFault)
-	case errors.Is(err, admission.ErrPoolFull):
+	case errors.Is(err, fairshare.ErrFull):
 		return errors.Join(overloaded(), errNoFault)
 	case errors.Is(err, errBodyTooLarge):
 		return b.tooLarge()

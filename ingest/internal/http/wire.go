@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // A wire reads a body as it is sent, up to its limit, and only
@@ -51,8 +51,8 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 	// The connection's own deadline, so the system's clock.
 	_ = w.control.SetReadDeadline(time.Now().Add(left)) //nolint:forbidigo // see above
-	if w.body.lease.Over() {                            // after the deadline was set: who ends a lease sets one that is over
-		return 0, admission.ErrTakenAway
+	if w.body.lease.Evicted() {                         // after the deadline was set: who ends a lease sets one that is over
+		return 0, fairshare.ErrEvicted
 	}
 	n, err := w.source.Read(p)
 	w.reads++
