@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // Bodies read to find the key in them have a share of the
@@ -57,13 +58,13 @@ func (c Config) throttle() admission.ThrottleLimit {
 }
 
 // waste bounds the bytes an organization may send without effect.
-func (c Config) waste() admission.WasteLimit {
-	return admission.WasteLimit{Bytes: cmp.Or(c.WastedBytes, defaultWasted), PerSecond: cmp.Or(c.WastedPerSecond, defaultWastedBack)}
+func (c Config) waste() fairshare.Rate {
+	return fairshare.Rate{Burst: cmp.Or(c.WastedBytes, defaultWasted), PerSecond: cmp.Or(c.WastedPerSecond, defaultWastedBack)}
 }
 
 // clients limits requests without a valid key.
 func (c Config) clients() *admission.Clients {
 	clients, waste := admission.NewClients(cmp.Or(c.ClientsPerMinute, defaultClients)), c.waste()
-	clients.LimitWaste(admission.WasteLimit{Bytes: max(waste.Bytes/anonymousShare, 1), PerSecond: max(waste.PerSecond/anonymousShare, 1)})
+	clients.LimitWaste(fairshare.Rate{Burst: max(waste.Burst/anonymousShare, 1), PerSecond: max(waste.PerSecond/anonymousShare, 1)})
 	return clients
 }

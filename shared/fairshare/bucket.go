@@ -19,6 +19,42 @@ type Bucket struct {
 // Full reports whether the bucket is full at now, and so equals a new one.
 func (b *Bucket) Full(now int64) bool { return b.full <= now }
 
+// A Rate limits an amount, such as bytes: PerSecond come back, and a full
+// bucket holds Burst. The zero value limits nothing.
+type Rate struct{ Burst, PerSecond int64 }
+
+func (r Rate) limits() bool { return r.Burst > 0 && r.PerSecond > 0 }
+
+// refill is the time in which an amount comes back.
+func (r Rate) refill(amount int64) int64 {
+	return int64(float64(amount) / float64(r.PerSecond) * float64(time.Second))
+}
+
+// Spend takes amount, not negative, even from a bucket that holds less:
+// past use can't be refused, but what follows can wait.
+func (b *Bucket) Spend(now, amount int64, rate Rate) {
+	if rate.limits() {
+		b.full = max(b.full, now) + rate.refill(amount)
+	}
+}
+
+// Wait returns the time until the bucket holds anything; 0 if it does.
+func (b *Bucket) Wait(now int64, rate Rate) time.Duration {
+	if !rate.limits() {
+		return 0
+	}
+	return time.Duration(max(0, b.full-now-rate.refill(rate.Burst)))
+}
+
+// Allow spends one, if the bucket holds anything.
+func (b *Bucket) Allow(now int64, rate Rate) bool {
+	if b.Wait(now, rate) > 0 {
+		return false
+	}
+	b.Spend(now, 1, rate)
+	return true
+}
+
 // Scope names the level of a limit.
 type Scope string
 

@@ -1,6 +1,7 @@
 package fairshare
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -8,20 +9,61 @@ import (
 // sweepInterval is the least time between two sweeps of a full table.
 const sweepInterval = int64(time.Second)
 
-// A Table holds a bucket for each of many keys, such as client
-// networks, up to a fixed number. It is safe for concurrent use.
-type Table[K comparable] struct {
-	max int
+// Buckets are those of many keys, such as client networks, up to a fixed
+// number. They are not safe for concurrent use: see Table.
+type Buckets[K comparable] struct {
+	max   int
+	byKey map[K]*Bucket // bounded by max
+	swept int64         // when full ones were last dropped
+}
 
+// NewBuckets returns room for limit buckets, at least 1.
+func NewBuckets[K comparable](limit int) Buckets[K] { return Buckets[K]{max: max(limit, 1)} }
+
+// Of returns the bucket of a key.
+func (b *Buckets[K]) Of(key K, now int64) *Bucket {
+	found := b.byKey[key]
+	if found == nil {
+		b.makeRoom(now)
+		found = &Bucket{}
+		b.byKey[key] = found
+	}
+	return found
+}
+
+// Len is how many there are.
+func (b *Buckets[K]) Len() int { return len(b.byKey) }
+
+// makeRoom drops full buckets, which equal new ones, and failing that
+// any: new keys must not fill the memory. It sweeps once a second at
+// most, so that a flood stays cheap.
+func (b *Buckets[K]) makeRoom(now int64) {
+	if b.byKey == nil {
+		b.byKey = map[K]*Bucket{}
+	}
+	if len(b.byKey) < b.max {
+		return
+	}
+	if now-b.swept >= sweepInterval {
+		b.swept = now
+		maps.DeleteFunc(b.byKey, func(_ K, bucket *Bucket) bool { return bucket.Full(now) })
+	}
+	for key := range b.byKey {
+		if len(b.byKey) < b.max {
+			return
+		}
+		delete(b.byKey, key)
+	}
+}
+
+// A Table is Buckets that are safe for concurrent use.
+type Table[K comparable] struct {
 	mu      sync.Mutex
-	buckets map[K]*Bucket // bounded by max
-	swept   int64         // when full buckets were last dropped
+	buckets Buckets[K]
 }
 
 // NewTable returns a table of at most limit buckets, at least 1.
-func NewTable[K comparable](limit int) *Table[K] {
-	return &Table[K]{max: max(limit, 1), buckets: map[K]*Bucket{}}
-}
+func NewTable[K comparable](limit int) *Table[K] { return &Table[K]{buckets: NewBuckets[K](limit)} }
 
 // A KeyLimit is a Limit with the bucket of Key.
 type KeyLimit[K comparable] struct {
@@ -51,18 +93,21 @@ func (t *Table[K]) Refund(now int64, limit KeyLimit[K]) {
 }
 
 // Spend is Bucket.Spend of the bucket of key.
-func (t *Table[K]) Spend(now int64, key K, amount, perSecond int64) {
+func (t *Table[K]) Spend(now int64, key K, amount int64, rate Rate) {
+	if !rate.limits() {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bucket(key, now).Spend(now, amount, perSecond)
+	t.buckets.Of(key, now).Spend(now, amount, rate)
 }
 
 // Wait is Bucket.Wait of the bucket of key.
-func (t *Table[K]) Wait(now int64, key K, capacity, perSecond int64) time.Duration {
+func (t *Table[K]) Wait(now int64, key K, rate Rate) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if found := t.buckets[key]; found != nil {
-		return found.Wait(now, capacity, perSecond)
+	if found := t.buckets.byKey[key]; found != nil {
+		return found.Wait(now, rate)
 	}
 	return 0
 }
@@ -71,46 +116,9 @@ func (t *Table[K]) Wait(now int64, key K, capacity, perSecond int64) time.Durati
 func (t *Table[K]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.buckets)
+	return t.buckets.Len()
 }
 
 func (t *Table[K]) bound(limit KeyLimit[K], now int64) Limit {
-	return Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Burst: limit.Burst, Bucket: t.bucket(limit.Key, now)}
-}
-
-func (t *Table[K]) bucket(key K, now int64) *Bucket {
-	found := t.buckets[key]
-	if found == nil {
-		t.makeRoom(now)
-		found = &Bucket{}
-		t.buckets[key] = found
-	}
-	return found
-}
-
-// makeRoom drops full buckets, which equal new ones, and failing that
-// any: new keys must not fill the memory. It sweeps once a second at
-// most, so that a flood stays cheap.
-func (t *Table[K]) makeRoom(now int64) {
-	if len(t.buckets) < t.max {
-		return
-	}
-	if now-t.swept >= sweepInterval {
-		t.swept = now
-		t.forgetFull(now)
-	}
-	for key := range t.buckets {
-		if len(t.buckets) < t.max {
-			return
-		}
-		delete(t.buckets, key)
-	}
-}
-
-func (t *Table[K]) forgetFull(now int64) {
-	for key, bucket := range t.buckets {
-		if bucket.Full(now) {
-			delete(t.buckets, key)
-		}
-	}
+	return Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Burst: limit.Burst, Bucket: t.buckets.Of(limit.Key, now)}
 }

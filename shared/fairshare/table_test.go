@@ -60,14 +60,14 @@ func TestTableIsBounded(t *testing.T) {
 
 // Spending beyond the capacity blocks until it has come back, and no longer.
 func TestSpend(t *testing.T) {
-	const capacity, perSecond = 1000, 100
+	rate := fairshare.Rate{Burst: 1000, PerSecond: 100}
 	table := fairshare.NewTable[string](10)
-	if wait := table.Wait(start, "acme", capacity, perSecond); wait != 0 || table.Len() != 0 {
+	if wait := table.Wait(start, "acme", rate); wait != 0 || table.Len() != 0 {
 		t.Fatalf("a new key waits %s; %d buckets", wait, table.Len())
 	}
-	table.Spend(start, "acme", 1500, perSecond)
+	table.Spend(start, "acme", 1500, rate)
 	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 3 * time.Second, 5 * time.Second: 0, time.Hour: 0} {
-		if wait := table.Wait(start+int64(after), "acme", capacity, perSecond); wait != want {
+		if wait := table.Wait(start+int64(after), "acme", rate); wait != want {
 			t.Errorf("after %s the wait is %s, want %s", after, wait, want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi/connections"
 	"github.com/weirlog/weir/shared/httpapi/frames"
 )
@@ -108,7 +109,9 @@ var floods = map[string]struct {
 	}},
 }
 
-var smallRates = connections.Rates{Work: 125, WorkBurst: 1250, Arrivals: 1, ArrivalsBurst: 10, Patience: 500 * time.Millisecond}
+var smallRates = connections.Rates{
+	Work: fairshare.Rate{Burst: 1250, PerSecond: 125}, Arrivals: fairshare.Rate{Burst: 10, PerSecond: 1}, Patience: 500 * time.Millisecond,
+}
 
 // posting returns a client that posts 48 KB over HTTP/2 from a local
 // address, already connected.
@@ -173,7 +176,7 @@ func TestFloodsAreClosed(t *testing.T) {
 			if count(t, registry, delays, "flood") == 0 {
 				t.Error("it was never delayed")
 			}
-			if most := (firstCredit + smallRates.WorkBurst + 250 + smallRates.Work*int64(1+time.Since(begun).Seconds())) / 24; requests.Load() > most {
+			if most := (firstCredit + smallRates.Work.Burst + 250 + smallRates.Work.PerSecond*int64(1+time.Since(begun).Seconds())) / 24; requests.Load() > most {
 				t.Errorf("%d requests were begun, at most %d", requests.Load(), most)
 			}
 		})

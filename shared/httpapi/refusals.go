@@ -24,11 +24,11 @@ type Refusals struct {
 // at once: memory is worth more than the pace.
 const (
 	refusalNetworks    = 1 << 16
-	refusalsBurst      = 500
-	refusalsPerSecond  = 100
 	longestRefusal     = time.Second
 	maxPendingRefusals = 2048
 )
+
+var refusalRate = fairshare.Rate{Burst: 500, PerSecond: 100}
 
 // NewRefusals returns a pacer without any history.
 func NewRefusals() *Refusals {
@@ -49,9 +49,9 @@ func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix
 // held too, as a request in flight on its connection: otherwise a client
 // that resets its streams would be refused as fast as it can ask.
 func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix) {
-	wait := r.networks.Wait(now.UnixNano(), network, refusalsBurst, refusalsPerSecond)
+	wait := r.networks.Wait(now.UnixNano(), network, refusalRate)
 	if wait < longestRefusal { // so that a network's debt ends soon after its last request
-		r.networks.Spend(now.UnixNano(), network, 1, refusalsPerSecond)
+		r.networks.Spend(now.UnixNano(), network, 1, refusalRate)
 	}
 	if wait > 0 {
 		r.hold(ctx, min(wait, longestRefusal))

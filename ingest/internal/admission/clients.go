@@ -14,7 +14,7 @@ const maxClients = 1 << 16
 type Clients struct {
 	perMinute int
 	networks  *fairshare.Table[netip.Prefix]
-	waste     WasteLimit
+	waste     fairshare.Rate
 	wasted    *fairshare.Table[netip.Prefix] // of bytes
 }
 
@@ -26,21 +26,16 @@ func NewClients(perMinute int) *Clients {
 }
 
 // LimitWaste limits the wasted bytes of each network. It is called before use.
-func (c *Clients) LimitWaste(limit WasteLimit) { c.waste = limit }
+func (c *Clients) LimitWaste(limit fairshare.Rate) { c.waste = limit }
 
 // Waste charges a network for wasted bytes.
 func (c *Clients) Waste(network netip.Prefix, now, bytes int64) {
-	if c.waste.limits() {
-		c.wasted.Spend(now, network, bytes, c.waste.PerSecond)
-	}
+	c.wasted.Spend(now, network, bytes, c.waste)
 }
 
 // Wait returns how long a network's waste delays its next body.
 func (c *Clients) Wait(network netip.Prefix, now int64) time.Duration {
-	if !c.waste.limits() {
-		return 0
-	}
-	return c.wasted.Wait(now, network, c.waste.Bytes, c.waste.PerSecond)
+	return c.wasted.Wait(now, network, c.waste)
 }
 
 // Take takes a token of network; now is nanoseconds since 1970.

@@ -11,13 +11,13 @@ import (
 )
 
 // maxBuckets is how many buckets of projects or keys an organization
-// has before full ones are dropped.
+// has at most.
 const maxBuckets = 4096
 
 // A Gate holds every organization's rate limits and quota.
 type Gate struct {
 	clock func() time.Time
-	waste WasteLimit
+	waste fairshare.Rate
 
 	mu            sync.RWMutex
 	organizations map[string]*organization // bounded by the organizations that there are
@@ -31,9 +31,9 @@ type organization struct {
 	mu       sync.Mutex
 	rate     int // requests per minute; 0 while the account is unknown
 	bucket   fairshare.Bucket
-	projects map[string]*fairshare.Bucket // bounded by maxBuckets: then full ones are forgotten
-	keys     map[string]*fairshare.Bucket // bounded by maxBuckets: then full ones are forgotten
-	wasted   fairshare.Bucket             // of bytes
+	projects fairshare.Buckets[string]
+	keys     fairshare.Buckets[string]
+	wasted   fairshare.Bucket // of bytes
 	quota    ingest.Quota
 	budgets  ingest.Budgets
 }
@@ -43,9 +43,10 @@ func NewGate(clock func() time.Time) *Gate {
 	return &Gate{clock: clock, organizations: map[string]*organization{}}
 }
 
-// LimitWaste limits the bytes that each organization wastes. It
-// is called before the gate is used.
-func (g *Gate) LimitWaste(limit WasteLimit) { g.waste = limit }
+// LimitWaste limits the bytes that each organization wastes: that were
+// read, decompressed and validated with nothing accepted, which cost the
+// service and not their sender. It is called before the gate is used.
+func (g *Gate) LimitWaste(limit fairshare.Rate) { g.waste = limit }
 
 // Apply applies an organization's newest account.
 func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account) {
@@ -170,15 +171,15 @@ func (o *organization) limits(who identity.Principal, now int64) [3]fairshare.Li
 	}
 	return [3]fairshare.Limit{
 		{Scope: fairshare.ScopeOrganization, PerMinute: o.rate, Bucket: &o.bucket},
-		{Scope: fairshare.ScopeProject, PerMinute: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
-		{Scope: fairshare.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
+		{Scope: fairshare.ScopeProject, PerMinute: o.rate, Bucket: o.projects.Of(who.Project, now)},
+		{Scope: fairshare.ScopeKey, PerMinute: key, Bucket: o.keys.Of(who.ID, now)},
 	}
 }
 
 // take takes a token of each limit, but none from
 // an organization that has wasted too many bytes.
 func (g *Gate) take(o *organization, now int64, limits []fairshare.Limit) (result fairshare.Result, wasted bool) {
-	wait := g.waste.wait(&o.wasted, now)
+	wait := o.wasted.Wait(now, g.waste)
 	if wait <= 0 {
 		return fairshare.Take(now, limits), false
 	}
@@ -206,31 +207,7 @@ func (g *Gate) Waste(name string, bytes int64) {
 	o := g.organization(name)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	g.waste.spend(&o.wasted, g.clock().UnixNano(), bytes)
-}
-
-// bucket finds the bucket of name or creates a full one.
-func bucket(buckets *map[string]*fairshare.Bucket, name string, now int64) *fairshare.Bucket {
-	if found := (*buckets)[name]; found != nil {
-		return found
-	}
-	if *buckets == nil {
-		*buckets = map[string]*fairshare.Bucket{}
-	}
-	if len(*buckets) >= maxBuckets {
-		forgetFull(*buckets, now)
-	}
-	fresh := &fairshare.Bucket{}
-	(*buckets)[name] = fresh
-	return fresh
-}
-
-func forgetFull[K comparable](buckets map[K]*fairshare.Bucket, now int64) {
-	for name, b := range buckets {
-		if b.Full(now) {
-			delete(buckets, name)
-		}
-	}
+	o.wasted.Spend(g.clock().UnixNano(), bytes, g.waste)
 }
 
 // A Reservation is what one request holds of the quota, and of
@@ -349,7 +326,7 @@ func (g *Gate) Buckets() (n int) {
 	defer g.mu.RUnlock()
 	for _, o := range g.organizations {
 		o.mu.Lock()
-		n += len(o.projects) + len(o.keys)
+		n += o.projects.Len() + o.keys.Len()
 		o.mu.Unlock()
 	}
 	return n
@@ -365,7 +342,9 @@ func (g *Gate) organization(name string) *organization {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o = g.organizations[name]; o == nil {
-		o = &organization{known: make(chan struct{})}
+		o = &organization{
+			known: make(chan struct{}), projects: fairshare.NewBuckets[string](maxBuckets), keys: fairshare.NewBuckets[string](maxBuckets),
+		}
 		o.quota.Mark(g.marker)
 		o.divide(g.replicas)
 		g.organizations[name] = o

@@ -32,7 +32,7 @@ const maxThrottled = 4096
 type Throttle struct {
 	limit    ThrottleLimit
 	clock    func() time.Time
-	buckets  *fairshare.Table[string] // of bytes of large bodies
+	large    *fairshare.Table[string] // of bytes of large bodies
 	ordinary *fairshare.Table[string] // of others
 
 	waiting, waited atomic.Int64 // bodies now, and nanoseconds in all
@@ -48,7 +48,7 @@ type visit struct {
 
 // NewThrottle makes a throttle.
 func NewThrottle(limit ThrottleLimit, clock func() time.Time) *Throttle {
-	return &Throttle{limit: limit, clock: clock, buckets: fairshare.NewTable[string](maxThrottled), ordinary: fairshare.NewTable[string](maxThrottled)}
+	return &Throttle{limit: limit, clock: clock, large: fairshare.NewTable[string](maxThrottled), ordinary: fairshare.NewTable[string](maxThrottled)}
 }
 
 // Note records that a holder sends a body.
@@ -74,7 +74,7 @@ func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait t
 	if t.limit.PerSecond <= 0 || !t.shared(holder) { // no debt from when it was alone
 		return 0, nil
 	}
-	t.buckets.Spend(t.clock().UnixNano(), holder, bytes, t.limit.PerSecond)
+	t.large.Spend(t.clock().UnixNano(), holder, bytes, aSecond(t.limit.PerSecond))
 	wait = t.wait(holder)
 	return wait, t.sleep(ctx, wait)
 }
@@ -92,7 +92,7 @@ func (t *Throttle) Due(holder string) (wait time.Duration, err error) {
 	if t.limit.Ordinary <= 0 || !t.shared(holder) {
 		return 0, nil
 	}
-	if wait = t.ordinary.Wait(t.clock().UnixNano(), holder, t.limit.Ordinary, t.limit.Ordinary); wait > longestWait {
+	if wait = t.ordinary.Wait(t.clock().UnixNano(), holder, aSecond(t.limit.Ordinary)); wait > longestWait {
 		return wait, ErrOverShare
 	}
 	return wait, nil
@@ -128,12 +128,15 @@ func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()
 // Received charges an ordinary body, for which the next one waits.
 func (t *Throttle) Received(holder string, bytes int64) {
 	if t.limit.Ordinary > 0 && t.shared(holder) {
-		t.ordinary.Spend(t.clock().UnixNano(), holder, bytes, t.limit.Ordinary)
+		t.ordinary.Spend(t.clock().UnixNano(), holder, bytes, aSecond(t.limit.Ordinary))
 	}
 }
 
+// aSecond is a rate of which a second's amount may come at once.
+func aSecond(amount int64) fairshare.Rate { return fairshare.Rate{Burst: amount, PerSecond: amount} }
+
 func (t *Throttle) wait(holder string) time.Duration {
-	return t.buckets.Wait(t.clock().UnixNano(), holder, t.limit.PerSecond, t.limit.PerSecond)
+	return t.large.Wait(t.clock().UnixNano(), holder, aSecond(t.limit.PerSecond))
 }
 
 // shared reports whether others than the holder send bodies.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestGateLimitsWaste(t *testing.T) {
 	now := start
 	gate := admission.NewGate(func() time.Time { return now })
-	gate.LimitWaste(admission.WasteLimit{Bytes: 100, PerSecond: 10})
+	gate.LimitWaste(fairshare.Rate{Burst: 100, PerSecond: 10})
 	gate.Apply("org", 60, account(1000))
 	gate.Apply("other", 60, account(1000))
 	gate.Waste("org", 100)

@@ -20,7 +20,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/fairshare"
@@ -277,7 +276,7 @@ func TestWasteIsCharged(t *testing.T) {
 			in := newIntake(t, log, plenty)
 			other := addOrganization(t, in, "org_2")
 			in.Bodies = testBodies(64<<20, 2<<20, in.Clock)
-			in.Gate.LimitWaste(admission.WasteLimit{Bytes: 1, PerSecond: perSecond})
+			in.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: perSecond})
 			if w := serve(in, c.request()); w.Code != c.status {
 				t.Fatalf("got %d %s", w.Code, w.Body)
 			}
@@ -305,7 +304,7 @@ func TestWasteIsCharged(t *testing.T) {
 // Waste without a key is charged to the client's network.
 func TestWasteOfAnonymousClients(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
-	in.Clients.LimitWaste(admission.WasteLimit{Bytes: 1000, PerSecond: 100})
+	in.Clients.LimitWaste(fairshare.Rate{Burst: 1000, PerSecond: 100})
 	post := func(address string, body io.Reader) *httptest.ResponseRecorder {
 		r := newPost(body)
 		r.Header.Del("X-Api-Key")

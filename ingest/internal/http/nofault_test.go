@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // strictly has the smallest waste delay the next request.
 func strictly(in *Intake) *Intake {
-	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 1, PerSecond: 1000})
+	in.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: 1000})
 	return in
 }
 
@@ -50,12 +50,12 @@ func TestReplaysAreChargedForWhiteSpace(t *testing.T) {
 	in := strictly(newIntake(t, &memoryLog{}, plenty))
 	padded := append(bytes.Repeat([]byte(" "), 3*freeWaste), body(1)...)
 	serve(in, newPost(bytes.NewReader(padded), "Idempotency-Key", "k"))
-	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 4 * freeWaste, PerSecond: 1000})
+	in.Gate.LimitWaste(fairshare.Rate{Burst: 4 * freeWaste, PerSecond: 1000})
 	checkCharged(t, in, false)
 	if w := serve(in, newPost(bytes.NewReader(padded), "Idempotency-Key", "k")); w.Header().Get("Idempotency-Replayed") != "true" {
 		t.Fatalf("the repetition: %d %s", w.Code, w.Body)
 	}
-	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 3 * freeWaste, PerSecond: 1000})
+	in.Gate.LimitWaste(fairshare.Rate{Burst: 3 * freeWaste, PerSecond: 1000})
 	checkCharged(t, in, true)
 }
 
@@ -135,7 +135,7 @@ func TestTooManyLargeBodiesAreNotCharged(t *testing.T) {
 		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 8 << 20, Requests: 3, LargeBodies: 1}, in.Clock)
 		first := make(chan int)
 		large := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 2<<20))
-		in.Gate.LimitWaste(admission.WasteLimit{Bytes: 2<<20 - freeWaste, PerSecond: 1000}) // that of the first alone
+		in.Gate.LimitWaste(fairshare.Rate{Burst: 2<<20 - freeWaste, PerSecond: 1000}) // that of the first alone
 		go func() { first <- serve(in, newPost(strings.NewReader(large))).Code }()
 		synctest.Wait()
 		if w := serve(in, newPost(strings.NewReader(large))); w.Code != 429 || !bytes.Contains(w.Body.Bytes(), []byte(codeOverloaded)) {

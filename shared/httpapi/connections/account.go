@@ -13,8 +13,8 @@ import (
 // Rates limit what one network may cost that serves nobody. Work is in
 // units of about a microsecond of a processor.
 type Rates struct {
-	Work, WorkBurst         int64 // a second, and at once
-	Arrivals, ArrivalsBurst int64 // new connections, likewise
+	Work     fairshare.Rate
+	Arrivals fairshare.Rate // new connections
 
 	// Patience is how long a connection may wait for Work in all,
 	// without an answer, before it is closed.
@@ -31,7 +31,9 @@ const (
 // fewer; larger ones stand for more clients.
 func defaultRates(limits Limits) Rates {
 	n := int64(max(1, limits.PerNetwork/DefaultPerNetwork))
-	return Rates{Work: 3200 * n, WorkBurst: 32_000 * n, Arrivals: 50 * n, ArrivalsBurst: 1000 * n, Patience: 10 * time.Second}
+	return Rates{
+		Work: fairshare.Rate{Burst: 32_000 * n, PerSecond: 3200 * n}, Arrivals: fairshare.Rate{Burst: 1000 * n, PerSecond: 50 * n}, Patience: 10 * time.Second,
+	}
 }
 
 // ErrFlood means that a connection brings little but work.
@@ -56,7 +58,7 @@ func newAllowances(config Config) *allowances {
 func (a *allowances) spend(network netip.Prefix, work int64) (wait time.Duration) {
 	now := a.clock().UnixNano()
 	a.work.Spend(now, network, work, a.Work)
-	return a.work.Wait(now, network, a.WorkBurst, a.Work)
+	return a.work.Wait(now, network, a.Work)
 }
 
 // count counts connections that came and returns the wait of the last;
@@ -64,16 +66,16 @@ func (a *allowances) spend(network netip.Prefix, work int64) (wait time.Duration
 // can connect soon after a thousand faults.
 func (a *allowances) count(network netip.Prefix, arrivals int64) (wait time.Duration, counted bool) {
 	now := a.clock().UnixNano()
-	if a.arrivals.Wait(now, network, a.ArrivalsBurst, a.Arrivals) > longestArrival {
+	if a.arrivals.Wait(now, network, a.Arrivals) > longestArrival {
 		return 0, false
 	}
 	a.arrivals.Spend(now, network, arrivals, a.Arrivals)
-	return a.arrivals.Wait(now, network, a.ArrivalsBurst, a.Arrivals), true
+	return a.arrivals.Wait(now, network, a.Arrivals), true
 }
 
 // payBack returns the cost of an arrival.
 func (a *allowances) payBack(network netip.Prefix) {
-	a.arrivals.Refund(a.clock().UnixNano(), fairshare.KeyLimit[netip.Prefix]{Key: network, PerMinute: int(60 * a.Arrivals)})
+	a.arrivals.Refund(a.clock().UnixNano(), fairshare.KeyLimit[netip.Prefix]{Key: network, PerMinute: int(60 * a.Arrivals.PerSecond)})
 }
 
 // An Account is what a connection costs its network. What is of use is

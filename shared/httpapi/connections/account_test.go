@@ -42,18 +42,18 @@ func TestWorkIsLimitedByNetwork(t *testing.T) {
 		done := make(chan int64)
 		go func() { done <- spendFor(t, second, 10*time.Second, 8) }()
 		spent := spendFor(t, first, 10*time.Second, 8) + <-done
-		if most := rates.WorkBurst + 10*rates.Work + 100; spent > most || spent < most-1000 {
+		if most := rates.Work.Burst + 10*rates.Work.PerSecond + 100; spent > most || spent < most-1000 {
 			t.Errorf("10 s did %d units of work, at most %d", spent, most)
 		}
 		for _, address := range []string{"192.0.2.2", "10.0.0.1"} {
 			begun := time.Now()
-			if err := account(tab, address).Spend(rates.WorkBurst); err != nil || time.Since(begun) > 0 {
+			if err := account(tab, address).Spend(rates.Work.Burst); err != nil || time.Since(begun) > 0 {
 				t.Errorf("%s waits for %s: %v", address, time.Since(begun), err)
 			}
 		}
 		begun, proxy := time.Now(), account(tab, "10.0.0.1")
 		for range 100 {
-			if err := proxy.Spend(rates.WorkBurst); err != nil || !proxy.Arrive() {
+			if err := proxy.Spend(rates.Work.Burst); err != nil || !proxy.Arrive() {
 				t.Fatal("a trusted proxy is limited", err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestWaitsEndWithTheConnection(t *testing.T) {
 		conn := rated(nil).Admit(&peer{address: "192.0.2.1"})
 		begun := time.Now()
 		time.AfterFunc(time.Second, func() { _ = conn.Close() })
-		if err := conn.Account.Spend(rates.WorkBurst + 5*rates.Work); err != nil || time.Since(begun) != time.Second {
+		if err := conn.Account.Spend(rates.Work.Burst + 5*rates.Work.PerSecond); err != nil || time.Since(begun) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 	})
@@ -142,7 +142,7 @@ func TestArrivalsAreLimited(t *testing.T) {
 func TestTooManyArrivalsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := rated(nil)
-		for range rates.ArrivalsBurst + 5*rates.Arrivals + 1 {
+		for range rates.Arrivals.Burst + 5*rates.Arrivals.PerSecond + 1 {
 			go account(tab, "192.0.2.1").Arrive()
 		}
 		defer time.Sleep(2 * longestArrival) // until they have arrived
