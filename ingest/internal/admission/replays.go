@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // A Digest is a SHA-256.
@@ -22,10 +24,17 @@ type Replays struct {
 	window time.Duration
 	max    int
 
-	mu     sync.Mutex
-	byKey  map[Digest]*Attempt // bounded by max
-	oldest list.List           // of the attempts of byKey, in the order in which they began
-	most   senders             // of them
+	mu      sync.Mutex
+	byKey   map[Digest]*Attempt // bounded by max
+	oldest  list.List           // of the attempts of byKey, in the order in which they began
+	senders map[string]*sender  // bounded by the attempts
+	most    *fairshare.Ranking[*sender]
+}
+
+// A sender is an organization with its attempts, in the order in which they began.
+type sender struct {
+	organization string
+	attempts     list.List
 }
 
 // An Attempt is a request with an idempotency key.
@@ -43,7 +52,7 @@ type Attempt struct {
 
 // NewReplays keeps at most limit keys, each for window.
 func NewReplays(window time.Duration, limit int) *Replays {
-	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}, most: newSenders()}
+	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}, senders: map[string]*sender{}, most: fairshare.NewRanking[*sender]()}
 }
 
 // Begin begins an attempt of an organization under key. If first is
@@ -57,12 +66,22 @@ func (r *Replays) Begin(organization string, key, body Digest, now time.Time) (a
 		return earlier, false
 	}
 	if len(r.byKey) >= r.max {
-		r.drop(r.most.oldest())
+		r.drop(r.most.First().attempts.Front().Value.(*Attempt))
 	}
 	attempt = &Attempt{replays: r, key: key, body: body, began: now, done: make(chan struct{})}
 	r.byKey[key], attempt.aged = attempt, r.oldest.PushBack(attempt)
-	r.most.add(organization, attempt)
+	r.assign(organization, attempt)
 	return attempt, true
+}
+
+func (r *Replays) assign(organization string, attempt *Attempt) {
+	of := r.senders[organization]
+	if of == nil {
+		of = &sender{organization: organization}
+		r.senders[organization] = of
+	}
+	attempt.sender, attempt.holding = of, of.attempts.PushBack(attempt)
+	r.most.Set(of, of.attempts.Len())
 }
 
 // Len returns the number of keys kept.
@@ -120,5 +139,9 @@ func (r *Replays) forget(now time.Time) {
 func (r *Replays) drop(attempt *Attempt) {
 	delete(r.byKey, attempt.key)
 	r.oldest.Remove(attempt.aged)
-	r.most.remove(attempt)
+	of := attempt.sender
+	of.attempts.Remove(attempt.holding)
+	if r.most.Set(of, of.attempts.Len()); of.attempts.Len() == 0 {
+		delete(r.senders, of.organization)
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/fairshare"
 )
 
 // A State is what a connection does.
@@ -59,10 +61,10 @@ type Table struct {
 	mu       sync.Mutex
 	networks map[netip.Prefix]*network // bounded by the open connections
 	count    [states]int
-	silent   *ranking // clients by connections in Silent
-	closable *ranking // clients by connections in Silent and Idle
-	proxies  *ranking // trusted proxies, likewise: they give way last, as each stands for many clients
-	busiest  *ranking // clients by all their connections
+	silent   *fairshare.Ranking[*network] // clients by connections in Silent
+	closable *fairshare.Ranking[*network] // clients by connections in Silent and Idle
+	proxies  *fairshare.Ranking[*network] // trusted proxies, likewise: they give way last, as each stands for many clients
+	busiest  *fairshare.Ranking[*network] // clients by all their connections
 }
 
 // A network holds one client network's connections.
@@ -76,9 +78,10 @@ type network struct {
 func New(config Config) *Table {
 	config.Stall = cmp.Or(config.Stall, stallTimeout)
 	config.Rates = cmp.Or(config.Rates, defaultRates(config.Limits))
+	ranking := fairshare.NewRanking[*network]
 	t := &Table{
-		config: config, allowances: newAllowances(config), networks: map[netip.Prefix]*network{}, silent: newRanking(), closable: newRanking(), proxies: newRanking(),
-		busiest: newRanking(),
+		config: config, allowances: newAllowances(config), networks: map[netip.Prefix]*network{},
+		silent: ranking(), closable: ranking(), proxies: ranking(), busiest: ranking(),
 	}
 	t.metrics = newMetrics(config.Metrics, t, config.Limits.Total)
 	return t
@@ -126,8 +129,8 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason Reason, admitted boo
 		closing, reason = oldest(n, Idle, Silent), reasonNetwork
 	case t.total() >= limits.Total:
 		closing, reason = t.oldestOfLargest(n), reasonTotal
-	case t.count[Silent] >= limits.silent() && t.silent.first() != nil:
-		closing, reason = oldest(t.silent.first(), Silent), reasonSilent
+	case t.count[Silent] >= limits.silent() && t.silent.First() != nil:
+		closing, reason = oldest(t.silent.First(), Silent), reasonSilent
 	default:
 		return nil, "", true
 	}
@@ -145,12 +148,12 @@ const clearlyMore = 2
 // the total limit. If all are in a request, the network with clearly most
 // loses one: a few networks with open requests must not shut all others out.
 func (t *Table) oldestOfLargest(newcomer *network) *Conn {
-	for _, ranking := range []*ranking{t.closable, t.proxies} {
-		if n := ranking.first(); n != nil {
+	for _, ranking := range []*fairshare.Ranking[*network]{t.closable, t.proxies} {
+		if n := ranking.First(); n != nil {
 			return oldest(n, Idle, Silent)
 		}
 	}
-	if n := t.busiest.first(); n != nil && n.total() > clearlyMore*(newcomer.total()+1) {
+	if n := t.busiest.First(); n != nil && n.total() > clearlyMore*(newcomer.total()+1) {
 		return oldest(n, Active)
 	}
 	return nil
@@ -205,12 +208,12 @@ func (t *Table) leave(c *Conn) {
 func (t *Table) rank(n *network) {
 	closable := n.lists[Silent].Len() + n.lists[Idle].Len()
 	if n.trusted {
-		t.proxies.set(n, closable)
+		t.proxies.Set(n, closable)
 		return
 	}
-	t.silent.set(n, n.lists[Silent].Len())
-	t.closable.set(n, closable)
-	t.busiest.set(n, n.total())
+	t.silent.Set(n, n.lists[Silent].Len())
+	t.closable.Set(n, closable)
+	t.busiest.Set(n, n.total())
 }
 
 // forget drops a network without connections.
