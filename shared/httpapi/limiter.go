@@ -72,7 +72,7 @@ func NewLimiter(config LimiterConfig, metrics prometheus.Registerer) *Limiter {
 	with.NewGaugeFunc(prometheus.GaugeOpts{Name: name + "_running", Help: help + " at work."},
 		func() float64 { return float64(l.slots.Held()) })
 	with.NewGaugeFunc(prometheus.GaugeOpts{Name: name + "_waiting", Help: help + " that wait for their turn."},
-		func() float64 { return float64(l.Waiting()) })
+		func() float64 { return float64(l.slots.Queued()) })
 	return l
 }
 
@@ -102,6 +102,3 @@ func (l *Limiter) Refuse(reason, detail string) error {
 	l.refused.WithLabelValues(reason).Inc()
 	return NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(retryOverloaded)
 }
-
-// Waiting is how many wait for their turn.
-func (l *Limiter) Waiting() int { return l.slots.Queued() }

@@ -1,8 +1,8 @@
 package httpapi_test
 
 import (
+	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,47 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/limitertest"
 )
 
-// One organization has half of the turns and a bounded line: beyond it
-// a request gets 429 with Retry-After, and another organization has its
-// turn at once.
+// An organization has half of the slots.
 func TestLimiter(t *testing.T) {
-	line := httpapi.NewLimiter(httpapi.LimiterConfig{Slots: 4, Module: "test", Noun: "reads"}, prometheus.NewRegistry())
-	leave := make([]func(), 2)
-	for i := range leave {
-		var err error
-		if leave[i], err = line.Acquire(t.Context(), "noisy"); err != nil {
-			t.Fatal(err)
+	l := httpapi.NewLimiter(httpapi.LimiterConfig{Slots: 4, Module: "test", Noun: "reads"}, prometheus.NewRegistry())
+	limitertest.Check(t, 4, 16, func(ctx context.Context, organization string, work func()) error {
+		release, err := l.Acquire(ctx, organization)
+		if err == nil {
+			work()
+			release()
 		}
-	}
-	const asking = 20
-	answers := make(chan error, asking)
-	for range asking {
-		go func() {
-			done, err := line.Acquire(t.Context(), "noisy")
-			if err == nil {
-				done()
-			}
-			answers <- err
-		}()
-	}
-	for range asking - 16 {
-		isRefused(t, <-answers, "Too many reads of your organization wait")
-	}
-	done, err := line.Acquire(t.Context(), "quiet")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done()
-	for _, done := range leave {
-		done()
-	}
-	for range 16 {
-		if err := <-answers; err != nil {
-			t.Error(err)
-		}
-	}
+		return err
+	})
 }
 
 // A request that waits too long is refused, under the configured name,
@@ -67,7 +40,10 @@ func TestLimiterTimesOut(t *testing.T) {
 		}
 		begun := time.Now()
 		_, err = line.Acquire(t.Context(), "acme")
-		isRefused(t, err, "The changes before yours take too long")
+		var problem *httpapi.Problem
+		if !errors.As(err, &problem) || problem.Header.Get("Retry-After") != "2" || !strings.Contains(problem.Detail, "The changes before yours take too long") {
+			t.Errorf("refused with %v", err)
+		}
 		if waited := time.Since(begun); waited != 3*time.Second {
 			t.Errorf("refused after %s", waited)
 		}
@@ -88,13 +64,4 @@ test_decisions_waiting 0
 		}
 		leave()
 	})
-}
-
-func isRefused(t *testing.T, err error, because string) {
-	t.Helper()
-	var problem *httpapi.Problem
-	if !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests || problem.Header.Get("Retry-After") != "2" ||
-		!strings.Contains(problem.Detail, because) {
-		t.Errorf("refused with %v, want because %q", err, because)
-	}
 }

@@ -2,9 +2,6 @@ package groups
 
 import (
 	"context"
-	"errors"
-	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,52 +9,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/limitertest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// One organization that reads without pause has half of the
-// slots and a bounded queue: beyond that it gets 429 with
-// Retry-After. Another organization is served at once.
+// Reads take turns by organization.
 func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, Concurrency: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	ctx, cancel := context.WithCancel(t.Context())
-	held, refused, finish := make(chan bool, 100), make(chan error, 100), make(chan bool)
-	var wait sync.WaitGroup
-	for range 40 {
-		wait.Go(func() {
-			err := service.read(ctx, "noisy", func(pgx.Tx, pg.Organization) error {
-				held <- true
-				<-finish
-				return nil
-			})
-			var problem *httpapi.Problem
-			if errors.As(err, &problem) {
-				refused <- err
-			}
+	limitertest.Check(t, 4, 16, func(ctx context.Context, organization string, work func()) error {
+		return service.read(ctx, organization, func(pgx.Tx, pg.Organization) error {
+			work()
+			return nil
 		})
-	}
-	for range 2 {
-		<-held
-	}
-	for range 40 - 2 - 16 {
-		var problem *httpapi.Problem
-		if err := <-refused; !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests || problem.Code != "overloaded" || problem.Header.Get("Retry-After") == "" {
-			t.Errorf("refused with %v", err)
-		}
-	}
-	if len(held) != 0 {
-		t.Errorf("%d more are at work", len(held))
-	}
-	if err := service.read(ctx, "quiet", func(pgx.Tx, pg.Organization) error { return nil }); err != nil {
-		t.Errorf("another organization: %v", err)
-	}
-	close(finish)
-	cancel()
-	wait.Wait()
+	})
 }
 
 // A page whose search timed out is incomplete and has a cursor.

@@ -96,9 +96,6 @@ func (a *Answer) Close() {
 	}
 }
 
-// Waiting is how many searches are queued.
-func (s *Searches) Waiting() int { return s.limiter.Waiting() }
-
 // Page finds a page in the fair order of organizations. A Problem 429
 // means that its share is used up. The page may be shorter while memory is short.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
