@@ -131,22 +131,6 @@ func FindDeletedIn(ctx context.Context, tx pgx.Tx, records []contract.LogsAccept
 	return FindDeleted(ctx, tx, organizations)
 }
 
-// Remaining returns the records that are not deleted, with their sources.
-// Call it after an inbox, which keeps every record that it sees.
-func (s Set) Remaining(records []contract.LogsAccepted, sources []bus.Record) ([]contract.LogsAccepted, []bus.Record) {
-	if len(s) == 0 {
-		return records, sources
-	}
-	var living []contract.LogsAccepted
-	var theirs []bus.Record
-	for i, record := range records {
-		if !s.Has(record.Organization, record.Project) {
-			living, theirs = append(living, record), append(theirs, sources[i])
-		}
-	}
-	return living, theirs
-}
-
 // Has reports whether a project is deleted, by itself or with its organization.
 func (s Set) Has(organization, project string) bool {
 	return s[Deletion{organization, project}] || s[Deletion{organization, ""}]

@@ -12,9 +12,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // A Consumer groups the errors of records.
@@ -28,27 +26,18 @@ type Consumer struct {
 // replays and those of deleted projects. An unreadable record that
 // completes its request is parked by the bus. Any other error rolls back.
 func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
-	accepted, sources, err := parseLogs(records)
+	received, err := inbox.Receive(ctx, tx, records, want)
 	if err != nil {
 		return err
 	}
-	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
+	libraries, err := c.Service.Libraries(ctx, tx, projectsOf(received.Logs))
 	if err != nil {
 		return err
 	}
-	accepted, sources = deleted.Remaining(accepted, sources)
-	judged, err := inbox.Filter(ctx, tx, accepted)
-	if err != nil {
-		return err
-	}
-	libraries, err := c.Service.Libraries(ctx, tx, projectsOf(accepted))
-	if err != nil {
-		return err
-	}
-	tally, err := tallyFresh(ctx, tx, judged, sources, libraries)
+	tally := grouping.NewTally()
+	err = received.Each(ctx, tx, func(source bus.Record, logs contract.LogsAccepted) error {
+		return bus.PermanentRecord(source, count(tally, logs, libraries[projectOf(logs)]))
+	})
 	if err != nil {
 		return err
 	}
@@ -62,42 +51,14 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return saveEvents(ctx, tx, effect.Created)
 }
 
-// tallyFresh counts the errors of requests that their records complete.
-func tallyFresh(ctx context.Context, tx pgx.Tx, judged *inbox.Results, sources []bus.Record,
-	libraries map[postgres.Project]grouping.Libraries) (*grouping.Tally, error) {
-	tally := grouping.NewTally()
-	for i, source := range sources {
-		if judged.Verdicts[i] != inbox.Fresh {
-			continue
-		}
-		add := func(logs contract.LogsAccepted) error {
-			return bus.PermanentRecord(source, count(tally, logs, libraries[projectOf(logs)]))
-		}
-		if err := judged.Whole(ctx, tx, i, add); err != nil {
-			return nil, err
-		}
+// want chooses records with errors, parts of larger requests, whose other
+// parts may have errors, and records with an idempotency key: the first of
+// a key counts even without an error. Only lines of records with errors are parsed.
+func want(logs *contract.LogsAccepted) bool {
+	if logs.Errors == 0 {
+		logs.Lines = nil
 	}
-	return tally, nil
-}
-
-// parseLogs returns the records for the inbox, and their sources. These are
-// records with errors, parts of larger requests, whose other parts may have
-// errors, and records with an idempotency key: the first of a key counts
-// even without an error. Only lines of records with errors are parsed.
-func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
-	for _, record := range records {
-		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
-		if err != nil {
-			return nil, nil, bus.PermanentRecord(record, err)
-		}
-		if logs.Errors == 0 {
-			logs.Lines = nil
-		}
-		if logs.Errors > 0 || logs.Parts > 1 || logs.Idempotency != "" {
-			accepted, sources = append(accepted, logs), append(sources, record)
-		}
-	}
-	return accepted, sources, nil
+	return logs.Errors > 0 || logs.Parts > 1 || logs.Idempotency != ""
 }
 
 func projectOf(logs contract.LogsAccepted) postgres.Project {

@@ -9,9 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // A LogStore stores the entries of weir.logs.v1, each once,
@@ -31,31 +29,14 @@ func organization(record bus.Record) string { return record.Header(contract.Head
 // projects. A record that completes a request whose lines differ from
 // its headers is permanent, and parked by the bus.
 func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
-	accepted, err := parse(records)
-	if err != nil {
-		return err
-	}
-	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
-	if err != nil {
-		return err
-	}
-	accepted, records = deleted.Remaining(accepted, records)
-	judged, err := inbox.Filter(ctx, tx, accepted)
+	received, err := inbox.Receive(ctx, tx, records, nil)
 	if err != nil {
 		return err
 	}
 	kept := &blockWriter{log: l, tx: tx}
-	for i, record := range records {
-		if judged.Verdicts[i] != inbox.Fresh {
-			continue
-		}
-		add := func(logs contract.LogsAccepted) error { return kept.add(ctx, logs, record) }
-		if err := judged.Whole(ctx, tx, i, add); err != nil {
-			return err
-		}
+	err = received.Each(ctx, tx, func(record bus.Record, logs contract.LogsAccepted) error { return kept.add(ctx, logs, record) })
+	if err != nil {
+		return err
 	}
 	return kept.finish(ctx)
 }
@@ -87,16 +68,4 @@ func (k *blockWriter) finish(ctx context.Context) error {
 	}
 	k.fresh, k.size = nil, 0
 	return k.log.Store.Keep(ctx, k.tx, blocks)
-}
-
-func parse(records []bus.Record) ([]contract.LogsAccepted, error) {
-	accepted := make([]contract.LogsAccepted, len(records))
-	for i, record := range records {
-		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
-		if err != nil {
-			return nil, bus.PermanentRecord(record, err)
-		}
-		accepted[i] = logs
-	}
-	return accepted, nil
 }
