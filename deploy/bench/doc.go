@@ -1,4 +1,4 @@
 // Command bench measures Weir: throughput, fairness, the ledger alone,
-// growth over a year. It reads flags and environment; the work is in
-// the packages of internal, which no other program can link.
+// growth over a year. The work is in the packages of internal, which no
+// other program can link.
 package main

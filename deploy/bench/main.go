@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -14,16 +13,18 @@ import (
 
 	"github.com/weirlog/weir/deploy/bench/internal/fairness"
 	"github.com/weirlog/weir/deploy/bench/internal/ledger"
+	"github.com/weirlog/weir/deploy/bench/internal/soak"
+	"github.com/weirlog/weir/deploy/bench/internal/throughput"
 	"github.com/weirlog/weir/shared/process"
 )
 
 const description = "Measures Weir on this machine. It starts what it measures, and removes it at the end."
 
 type commands struct {
-	Throughput throughputCommand `cmd:"" help:"Measure throughput, latency, CPU and memory."`
-	Fair       fairCommand       `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
-	Ledger     ledgerCommand     `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
-	Soak       soakCommand       `cmd:"" help:"Run a year in minutes, and measure what has grown."`
+	Throughput throughput.Command `cmd:"" help:"Measure throughput, latency, CPU and memory."`
+	Fair       fairness.Command   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
+	Ledger     ledger.Command     `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
+	Soak       soak.Command       `cmd:"" help:"Run a year in minutes, and measure what has grown."`
 }
 
 func main() {
@@ -37,33 +38,4 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// subject is the program that is measured.
-type subject struct {
-	Weir string `help:"The program weir that is measured. Without it, the one beside this program." type:"existingfile"`
-}
-
-// path returns the path of weir.
-func (s subject) path() (string, error) {
-	if s.Weir != "" {
-		return s.Weir, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	weir := filepath.Join(filepath.Dir(self), "weir")
-	if _, err := os.Stat(weir); err != nil {
-		return "", fmt.Errorf("there is no weir to measure: name it with --weir: %w", err)
-	}
-	return weir, nil
-}
-
-// workplace makes an empty directory for the files of a measurement.
-func workplace(name string) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", name); err != nil {
-		return "", err
-	}
-	return dir, os.Chmod(dir, 0o755) // PostgreSQL may run as another user
 }

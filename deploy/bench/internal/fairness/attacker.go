@@ -8,14 +8,49 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
-	"sync"
 	"time"
 
-	"github.com/weirlog/weir/deploy/bench/internal/measure"
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
+	"github.com/weirlog/weir/deploy/client"
 )
 
-// An attacker is a separate process that attacks, apart from the measuring one.
+// A job is the attacking process's standard input, instead of a command line.
+type job struct {
+	Attack       string         `json:"attack"`
+	BaseURL      string         `json:"base_url"`
+	CAFile       string         `json:"ca_file"`
+	Tenant       subject.Tenant `json:"tenant"`
+	AdminToken   string         `json:"admin_token"` // tenants:admin of the tenant
+	ConsoleURL   string         `json:"console_url"`
+	ConsoleEmail string         `json:"console_email"` // a member of the tenant, whose password is also guessed
+	ConsoleWord  string         `json:"console_password"`
+}
+
+// job makes an organization for an attack. Deep entries are viewed in the
+// console, so they belong to the organization with a member.
+func (r *run) job(ctx context.Context, a attack) (job, error) {
+	env := r.weir.Env
+	task := job{
+		Attack: a.name, BaseURL: env.BaseURL, CAFile: env.CAFile,
+		ConsoleURL: env.ConsoleURL, ConsoleEmail: env.ConsoleEmail, ConsoleWord: env.ConsolePassword,
+		Tenant: subject.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey},
+	}
+	if a.name == "deep-entries" {
+		return task, nil
+	}
+	made, err := subject.NewTenants(ctx, r.api, env.OperatorToken, a.name, 1)
+	if err != nil {
+		return task, err
+	}
+	task.Tenant = made[0]
+	token, err := r.api.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.name, "tenants:admin")
+	task.AdminToken = token.Token
+	return task, err
+}
+
+// An attacker is the process that attacks.
 type attacker struct {
 	command    *exec.Cmd
 	orders     io.WriteCloser
@@ -29,145 +64,92 @@ const (
 	stopTimeout    = time.Minute
 )
 
-// startAttacker creates an organization for an attack, prepares the
-// attack and begins it.
-func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, measure.Tenant, error) {
-	task, err := r.job(ctx, a)
-	if err != nil {
-		return nil, task.Tenant, err
-	}
-	n, err := r.launch(ctx)
-	if err != nil {
-		return nil, task.Tenant, err
-	}
-	if err := n.begin(task); err != nil {
-		n.kill()
-		return nil, task.Tenant, err
-	}
-	return n, task.Tenant, nil
-}
-
-// launch starts the process of an attacker.
-func (r *run) launch(ctx context.Context) (n *attacker, err error) {
-	n = &attacker{command: exec.CommandContext(ctx, r.Attacker[0], r.Attacker[1:]...)}
-	n.command.Stderr = &n.complaints
-	if n.orders, err = n.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := n.command.StdoutPipe()
+// launch starts an attacker, waits until it is prepared, and lets it begin.
+func launch(ctx context.Context, task job) (*attacker, error) {
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	n.says = bufio.NewReader(out)
-	return n, n.command.Start()
-}
-
-// job returns the attacker's input. Deep entries are viewed in the
-// console, so they belong to the organization with a member.
-func (r *run) job(ctx context.Context, a attack) (job, error) {
-	env := r.subject.Env
-	task := job{
-		Attack: a.name, BaseURL: env.BaseURL, CAFile: env.CAFile,
-		ConsoleURL: env.ConsoleURL, ConsoleEmail: env.ConsoleEmail, ConsoleWord: env.ConsolePassword,
-		Tenant: measure.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey},
+	a := &attacker{command: exec.CommandContext(ctx, self, "fair", "--attack")}
+	a.command.Stderr = &a.complaints
+	if a.orders, err = a.command.StdinPipe(); err != nil {
+		return nil, err
 	}
-	if a.name == "deep-entries" {
-		return task, nil
-	}
-	made, err := measure.NewTenants(ctx, r.api, env.OperatorToken, a.name, 1)
+	out, err := a.command.StdoutPipe()
 	if err != nil {
-		return task, err
+		return nil, err
 	}
-	task.Tenant = made[0]
-	token, err := r.api.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.name, "tenants:admin")
-	task.AdminToken = token.Token
-	return task, err
-}
-
-// begin sends the job, waits until it is prepared, and begins it.
-func (n *attacker) begin(task job) error {
-	timeout := time.AfterFunc(prepareTimeout, func() { _ = n.command.Process.Kill() })
+	a.says = bufio.NewReader(out)
+	if err := a.command.Start(); err != nil {
+		return nil, err
+	}
+	timeout := time.AfterFunc(prepareTimeout, func() { _ = a.command.Process.Kill() })
 	defer timeout.Stop()
-	if err := json.NewEncoder(n.orders).Encode(task); err != nil {
-		return err
+	err = json.NewEncoder(a.orders).Encode(task)
+	if err == nil {
+		_, err = a.says.ReadString('\n')
 	}
-	if _, err := n.says.ReadString('\n'); err != nil {
-		return fmt.Errorf("it was not prepared: %w: %s", err, n.complaints.String())
+	if err == nil {
+		_, err = io.WriteString(a.orders, "true\n")
 	}
-	_, err := io.WriteString(n.orders, "true\n")
-	return err
+	if err != nil {
+		_ = a.command.Process.Kill()
+		_ = a.command.Wait()
+		return nil, fmt.Errorf("it was not prepared: %w: %s", err, a.complaints.String())
+	}
+	return a, nil
 }
 
 // stop ends the attack and returns the noisy tenant's answers.
-func (n *attacker) stop() (*Outcome, error) {
-	timeout := time.AfterFunc(stopTimeout, func() { _ = n.command.Process.Kill() })
+func (a *attacker) stop() (*outcome, error) {
+	timeout := time.AfterFunc(stopTimeout, func() { _ = a.command.Process.Kill() })
 	defer timeout.Stop()
-	outcome := &Outcome{}
-	failed := errors.Join(n.orders.Close(), json.NewDecoder(n.says).Decode(outcome))
-	if err := n.command.Wait(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, n.complaints.String())
+	found := &outcome{}
+	failed := errors.Join(a.orders.Close(), json.NewDecoder(a.says).Decode(found))
+	if err := a.command.Wait(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, a.complaints.String())
 	}
-	return outcome, failed
+	return found, failed
 }
 
-func (n *attacker) kill() {
-	_ = n.command.Process.Kill()
-	_ = n.command.Wait()
-}
-
-// makers is how many organizations are created concurrently.
-const makers = 8
-
-// makeIdle creates idle organizations with a project and a key.
-func (r *run) makeIdle(ctx context.Context) error {
-	r.say("creating %d organizations that do nothing", r.Idle)
-	numbers, failures := make(chan int), make(chan error, makers)
+// attackBy is the attacking process: it reads a job from in, prepares it,
+// reports that to out, attacks from the next line of in until in ends,
+// and writes its outcome.
+func attackBy(ctx context.Context, in io.Reader, out io.Writer) error {
+	orders, n := json.NewDecoder(in), &noisy{}
+	if err := orders.Decode(&n.job); err != nil {
+		return fmt.Errorf("cannot read the job: %w", err)
+	}
+	chosen, err := attackNamed(n.Attack)
+	if err != nil {
+		return err
+	}
+	if n.api, err = client.New(n.BaseURL, n.CAFile, 64); err != nil {
+		return err
+	}
+	if n.browser, err = newBrowser(n.job); err != nil {
+		return err
+	}
+	n.browser.Timeout = 0
+	for _, prepare := range chosen.prepare {
+		if err := prepare(ctx, n); err != nil {
+			return fmt.Errorf("cannot prepare %q: %w", n.Attack, err)
+		}
+	}
+	if _, err := io.WriteString(out, "prepared\n"); err != nil {
+		return err
+	}
+	var begin bool
+	if err := orders.Decode(&begin); err != nil {
+		return fmt.Errorf("cannot read when to begin: %w", err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var working sync.WaitGroup
-	for range makers {
-		working.Go(func() {
-			for number := range numbers {
-				if err := r.makeOne(ctx, fmt.Sprintf("idle %d", number)); err != nil {
-					failures <- err
-					cancel()
-					return
-				}
-			}
-		})
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	if err := chosen.run(ctx, n); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("cannot attack with %q: %w", n.Attack, err)
 	}
-	r.count(ctx, numbers)
-	working.Wait()
-	close(failures)
-	return <-failures
-}
-
-// makeOne creates an organization with a project and a key.
-func (r *run) makeOne(ctx context.Context, name string) error {
-	operator := r.subject.Env.OperatorToken
-	organization, err := r.api.CreateOrganization(ctx, operator, name, "indie")
-	if err != nil {
-		return err
-	}
-	project, err := r.api.CreateProject(ctx, operator, organization.ID, name)
-	if err != nil {
-		return err
-	}
-	_, err = r.api.CreateAPIKey(ctx, operator, project.ID, "prod", name)
-	return err
-}
-
-// count sends the numbers of idle organizations, and reports progress.
-func (r *run) count(ctx context.Context, numbers chan<- int) {
-	defer close(numbers)
-	for number := range r.Idle {
-		select {
-		case numbers <- number:
-		case <-ctx.Done():
-			return
-		}
-		if (number+1)%1000 == 0 {
-			r.say("  %d of %d", number+1, r.Idle)
-		}
-	}
+	return json.NewEncoder(out).Encode(&n.outcome)
 }

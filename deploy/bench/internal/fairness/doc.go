@@ -1,5 +1,4 @@
-// Package fairness measures what a quiet organization notices of a
-// noisy one. It starts an installation as one process and attacks
-// it from a second one, while this one measures the responses and
-// views of organizations that send little.
+// Package fairness measures what a quiet organization notices of a noisy
+// one. The noisy one attacks from a process of its own, while this one
+// measures the answers and views of organizations that send little.
 package fairness

@@ -3,7 +3,6 @@ package fairness
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/deploy/bench/internal/measure"
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 // took returns samples with d for each view, except slow samples of one
@@ -22,7 +21,7 @@ func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Sampl
 	all := &[views]measure.Samples{}
 	for view := range all {
 		for i := range 400 {
-			if View(view) == Search && i < slow {
+			if view == search && i < slow {
 				all[view].Add(longer)
 			} else {
 				all[view].Add(d)
@@ -35,17 +34,17 @@ func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Sampl
 // The table marks missed goals and those that too few samples leave
 // open, and nothing else.
 func TestTableMarksMissedGoals(t *testing.T) {
-	refused := &Outcome{}
+	refused := &outcome{}
 	refused.count("429 rate_limited")
-	quick := Result{Attack: alone, Took: took(200*time.Millisecond, 0, 0)}
+	quick := result{attack: attack{name: alone}, took: took(200*time.Millisecond, 0, 0)}
 	fine, slow, open, lawful := quick, quick, quick, quick
-	fine.Attack, fine.Answers, fine.Took = "fine", refused, took(399*time.Millisecond, 0, 0)
-	slow.Attack, slow.Answers, slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
-	slow.Took = took(10*time.Millisecond, 12, 401*time.Millisecond)
-	open.Attack, open.Answers, open.Took = "open", refused, took(10*time.Millisecond, 4, 402*time.Millisecond)
-	lawful.Attack, lawful.Lawful, lawful.Answers = "lawful", true, &Outcome{Times: map[string]int64{"200": 3}}
+	fine.attack.name, fine.answers, fine.took = "fine", refused, took(399*time.Millisecond, 0, 0)
+	slow.attack.name, slow.answers, slow.refused, slow.peak = "slow", &outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
+	slow.took = took(10*time.Millisecond, 12, 401*time.Millisecond)
+	open.attack.name, open.answers, open.took = "open", refused, took(10*time.Millisecond, 4, 402*time.Millisecond)
+	lawful.attack.name, lawful.attack.lawful, lawful.answers = "lawful", true, &outcome{Times: map[string]int64{"200": 3}}
 	var text strings.Builder
-	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow, open, lawful})
+	missed, err := write(&text, &Command{Quiet: 2, Each: time.Second}, []result{quick, fine, slow, open, lawful})
 	if err != nil || missed != 4 {
 		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
 	}
@@ -123,13 +122,12 @@ func TestMixedIsLegal(t *testing.T) {
 // then continues empty.
 func TestInflate(t *testing.T) {
 	reader, writer := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	parts, err := deflateEndless()
-	if err != nil {
+	n := &noisy{}
+	if err := packEndless(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	go func() { ended <- parts.inflate(ctx, writer, 2) }()
+	ended := make(chan error, 1)
+	go func() { ended <- n.endless.inflate(writer, 2) }()
 	unpacked, err := gzip.NewReader(reader)
 	if err != nil {
 		t.Fatal(err)
@@ -138,9 +136,8 @@ func TestInflate(t *testing.T) {
 	if _, err := io.ReadFull(unpacked, text); err != nil || strings.TrimSpace(string(text)) != `{"logs":[` {
 		t.Fatalf("it begins with %q, %v", text[:20], err)
 	}
-	cancel()
-	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
+	_ = reader.Close()
+	if err := <-ended; !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -162,10 +159,10 @@ func TestAttacksHaveNames(t *testing.T) {
 
 // A large answer is read to its end, and only its two ends are kept.
 func TestOutcomeReadsLargeAnswers(t *testing.T) {
-	outcome := &Outcome{}
+	found := &outcome{}
 	body := `{"items":["` + strings.Repeat("x", 1<<20) + `"],"incomplete":true,"next_cursor":"c"}`
-	outcome.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
-	if outcome.String() != "1 × 200 incomplete" || !outcome.Refused() {
-		t.Errorf("answered %s", outcome)
+	found.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
+	if found.String() != "1 × 200 incomplete" || !found.refused() {
+		t.Errorf("answered %s", found)
 	}
 }

@@ -3,7 +3,6 @@ package fairness
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 
@@ -81,10 +80,7 @@ func sendFrames(connections int, floods ...flood) func(ctx context.Context, n *n
 
 // dialHTTP2 opens a connection of HTTP/2 from another network.
 func (n *noisy) dialHTTP2(ctx context.Context) (net.Conn, error) {
-	config := n.tls.Clone()
-	config.NextProtos = []string{"h2"}
-	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout, LocalAddr: &net.TCPAddr{IP: network(0)}}, Config: config}
-	conn, err := dialer.DialContext(ctx, "tcp", n.host)
+	conn, err := n.browser.dial(ctx, network(0), "h2")
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +114,7 @@ func breakRules(ctx context.Context, n *noisy) error {
 		send []byte
 	}{
 		{n.dialHTTP2, frame(frames.Data, 0, 0, nil)},
-		{func(ctx context.Context) (net.Conn, error) { return n.dial(ctx, network(0)) }, []byte("garbage\r\n\r\n")},
+		{func(ctx context.Context) (net.Conn, error) { return n.browser.dial(ctx, network(0)) }, []byte("garbage\r\n\r\n")},
 	}
 	return repeat(ctx, 32, func(worker int) error {
 		fault := faults[worker%len(faults)]

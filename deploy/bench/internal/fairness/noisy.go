@@ -3,8 +3,6 @@ package fairness
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,144 +10,84 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/weirlog/weir/deploy/bench/internal/measure"
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/testenv/measure"
 )
-
-// A job is the attacking process's standard input, instead of a command line.
-type job struct {
-	Attack       string         `json:"attack"`
-	BaseURL      string         `json:"base_url"`
-	CAFile       string         `json:"ca_file"`
-	Tenant       measure.Tenant `json:"tenant"`
-	AdminToken   string         `json:"admin_token"` // tenants:admin of the tenant
-	ConsoleURL   string         `json:"console_url"`
-	ConsoleEmail string         `json:"console_email"` // a member of the tenant, whose password is also guessed
-	ConsoleWord  string         `json:"console_password"`
-}
 
 // A noisy tenant attacks.
 type noisy struct {
 	job
 
 	api     *client.Client
-	http    *http.Client
-	tls     *tls.Config
-	host    string   // host:port of the installation
-	keys    []string // of its further projects
-	outcome Outcome
+	browser *browser
+	outcome outcome
+
+	// What an attack has prepared.
+	keys    []string // of further projects
+	groups  []string
+	bodies  []*subject.Body
+	packed  []byte // a gzip body
+	endless endlessParts
+	streams []*http.Client // each with a connection of its own
 }
 
-// prepared is the attacking process's line once it is ready.
-const prepared = "prepared\n"
-
-// Attack is the attacking process: it reads a job from in, prepares it,
-// reports that to out, attacks from the next line of in until in ends,
-// and writes its outcome.
-func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
-	orders := json.NewDecoder(in)
-	n := &noisy{}
-	if err := orders.Decode(&n.job); err != nil {
-		return fmt.Errorf("cannot read the job: %w", err)
-	}
-	chosen, err := attackNamed(n.Attack)
-	if err != nil {
-		return err
-	}
-	if err := n.connect(); err != nil {
-		return err
-	}
-	if chosen.prepare != nil {
-		if err := chosen.prepare(ctx, n); err != nil {
-			return fmt.Errorf("cannot prepare %q: %w", n.Attack, err)
-		}
-	}
-	if _, err := io.WriteString(out, prepared); err != nil {
-		return err
-	}
-	var begin bool
-	if err := orders.Decode(&begin); err != nil {
-		return fmt.Errorf("cannot read when to begin: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		cancel()
-	}()
-	if err := chosen.run(ctx, n); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("cannot attack with %q: %w", n.Attack, err)
-	}
-	return json.NewEncoder(out).Encode(&n.outcome)
-}
-
-func (n *noisy) connect() (err error) {
-	if n.api, err = client.New(n.BaseURL, n.CAFile, 64); err != nil {
-		return err
-	}
-	base, err := url.Parse(n.BaseURL)
-	if err != nil {
-		return fmt.Errorf("cannot read the address %q: %w", n.BaseURL, err)
-	}
-	n.host = base.Host
-	if n.tls, err = trusting(n.CAFile, base.Hostname()); err != nil {
-		return err
-	}
-	n.http = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: n.tls, MaxIdleConnsPerHost: 64},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
-	}
-	return nil
-}
-
-// dial opens a TLS connection from a local address; nil: any.
-func (n *noisy) dial(ctx context.Context, from net.IP) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	if from != nil {
-		dialer.LocalAddr = &net.TCPAddr{IP: from}
-	}
-	return (&tls.Dialer{NetDialer: dialer, Config: n.tls}).DialContext(ctx, "tcp", n.host)
-}
-
-// pause is how long a worker rests after a failure without an answer,
-// so that it does not spin.
-const pause = 20 * time.Millisecond
-
-// repeat runs workers that each repeat one thing until ctx ends.
+// repeat runs workers that each repeat one thing until ctx ends. After a
+// failure without an answer they rest, so that they do not spin.
 func repeat(ctx context.Context, workers int, once func(worker int) error) error {
-	var running sync.WaitGroup
-	for worker := range workers {
-		running.Go(func() {
-			for ctx.Err() == nil {
-				if once(worker) != nil {
-					lifecycle.Pause(ctx, pause)
-				}
+	_, err := measure.Load{Workers: workers}.Run(ctx, func(ctx context.Context, worker int, _ time.Time) error {
+		if once(worker) != nil {
+			lifecycle.Pause(ctx, 20*time.Millisecond)
+		}
+		return nil
+	})
+	return err
+}
+
+// An ask is a request of an attack.
+type ask struct {
+	method, address string
+	header          http.Header
+	body            io.Reader
+	by              *http.Client // nil: one of HTTP/1 without cookies
+	rude            bool         // it does not even rest a moment when it is refused
+}
+
+func (a ask) request(ctx context.Context) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, a.method, a.address, a.body)
+	if err == nil && a.header != nil {
+		r.Header = a.header
+	}
+	return r, err
+}
+
+// asks returns an attack by so many workers that each ask for what next
+// returns, as fast as they are answered; i counts all.
+func asks(workers int, next func(n *noisy, worker int, i int64) ask) func(context.Context, *noisy) error {
+	return func(ctx context.Context, n *noisy) error {
+		plain := &http.Client{Transport: n.browser.Transport, CheckRedirect: stay}
+		var i atomic.Int64
+		return repeat(ctx, workers, func(worker int) error {
+			a := next(n, worker, i.Add(1))
+			if a.by == nil {
+				a.by = plain
 			}
+			return n.send(ctx, a)
 		})
 	}
-	running.Wait()
-	return nil
 }
 
-// ask creates a request and sends it.
-func (n *noisy) ask(ctx context.Context, method, address string, header http.Header, body []byte) error {
-	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+// send counts the answer; a broken connection counts as closed.
+func (n *noisy) send(ctx context.Context, a ask) error {
+	r, err := a.request(ctx)
 	if err != nil {
 		return err
 	}
-	r.Header = header
-	return n.send(ctx, n.http, r)
-}
-
-// send sends a request and counts the answer; a broken connection
-// counts as closed.
-func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) error {
-	answer, err := by.Do(r)
+	answer, err := a.by.Do(r)
 	if err != nil {
 		if ctx.Err() == nil {
 			n.outcome.count("closed")
@@ -157,40 +95,58 @@ func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) erro
 		return err
 	}
 	n.outcome.read(answer)
-	n.obey(ctx, answer.StatusCode)
+	if answer.StatusCode == http.StatusTooManyRequests && !a.rude {
+		lifecycle.Pause(ctx, obeyed)
+	}
 	return nil
 }
 
-// obeyed limits a refused worker's wait: the client is rude, but does
+// obeyed limits a refused worker's wait: the client is impolite, but does
 // not only burn its own processor.
 const obeyed = 50 * time.Millisecond
 
-func (n *noisy) obey(ctx context.Context, status int) {
-	if status == http.StatusTooManyRequests {
-		lifecycle.Pause(ctx, obeyed)
+func (n *noisy) post(body io.Reader, more ...string) ask {
+	a := ask{method: http.MethodPost, address: n.BaseURL + "/logs", body: body, header: http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}}}
+	for i := 0; i < len(more); i += 2 {
+		a.header.Set(more[i], more[i+1])
 	}
+	return a
 }
 
-// post posts a body of entries unchanged.
-func (n *noisy) post(ctx context.Context, body []byte, encoding string) error {
-	return n.postBy(ctx, n.Tenant.Key, body, encoding)
+func (n *noisy) postBytes(body []byte) ask { return n.post(bytes.NewReader(body)) }
+
+func (n *noisy) get(path string) ask {
+	return ask{method: http.MethodGet, address: n.BaseURL + path, header: http.Header{"X-Api-Key": {n.Tenant.Key}}}
 }
 
-func (n *noisy) postBy(ctx context.Context, key string, body []byte, encoding string) error {
-	header := http.Header{"X-Api-Key": {key}, "Content-Type": {"application/json"}}
-	if encoding != "" {
-		header.Set("Content-Encoding", encoding)
-	}
-	return n.ask(ctx, http.MethodPost, n.BaseURL+"/logs", header, body)
+func (n *noisy) with(token, method, path, body string) ask {
+	return ask{method: method, address: n.BaseURL + path, body: strings.NewReader(body),
+		header: http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}}
 }
 
-// get reads a path of the API.
-func (n *noisy) get(ctx context.Context, path string) error {
-	return n.ask(ctx, http.MethodGet, n.BaseURL+path, http.Header{"X-Api-Key": {n.Tenant.Key}}, nil)
+func (n *noisy) ofOrganization(path string) string {
+	return "/organizations/" + n.Tenant.Organization + path
 }
 
-// store posts bodies and waits until the log store has all of their
-// entries, up to a page.
+func signInAs(at job, email, password string) ask {
+	form := url.Values{"email": {email}, "password": {password}}
+	return ask{method: http.MethodPost, address: at.ConsoleURL + "/sign-in", body: strings.NewReader(form.Encode()),
+		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
+}
+
+// written is a body that write makes while it is sent.
+func written(write func(out io.Writer) error) io.Reader {
+	reader, writer := io.Pipe()
+	go func() { _ = writer.CloseWithError(write(writer)) }()
+	return reader
+}
+
+// network returns a local address in its own client network.
+func network(number int) net.IP {
+	return net.IPv4(127, byte(1+number>>16&0x3f), byte(number>>8), byte(2+number%250))
+}
+
+// store posts bodies and waits until an entry can be read.
 func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
 	for _, body := range bodies {
 		for {
@@ -206,21 +162,41 @@ func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
 			break
 		}
 	}
-	return n.awaitStored(ctx)
-}
-
-// awaitStored waits until the newest page has an entry.
-func (n *noisy) awaitStored(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		page, err := n.api.Logs(ctx, n.Tenant.Key, client.LogsQuery{Project: n.Tenant.Project, Limit: 1})
 		if err != nil || len(page.Items) > 0 {
 			return err
 		}
 		lifecycle.Pause(ctx, 100*time.Millisecond)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
+	return ctx.Err()
 }
 
-func batch(entries []string) []byte { return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`) }
+func signedIn(ctx context.Context, n *noisy) error { return n.browser.signIn(ctx) }
+
+// makeProjects creates projects, each with a key.
+func makeProjects(ctx context.Context, n *noisy) error {
+	const projects = 20
+	for i := range projects {
+		project, err := n.api.CreateProject(ctx, n.AdminToken, n.Tenant.Organization, fmt.Sprint("spread ", i))
+		if err != nil {
+			return err
+		}
+		key, err := n.api.CreateAPIKey(ctx, n.AdminToken, project.ID, "prod", "spread")
+		if err != nil {
+			return err
+		}
+		n.keys = append(n.keys, key.Key)
+	}
+	return nil
+}
+
+// multiplex makes clients that send requests as streams of a connection.
+func multiplex(connections int) func(context.Context, *noisy) error {
+	return func(_ context.Context, n *noisy) error {
+		for range connections {
+			n.streams = append(n.streams, &http.Client{Transport: &http.Transport{TLSClientConfig: n.browser.tls, ForceAttemptHTTP2: true}, CheckRedirect: stay})
+		}
+		return nil
+	}
+}

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// An Outcome counts a noisy tenant's answers, such as "200", "429
+// An outcome counts a noisy tenant's answers, such as "200", "429
 // overloaded", "200 incomplete" or "closed". Safe for concurrent use.
-type Outcome struct {
+type outcome struct {
 	mu    sync.Mutex
 	Times map[string]int64 `json:"times"`
 }
 
-func (o *Outcome) count(what string) {
+func (o *outcome) count(what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.Times == nil {
@@ -33,7 +33,7 @@ const headBytes = 4 << 10
 
 // read counts an answer and reads it to its end, keeping only its
 // beginning and end.
-func (o *Outcome) read(answer *http.Response) {
+func (o *outcome) read(answer *http.Response) {
 	defer answer.Body.Close()
 	head, _ := io.ReadAll(io.LimitReader(answer.Body, headBytes))
 	tail := lastBytes{}
@@ -63,8 +63,8 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Refused reports whether the noisy tenant was ever asked to slow down or stop.
-func (o *Outcome) Refused() bool {
+// refused reports whether the noisy tenant was ever asked to slow down or stop.
+func (o *outcome) refused() bool {
 	for what := range o.Times {
 		if strings.HasPrefix(what, "429") || strings.HasSuffix(what, "incomplete") || what == "closed" {
 			return true
@@ -74,7 +74,7 @@ func (o *Outcome) Refused() bool {
 }
 
 // String lists the answers, most frequent first.
-func (o *Outcome) String() string {
+func (o *outcome) String() string {
 	kinds := make([]string, 0, len(o.Times))
 	for what := range o.Times {
 		kinds = append(kinds, what)

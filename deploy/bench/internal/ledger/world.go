@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	kafkago "github.com/segmentio/kafka-go"
 
-	"github.com/weirlog/weir/deploy/bench/internal/measure"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -29,20 +29,19 @@ import (
 
 // A world is a log, an empty schema, and the other modules' events.
 type world struct {
-	config     Config
-	brokers    []string
-	broker     *kafka.Broker // nil: the brokers were given
-	pool       *pgxpool.Pool // for the benchmark
-	postmaster int           // 0: PostgreSQL runs elsewhere
-	publisher  *publisher.Publisher
-	published  int64         // records on weir.logs.v1
-	checked    time.Duration // between ledgers' checks; 0: the default
-	spare      []contract.LogsAccepted
+	dir, url  string
+	logger    *slog.Logger
+	brokers   []string      // none: the embedded one is started
+	broker    *kafka.Broker // that was
+	pool      *pgxpool.Pool // for the benchmark
+	publisher *publisher.Publisher
+	published int64         // records on weir.logs.v1
+	checked   time.Duration // between ledgers' checks; 0: the default
 }
 
-func newWorld(ctx context.Context, config Config) (w *world, err error) {
-	w = &world{config: config, brokers: config.Brokers, postmaster: measure.Postmaster(ctx, config.DatabaseURL)}
-	if w.pool, err = pgxpool.New(ctx, config.DatabaseURL); err != nil {
+func newWorld(ctx context.Context, made world) (w *world, err error) {
+	w = &made
+	if w.pool, err = pgxpool.New(ctx, w.url); err != nil {
 		return nil, err
 	}
 	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger, ledger_rebuilding, ledger_rebuilt CASCADE"); err != nil {
@@ -66,16 +65,16 @@ func (w *world) open(ctx context.Context) (err error) {
 	if err := topics.Ensure(ctx, w.brokers, contract.Topics(0, 0)); err != nil {
 		return err
 	}
-	w.publisher, err = publisher.New(publisher.Config{Brokers: w.brokers}, w.config.Logger)
+	w.publisher, err = publisher.New(publisher.Config{Brokers: w.brokers}, w.logger)
 	return err
 }
 
 func (w *world) startBroker() (err error) {
-	dir, err := os.MkdirTemp(w.config.Dir, "broker-")
+	dir, err := os.MkdirTemp(w.dir, "broker-")
 	if err != nil {
 		return err
 	}
-	if w.broker, err = kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: w.config.Logger}); err == nil {
+	if w.broker, err = kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: w.logger}); err == nil {
 		w.brokers = []string{w.broker.Addr()}
 	}
 	return err
@@ -112,12 +111,8 @@ func (w *world) accept(ctx context.Context, n, organizations int) error {
 	if err := w.create(ctx, organizations, now); err != nil {
 		return err
 	}
-	for sent := 0; sent < n; sent += perPublish {
-		chunk := make([]contract.LogsAccepted, min(perPublish, n-sent))
-		for i := range chunk {
-			chunk[i] = request(sent+i, organizations, now)
-		}
-		if err := w.publish(ctx, chunk...); err != nil {
+	for left := n; left > 0; left -= perPublish {
+		if err := w.publish(ctx, min(perPublish, left), organizations, now); err != nil {
 			return err
 		}
 	}
@@ -139,13 +134,15 @@ func request(i, organizations int, at time.Time) contract.LogsAccepted {
 	}
 }
 
-func (w *world) publish(ctx context.Context, requests ...contract.LogsAccepted) error {
-	messages := make([]*message.Message, len(requests))
-	for i, r := range requests {
+// publish publishes the next n requests of so many organizations.
+func (w *world) publish(ctx context.Context, n, organizations int, at time.Time) error {
+	messages := make([]*message.Message, n)
+	for i := range messages {
+		r := request(int(w.published)+i, organizations, at)
 		messages[i] = record(r.RecordKey(16), r.Headers(), r.Lines)
 	}
 	_, err := w.publisher.PublishContext(ctx, contract.TopicLogs, messages...)
-	w.published += int64(len(requests))
+	w.published += int64(n)
 	return err
 }
 
@@ -199,7 +196,7 @@ func (w *world) token(ctx context.Context) (string, error) {
 }
 
 func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, error) {
-	return ledger.New(ctx, w.ledger(perTransaction), w.config.Logger)
+	return ledger.New(ctx, w.ledger(perTransaction), w.logger)
 }
 
 // ledger returns the ledgers' configuration. Its limits of readers
@@ -207,7 +204,7 @@ func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, e
 func (w *world) ledger(perTransaction int) ledger.Config {
 	return ledger.Config{
 		Config: service.Config{
-			Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL)},
+			Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.url)},
 			Limits:  identity.Limits{ReadsPerMinute: 1 << 30},
 		},
 		BatchRecords: perTransaction, CheckInterval: w.checked,

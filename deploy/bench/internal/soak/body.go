@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"time"
+
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 )
 
 // entries of a post.
@@ -43,22 +45,15 @@ func failure(at time.Time, kind string) string {
 		"error":{"type":%q,"message":"it broke","stack_trace":["at com.acme.shop.%s.total(Cart.java:41)"]}}`, stamp(at), kind, kind)
 }
 
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+func stamp(at time.Time) string { return at.UTC().Format(subject.StampForm) }
 
 // usual are the errors of every day.
 var usual = []string{"TimeoutError", "CartError", "PaymentDeclined"}
-
-var (
-	first  = []string{"Broken", "Lost", "Empty", "Late", "Closed", "Hidden", "Double", "Foreign", "Stale", "Spent", "Torn", "Odd", "Bare", "Cold", "Deaf", "Dim"}
-	second = []string{"Cart", "Order", "Price", "Stock", "Mail", "Queue", "Cache", "Lock", "Page", "Route", "Token", "Voucher", "Basket", "Bag", "Bill", "Shelf"}
-	third  = []string{"Error", "Fault", "Failure", "Exception", "Refusal", "Conflict", "Mismatch", "Overflow"}
-)
 
 // kindsOfPost is the number of new kinds.
 const kindsOfPost = 3
 
 // kindOf returns a kind of error that only this post has, for years.
 func kindOf(tenant, day, post, number int) string {
-	n := ((day*8+tenant)*4+post)*kindsOfPost + number
-	return first[n%16] + second[n/16%16] + third[n/256%8] + second[n/2048%16] + third[n/32768%8]
+	return subject.Letters(int64(((day*8+tenant)*4+post)*kindsOfPost+number)) + "Error"
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -188,3 +190,35 @@ func (i *installation) await(ctx context.Context, what, query string, args ...an
 
 // asSystem lets the connection see the rows of all organizations.
 const asSystem = `SELECT set_config('weir.organization', '*', false)`
+
+// A clock runs as the machine's does, and skips idle time.
+type clock struct{ skipped atomic.Int64 }
+
+// Now is Weir's time.
+func (c *clock) Now() time.Time {
+	return time.Now().Add(time.Duration(c.skipped.Load()))
+}
+
+func (c *clock) skip(span time.Duration) { c.skipped.Add(int64(span)) }
+
+// Bounds for waiting on the modules' own work.
+const (
+	awaitTimeout = time.Minute
+	awaitPoll    = 5 * time.Millisecond
+)
+
+// until returns once try is done or fails; what describes it.
+func until(ctx context.Context, what string, try func(ctx context.Context) (done bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	defer cancel()
+	for {
+		done, err := try(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("waited for %s until %s: %w", awaitTimeout, what, ctx.Err())
+		case err != nil || done:
+			return err
+		}
+		lifecycle.Pause(ctx, awaitPoll)
+	}
+}

@@ -6,8 +6,70 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 )
+
+// Command lets a year pass.
+type Command struct {
+	subject.Database `embed:""`
+
+	Short bool `help:"Five months in steps of five days, as the tests do."`
+}
+
+// Help is called by kong.
+func (Command) Help() string {
+	return `All of Weir lives through a year by a clock of its own: eight organizations send logs every day, some entries late, some errors of a new
+kind; two organizations change their tiers every second month, one up while the other goes down, and the retention of what they send follows;
+one organization stops, one is deleted. Each has an owner who signs in every day after somebody has guessed at the password, and every month another
+API key, a grant, an adjustment, an invitation, a colleague, and a webhook's deliveries again. For a month each come an organization that tries Weir,
+one with which billing rehearses, and a project with a budget that refuses requests; then they are deleted. A producer leaves records that can't be
+read, and half a request. Once a month everything is restarted. The retentions are shorter than the defaults, so that every bound is reached. The
+table has a column for each month: rows and size of every table, size of every topic and file, memory. It fails where something still grows after the
+third of the longest retentions, and where nothing has come into a table that should not stay empty.`
+}
+
+// Run lets the time pass and prints a table.
+func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
+	config := Year()
+	if c.Short {
+		config = Short()
+	}
+	dir, remove, err := subject.Workplace()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	url, stop, err := c.Database.Start(ctx, dir, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	config.Dir, config.DatabaseURL = dir, url
+	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})) // thousands of sign-ins fail on purpose
+	fmt.Fprintf(os.Stdout, "Letting %d days pass:\n", config.Days)
+	report, err := Run(ctx, config, os.Stdout)
+	if err != nil {
+		return err
+	}
+	if err := report.Write(os.Stdout); err != nil {
+		return err
+	}
+	if grown := report.Grown(); len(grown) > 0 {
+		return fmt.Errorf("what still grows: %s", strings.Join(grown, "; "))
+	}
+	if untouched := report.Untouched(); len(untouched) > 0 {
+		return fmt.Errorf("whether they stay empty is not what was expected of %s: see deploy/bench/internal/soak/report.go", strings.Join(untouched, ", "))
+	}
+	fmt.Fprintf(os.Stdout, "Nothing has grown since day %d.\n", config.FlatFrom)
+	return nil
+}
 
 const day = 24 * time.Hour
 
@@ -55,15 +117,13 @@ func Short() Config {
 // of each month.
 func Run(ctx context.Context, config Config, progress io.Writer) (report Report, err error) {
 	r := &run{Config: config, clock: &clock{}, report: Report{FlatFrom: config.FlatFrom}}
-	if r.receiver, err = startReceiver(); err != nil {
-		return report, err
-	}
-	defer func() { err = errors.Join(err, r.receiver.stop()) }()
+	receiver := startReceiver()
+	defer receiver.Close()
 	if err := r.start(ctx); err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if r.tenants, err = newTenants(ctx, r.api, r.operator(), r.receiver.url); err != nil {
+	if r.tenants, err = newTenants(ctx, r.api, r.operator(), receiver.URL); err != nil {
 		return report, err
 	}
 	for r.day = 0; r.day < config.Days; r.day += config.Step {
@@ -80,13 +140,25 @@ func Run(ctx context.Context, config Config, progress io.Writer) (report Report,
 	return r.report, nil
 }
 
+// startReceiver accepts what webhooks send, and fails at every tenth request.
+func startReceiver() *httptest.Server {
+	var requests atomic.Int64
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1)%10 == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	receiver.Config.SetKeepAlivesEnabled(false) // so that what a start before has left open ends
+	receiver.Start()
+	return receiver
+}
+
 // A run is one life of an installation.
 type run struct {
 	Config
 	installation
 
 	clock    *clock
-	receiver *receiver
 	tenants  []*tenant
 	visitors visitors
 	day      int

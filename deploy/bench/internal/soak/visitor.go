@@ -2,10 +2,20 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/contract"
 )
 
 // visitors come for a month, and are deleted: an organization that
@@ -79,3 +89,59 @@ func (r *run) rehearse(ctx context.Context, organization string) error {
 }
 
 func (r *run) operator() string { return r.app.Env().OperatorToken }
+
+// exceedBudget sets a budget of one byte for the first tenant's visiting
+// project, and sends until it refuses. It returns the number accepted before.
+func (r *run) exceedBudget(ctx context.Context) (accepted int64, err error) {
+	budgets := fmt.Sprintf(`[{"project":%q,"bytes":1}]`, r.visitors.project)
+	path := "/organizations/" + r.tenants[0].organization + "/budgets"
+	if _, err := decide(ctx, r.api, r.operator(), decision{http.MethodPut, path, budgets}); err != nil {
+		return 0, err
+	}
+	err = until(ctx, "a budget refuses a request", func(ctx context.Context) (bool, error) {
+		_, err := r.api.Post(ctx, r.visitors.key, client.Batch{Body: body(len(r.tenants), r.day, 1, r.clock.Now())})
+		if isProblem(err, http.StatusTooManyRequests) {
+			return strings.Contains(err.Error(), "quota_exceeded"), nil // else it asks for time to count
+		}
+		accepted++
+		return false, err
+	})
+	return accepted, err
+}
+
+// misfits are what a failing producer leaves: an unreadable record, which
+// is parked, and the first part of a request whose second never comes.
+func (t *tenant) misfits(now time.Time) []*message.Message {
+	unreadable, incomplete := messageOf(t.record(now, 1)), messageOf(t.record(now, 2))
+	unreadable.Metadata[contract.HeaderBytes] = "many"
+	return []*message.Message{unreadable, incomplete}
+}
+
+// record is the first of so many parts of a request.
+func (t *tenant) record(now time.Time, parts int) contract.LogsAccepted {
+	line := routine(now, t.number, 1)
+	return contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: parts, Organization: t.organization, Project: t.project, Environment: "prod", Key: t.key.ID,
+		Source: "weir/ingest", Time: now, Entries: 1, Bytes: int64(len(line)), Lines: []byte(line + "\n"),
+	}
+}
+
+func messageOf(logs contract.LogsAccepted) *message.Message {
+	m := message.NewMessage(logs.ID(), logs.Lines)
+	m.Metadata = logs.Headers()
+	m.Metadata[bus.KeyMetadata] = logs.RecordKey(1)
+	return m
+}
+
+// publishMisfits publishes a tenant's misfits.
+func (r *run) publishMisfits(ctx context.Context, t *tenant) (err error) {
+	out, err := publisher.New(publisher.Config{Brokers: []string{r.broker.Addr()}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	misfits := t.misfits(r.clock.Now())
+	r.accepted += int64(len(misfits))
+	_, err = out.PublishContext(ctx, contract.TopicLogs, misfits...)
+	return err
+}

@@ -1,6 +1,4 @@
-// Package throughput measures an installation that it starts as a separate
-// process: accepted entries per second, costs of a batch, response
-// times, and how long until balance, error group and read-back show the
-// accepted entries. The load comes from the measuring process, over
-// HTTPS, only through the public API.
+// Package throughput measures how much an installation accepts, what a batch
+// costs, and how long answers and views take. The load comes from the
+// measuring process, only through the public API.
 package throughput

@@ -3,30 +3,38 @@ package throughput
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/deploy/bench/internal/measure"
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Kept is how many bytes an installation stores: in one copy of the
-// log, and in the tables of each module with their indexes.
-type Kept struct {
-	Log, Entries, Groups, Books int64
-	Connections                 int // to PostgreSQL
+// kept is how many bytes an installation stores: in one copy of the log, and
+// in the tables of the log store, groups and books with their indexes.
+type kept struct {
+	bytes       [4]int64
+	connections int // to PostgreSQL
 }
 
-// since returns what each entry of the load has added to an earlier state.
-func (k Kept) since(before Kept, batches int64) Kept {
-	each := func(after, before int64) int64 { return (after - before) / max(1, batches*measure.EntriesPerBatch) }
-	return Kept{
-		Log: each(k.Log, before.Log), Entries: each(k.Entries, before.Entries), Groups: each(k.Groups, before.Groups), Books: each(k.Books, before.Books),
-		Connections: k.Connections,
+// each returns what each of n entries has added since before.
+func (k kept) each(before kept, n int64) kept {
+	for i := range k.bytes {
+		k.bytes[i] = (k.bytes[i] - before.bytes[i]) / max(1, n)
 	}
+	return k
+}
+
+// String shows the bytes; the log's are unknown if the broker is elsewhere.
+func (k kept) String() string {
+	text := fmt.Sprintf("%d B / %d B / %d B / %d B", k.bytes[0], k.bytes[1], k.bytes[2], k.bytes[3])
+	if k.bytes[0] == 0 {
+		return "-" + strings.TrimPrefix(text, "0 B")
+	}
+	return text
 }
 
 const keptBytes = `SELECT coalesce(sum(bytes) FILTER (WHERE schema = 'ingest'), 0), coalesce(sum(bytes) FILTER (WHERE schema = 'grouping'), 0),
@@ -35,42 +43,35 @@ const keptBytes = `SELECT coalesce(sum(bytes) FILTER (WHERE schema = 'ingest'), 
 	FROM (SELECT n.nspname AS schema, pg_total_relation_size(c.oid)::bigint AS bytes FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind = 'r') AS tables`
 
-// kept measures the files below dir and the database now.
-func (r *run) kept(ctx context.Context) (k Kept, err error) {
+// keptNow measures the files and the database.
+func (r *run) keptNow(ctx context.Context) (k kept, err error) {
 	conn, err := pgx.Connect(ctx, r.database)
 	if err != nil {
 		return k, err
 	}
 	defer conn.Close(ctx)
-	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.Entries, &k.Groups, &k.Books, &k.Connections); err != nil {
+	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections); err != nil {
 		return k, err
 	}
-	k.Log, err = logBytes(r.dir)
+	k.bytes[0], err = logBytes(r.dir)
 	return k, err
 }
 
 // logBytes adds up the log's segments below dir, without preallocated
-// indexes; 0 if the broker is elsewhere.
+// indexes; 0 if the broker is elsewhere. Files may go meanwhile.
 func logBytes(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		partition := filepath.Base(filepath.Dir(path))
-		if err != nil || entry.IsDir() || !strings.HasPrefix(partition, contract.TopicLogs+"-") || strings.HasSuffix(path, "index") {
-			return ignoreGone(err)
+		if err == nil && !entry.IsDir() && strings.HasPrefix(partition, contract.TopicLogs+"-") && !strings.HasSuffix(path, "index") {
+			var info fs.FileInfo
+			if info, err = entry.Info(); err == nil {
+				bytes += info.Size()
+			}
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return ignoreGone(err)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		bytes += info.Size()
-		return nil
+		return err
 	})
 	return bytes, err
-}
-
-// ignoreGone ignores the error of a file removed meanwhile.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
+	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/testenv/measure"
+)
+
+// Command measures part by part.
+type Command struct {
+	subject.Database `embed:""`
+
+	Brokers []string      `help:"Kafka to measure with, host:port; its topics of Weir are deleted. Without it the embedded broker is started." env:"WEIR_BENCH_BROKERS"`
+	Events  int           `help:"Records for each measurement of a rate." default:"400000"`
+	Rebuilt int           `help:"Records that the rebuild reads, and a round of checks compares." default:"1000000"`
+	Paced   time.Duration `help:"How long to publish at half of the rate." default:"15s"`
+	Only    []string      `help:"Measure these alone: ${ledger_parts}."`
+	Profile string        `help:"File for a profile of this process while it charges 1,000 organizations, for go tool pprof." type:"path"`
+}
+
+// memory gives this process's garbage collector the room of a ledger's,
+// and that for the embedded broker's log.
+const memory = 8 << 30
+
+// Help is called by kong.
+func (Command) Help() string {
+	return `The ledger alone, in this process: records in the broker become committed books. Beside its rates stands what COPY alone reaches
+with the same PostgreSQL in the same run; beside its times stand the goals. The schema ledger of a given database is dropped.`
+}
+
+// Validate is called by kong.
+func (c *Command) Validate() error {
+	if min(c.Events, c.Rebuilt) < 1000 || c.Paced < time.Second {
+		return errors.New("at least 1000 records and a second are needed to measure anything")
+	}
+	return nil
+}
+
+// A part is measured with its own log and schema.
+type part struct {
+	name    string
+	measure func(*bench, context.Context, *world) error
+}
+
+func parts() []part {
+	return []part{
+		{"copy", (*bench).copyAlone}, {"spread", (*bench).spread}, {"hot", (*bench).hot}, {"replicas", (*bench).replicas}, {"single", (*bench).single},
+		{"checks", (*bench).checks}, {"checklag", (*bench).checkLag}, {"lag", (*bench).lag}, {"usage", (*bench).usage}, {"rebuild", (*bench).rebuild},
+	}
+}
+
+// Parts returns the names of the parts.
+func Parts() (names []string) {
+	for _, part := range parts() {
+		names = append(names, part.name)
+	}
+	return names
+}
+
+// measures reports whether a part is requested, or needed for one that is:
+// lag is measured at half of spread's rate.
+func (c *Command) measures(part string) bool {
+	return len(c.Only) == 0 || slices.Contains(c.Only, part) || part == "spread" && slices.Contains(c.Only, "lag")
+}
+
+// Run measures and prints a table.
+func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
+	process.Memory{MemoryLimit: memory}.Apply()
+	dir, remove, err := subject.Workplace()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	url, stop, err := c.Database.Start(ctx, dir, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	b := &bench{Command: c, logger: logger, processes: []measure.Process{measure.Postmaster(ctx, url), {Pid: os.Getpid()}}}
+	fmt.Fprintln(os.Stdout, "Measuring the ledger:")
+	for _, part := range parts() {
+		if !c.measures(part.name) {
+			continue
+		}
+		begun := time.Now()
+		w, err := newWorld(ctx, world{dir: dir, url: url, brokers: c.Brokers, logger: logger})
+		if err == nil {
+			err = errors.Join(part.measure(b, ctx, w), w.close())
+		}
+		if err != nil {
+			return fmt.Errorf("cannot measure %s: %w", part.name, err)
+		}
+		fmt.Fprintf(os.Stdout, "  %s: %s\n", part.name, time.Since(begun).Round(time.Second))
+	}
+	table := measure.NewTable(os.Stdout, "Records of weir.logs.v1, each a request; the ledger, PostgreSQL, broker and load share the machine.")
+	for _, row := range b.rows {
+		table.Row(row...)
+	}
+	return table.Flush()
+}
+
+// A bench is the measurements so far. Rates are records of weir.logs.v1 a
+// second, each a client's request.
+type bench struct {
+	*Command
+
+	logger    *slog.Logger
+	processes []measure.Process // PostgreSQL, and this one: the ledger, the embedded broker, and the measurement
+	rows      [][]string        // what, figure, goal
+	copied    float64           // rows a second by COPY; 0: not measured
+	rate      float64           // of 1,000 organizations and one replica; 0: not measured
+}
+
+func (b *bench) note(what, figure, goal string) {
+	b.rows = append(b.rows, []string{what, figure, goal})
+}
+
+// noteRate compares a rate with that of 1,000 organizations and one replica.
+func (b *bench) noteRate(what string, rate float64, goal string) {
+	if b.rate > 0 && goal != "" {
+		goal = measure.Goal(rate >= b.rate, "%.2f %s", rate/b.rate, goal)
+	}
+	if b.rate == 0 {
+		goal = ""
+	}
+	b.note(what, fmt.Sprintf("%.0f/s", rate), goal)
+}
+
+// total is the processor time of all processes.
+func total(cpu []time.Duration) (sum time.Duration) {
+	for _, d := range cpu {
+		sum += d
+	}
+	return sum
+}
+
+// within is the goal of a p99.
+func within(took []time.Duration, most time.Duration) string {
+	return measure.Goal(took[1] <= most, "p99 within %s", most)
+}

@@ -1,0 +1,386 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/testenv/measure"
+)
+
+// The load is spread over so many organizations.
+const organizations = 1000
+
+// ceiling is the table for the comparison with COPY: the least that the
+// ledger stores of a record, with its unique key.
+const ceiling = `CREATE TABLE ledger.ceiling (
+	organization text NOT NULL, effective_at timestamptz NOT NULL, source smallint NOT NULL, partition int NOT NULL, "offset" bigint NOT NULL,
+	line smallint NOT NULL, period_start timestamptz NOT NULL, from_account smallint NOT NULL, to_account smallint NOT NULL, amount bigint NOT NULL,
+	entries int NOT NULL, reason smallint NOT NULL, project text NOT NULL, key text NOT NULL, event text NOT NULL, booked_at timestamptz NOT NULL,
+	PRIMARY KEY (organization, effective_at, source, partition, "offset", line))`
+
+// perCopy is how many rows share a transaction, as many as in the ledger's.
+const perCopy = 20_000
+
+// copyAlone copies rows by two connections, as many as a replica has active
+// consumers.
+func (b *bench) copyAlone(ctx context.Context, w *world) error {
+	for _, statement := range []string{"CREATE SCHEMA ledger", ceiling} {
+		if _, err := w.pool.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	const connections = 2
+	var next [connections]int
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	took, err := measure.Load{Workers: connections}.Run(ctx, func(ctx context.Context, c int, _ time.Time) error {
+		rows := min(perCopy, b.Events/connections-next[c])
+		if rows <= 0 {
+			if next[0]+next[1] >= b.Events/connections*connections {
+				done()
+			}
+			return nil
+		}
+		next[c] += rows
+		return w.copyRows(context.WithoutCancel(ctx), c, next[c]-rows, rows)
+	})
+	b.copied = float64(b.Events) / took.Seconds()
+	b.note("COPY alone, two connections", fmt.Sprintf("%.0f/s", b.copied), "")
+	return err
+}
+
+// spread measures how fast one replica applies records of 1,000
+// organizations, and what takes the time.
+func (b *bench) spread(ctx context.Context, w *world) error {
+	if err := w.accept(ctx, b.Events, organizations); err != nil {
+		return err
+	}
+	before, err := w.statements(ctx)
+	if err != nil {
+		return err
+	}
+	stop, err := startProfile(b.Profile)
+	if err != nil {
+		return err
+	}
+	var cpu []time.Duration
+	b.rate, cpu, err = b.apply(ctx, w, 1, 0)
+	if err = errors.Join(err, stop()); err != nil {
+		return err
+	}
+	after, err := w.statements(ctx)
+	goal := ""
+	if share := b.rate / b.copied; b.copied > 0 {
+		const most, least = 0.7, 0.5
+		goal = measure.Goal(share >= most, "%.2f of COPY, goal %.2f, the least %.2f", share, most, least)
+		if least <= share && share < most {
+			goal = fmt.Sprintf("least met: %.2f of COPY, goal %.2f, the least %.2f", share, most, least)
+		}
+	}
+	b.note("1,000 organizations with three projects", fmt.Sprintf("%.0f/s", b.rate), goal)
+	b.note("processor time of a record, PostgreSQL / this process: ledger, broker, bench",
+		measure.Micros(cpu[0]/time.Duration(b.Events), cpu[1]/time.Duration(b.Events)), "")
+	for kind, took := range after.perRecord(before, b.Events) {
+		b.note("  of it in PostgreSQL: "+statementKinds[kind].name, fmt.Sprintf("%.2f µs", float64(took)/float64(time.Microsecond)), "")
+	}
+	return err
+}
+
+// startProfile profiles this process into a file, if any, until stop.
+func startProfile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(path)
+	if err == nil {
+		err = pprof.StartCPUProfile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot profile into %q: %w", path, err)
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
+}
+
+func (b *bench) hot(ctx context.Context, w *world) error {
+	rate, err := b.rateOf(ctx, w, b.Events, 1, 1, 0)
+	b.noteRate("one organization", rate, "of 1,000 organizations, goal 1.00")
+	return err
+}
+
+func (b *bench) replicas(ctx context.Context, w *world) error {
+	rate, err := b.rateOf(ctx, w, b.Events, organizations, 2, 0)
+	b.noteRate("1,000 organizations, two replicas", rate, "of one replica, goal above 1.00")
+	return err
+}
+
+// single has few records, so that it takes seconds.
+func (b *bench) single(ctx context.Context, w *world) error {
+	rate, err := b.rateOf(ctx, w, b.Events/40, organizations, 1, 1)
+	b.noteRate("a transaction for each record", rate, "")
+	if b.rate > 0 {
+		b.rows[len(b.rows)-1][2] = fmt.Sprintf("%.0f times slower", b.rate/rate)
+	}
+	return err
+}
+
+// rateOf measures how fast replicas apply n records of so many organizations.
+func (b *bench) rateOf(ctx context.Context, w *world, n, organizations, replicas, perTransaction int) (float64, error) {
+	if err := w.accept(ctx, n, organizations); err != nil {
+		return 0, err
+	}
+	rate, _, err := b.apply(ctx, w, replicas, perTransaction)
+	return rate, err
+}
+
+// apply runs replicas until all records are committed and all account
+// states published: a rest would count as work of the next measurement. It
+// returns the rate between the first and the last commit seen, and the
+// processor time of the whole, which hardly depends on other load.
+func (b *bench) apply(ctx context.Context, w *world, replicas, perTransaction int) (rate float64, cpu []time.Duration, err error) {
+	before := measure.CPU(b.processes...)
+	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
+		first, began, err := w.await(ctx, 1)
+		if err != nil {
+			return err
+		}
+		last, ended, err := w.await(ctx, w.published)
+		if err != nil {
+			return err
+		}
+		rate = float64(last-first) / ended.Sub(began).Seconds()
+		err = until(ctx, func() (bool, error) { return w.settled(ctx) })
+		cpu = measure.Since(before, 1, b.processes...)
+		return err
+	})
+	return rate, cpu, err
+}
+
+// checks applies records without checking them, then measures the effort of
+// an otherwise idle ledger to check all of them, minus a start with nothing
+// to check. They are about as many as are applied between two rounds at the
+// full rate.
+func (b *bench) checks(ctx context.Context, w *world) error {
+	if err := w.accept(ctx, b.Rebuilt, organizations); err != nil {
+		return err
+	}
+	w.checked = time.Hour
+	_, applied, err := b.apply(ctx, w, 1, 0)
+	if err != nil {
+		return err
+	}
+	w.checked = 0
+	all, ranges, err := b.checkRound(ctx, w)
+	if err == nil && ranges == 0 {
+		err = errors.New("nothing was checked")
+	}
+	if err != nil {
+		return err
+	}
+	none, _, err := b.checkRound(ctx, w)
+	figure, goal := checkShare(all-none, applied)
+	b.note("checking what was applied", figure, goal)
+	return err
+}
+
+// checkShare compares the effort of checks with that of applying, if
+// PostgreSQL's part is known.
+func checkShare(checks time.Duration, applied []time.Duration) (figure, goal string) {
+	if applied[0] == 0 {
+		return "–", ""
+	}
+	share := checks.Seconds() / total(applied).Seconds()
+	return fmt.Sprintf("%.1f %%", 100*share), measure.Goal(share <= 0.05, "of the processor time of applying it, goal 5 %%")
+}
+
+// checkRound measures from the start of a ledger to the end of its first
+// round of checks, which covers everything, and returns how many ranges it
+// has checked.
+func (b *bench) checkRound(ctx context.Context, w *world) (took time.Duration, ranges int64, err error) {
+	before := measure.CPU(b.processes...)
+	checker, err := w.replica(ctx, 0)
+	if err != nil {
+		return took, 0, err
+	}
+	err = beside(ctx, checker.Run, func(ctx context.Context) error {
+		err := until(ctx, func() (bool, error) { return checker.Report().Rounds > 0, nil })
+		took = total(measure.Since(before, 1, b.processes...))
+		return err
+	})
+	report := checker.Report()
+	if len(report.Violations) > 0 {
+		err = errors.Join(err, fmt.Errorf("the checks end with %+v", report))
+	}
+	return took, report.Ranges, err
+}
+
+// Goals of checks beside a full rate: the time between two rounds, and two
+// more for a round itself.
+const (
+	checkEvery  = time.Second
+	maxCheckLag = 3 * time.Second
+)
+
+// checkLag makes a ledger check each second what it books at its full rate,
+// and polls the age of the oldest unchecked range.
+func (b *bench) checkLag(ctx context.Context, w *world) error {
+	if err := w.accept(ctx, b.Rebuilt, organizations); err != nil {
+		return err
+	}
+	w.checked = checkEvery
+	var most, end time.Duration
+	var booked time.Time // zero: not all are
+	err := w.with(ctx, 1, 0, func(ctx context.Context) error {
+		return until(ctx, func() (bool, error) {
+			unchecked, err := w.unchecked(ctx)
+			most = max(most, unchecked)
+			if err != nil || !booked.IsZero() && unchecked == 0 {
+				end = time.Since(booked)
+				return true, err
+			}
+			committed, err := w.committed(ctx)
+			if booked.IsZero() && committed >= w.published {
+				booked = time.Now()
+			}
+			return false, err
+		})
+	})
+	b.note("checks behind at full rate: at most / at its end", fmt.Sprintf("%.1f / %.1f s", most.Seconds(), end.Seconds()),
+		measure.Goal(max(most, end) <= maxCheckLag, "within %s, of which %s are between two rounds", maxCheckLag, checkEvery))
+	return err
+}
+
+// burst is the interval of publishing at half load.
+const burst = 20 * time.Millisecond
+
+// lag publishes at half of the rate, and takes the time from the broker's
+// acknowledgement of a burst to the commit of its last record. Before and
+// meanwhile it reads a balance repeatedly.
+func (b *bench) lag(ctx context.Context, w *world) error {
+	if err := w.accept(ctx, organizations, organizations); err != nil { // creates each one's book
+		return err
+	}
+	return w.read(ctx, "/balance", func(ctx context.Context, r *reader) error {
+		const readAlone = 2 * time.Second
+		alone, err := r.repeat(ctx, readAlone)
+		if err != nil {
+			return err
+		}
+		var lags, balances []time.Duration
+		var rate float64
+		reading, stop := context.WithCancel(ctx)
+		err = beside(reading, func(ctx context.Context) (err error) {
+			balances, err = r.repeat(ctx, 0)
+			return err
+		}, func(ctx context.Context) (err error) {
+			lags, rate, err = b.pace(ctx, w)
+			return err
+		})
+		stop()
+		if err != nil {
+			return err
+		}
+		b.note(fmt.Sprintf("lag at %.0f/s, p50 / p99", rate), measure.Millis(lags...), within(lags, time.Second))
+		b.note("balance meanwhile, p50 / p99", measure.Millis(balances...), within(balances, 5*time.Millisecond))
+		b.note("balance before, with nothing booked beside it, p50 / p99", measure.Millis(alone...), "")
+		return nil
+	})
+}
+
+// pace publishes for the configured time, and follows the commits.
+func (b *bench) pace(ctx context.Context, w *world) (lags []time.Duration, rate float64, err error) {
+	each := max(1, int(b.rate/2*burst.Seconds()))
+	type sent struct {
+		records int64
+		at      time.Time
+	}
+	bursts, followed, took := make(chan sent, 1024), make(chan error, 1), measure.Samples{}
+	go func() {
+		var failed error
+		for s := range bursts {
+			if failed == nil {
+				var at time.Time
+				_, at, failed = w.await(ctx, s.records)
+				took.Add(at.Sub(s.at))
+			}
+		}
+		followed <- failed
+	}()
+	before := w.published
+	passed, err := measure.Load{Workers: 1, For: b.Paced, PerSecond: 1 / burst.Seconds()}.Run(ctx, func(ctx context.Context, _ int, _ time.Time) error {
+		err := w.publish(ctx, each, organizations, time.Now().UTC())
+		bursts <- sent{w.published, time.Now()}
+		return err
+	})
+	close(bursts)
+	err = errors.Join(err, <-followed)
+	return took.Percentiles(50, 99), float64(w.published-before) / passed.Seconds(), err
+}
+
+// usage charges a year of requests, each project's every day, and requests
+// all of it.
+func (b *bench) usage(ctx context.Context, w *world) error {
+	now := time.Now().UTC()
+	first := now.AddDate(-1, 0, 0)
+	if err := w.create(ctx, 1, first.AddDate(0, 0, -1)); err != nil {
+		return err
+	}
+	const perDay, asks = 10, 200
+	for day := first; day.Before(now); day = day.AddDate(0, 0, 1) {
+		if err := w.publish(ctx, perDay, 1, day); err != nil {
+			return err
+		}
+	}
+	path := fmt.Sprintf("/usage?limit=1000&from=%s&to=%s", first.Format(time.RFC3339), now.Format(time.RFC3339))
+	return w.read(ctx, path, func(ctx context.Context, r *reader) error {
+		var took measure.Samples
+		for range asks {
+			if err := took.Time(func() error { return r.ask(ctx) }); err != nil {
+				return err
+			}
+		}
+		found := took.Percentiles(50, 99)
+		b.note("usage over a year, p50 / p99", measure.Millis(found...), within(found, 100*time.Millisecond))
+		return nil
+	})
+}
+
+// rebuild measures how long ledger-rebuild takes to rebuild a ledger from
+// all records, seal its hours, and compare it with the other.
+func (b *bench) rebuild(ctx context.Context, w *world) error {
+	if _, err := b.rateOf(ctx, w, b.Rebuilt, organizations, 1, 0); err != nil {
+		return err
+	}
+	begun := time.Now()
+	made, err := ledger.Rebuild(ctx, w.ledger(0), b.logger)
+	if err == nil && len(made.Differences) > 0 {
+		err = fmt.Errorf("the rebuilt ledger differs: %v", made.Differences)
+	}
+	took, most := time.Since(begun), time.Duration(b.Rebuilt)*10*time.Microsecond
+	b.note(fmt.Sprintf("rebuild of %d records", b.Rebuilt), took.Round(10*time.Millisecond).String(), measure.Goal(took <= most, "within %s", most))
+	return err
+}
+
+// copyRows copies rows of a partition from an offset on.
+func (w *world) copyRows(ctx context.Context, partition, first, n int) error {
+	columns := []string{"organization", "effective_at", "source", "partition", "offset", "line", "period_start", "from_account", "to_account", "amount",
+		"entries", "reason", "project", "key", "event", "booked_at"}
+	now := time.Now()
+	row := func(i int) ([]any, error) {
+		offset := first + i
+		id := organization(offset % organizations)
+		return []any{id, now, int16(0), int32(partition), int64(offset), int16(0), now, int16(1), int16(2), int64(20_000), //nolint:gosec // small
+			int32(100), int16(2), "prj_" + id, "key_" + id, fmt.Sprintf("0193d4c1-7c2a-7000-8000-%012d/1", offset), now}, nil
+	}
+	_, err := w.pool.CopyFrom(ctx, pgx.Identifier{"ledger", "ceiling"}, columns, pgx.CopyFromSlice(n, row))
+	return err
+}

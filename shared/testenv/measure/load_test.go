@@ -1,0 +1,30 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A rate is kept by few workers, and a call that waited for one knows since
+// when; without a rate workers go on until one fails.
+func TestLoad(t *testing.T) {
+	var calls, late atomic.Int64
+	took, err := Load{Workers: 1, For: 50 * time.Millisecond, PerSecond: 200}.Run(t.Context(), func(_ context.Context, _ int, due time.Time) error {
+		if calls.Add(1) == 1 {
+			time.Sleep(20 * time.Millisecond) // longer than three calls take, so that those behind it are late
+		} else if time.Since(due) > 5*time.Millisecond {
+			late.Add(1)
+		}
+		return nil
+	})
+	if err != nil || calls.Load() != 10 || late.Load() == 0 || took < 40*time.Millisecond {
+		t.Errorf("%d calls, %d late, in %s, %v", calls.Load(), late.Load(), took, err)
+	}
+	failed := errors.New("failed")
+	if _, err := (Load{Workers: 2}).Run(t.Context(), func(context.Context, int, time.Time) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("ended with %v", err)
+	}
+}

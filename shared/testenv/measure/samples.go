@@ -1,0 +1,112 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Samples are measured durations. Safe for concurrent use.
+type Samples struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+// Time adds how long do takes, unless it fails.
+func (s *Samples) Time(do func() error) error {
+	begun := time.Now()
+	err := do()
+	if err == nil {
+		s.Add(time.Since(begun))
+	}
+	return err
+}
+
+// Add adds a duration.
+func (s *Samples) Add(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, d)
+}
+
+// Percentiles returns the p-th percentiles by the nearest-rank method;
+// zeros without samples.
+func (s *Samples) Percentiles(ps ...float64) []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.all)
+	found := make([]time.Duration, len(ps))
+	for i, p := range ps {
+		if n := len(s.all); n > 0 {
+			found[i] = s.all[min(n-1, max(0, int(p/100*float64(n)+0.9999999)-1))]
+		}
+	}
+	return found
+}
+
+// Unbounded is the upper end of an interval that too few samples leave open.
+const Unbounded = time.Duration(math.MaxInt64)
+
+// Interval returns the samples between which the p-th percentile lies with
+// 90 % confidence, so that either end is certain to 95 %, by the binomial
+// distribution of ranks: it assumes no shape. It assumes independent
+// samples; those of one pause are not, so it is rather too narrow.
+func (s *Samples) Interval(p float64) (low, high time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.all)
+	below, above := ranks(len(s.all), p/100)
+	if below > 0 {
+		low = s.all[below-1]
+	}
+	if above > len(s.all) {
+		return low, Unbounded
+	}
+	return low, s.all[above-1]
+}
+
+// tail is the doubt at each end of an interval.
+const tail = 0.05
+
+// ranks returns the ranks, from 1, of the samples of n around the
+// quantile q: 0 and n+1 if none is far enough.
+func ranks(n int, q float64) (below, above int) {
+	fewer := 0.0 // the probability that fewer than rank samples are below the quantile
+	for above = 0; above <= n && 1-fewer > tail; above++ {
+		fewer += binomial(n, above, q)
+		if fewer <= tail {
+			below = above + 1
+		}
+	}
+	return below, max(above, 1)
+}
+
+// binomial returns the probability of k of n, each with probability q
+// between 0 and 1.
+func binomial(n, k int, q float64) float64 {
+	ways := logFactorial(n) - logFactorial(k) - logFactorial(n-k)
+	return math.Exp(ways + float64(k)*math.Log(q) + float64(n-k)*math.Log1p(-q))
+}
+
+func logFactorial(n int) float64 {
+	log, _ := math.Lgamma(float64(n) + 1)
+	return log
+}
+
+// AddAll adds another's samples.
+func (s *Samples) AddAll(others *Samples) {
+	others.mu.Lock()
+	all := slices.Clone(others.all)
+	others.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, all...)
+}
+
+// Count returns how many there are.
+func (s *Samples) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
+}
