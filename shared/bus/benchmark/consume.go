@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill"
 	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -25,46 +23,48 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 const consumed = "test.bench.consume"
 
-// reader reads the topic from its beginning, counts, and returns
-// after n messages.
-type reader struct {
-	name     string
-	settings string
-	read     func(ctx context.Context, brokers []string, n int64) (int64, error)
-}
-
-func consuming(brokers []string, database string, reached *goals) {
+// consuming measures readers that count messages from the beginning of a
+// topic, then the bus's consumer into a database.
+func consuming(table measure.Table, brokers []string, database string, reached *goals) error {
 	ctx := context.Background()
-	const n, size = 400_000, 1 << 10
+	const n, few, size = 400_000, 5_000, 1 << 10
 	if err := fill(ctx, brokers, n, size); err != nil {
-		fmt.Fprintln(os.Stderr, "cannot fill the topic:", err)
-		return
-	}
-	fmt.Printf("consume, %d messages of %d bytes, counted only\n", n, size)
-	fmt.Printf("  %-28s %10s %8s %10s %12s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg")
-	for _, c := range []reader{
-		{"bus StateReader", "", readState}, {"franz-go", "", readFranz}, {"kafka-go Reader", "a reader per partition, MaxBytes 4 MB", readKafkaGo},
-		{"watermill-kafka", "no group", readWatermill},
-	} {
-		time1(ctx, c, brokers, n, size)
+		return fmt.Errorf("cannot fill the topic: %w", err)
 	}
 	pool, err := prepare(ctx, database)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cannot prepare the database:", err)
-		return
+		return fmt.Errorf("cannot prepare the database: %w", err)
 	}
 	defer pool.Close()
-	fmt.Printf("\nconsume into Postgres, exactly once: a row per message by COPY, positions in the same transaction\n")
-	batches := time1(ctx, reader{"bus Consumer", "defaults", into(pool, "batch", 0)}, brokers, n, size)
-	singles := time1(ctx, reader{"bus, a transaction a message", "MaxRecords 1", into(pool, "single", 1)}, brokers, 5_000, size)
-	fmt.Println()
-	if singles > 0 {
-		reached.ratio("times a transaction per message's messages/s, batches into Postgres", batches/singles, 20, false)
+	rates := map[string]float64{}
+	read := func(name string, n int64, by func(ctx context.Context, brokers []string, n int64) (int64, error)) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		found, err := used(size, func() (int64, error) { return by(ctx, brokers, n) })
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			return
+		}
+		found.row(table, name, size)
+		rates[name] = found.rate
 	}
+	table.Row(fmt.Sprintf("consume, %d messages of %d bytes, counted only", n, size), "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "")
+	read("bus StateReader", n, readState)
+	read("franz-go", n, readFranz)
+	read("kafka-go Reader, one a partition", n, readKafkaGo)
+	read("watermill-kafka, no group", n, readWatermill)
+	table.Row("consume into Postgres, exactly once: a row per message by COPY, positions in the same transaction")
+	read("bus Consumer", n, into(pool, "batch", 0))
+	read("bus, a transaction a message", few, into(pool, "single", 1))
+	if singles := rates["bus, a transaction a message"]; singles > 0 {
+		reached.ratio(rates["bus Consumer"]/singles, "times a transaction per message's messages/s, batches into Postgres", 20, false)
+	}
+	return nil
 }
 
 func fill(ctx context.Context, brokers []string, n, size int) error {
@@ -87,22 +87,12 @@ func fill(ctx context.Context, brokers []string, n, size int) error {
 	return nil
 }
 
-// time1 measures one reader and returns its messages/s, 0 if it failed.
-func time1(ctx context.Context, c reader, brokers []string, n int64, size int) float64 {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	runtime.GC()
-	before := used()
-	seen, err := c.read(ctx, brokers, n)
-	after := used()
-	if err != nil && seen < n {
-		fmt.Printf("  %-28s %d of %d: %v\n", c.name, seen, n, err)
-		return 0
+// enough ignores how a reader ended that has read all.
+func enough(seen, n int64, err error) error {
+	if seen >= n {
+		return nil
 	}
-	wall, bytes := after.at.Sub(before.at).Seconds(), float64(seen)*float64(size)
-	fmt.Printf("  %-28s %10.0f %8.1f %10.2f %12.1f   %s\n", c.name, float64(seen)/wall, bytes/wall/1e6, (after.cpu-before.cpu).Seconds()/(bytes/1e9),
-		float64(after.allocs-before.allocs)/float64(seen), c.settings)
-	return float64(seen) / wall
+	return fmt.Errorf("%d of %d: %w", seen, n, err)
 }
 
 func readState(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
@@ -115,7 +105,7 @@ func readState(ctx context.Context, brokers []string, n int64) (seen int64, err 
 		return nil
 	}}, slog.New(slog.DiscardHandler))
 	err = r.Run(ctx)
-	return seen, err
+	return seen, enough(seen, n, err)
 }
 
 func readFranz(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
@@ -128,7 +118,7 @@ func readFranz(ctx context.Context, brokers []string, n int64) (seen int64, err 
 		fetches := c.PollFetches(ctx)
 		fetches.EachRecord(func(*kgo.Record) { seen++ })
 	}
-	return seen, ctx.Err()
+	return seen, enough(seen, n, ctx.Err())
 }
 
 func readKafkaGo(ctx context.Context, brokers []string, n int64) (int64, error) {
@@ -155,12 +145,14 @@ func readKafkaGo(ctx context.Context, brokers []string, n int64) (int64, error) 
 	for range partitions {
 		err = <-done
 	}
-	return seen.Load(), err
+	return seen.Load(), enough(seen.Load(), n, err)
 }
 
 func readWatermill(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
+	settings := watermillkafka.DefaultSaramaSubscriberConfig()
+	settings.Consumer.Offsets.Initial = sarama.OffsetOldest
 	s, err := watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{Brokers: brokers, Unmarshaler: watermillkafka.DefaultMarshaler{},
-		OverwriteSaramaConfig: saramaFromStart()}, watermill.NopLogger{})
+		OverwriteSaramaConfig: settings}, watermill.NopLogger{})
 	if err != nil {
 		return 0, err
 	}
@@ -232,7 +224,7 @@ func into(pool *pgxpool.Pool, group string, most int) func(context.Context, []st
 			return 0, err
 		}
 		err = c.Run(ctx)
-		return seen.Load(), errors.Join(err, io.EOF)
+		return seen.Load(), enough(seen.Load(), n, err)
 	}
 }
 

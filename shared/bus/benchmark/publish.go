@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -14,72 +18,184 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
-var inFlight int
+// A load is messages of so many bytes from so many callers at once.
+type load struct {
+	size, callers int
+	messages      int // in a call
+}
+
+// loads are single messages, many callers with one each, few with
+// batches, and large messages.
+var loads = []load{{1 << 10, 1, 1}, {1 << 10, 256, 1}, {1 << 10, 4, 100}, {48 << 10, 64, 1}}
+
+func (l load) String() string {
+	return fmt.Sprintf("%d bytes, %d callers, %d messages a call", l.size, l.callers, l.messages)
+}
+
+// waits reports whether all clients mostly wait for the broker's answers or disk.
+func (l load) waits() bool { return l.callers == 1 || l.size > 10<<10 }
+
+func (l load) topic() contract.Topic {
+	return contract.Topic{Name: fmt.Sprintf("test.bench.%d.%d.%d", l.size, l.callers, l.messages), Partitions: partitions,
+		Config: map[string]string{"retention.bytes": "100000000", "segment.bytes": "20000000"}}
+}
+
+// A client writes messages with the same value, one for each key, and
+// returns once all replicas have them.
+type client struct {
+	send  func(ctx context.Context, topic string, keys []string, value []byte) error
+	close func()
+}
+
+// clients are those that are compared. Beside the bus and franz-go none is
+// idempotent.
+var clients = []struct {
+	name string
+	open func(brokers []string) (client, error)
+}{{"bus", openBus}, {"franz-go", openFranz}, {"kafka-go Writer", openWriter}, {"watermill-kafka", openWatermill}}
+
+// measure measures each client in turn, round by round, of which the first
+// warms the broker up, and prints and returns the medians.
+func (l load) measure(table measure.Table, brokers []string, span time.Duration, rounds int) map[string]result {
+	results := map[string][]result{}
+	for round := range rounds + 1 {
+		for i := range clients {
+			c := clients[(i+round)%len(clients)]
+			r, err := l.publish(c.open, brokers, span)
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "%s: %v\n", c.name, err)
+			} else if round > 0 {
+				results[c.name] = append(results[c.name], r)
+			}
+		}
+	}
+	medians := map[string]result{}
+	for _, c := range clients {
+		all := results[c.name]
+		if len(all) == 0 {
+			continue
+		}
+		median := func(of func(result) float64) float64 {
+			values := make([]float64, len(all))
+			for i, r := range all {
+				values[i] = of(r)
+			}
+			slices.Sort(values)
+			return values[len(values)/2]
+		}
+		m := result{
+			rate: median(func(r result) float64 { return r.rate }), cpu: median(func(r result) float64 { return r.cpu }), allocs: median(func(r result) float64 { return r.allocs }),
+			p50: time.Duration(median(func(r result) float64 { return float64(r.p50) })), p99: time.Duration(median(func(r result) float64 { return float64(r.p99) })),
+		}
+		m.row(table, c.name, l.size)
+		medians[c.name] = m
+	}
+	return medians
+}
+
+// publish publishes by a client for a while.
+func (l load) publish(open func([]string) (client, error), brokers []string, span time.Duration) (found result, err error) {
+	c, err := open(brokers)
+	if err != nil {
+		return found, err
+	}
+	defer c.close()
+	value, topic := payload(l.size), l.topic().Name
+	var sent atomic.Int64
+	run := func(span time.Duration, took *measure.Samples) error {
+		_, err := measure.Load{Workers: l.callers, For: span}.Run(context.Background(), func(ctx context.Context, caller int, _ time.Time) error {
+			keys, first := make([]string, l.messages), int(sent.Load())
+			for i := range keys {
+				keys[i] = fmt.Sprintf("key-%d-%d", caller, (first+i)%26)
+			}
+			err := took.Time(func() error { return c.send(ctx, topic, keys, value) })
+			sent.Add(int64(l.messages))
+			return err
+		})
+		return err
+	}
+	if err := run(span/4, &measure.Samples{}); err != nil { // warm up
+		return found, err
+	}
+	sent.Store(0)
+	var took measure.Samples
+	found, err = used(l.size, func() (int64, error) {
+		err := run(span, &took)
+		return sent.Load(), err
+	})
+	p := took.Percentiles(50, 99)
+	found.p50, found.p99 = p[0], p[1]
+	return found, err
+}
+
+func payload(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8)
+	}
+	return b
+}
+
+const id = "3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10"
+
+// each returns a message for each key.
+func each[T any](keys []string, make func(key string) T) []T {
+	all := []T{}
+	for _, key := range keys {
+		all = append(all, make(key))
+	}
+	return all
+}
+
+func keyed(value []byte, name string) func(key string) *message.Message {
+	return func(key string) *message.Message {
+		m := message.NewMessage(id, value)
+		m.Metadata[name] = key
+		return m
+	}
+}
 
 func openBus(brokers []string) (client, error) {
-	p, err := publisher.New(publisher.Config{Brokers: brokers, InFlight: inFlight}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return client{}, err
-	}
+	p, err := publisher.New(publisher.Config{Brokers: brokers}, slog.New(slog.DiscardHandler))
 	return client{
-		name: "bus", settings: "defaults, idempotent",
-		send: func(ctx context.Context, topic, key string, value []byte) error {
-			m := message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
-			m.Metadata[bus.KeyMetadata] = key
-			_, err := p.PublishContext(ctx, topic, m)
+		send: func(ctx context.Context, topic string, keys []string, value []byte) error {
+			_, err := p.PublishContext(ctx, topic, each(keys, keyed(value, bus.KeyMetadata))...)
 			return err
 		},
-		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, bus.KeyMetadata)...) },
 		close: func() { p.Close() },
-	}, nil
+	}, err
 }
 
 func openFranz(brokers []string) (client, error) {
 	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(1_000_000))
-	if err != nil {
-		return client{}, err
-	}
 	return client{
-		name: "franz-go", settings: "idempotent, linger 0",
-		send: func(ctx context.Context, topic, key string, value []byte) error {
-			return c.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(key), Value: value,
-				Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}).FirstErr()
-		},
-		batch: func(topic string, value []byte) error {
-			records := make([]*kgo.Record, 100)
-			for i := range records {
-				records[i] = &kgo.Record{Topic: topic, Key: []byte{byte('a' + i%26)}, Value: value,
-					Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}
-			}
-			return c.ProduceSync(context.Background(), records...).FirstErr()
+		send: func(ctx context.Context, topic string, keys []string, value []byte) error {
+			return c.ProduceSync(ctx, each(keys, func(key string) *kgo.Record {
+				return &kgo.Record{Topic: topic, Key: []byte(key), Value: value, Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte(id)}}}
+			})...).FirstErr()
 		},
 		close: c.Close,
-	}, nil
+	}, err
 }
 
 func openWriter(brokers []string) (client, error) {
 	w := &kafkago.Writer{Addr: kafkago.TCP(brokers...), RequiredAcks: kafkago.RequireAll, Balancer: kafkago.Murmur2Balancer{}, BatchTimeout: time.Millisecond, BatchBytes: 1_000_000}
 	return client{
-		name: "kafka-go Writer", settings: "not idempotent, BatchTimeout 1 ms",
-		send: func(ctx context.Context, topic, key string, value []byte) error {
-			return w.WriteMessages(ctx, kafkago.Message{Topic: topic, Key: []byte(key), Value: value,
-				Headers: []kafkago.Header{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}})
-		},
-		batch: func(topic string, value []byte) error {
-			messages := make([]kafkago.Message, 100)
-			for i := range messages {
-				messages[i] = kafkago.Message{Topic: topic, Key: []byte{byte('a' + i%26)}, Value: value,
-					Headers: []kafkago.Header{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}
-			}
-			return w.WriteMessages(context.Background(), messages...)
+		send: func(ctx context.Context, topic string, keys []string, value []byte) error {
+			return w.WriteMessages(ctx, each(keys, func(key string) kafkago.Message {
+				return kafkago.Message{Topic: topic, Key: []byte(key), Value: value, Headers: []kafkago.Header{{Key: "ce_id", Value: []byte(id)}}}
+			})...)
 		},
 		close: func() { w.Close() },
 	}, nil
 }
 
+// openWatermill opens watermill-kafka, which waits for each message of a call.
 func openWatermill(brokers []string) (client, error) {
 	settings := watermillkafka.DefaultSaramaSyncPublisherConfig()
 	settings.Producer.RequiredAcks = sarama.WaitForAll
@@ -87,34 +203,10 @@ func openWatermill(brokers []string) (client, error) {
 		Brokers: brokers, OverwriteSaramaConfig: settings,
 		Marshaler: watermillkafka.NewWithPartitioningMarshaler(func(_ string, m *message.Message) (string, error) { return m.Metadata["key"], nil }),
 	}, watermill.NopLogger{})
-	if err != nil {
-		return client{}, err
-	}
 	return client{
-		name: "watermill-kafka", settings: "sarama, WaitForAll, not idempotent",
-		send: func(_ context.Context, topic, key string, value []byte) error {
-			m := message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
-			m.Metadata["key"] = key
-			return p.Publish(topic, m)
+		send: func(_ context.Context, topic string, keys []string, value []byte) error {
+			return p.Publish(topic, each(keys, keyed(value, "key"))...)
 		},
-		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, "key")...) },
 		close: func() { p.Close() },
-	}, nil
-}
-
-func saramaFromStart() *sarama.Config {
-	c := watermillkafka.DefaultSaramaSubscriberConfig()
-	c.Consumer.Offsets.Initial = sarama.OffsetOldest
-	return c
-}
-
-// batchOf returns a hundred messages for one call, for clients that
-// take several at once. watermill-kafka waits for each of them.
-func batchOf(value []byte, keyName string) []*message.Message {
-	messages := make([]*message.Message, 100)
-	for i := range messages {
-		messages[i] = message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
-		messages[i].Metadata[keyName] = string(rune('a' + i%26))
-	}
-	return messages
+	}, err
 }
