@@ -74,7 +74,7 @@ func choose(variants []variant, f fold, mistakes float64) variant {
 		case pIn != qIn:
 			return -1
 		}
-		return compare(p.capture, q.capture)
+		return cmp.Compare(p.capture, q.capture)
 	})
 }
 
@@ -109,23 +109,4 @@ func byTime(reports []report) (folds []fold) {
 		}
 	}
 	return folds
-}
-
-// printGrowth prints false joins by the length of history:
-// with more groups, more can be joined by mistake.
-func printGrowth(out io.Writer, b *bench) {
-	fmt.Fprint(out, "\nfalse joins behind")
-	for n := range stretches {
-		fmt.Fprintf(out, "\t%d errors", len(b.reports)*n/stretches)
-	}
-	fmt.Fprintln(out, "\tlast to second")
-	for rule, name := range b.rules {
-		var shares []float64
-		fmt.Fprint(out, name)
-		for _, f := range byTime(b.reports) {
-			shares = append(shares, countIn(b.verdicts[rule], f.holds).point().mistakes)
-			fmt.Fprintf(out, "\t%.3f", shares[len(shares)-1])
-		}
-		fmt.Fprintf(out, "\t%.2f\n", shares[len(shares)-1]/max(shares[min(1, len(shares)-1)], 0.001))
-	}
 }

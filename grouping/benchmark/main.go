@@ -23,7 +23,7 @@ func run(out io.Writer, path string) error {
 		return err
 	}
 	b := newBench(reports)
-	for _, part := range []func(io.Writer, *bench){printJoins, printMargins, printFolds, printGrowth, printRanking} {
+	for _, part := range []func(io.Writer, *bench){printJoins, printMargins, printFolds, printRanking} {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		part(table, b)
 		if err := table.Flush(); err != nil {

@@ -1,5 +1,15 @@
 package main
 
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weirlog/weir/grouping"
+)
+
 // verdict is the outcome of one report.
 type verdict uint8
 
@@ -74,3 +84,119 @@ func (t tally) point() point {
 }
 
 func ratio(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+
+// rounds is how often the reports are resampled,
+// to show how much of a figure is chance.
+const rounds = 1000
+
+// unit is what is drawn: all reports of one group, as
+// they depend on each other, with the tally of each rule.
+type unit []tally
+
+// units splits each rule's verdicts by the reports' groups.
+func units(reports []report, verdicts [][]verdict) []unit {
+	index := map[string]int{}
+	var all []unit
+	for i := range reports {
+		n, ok := index[reports[i].Group]
+		if !ok {
+			n = len(all)
+			index[reports[i].Group] = n
+			all = append(all, make(unit, len(verdicts)))
+		}
+		for rule := range verdicts {
+			all[n][rule][verdicts[rule][i]]++
+		}
+	}
+	return all
+}
+
+// resample draws as many units as there are, repeatedly,
+// and measures each sample. Every run draws the same.
+func resample(all []unit, rules int, measure func(sample []tally)) {
+	random := rand.New(rand.NewPCG(1, 2))
+	sample := make([]tally, rules)
+	for range rounds {
+		clear(sample)
+		for range all {
+			drawn := all[random.IntN(len(all))]
+			for rule := range sample {
+				sample[rule].add(drawn[rule])
+			}
+		}
+		measure(sample)
+	}
+}
+
+// interval holds the middle 95 % of the figures.
+type interval struct{ low, high float64 }
+
+func intervalOf(figures []float64) interval {
+	slices.Sort(figures)
+	return interval{figures[len(figures)*25/1000], figures[len(figures)*975/1000]}
+}
+
+// captureAt is what a curve of points captures at a
+// share of false joins, interpolated between its points.
+func captureAt(curve []point, mistakes float64) float64 {
+	below := point{}
+	for _, p := range slices.SortedFunc(slices.Values(curve), func(a, b point) int { return cmp.Compare(a.mistakes, b.mistakes) }) {
+		if p.mistakes >= mistakes {
+			if p.mistakes == below.mistakes {
+				return max(p.capture, below.capture)
+			}
+			return below.capture + (p.capture-below.capture)*(mistakes-below.mistakes)/(p.mistakes-below.mistakes)
+		}
+		below = p
+	}
+	return below.capture
+}
+
+func printJoins(out io.Writer, b *bench) {
+	t := count(b.verdicts[0])
+	fmt.Fprintf(out, "%d errors in the order in which they came: %d duplicates, %d new. Intervals of 95 %%, drawn %d times.\n\n",
+		len(b.reports), t.duplicates(), t.uniques(), rounds)
+	fmt.Fprintln(out, "rule\tcapture\t\tfalse joins\t\tmisled\tgroups")
+	for rule, name := range b.rules {
+		t := count(b.verdicts[rule])
+		capture, mistakes := b.intervals(rule)
+		if grouping.Levels[min(rule, b.levels-1)].Decides && rule < b.levels {
+			name += " (default)"
+		}
+		fmt.Fprintf(out, "%s\t%.3f\t%.3f–%.3f\t%.3f\t%.3f–%.3f\t%.3f\t%d\n", name, t.point().capture, capture.low, capture.high,
+			t.point().mistakes, mistakes.low, mistakes.high, ratio(t[misled], t.duplicates()), t[apart]+t[missed])
+	}
+}
+
+func (b *bench) intervals(rule int) (capture, mistakes interval) {
+	var captures, falses []float64
+	for _, sample := range b.samples {
+		p := sample[rule].point()
+		captures, falses = append(captures, p.capture), append(falses, p.mistakes)
+	}
+	return intervalOf(captures), intervalOf(falses)
+}
+
+// printMargins compares each product with Weir's
+// curve at the product's share of false joins.
+func printMargins(out io.Writer, b *bench) {
+	fmt.Fprintln(out, "\nat its false joins\tcapture\tWeir's curve\tmargin\t")
+	for rule := b.levels; rule < len(b.rules); rule++ {
+		p, ours := b.points[rule], captureAt(b.points[:b.levels], b.points[rule].mistakes)
+		var margins []float64
+		for _, sample := range b.samples {
+			margins = append(margins, margin(sample, rule, b.levels))
+		}
+		i := intervalOf(margins)
+		fmt.Fprintf(out, "%s\t%.3f\t%.3f\t%+.3f\t%+.3f–%+.3f\n", b.rules[rule], p.capture, ours, ours-p.capture, i.low, i.high)
+	}
+}
+
+func margin(sample []tally, rule, levels int) float64 {
+	curve := make([]point, levels)
+	for i := range curve {
+		curve[i] = sample[i].point()
+	}
+	p := sample[rule].point()
+	return captureAt(curve, p.mistakes) - p.capture
+}
