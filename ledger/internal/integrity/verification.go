@@ -70,6 +70,7 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 		{before, postgres.CheckGrants},
 		{v.At.Add(-chargesVerified), postgres.CheckChain},
 		{kept, postgres.CheckDecisions},
+		{kept, postgres.CheckStatements},
 	} {
 		found, err := check.of(ctx, tx, o.ID, check.since)
 		if err != nil {
@@ -89,20 +90,9 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 	if err != nil {
 		return err
 	}
-	v.Violations = slices.Concat(v.Violations, standing, grants, refusals)
-	return v.checkDecided(ctx, tx, o.ID)
-}
-
-// checkDecided checks budgets and statements, which are few.
-func (v *Verification) checkDecided(ctx context.Context, tx pgx.Tx, organization string) error {
-	for _, check := range []func(context.Context, pgx.Tx, string) ([]ledger.Violation, error){postgres.CheckBudgets, postgres.CheckStatements} {
-		found, err := check(ctx, tx, organization)
-		if err != nil {
-			return err
-		}
-		v.Violations = append(v.Violations, found...)
-	}
-	return nil
+	budgets, err := postgres.CheckBudgets(ctx, tx, o.ID)
+	v.Violations = slices.Concat(v.Violations, standing, grants, refusals, budgets)
+	return err
 }
 
 // reach reads the progress of chains and checks.

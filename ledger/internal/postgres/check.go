@@ -199,7 +199,7 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 		violations = append(violations, found...)
 	}
 	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){
-		verifyBooks, verifyUsage, verifyBudgets, verifyOrder, verifyStatements,
+		verifyBooks, verifyUsage, verifyBudgets, verifyOrder,
 	} {
 		found, err := check(ctx, tx)
 		if err != nil {
@@ -220,7 +220,7 @@ func checksSince(kept ledger.Retention, now time.Time) []checkSince {
 	hours, charges, books := kept.HoursSince(now), kept.ChargesSince(now), kept.BooksSince(now)
 	return []checkSince{
 		{hours, verifyHours}, {hours, verifySeals}, {calendar.Later(hours, charges), verifyChargedHours}, {charges, VerifyChains}, {charges, verifyGrants},
-		{charges, verifyRanges}, {charges, verifyTransfers}, {charges, verifyLines}, {now, verifyChargedRanges}, {now, verifyRefusals},
+		{charges, verifyRanges}, {charges, verifyTransfers}, {charges, verifyLines}, {now, verifyChargedRanges}, {now, verifyRefusals}, {books, verifyStatements},
 		{books, func(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 			return verifyDecided(ctx, tx, since, now)
 		}},

@@ -33,7 +33,7 @@ func checkDecided(ctx context.Context, tx pgx.Tx, which string, since time.Time,
 	if err != nil {
 		return nil, fmt.Errorf("cannot check the chain of statements: %w", err)
 	}
-	rows, err := tx.Query(ctx, `SELECT organization, `+decidedColumns+`, (SELECT opened_at FROM organizations o WHERE o.organization = e.organization)
+	rows, err := tx.Query(ctx, `SELECT organization, position, `+decidedColumns+`, (SELECT opened_at FROM organizations o WHERE o.organization = e.organization)
 		FROM events e WHERE `+which+` AND stream = '`+decisionStream+`'
 		ORDER BY organization COLLATE "C", version`, args...)
 	if err != nil {
@@ -43,7 +43,7 @@ func checkDecided(ctx context.Context, tx pgx.Tx, which string, since time.Time,
 	var chained *string
 	var opened *time.Time
 	d := &check.next
-	columns := []any{&check.organization, &d.Number, &d.Name, &d.Data, &d.Metadata, &d.erased, &d.deleted, &d.at, &chained, &opened}
+	columns := []any{&check.organization, &check.position, &d.Number, &d.Name, &d.Data, &d.Metadata, &d.erased, &d.deleted, &d.at, &chained, &opened}
 	_, err = pgx.ForEachRow(rows, columns, func() error {
 		d.chained, check.opened = Chained{}, timeOf(opened)
 		if chained != nil {
@@ -105,10 +105,12 @@ type decisionCheck struct {
 	since        time.Time
 	stated       map[statementPlace]ledger.Hash
 	organization string
+	position     int64     // in the order of all decisions
 	opened       time.Time // zero: there is no such organization
 	next         decidedRow
 
 	of         string // the organization of the one before
+	after      int64  // position of that
 	before     decidedRow
 	violations []ledger.Violation
 }
@@ -123,18 +125,20 @@ func (c *decisionCheck) compare() {
 			"organization %q, statement %d: its hash is %x, by decision %d it was %x",
 			c.organization, c.next.chained.Statements, hash, c.next.Number, c.next.chained.Stated)})
 	}
-	c.of, c.before = c.organization, c.next
+	c.of, c.after, c.before = c.organization, c.position, c.next
 }
 
 // differs returns how a decision does not follow the one before.
 func (c *decisionCheck) differs() string {
-	d, before := c.next, c.before
+	d, before, after := c.next, c.before, c.after
 	if c.of != c.organization {
-		before = decidedRow{at: c.opened}
+		before, after = decidedRow{at: c.opened}, 0
 	}
 	switch {
 	case c.opened.IsZero():
 		return "there is no such organization"
+	case c.position <= after:
+		return fmt.Sprintf("its place %d among all decisions is before that of the one before, %d", c.position, after)
 	case d.erased && !d.deleted:
 		return "its content is gone, and the organization is not deleted"
 	case d.erased || before.erased:

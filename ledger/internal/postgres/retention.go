@@ -26,8 +26,8 @@ func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Ret
 			AppendOnly: true,
 		},
 		prune.Rows{
-			Table: "cuts", Bound: "as links", Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
-			Only:       "t.hour < (SELECT max(hour) FROM seals WHERE root IS NOT NULL)", // the next hour begins at the last
+			Table: "cuts", Bound: "as links, and the one before", Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
+			Only:       "t.hour < (SELECT max(hour) FROM cuts c WHERE c.partition = t.partition AND c.hour < $1)", // where the first hour kept begins
 			AppendOnly: true,
 		},
 		prune.Rows{
