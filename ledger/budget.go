@@ -314,13 +314,14 @@ func CompareSpenders(a, b Spender) int {
 
 // refuseBudget records a refusal: the budget is exhausted until it is
 // raised or its next period.
-func (b *Books) refuseBudget(r Refusal) {
+func (b *Books) refuseBudget(r *Refusal) {
 	budget, start := b.budget(r.Spender), b.periodAt(r.Cause.At).Start
 	if budget == nil || start.Before(budget.Period) || !start.Equal(r.PeriodStart) || r.outdated(budget.Since) {
 		return
 	}
 	b.renew(budget, start, r.Cause)
 	wasOut := budget.IsExhausted()
-	budget.Refused = max(budget.Refused, min(r.Quota, budget.Bytes))
+	r.Latch = Latch{budget.Since, min(r.Quota, budget.Bytes)}
+	budget.Refused = max(budget.Refused, r.Refused)
 	b.announceBudget(budget, wasOut, r.Cause)
 }

@@ -29,7 +29,7 @@ func overBudget(at string, of Spender, bytes int64) step { return overBudgetSinc
 func overBudgetSince(at string, of Spender, bytes, since int64) step {
 	return func(b *Books) error {
 		cause := Cause{Event: at, Source: FromOutcomes, At: date(at)}
-		return b.Refuse(Refusal{Spender: of, Reason: "of it", Quota: bytes, PeriodStart: b.periodAt(cause.At).Start, Since: since, Exhausts: true, Cause: cause})
+		return b.Refuse(&Refusal{Spender: of, Reason: "of it", Quota: bytes, PeriodStart: b.periodAt(cause.At).Start, Latch: Latch{Since: since}, Exhausts: true, Cause: cause})
 	}
 }
 

@@ -131,8 +131,9 @@ func (r *Root) Add(organization string, sequence int64, head Hash) {
 	r.Organizations++
 }
 
-// AddCheckpoint adds the checkpoint of the hour, behind all chains.
-func (r *Root) AddCheckpoint(hash Hash) { r.hash(hash) }
+// AddHash adds the checkpoint or the refusals of the hour, behind all
+// chains.
+func (r *Root) AddHash(hash Hash) { r.hash(hash) }
 
 // Sum returns the hash so far.
 func (r *Root) Sum() Hash { return r.sum() }

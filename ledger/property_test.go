@@ -283,7 +283,7 @@ func do(b *Books, a act, now time.Time) error {
 	case actUnbudget:
 		decisions, err = b.RemoveBudget(a.by)
 	case actRefuse:
-		return b.Refuse(Refusal{Spender: a.by, Quota: a.bytes, PeriodStart: b.periodAt(a.at).Start, Exhausts: true, Cause: Cause{Event: a.id, At: a.at}})
+		return b.Refuse(&Refusal{Spender: a.by, Quota: a.bytes, PeriodStart: b.periodAt(a.at).Start, Exhausts: true, Cause: Cause{Event: a.id, At: a.at}})
 	}
 	for _, decision := range decisions {
 		if err == nil {

@@ -14,11 +14,17 @@ type Refusal struct {
 	Bytes        int64
 	Remaining    int64 // of the quota or the budget, as ingest had it
 	Quota        int64 // or budget of the period, as ingest had it
-	Since        int64 // the book's Raises or the budget's Since, as ingest had them; 0: it had neither
-	PeriodStart  time.Time
-	Exhausts     bool // ingest refuses everything until the quota is raised
-	Requests     int64
-	Cause        Cause // Event is the id of the request
+	Latch
+	PeriodStart time.Time
+	Exhausts    bool // ingest refuses everything until the quota is raised
+	Requests    int64
+	Cause       Cause // Event is the id of the request
+}
+
+// A Latch is what a refusal exhausts until it is raised.
+type Latch struct {
+	Since   int64 // the book's Raises or the budget's Since: as ingest had them, and once it exhausts it, as the ledger has; 0: neither
+	Refused int64 // the allowance or budget; 0: none, it is not booked or changes nothing
 }
 
 // Validate refuses what no request can cause.
@@ -39,9 +45,9 @@ func (r Refusal) Validate() error {
 func (r Refusal) outdated(since int64) bool { return r.Since > 0 && r.Since < since }
 
 // Refuse exhausts the period for every replica until its allowance
-// exceeds the refused one. An outdated refusal, or one for another
-// reason, changes nothing.
-func (b *Books) Refuse(r Refusal) error {
+// exceeds the refused one, and notes so in the refusal. An outdated
+// refusal, or one for another reason, changes nothing.
+func (b *Books) Refuse(r *Refusal) error {
 	switch {
 	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):
 		return nil
@@ -63,7 +69,8 @@ func (b *Books) Refuse(r Refusal) error {
 		return nil
 	}
 	before, wasOut := *book, b.isExhausted(book, r.Cause.At)
-	book.Refused = max(book.Refused, min(r.Quota, b.withPool(book).limit(b.Organization.Plans.At(r.Cause.At))))
+	r.Latch = Latch{book.Raises, min(r.Quota, b.withPool(book).limit(b.Organization.Plans.At(r.Cause.At)))}
+	book.Refused = max(book.Refused, r.Refused)
 	b.announce(book, before, wasOut, r.Cause)
 	return nil
 }

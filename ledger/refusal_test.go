@@ -14,8 +14,8 @@ func refuse(when string, quota int64) step { return refuseSince(when, quota, 0) 
 func refuseSince(when string, quota, raises int64) step {
 	return func(b *Books) error {
 		at := causeAt(when, FromOutcomes)
-		return b.Refuse(Refusal{Organization: "acme", Bytes: 50, Quota: quota, PeriodStart: time.Date(2026, at.At.Month(), 1, 0, 0, 0, 0, time.UTC),
-			Since: raises, Exhausts: true, Requests: 1, Cause: at})
+		return b.Refuse(&Refusal{Organization: "acme", Bytes: 50, Quota: quota, PeriodStart: time.Date(2026, at.At.Month(), 1, 0, 0, 0, 0, time.UTC),
+			Latch: Latch{Since: raises}, Exhausts: true, Requests: 1, Cause: at})
 	}
 }
 
@@ -72,15 +72,15 @@ func TestRefusalExhausts(t *testing.T) {
 		{"charged late under a plan of then that allowed less", []step{to("11-02", "12-01", Plan{Tier: Indie, Overage: true, OverageCap: 20}),
 			closed("12-01"), refuse("2026-12-02T00:00:00Z", 120), use("11-30", 5)}, "2026-12-03T00:00:00Z", Exhausted, 1},
 		{"of another period than it claims", []step{func(b *Books) error {
-			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC), Exhausts: true,
+			return b.Refuse(&Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC), Exhausts: true,
 				Cause: causeAt(november, FromOutcomes)})
 		}}, later, Active, 0},
 		{"a suspended one", []step{func(b *Books) error {
-			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Exhausts: true,
+			return b.Refuse(&Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Exhausts: true,
 				Reason: contract.ReasonSuspended, Cause: causeAt(november, FromOutcomes)})
 		}}, later, Active, 0},
 		{"one that may be repeated", []step{func(b *Books) error {
-			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: causeAt(november, FromOutcomes)})
+			return b.Refuse(&Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: causeAt(november, FromOutcomes)})
 		}}, later, Active, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

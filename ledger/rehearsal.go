@@ -81,7 +81,7 @@ func (d Rehearsed) decide(b *Books, cause Cause) error {
 		err = b.Charge(rehearsal.Charge)
 	} else {
 		rehearsal.Refusal = b.refusal(b.withPool(book), d, rehearsal.Trial, cause)
-		err = b.Refuse(rehearsal.Refusal)
+		err = b.Refuse(&rehearsal.Refusal)
 	}
 	b.Rehearsals = append(b.Rehearsals, rehearsal)
 	return err
@@ -101,7 +101,7 @@ func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusa
 	cause.Event = d.ID
 	refusal := Refusal{
 		Organization: b.Organization.ID, Environment: d.Environment, Bytes: d.Bytes, PeriodStart: book.Period.Start, Requests: 1, Cause: cause,
-		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Since: book.Raises,
+		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Latch: Latch{Since: book.Raises},
 		Exhausts: trial.Rule != RuleSuspended,
 	}
 	if trial.Rule == RuleBudget {

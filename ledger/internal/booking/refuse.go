@@ -13,22 +13,22 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// Refuse saves refusals by quota and returns the events they cause.
-// Refusals must be valid.
+// Refuse saves refusals by quota with what they exhaust, and returns the
+// events they cause. Refusals must be valid.
 func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refusals []ledger.Refusal) ([]ledger.Event, error) {
 	if len(refusals) == 0 {
 		return nil, nil
 	}
-	if err := postgres.SaveRefusals(ctx, tx, refusals); err != nil {
-		return nil, fmt.Errorf("cannot save refusals: %w", err)
-	}
-	refusals = slices.DeleteFunc(slices.Clone(refusals), func(r ledger.Refusal) bool { return !r.Exhausts })
-	if len(refusals) == 0 {
-		return nil, nil
-	}
-	opened, err := s.openRefused(ctx, tx, refusals)
+	refusals = slices.Clone(refusals)
+	opened, err := s.exhaust(ctx, tx, refusals)
 	if err != nil {
 		return nil, err
+	}
+	if err := postgres.SaveRefusals(ctx, tx, booked, refusals); err != nil {
+		return nil, fmt.Errorf("cannot save refusals: %w", err)
+	}
+	if len(opened) == 0 {
+		return nil, nil
 	}
 	if err := unitofwork.SaveOpened(ctx, tx, booked, opened); err != nil {
 		return nil, err
@@ -36,10 +36,34 @@ func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refus
 	return unitofwork.EventsOf(opened), nil
 }
 
-// openRefused opens the books that refusals exhaust. An unknown
-// organization has none, as its account is not published.
+// exhaust opens the books that refusals exhaust, and notes so in both. An
+// unknown organization has none, as its account is not published. A
+// refusal that was published twice counts once.
+func (s *Service) exhaust(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
+	opened, err := s.openRefused(ctx, tx, refusals)
+	if err != nil || len(opened) == 0 {
+		return nil, err
+	}
+	fresh, err := postgres.UnsavedRefusals(ctx, tx, refusals)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the refusals already saved: %w", err)
+	}
+	for _, i := range fresh {
+		if open := opened[refusals[i].Organization]; open != nil {
+			if err := open.Refuse(&refusals[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return opened, nil
+}
+
 func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
-	known, err := postgres.LockKnown(ctx, tx, refusedOf(refusals))
+	ids := exhaustedOf(refusals)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	known, err := postgres.LockKnown(ctx, tx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the books: %w", err)
 	}
@@ -57,21 +81,16 @@ func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
 	}
-	for _, r := range refusals {
-		if open := opened[r.Organization]; open != nil {
-			if err := open.Refuse(r); err != nil {
-				return nil, err
-			}
-		}
-	}
 	return opened, nil
 }
 
-// refusedOf returns the organizations of refusals, sorted and unique.
-func refusedOf(refusals []ledger.Refusal) []string {
-	ids := make([]string, len(refusals))
-	for i, r := range refusals {
-		ids[i] = r.Organization
+// exhaustedOf returns the organizations that refusals exhaust, sorted and
+// unique.
+func exhaustedOf(refusals []ledger.Refusal) (ids []string) {
+	for _, r := range refusals {
+		if r.Exhausts {
+			ids = append(ids, r.Organization)
+		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

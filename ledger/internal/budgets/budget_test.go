@@ -115,6 +115,13 @@ func TestBudgetIsExhausted(t *testing.T) {
 	if made := budgeted(t, l, ofProject, 110); made.Budgets[0].IsExhausted() {
 		t.Errorf("raised: %+v", made)
 	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		events, err := l.Booking.Refuse(ctx, tx, l.Now(), []ledger.Refusal{refusal})
+		if len(events) > 0 {
+			t.Errorf("a copy after the raise: %+v", events)
+		}
+		return err
+	})
 	for range 2 {
 		made, err := l.Budgets.Remove(t.Context(), "acme", unitofwork.Request{}, ofProject)
 		if err != nil || len(made.Budgets) > 0 || len(published(t, l)) > 0 {

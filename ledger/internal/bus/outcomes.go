@@ -76,7 +76,7 @@ func parseRefusal(record bus.Record) (ledger.Refusal, error) {
 	}
 	refusal := ledger.Refusal{
 		Organization: fact.Organization, Environment: fact.Environment, Reason: fact.Reason, Bytes: fact.Bytes, Remaining: fact.Remaining,
-		Quota: fact.Quota, Since: fact.Since, PeriodStart: fact.PeriodStart.UTC(), Exhausts: fact.Exhausts, Requests: fact.Requests,
+		Quota: fact.Quota, Latch: ledger.Latch{Since: fact.Since}, PeriodStart: fact.PeriodStart.UTC(), Exhausts: fact.Exhausts, Requests: fact.Requests,
 		Cause: ledger.Cause{
 			Event: fact.RequestID, Source: ledger.FromOutcomes, Partition: record.Partition, Offset: record.Offset,
 			At: fact.At.UTC().Truncate(time.Microsecond), Project: fact.Project, Key: fact.APIKey,

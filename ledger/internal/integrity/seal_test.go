@@ -337,3 +337,31 @@ func TestChecksFindWhatWasParkedForDays(t *testing.T) {
 	})
 	l.CheckSound(t)
 }
+
+// Refusals are sealed where nothing else happens, those that come later by
+// a later root.
+func TestRefusalsAreSealed(t *testing.T) {
+	l := ledgertest.Acme(t)
+	seal(t, l, l.Pass(2*time.Hour).Truncate(time.Hour))
+	for i := range 2 {
+		refusal := ledger.Refusal{
+			Organization: "acme", Bytes: 9, Quota: 5, PeriodStart: l.BalanceNow(t, "acme").Book.Period.Start, Exhausts: true, Requests: 1,
+			Cause: ledger.Cause{Event: fmt.Sprint("req_", i), At: l.Now()},
+		}
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := l.Booking.Refuse(ctx, tx, l.Now(), []ledger.Refusal{refusal, refusal})
+			return err
+		})
+		seal(t, l, l.Now())
+		seal(t, l, l.Pass(2*time.Hour).Truncate(time.Hour))
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		var sealed, sums int
+		err := tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM seals WHERE refused IS NOT NULL), (SELECT count(*) FROM refusal_days WHERE refusals = 1)`).Scan(&sealed, &sums)
+		if sealed != 2 || sums != 2 {
+			t.Errorf("%d roots have %d sums of refusals, want 2 of 2", sealed, sums)
+		}
+		return err
+	})
+	l.CheckSound(t)
+}

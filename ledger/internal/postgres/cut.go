@@ -30,7 +30,7 @@ type stretch struct {
 	earliest  *time.Time // lower bound of its times; nil: it is empty
 }
 
-// CutHour cuts the next hour with any charge or decision, once
+// CutHour cuts the next hour with any charge, decision or refusal, once
 // everything accepted by its end is booked, which it is through by. It
 // waits for the links of the hour before: else that hour's decisions
 // would go into the next.
@@ -50,7 +50,12 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 			return false, fmt.Errorf("cannot cut partition %d: %w", s.partition, err)
 		}
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO seals (hour) VALUES ($1)`, hour)
+	if _, err := tx.Exec(ctx, `WITH unsealed AS (SELECT organization, day FROM refusal_days WHERE hour = 'infinity' AND saved_at < $1::timestamptz + interval '1 hour'
+			ORDER BY 1, 2 FOR UPDATE)
+		UPDATE refusal_days d SET hour = $1::timestamptz FROM unsealed u WHERE d.organization = u.organization AND d.day = u.day AND d.hour = 'infinity'`, hour); err != nil {
+		return false, fmt.Errorf("cannot take the refusals: %w", err)
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO seals (hour, refused) SELECT $1, `+hashOfRefusals+` FROM refusal_days WHERE hour = $1`, hour)
 	return err == nil, err
 }
 
@@ -87,11 +92,15 @@ func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.T
 	if err != nil {
 		return nil, hour, false, fmt.Errorf("cannot read what was decided: %w", err)
 	}
+	refused, err := firstUnsealedRefusal(ctx, tx)
+	if err != nil {
+		return nil, hour, false, fmt.Errorf("cannot read what was refused: %w", err)
+	}
 	var last *time.Time // NULL before the first
 	if err = tx.QueryRow(ctx, `SELECT max(hour) FROM seals`).Scan(&last); err != nil {
 		return nil, hour, false, err
 	}
-	hour, found = nextHour(stretches, decided, timeOf(last))
+	hour, found = nextHour(stretches, decided, refused, timeOf(last))
 	return stretches, hour, found, nil
 }
 
@@ -128,11 +137,15 @@ func rangeOf(partition, offset string) string {
 
 // nextHour returns the earliest hour after the last that may have
 // content; ok is false where nothing is left to cut.
-func nextHour(stretches []stretch, decided *time.Time, last time.Time) (hour time.Time, ok bool) {
-	earliest := decided
+func nextHour(stretches []stretch, decided, refused *time.Time, last time.Time) (hour time.Time, ok bool) {
+	starts := []*time.Time{decided, refused}
 	for _, s := range stretches {
-		if s.earliest != nil && (earliest == nil || s.earliest.Before(*earliest)) {
-			earliest = s.earliest
+		starts = append(starts, s.earliest)
+	}
+	var earliest *time.Time
+	for _, start := range starts {
+		if start != nil && (earliest == nil || start.Before(*earliest)) {
+			earliest = start
 		}
 	}
 	if earliest == nil {
@@ -199,6 +212,13 @@ func deref(n *int64) int64 {
 // decisions; nil: there is none.
 func firstUnchained(ctx context.Context, tx pgx.Tx) (at *time.Time, err error) {
 	err = tx.QueryRow(ctx, `SELECT min(`+decidedAt+`) FROM `+unchained+` AND e.version = coalesce(c.decisions, 0) + 1`).Scan(&at)
+	return at, err
+}
+
+// firstUnsealedRefusal returns when the first refusal was saved that no
+// root has; nil: there is none.
+func firstUnsealedRefusal(ctx context.Context, tx pgx.Tx) (at *time.Time, err error) {
+	err = tx.QueryRow(ctx, `SELECT min(saved_at) FROM refusal_days WHERE hour = 'infinity'`).Scan(&at)
 	return at, err
 }
 

@@ -34,7 +34,7 @@ var comparedThings = []compared{
 	{of: "organization", key: `organization`, from: `organizations` + notDeleted,
 		content: `plans, anchor_day, anchors, suspended, pool, closed_through, decisions, decided_at, budgets, thresholds, clock, head, statements, stated`},
 	{of: "book", key: `organization, period_start`, from: `books` + notDeleted,
-		content: `period_end, issuer, grant_left, consumed, overage, credit, expired, voided, overshoot, reached`},
+		content: `period_end, issuer, grant_left, consumed, overage, credit, expired, voided, overshoot, reached, raises`},
 	{of: "grant", key: `organization, id`, from: `grants` + notDeleted, content: `amount, remaining, consumed, expired, voided, priority, starts_at, expires_at,
 		rollover_cap, source, reason, created_at, status, announced, ended_at, ahead, decision`},
 	{of: "budget", key: `organization, project, key`, from: `budgets` + notDeleted, content: `bytes, used, period_start, reached, since`},

@@ -22,9 +22,8 @@ func HasAllDecisions(ctx context.Context, tx pgx.Tx) (all bool, err error) {
 }
 
 // history selects the past that a checkpoint does not have, as x: what
-// was closed, ended or booked before it, and what came of requests that
-// were not accepted. Source 0 of a transfer is the log, any other a
-// decision. $1 are partitions, $2 the next offset of each, $3 the hour.
+// was closed, ended or booked before it. Source 0 of a transfer is the
+// log, any other a decision. $1 are partitions, $2 the next offset of each, $3 the hour.
 var history = []struct{ table, from string }{
 	{"books", `JOIN target.organizations o USING (organization) WHERE x.period_end <= o.closed_through`},
 	{"period_lines", `JOIN target.organizations o USING (organization)
@@ -39,15 +38,11 @@ var history = []struct{ table, from string }{
 	{"links", `WHERE hour < $3`},
 	{"replays", `WHERE hour < $3`},
 	{"inbox", `JOIN target.inbox_held h USING (batch, part)`},
-	{"tallies", ``},
-	{"refusals", ``},
-	{"refusal_days", ``},
 }
 
 // LoadCheckpoint writes what books were at a verified checkpoint, and
-// the history before it, to the schema of a rebuild. group counts the
-// outcomes of requests, which go on where they are.
-func LoadCheckpoint(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint, group string) error {
+// the history before it, to the schema of a rebuild.
+func LoadCheckpoint(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint) error {
 	for _, kind := range inCheckpoint {
 		columns, err := columnsOfTable(ctx, tx, kind.kind)
 		if err != nil {
@@ -73,8 +68,34 @@ func LoadCheckpoint(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint, group s
 			return fmt.Errorf("cannot copy %s: %w", part.table, err)
 		}
 	}
-	_, err := tx.Exec(ctx, copying("bus_positions", `group_name, topic, partition, next, epoch, owner, topic_id`)+` WHERE group_name = $1`, group)
-	return err
+	return nil
+}
+
+// CopyOutcomes copies what came of requests that were not accepted, and
+// the usage before a checkpoint, if it is not zero. group counts outcomes,
+// and goes on where it is. Books and budgets have exhausted what the
+// refusals say. tx is repeatable read.
+func CopyOutcomes(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint, group string) error {
+	if err := copyUsage(ctx, tx, c); err != nil {
+		return err
+	}
+	for _, table := range []string{"tallies", "refusals", "refusal_days"} {
+		if err := copyHistory(ctx, tx, table, "", nil, nil, c.Hour); err != nil {
+			return fmt.Errorf("cannot copy %s: %w", table, err)
+		}
+	}
+	if _, err := tx.Exec(ctx, copying("bus_positions", `group_name, topic, partition, next, epoch, owner, topic_id`)+` WHERE group_name = $1`, group); err != nil {
+		return err
+	}
+	for _, limit := range []string{
+		`UPDATE books b SET refused = r.refused FROM (` + latches + `) r WHERE r.project = '' AND r.key = '' AND r.since = b.raises`,
+		`UPDATE budgets b SET refused = least(r.refused, b.bytes) FROM (` + latches + `) r WHERE r.project = b.project AND r.key = b.key AND r.since = b.since`,
+	} {
+		if _, err := tx.Exec(ctx, limit+` AND r.organization = b.organization AND r.period_start = b.period_start`); err != nil {
+			return fmt.Errorf("cannot exhaust what was refused: %w", err)
+		}
+	}
+	return nil
 }
 
 // usageHistory selects the usage before that of a checkpoint, as x, and
@@ -87,9 +108,9 @@ var usageHistory = []struct{ table, key, from string }{
 		WHERE outcome <> 'accepted' OR day < ((c.content -> 0 ->> 'closed_through')::timestamptz AT TIME ZONE 'UTC')::date`},
 }
 
-// CopyUsage copies the usage before a checkpoint over what entries that
+// copyUsage copies the usage before a checkpoint over what entries that
 // came late have made of it again, as nothing else can.
-func CopyUsage(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint) error {
+func copyUsage(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint) error {
 	for _, part := range usageHistory {
 		columns, err := columnsOfTable(ctx, tx, part.table)
 		if err != nil {

@@ -16,8 +16,7 @@ import (
 // the current chains.
 func CheckLastRoot(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	var s seal
-	err := tx.QueryRow(ctx, `SELECT hour, root, organizations, checkpoint FROM seals WHERE root IS NOT NULL ORDER BY hour DESC LIMIT 1`).
-		Scan(&s.hour, &s.root, &s.organizations, &s.checkpoint)
+	err := tx.QueryRow(ctx, `SELECT `+sealColumns+` FROM seals WHERE root IS NOT NULL ORDER BY hour DESC LIMIT 1`).Scan(s.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -28,7 +27,7 @@ func CheckLastRoot(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum := sumWith(root, s.checkpoint); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
+	if sum := s.sum(root); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
 		return []ledger.Violation{{Invariant: ledger.RootIsChains, Detail: fmt.Sprintf("hour %s: the root of %d chains is %x, that of the %d that there are %x",
 			s.hour.UTC().Format(time.RFC3339), s.organizations, s.root, root.Organizations, sum)}}, nil
 	}

@@ -103,9 +103,10 @@ func CopyCuts(ctx context.Context, tx pgx.Tx, through time.Time) error {
 	return err
 }
 
-// SealCut writes the links of an hour that was cut.
+// SealCut writes the links of an hour that was cut. Its root has the
+// refusals that the other has: those of long ago are gone.
 func SealCut(ctx context.Context, tx pgx.Tx, hour time.Time) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO seals (hour) VALUES ($1)`, hour); err != nil {
+	if _, err := tx.Exec(ctx, copying("seals", `hour, refused`)+` WHERE hour = $1`, hour); err != nil {
 		return err
 	}
 	return SealHour(ctx, tx, hour)

@@ -12,24 +12,42 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
+// UnsavedRefusals returns the indexes of refusals that are not saved yet.
+func UnsavedRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) ([]int, error) {
+	n := len(refusals)
+	organizations, at, requests := make([]string, n), make([]time.Time, n), make([]string, n)
+	for i, r := range refusals {
+		organizations[i], at[i], requests[i] = r.Organization, r.Cause.At, r.Cause.Event
+	}
+	rows, err := tx.Query(ctx, `SELECT n - 1 FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS u (organization, at, request, n)
+		WHERE NOT EXISTS (SELECT FROM refusals r WHERE (r.organization, r.at, r.request) = (u.organization, u.at, u.request)) ORDER BY n`,
+		organizations, at, requests)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int])
+}
+
 // SaveRefusals stores refusals. One that was published twice stays as it is.
-func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) error {
+func SaveRefusals(ctx context.Context, tx pgx.Tx, saved time.Time, refusals []ledger.Refusal) error {
 	n := len(refusals)
 	organizations, requests, projects := make([]string, n), make([]string, n), make([]string, n)
 	keys, environments, reasons := make([]string, n), make([]string, n), make([]string, n)
 	at, starts, exhausts := make([]time.Time, n), make([]time.Time, n), make([]bool, n)
 	bytes, remaining, quotas, counts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	since, refused := make([]int64, n), make([]int64, n)
 	for i, r := range refusals {
 		organizations[i], requests[i], projects[i], keys[i] = r.Organization, r.Cause.Event, r.Cause.Project, r.Cause.Key
 		environments[i], reasons[i], at[i], starts[i], exhausts[i] = r.Environment, r.Reason, r.Cause.At, r.PeriodStart, r.Exhausts
 		bytes[i], remaining[i], quotas[i], counts[i] = r.Bytes, r.Remaining, r.Quota, r.Requests
+		since[i], refused[i] = r.Since, r.Refused
 	}
 	_, err := tx.Exec(ctx, `WITH saved AS (INSERT INTO refusals
-			(organization, at, request, project, key, environment, reason, bytes, remaining, quota, period_start, exhausts, requests)
+			(organization, at, request, project, key, environment, reason, bytes, remaining, quota, period_start, exhausts, requests, since, refused)
 		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-			$8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[], $12::boolean[], $13::bigint[])
+			$8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[], $12::boolean[], $13::bigint[], $14::bigint[], $15::bigint[])
 		ON CONFLICT DO NOTHING RETURNING *) `+sumUpRefusals,
-		organizations, at, requests, projects, keys, environments, reasons, bytes, remaining, quotas, starts, exhausts, counts)
+		organizations, at, requests, projects, keys, environments, reasons, bytes, remaining, quotas, starts, exhausts, counts, since, refused, saved)
 	return err
 }
 

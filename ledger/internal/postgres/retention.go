@@ -42,7 +42,7 @@ func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Ret
 			Only: "t.hour < (SELECT max(hour) FROM checkpoints)",
 		},
 		prune.Rows{Table: "tallies", Bound: "31 days after the last", Age: "at", Before: prune.Ago(talliesKept, clock)},
-		prune.Rows{Table: "refusal_days", Bound: "as refusals", Age: "day", Before: prune.Ago(refusalsKept+24*time.Hour, clock)},
+		prune.Rows{Table: "refusal_days", Bound: "as refusals", Age: "greatest(day, hour)", Before: prune.Ago(refusalsKept+24*time.Hour, clock)},
 		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock), AppendOnly: true},
 		prune.Rows{
 			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",

@@ -17,6 +17,23 @@ type seal struct {
 	root          []byte
 	organizations int64
 	checkpoint    []byte // in the root; nil: none
+	refused       []byte // hash of the sums of refusals, in the root; nil: none
+}
+
+const sealColumns = `hour, root, organizations, checkpoint, refused`
+
+func (s *seal) fields() []any {
+	return []any{&s.hour, &s.root, &s.organizations, &s.checkpoint, &s.refused}
+}
+
+// sum returns the hash of a root of chains with what else the hour has.
+func (s seal) sum(root *ledger.Root) ledger.Hash {
+	for _, hash := range [][]byte{s.checkpoint, s.refused} {
+		if hash != nil {
+			root.AddHash(hashOf(hash))
+		}
+	}
+	return root.Sum()
 }
 
 // verifyRoots computes each root again where its links are kept, from the
@@ -31,13 +48,13 @@ func verifyRootOf(ctx context.Context, tx pgx.Tx, hour time.Time) ([]ledger.Viol
 }
 
 func verifyRootsOf(ctx context.Context, tx pgx.Tx, which string, args ...any) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT hour, root, organizations, checkpoint FROM seals WHERE `+which+` ORDER BY hour`, args...)
+	rows, err := tx.Query(ctx, `SELECT `+sealColumns+` FROM seals WHERE `+which+` ORDER BY hour`, args...)
 	if err != nil {
 		return nil, err
 	}
 	var seals []seal
 	var s seal
-	if _, err := pgx.ForEachRow(rows, []any{&s.hour, &s.root, &s.organizations, &s.checkpoint}, func() error {
+	if _, err := pgx.ForEachRow(rows, s.fields(), func() error {
 		seals = append(seals, s)
 		return nil
 	}); err != nil || len(seals) == 0 {
@@ -99,7 +116,7 @@ func (h chainHeads) differs(s seal) []ledger.Violation {
 	for _, id := range sortedKeys(h) {
 		root.Add(id, h[id].Sequence, h[id].Hash)
 	}
-	if sum := sumWith(root, s.checkpoint); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
+	if sum := s.sum(root); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
 		return []ledger.Violation{{Invariant: ledger.RootIsChains, Detail: fmt.Sprintf("hour %s: the root of %d chains is %x, that of the %d that are kept %x",
 			s.hour.UTC().Format(time.RFC3339), s.organizations, s.root, root.Organizations, sum)}}
 	}

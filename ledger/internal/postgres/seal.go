@@ -220,23 +220,16 @@ func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	if err != nil {
 		return err
 	}
-	var checkpoint []byte
-	if err := tx.QueryRow(ctx, `SELECT (SELECT hash FROM checkpoints WHERE hour = $1)`, hour).Scan(&checkpoint); err != nil {
+	var s seal
+	err = tx.QueryRow(ctx, `SELECT (SELECT hash FROM checkpoints c WHERE c.hour = s.hour), refused FROM seals s WHERE hour = $1`, hour).
+		Scan(&s.checkpoint, &s.refused)
+	if err != nil {
 		return err
 	}
-	sum := sumWith(root, checkpoint)
+	sum := s.sum(root)
 	_, err = tx.Exec(ctx, `UPDATE seals SET root = $2, organizations = $3, checkpoint = $4, sealed_at = clock_timestamp() WHERE hour = $1`,
-		hour, sum[:], root.Organizations, checkpoint)
+		hour, sum[:], root.Organizations, s.checkpoint)
 	return err
-}
-
-// sumWith returns the hash of a root with that of its hour's checkpoint;
-// nil: there is none.
-func sumWith(root *ledger.Root, checkpoint []byte) ledger.Hash {
-	if checkpoint != nil {
-		root.AddCheckpoint(hashOf(checkpoint))
-	}
-	return root.Sum()
 }
 
 func rootOfChains(ctx context.Context, tx pgx.Tx) (*ledger.Root, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/rehearsals"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
@@ -165,11 +164,9 @@ func (r *Rebuild) make(ctx context.Context, source pgx.Tx, from ledger.Checkpoin
 	if decisions, err = r.replay(ctx, source, from, progress); err != nil {
 		return decisions, err
 	}
-	if !from.Hour.IsZero() {
-		err := pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyUsage(ctx, tx, from) })
-		if err != nil {
-			return decisions, err
-		}
+	err = r.inSnapshot(ctx, func(tx pgx.Tx) error { return postgres.CopyOutcomes(ctx, tx, from, r.Outcomes) })
+	if err != nil {
+		return decisions, err
 	}
 	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.SetProgress(ctx, tx, progress) })
 	if err != nil {
@@ -192,16 +189,21 @@ func (r *Rebuild) load(ctx context.Context, source pgx.Tx, from ledger.Checkpoin
 	if err != nil {
 		return fmt.Errorf("cannot create the days of transfers: %w", err)
 	}
-	err = pgx.BeginTxFunc(ctx, r.Target, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return postgres.LoadCheckpoint(ctx, tx, from, r.Outcomes)
-	})
+	err = r.inSnapshot(ctx, func(tx pgx.Tx) error { return postgres.LoadCheckpoint(ctx, tx, from) })
 	if err != nil {
 		return err
 	}
 	return r.Log.Recall(ctx, since)
+}
+
+// inSnapshot writes to the target what the source has at one instant.
+func (r *Rebuild) inSnapshot(ctx context.Context, do func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, r.Target, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return do(tx)
+	})
 }
 
 // seal writes the links of all hours from a checkpoint on or, without
@@ -263,16 +265,5 @@ func (r *Rebuild) decided(ctx context.Context) (last map[string]int64, err error
 }
 
 func (r *Rebuild) redo(ctx context.Context, decided postgres.Decided) error {
-	return pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error {
-		books, err := r.Work.Redo(ctx, tx, decided)
-		if err != nil {
-			return err
-		}
-		for _, rehearsal := range books.Rehearsals {
-			if err := rehearsals.Explain(ctx, tx, rehearsal); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return r.Work.Redo(ctx, tx, decided) })
 }

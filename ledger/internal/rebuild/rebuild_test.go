@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/integrity"
@@ -139,13 +140,15 @@ func (h *history) step() {
 		h.Pass(time.Duration(10+h.random.IntN(20)) * 24 * time.Hour)
 	}
 	h.AdvanceAll(h.t) // all accepted before is booked
-	switch n := h.random.IntN(10); {
+	switch n := h.random.IntN(11); {
 	case n < 5:
 		h.charge(1 + h.random.IntN(6))
 	case n < 6:
 		h.seal()
 	case n < 7:
 		h.changeTiers()
+	case n < 8:
+		h.refuse()
 	default:
 		h.decide()
 	}
@@ -206,6 +209,23 @@ func apply(ctx context.Context, tx pgx.Tx, of *services.Services, at time.Time, 
 		applied = append(applied, *ranges[partition])
 	}
 	return of.Booking.NoteApplied(ctx, tx, applied)
+}
+
+// refuse has a request refused that exceeds an allowance or a budget.
+func (h *history) refuse() {
+	h.t.Helper()
+	at, id := h.Pass(time.Second), h.organization()
+	refusal := ledger.Refusal{
+		Organization: id, Environment: "prod", Bytes: 1000, Quota: 1 + h.random.Int64N(300), PeriodStart: h.BalanceNow(h.t, id).Book.Period.Start,
+		Exhausts: h.random.IntN(4) > 0, Requests: 1, Cause: ledger.Cause{Event: fmt.Sprint("req_", at.Unix()), At: at, Project: "shop", Key: "key", Source: ledger.FromOutcomes},
+	}
+	if h.random.IntN(2) == 0 {
+		refusal.Reason, refusal.Spender.Project = contract.ReasonProjectBudget, "shop"
+	}
+	h.As(h.t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := h.Booking.Refuse(ctx, tx, at, []ledger.Refusal{refusal})
+		return err
+	})
 }
 
 // seal ends the hours so far.
@@ -325,7 +345,29 @@ func (h *history) rebuild() (rebuild.Report, error) {
 	})
 	h.log.target, h.log.services = target, of
 	work := rebuild.Rebuild{Source: source, Target: target, Log: h.log, Work: of.Work, Relay: "none", Tenants: "none", Outcomes: "none"}
-	return work.Run(ctx)
+	report, err := work.Run(ctx)
+	if err == nil {
+		h.verify(target)
+	}
+	return report, err
+}
+
+// verify checks what is rebuilt as ledger-verify does.
+func (h *history) verify(rebuilt *pgxpool.Pool) {
+	h.t.Helper()
+	err := pg.Snapshot(h.t.Context(), rebuilt, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(h.t.Context(), tx); err != nil {
+			return err
+		}
+		found, err := postgres.Verify(h.t.Context(), tx, ledger.DefaultRetention(), h.Now())
+		for _, violation := range found {
+			h.t.Error(violation)
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Error(err)
+	}
 }
 
 func (h *history) compare() {

@@ -33,12 +33,12 @@ func (s *Service) Use(ctx context.Context, organization string, request unitofwo
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (Use, error) {
 		made := books.Rehearsals[len(books.Rehearsals)-1]
-		return Use{made.Trial, spec.ID, at}, Explain(ctx, tx, made)
+		return Use{made.Trial, spec.ID, at}, explain(ctx, tx, at, made)
 	})
 }
 
-// Explain stores a refusal for later queries.
-func Explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
+// explain stores a refusal for later queries.
+func explain(ctx context.Context, tx pgx.Tx, at time.Time, r ledger.Rehearsal) error {
 	refusal := r.Refusal
 	switch r.Rule {
 	case "":
@@ -51,7 +51,7 @@ func Explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
 			refusal.Reason = contract.ReasonKeyBudget
 		}
 	}
-	if err := postgres.SaveRefusals(ctx, tx, []ledger.Refusal{refusal}); err != nil {
+	if err := postgres.SaveRefusals(ctx, tx, at, []ledger.Refusal{refusal}); err != nil {
 		return fmt.Errorf("cannot save a refusal: %w", err)
 	}
 	return nil

@@ -10,24 +10,23 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Redo applies a stored decision again at its own time and returns the
-// books after it. Its events are saved again with the same ids.
+// Redo applies a stored decision again at its own time. Its events are saved again with the same ids.
 // Everything booked before it must be booked. tx acts as the system.
-func (w *Writer) Redo(ctx context.Context, tx pgx.Tx, decided postgres.Decided) (*ledger.Books, error) {
+func (w *Writer) Redo(ctx context.Context, tx pgx.Tx, decided postgres.Decided) error {
 	known, err := postgres.LockOrganizations(ctx, tx, decided.At, []string{decided.Organization})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	opened, err := OpenWhole(ctx, tx, known)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	books := opened[decided.Organization]
 	if next := books.Organization.Decisions + 1; next != decided.Number {
-		return nil, fmt.Errorf("BUG: decision %d comes where %d is next", decided.Number, next)
+		return fmt.Errorf("BUG: decision %d comes where %d is next", decided.Number, next)
 	}
 	if err := books.Decide(decided.Decision, books.DecisionCause(books.Organization.NotBefore(decided.At))); err != nil {
-		return nil, err
+		return err
 	}
 	books.Organization.DecidedAt, books.Chain = decided.At, &decided.Chained.Chain
 	err = saveDecided(ctx, tx, decided.At, opened, func(books *ledger.Books) (err error) {
@@ -35,7 +34,7 @@ func (w *Writer) Redo(ctx context.Context, tx pgx.Tx, decided postgres.Decided) 
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return books, w.Save(ctx, tx, books.Facts())
+	return w.Save(ctx, tx, books.Facts())
 }
