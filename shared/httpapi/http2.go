@@ -38,8 +38,9 @@ type linkHTTP2 struct {
 	bodies atomic.Int64 // bytes of DATA frames that no answer has paid for
 
 	in      frames.Scanner // of the reading goroutine
-	preface int            // bytes of it that were read
-	last    atomic.Uint32  // stream
+	headers *headerList
+	preface int           // bytes of it that were read
+	last    atomic.Uint32 // stream
 
 	writing sync.Mutex // guards those below
 	out     frames.Scanner
@@ -47,7 +48,7 @@ type linkHTTP2 struct {
 }
 
 func newLinkHTTP2(conn net.Conn, under secrecy) *linkHTTP2 {
-	l := &linkHTTP2{Conn: conn, secrecy: under}
+	l := &linkHTTP2{Conn: conn, secrecy: under, headers: newHeaderList()}
 	l.credit.Store(firstCredit)
 	return l
 }
@@ -83,7 +84,13 @@ func (l *linkHTTP2) earn(amount int64) {
 // Read charges for the frames whose headers it has read.
 func (l *linkHTTP2) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
-	if cost := l.costOf(p[:n]); cost > 0 && l.credit.Add(-cost) < 0 {
+	cost, tooLarge := l.costOf(p[:n])
+	if tooLarge != nil {
+		l.known.Account.Fault()
+		l.goAway()
+		return 0, tooLarge
+	}
+	if cost > 0 && l.credit.Add(-cost) < 0 {
 		l.credit.Add(cost)
 		if flood := l.known.Account.Spend(cost); flood != nil {
 			l.goAway()
@@ -93,9 +100,14 @@ func (l *linkHTTP2) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *linkHTTP2) costOf(p []byte) (cost int64) {
+// costOf returns what the frames cost whose headers end in p, or why
+// their header list ends the connection.
+func (l *linkHTTP2) costOf(p []byte) (cost int64, err error) {
 	if l.preface < len(frames.Preface) {
 		p = l.skipPreface(p)
+	}
+	if err := l.headers.take(p); err != nil {
+		return 0, err
 	}
 	for header, rest, ok := l.in.Next(p); ok; header, rest, ok = l.in.Next(rest) {
 		cost += frames.Cost(header)
@@ -104,9 +116,15 @@ func (l *linkHTTP2) costOf(p []byte) (cost int64) {
 			l.bodies.Add(int64(header.Length))
 		case frames.Headers:
 			l.last.Store(header.Stream)
+			fallthrough
+		case frames.Continuation:
+			l.headers.begin(header)
+			if err := l.headers.take(rest); err != nil {
+				return 0, err
+			}
 		}
 	}
-	return cost
+	return cost, nil
 }
 
 // skipPreface notes a client that does not speak HTTP/2, though it said

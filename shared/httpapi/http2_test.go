@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -27,10 +26,7 @@ var (
 	postBlock = []byte("\x83\x87\x84\x41\x04weir")
 )
 
-const (
-	endStream  = 0x1
-	endHeaders = 0x4
-)
+const endStream = 0x1
 
 func frame(kind frames.Type, flags byte, stream uint32, payload []byte) []byte {
 	return frames.Append(nil, frames.Header{Type: kind, Flags: flags, Stream: stream}, payload)
@@ -57,19 +53,26 @@ func dialRaw(t *testing.T, local, address string, trust *tls.Config) *raw {
 // goAway reads until the connection ends, and returns the code of the
 // last GOAWAY frame.
 func (r *raw) goAway() (code uint32) {
-	header := make([]byte, 9)
 	for {
-		if _, err := io.ReadFull(r, header); err != nil {
+		kind, payload, err := r.frame()
+		if err != nil {
 			return code
 		}
-		payload := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
-		if _, err := io.ReadFull(r, payload); err != nil {
-			return code
-		}
-		if frames.Type(header[3]) == frames.GoAway {
-			code = binary.BigEndian.Uint32(payload[4:])
+		if kind == frames.GoAway {
+			code, _ = frames.GoAwayCode(payload)
 		}
 	}
+}
+
+// frame reads one.
+func (r *raw) frame() (kind frames.Type, payload []byte, err error) {
+	header := make([]byte, 9)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return 0, nil, err
+	}
+	payload = make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
+	_, err = io.ReadFull(r, payload)
+	return frames.Type(header[3]), payload, err
 }
 
 // flood repeats what frames returns until the connection ends.
@@ -90,22 +93,22 @@ var floods = map[string]struct {
 	"ping":          {nil, func(uint32) []byte { return frame(frames.Ping, 0, 0, make([]byte, 8)) }},
 	"priority":      {nil, func(uint32) []byte { return frame(frames.Priority, 0, 1, []byte{0, 0, 0, 3, 0}) }},
 	"unknown types": {nil, func(uint32) []byte { return frame(0xbe, 0, 0, nil) }},
-	"window updates": {frame(frames.Headers, endHeaders, 1, postBlock), func(i uint32) []byte {
+	"window updates": {frame(frames.Headers, flagEndHeaders, 1, postBlock), func(i uint32) []byte {
 		return frame(frames.WindowUpdate, 0, 0, []byte{0, 0, 0, 1})
 	}},
-	"empty data": {frame(frames.Headers, endHeaders, 1, postBlock), func(uint32) []byte { return frame(frames.Data, 0, 1, nil) }},
-	"padded data": {frame(frames.Headers, endHeaders, 1, postBlock), func(uint32) []byte {
+	"empty data": {frame(frames.Headers, flagEndHeaders, 1, postBlock), func(uint32) []byte { return frame(frames.Data, 0, 1, nil) }},
+	"padded data": {frame(frames.Headers, flagEndHeaders, 1, postBlock), func(uint32) []byte {
 		return frame(frames.Data, 0x8, 1, []byte{2, 0, 0})
 	}},
 	"resets": {nil, func(i uint32) []byte {
 		stream := 2*i + 1
-		return append(frame(frames.Headers, endHeaders|endStream, stream, getBlock), frame(frames.ResetStream, 0, stream, make([]byte, 4))...)
+		return append(frame(frames.Headers, flagEndHeaders|endStream, stream, getBlock), frame(frames.ResetStream, 0, stream, make([]byte, 4))...)
 	}},
 	"continuations": {frame(frames.Headers, endStream, 1, getBlock), func(uint32) []byte { return frame(frames.Continuation, 0, 1, nil) }},
 	"header blocks": {nil, func(i uint32) []byte {
 		field := append([]byte("\x00\x01x\x7f\xc1\x3d"), bytes.Repeat([]byte("a"), 8000)...) // x: aaa…
 		stream := 2*i + 1
-		return append(frame(frames.Headers, endHeaders|endStream, stream, slices.Concat(getBlock, field)), frame(frames.ResetStream, 0, stream, make([]byte, 4))...)
+		return append(frame(frames.Headers, flagEndHeaders|endStream, stream, slices.Concat(getBlock, field)), frame(frames.ResetStream, 0, stream, make([]byte, 4))...)
 	}},
 }
 

@@ -101,7 +101,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server1.Protocols.SetHTTP1(true)
 	server2 := s.server(attend(s.asHTTP1Would(gate)))
 	server2.Protocols.SetUnencryptedHTTP2(true) // see linkHTTP2
-	server2.MaxHeaderBytes = 4 * maxHeaderBytes // see asHTTP1Would
+	server2.MaxHeaderBytes = maxHeaderList      // see headerList and asHTTP1Would
 	failed := make(chan error, 2)
 	go func() { failed <- server1.Serve(http1) }()
 	go func() { failed <- server2.Serve(http2) }()
