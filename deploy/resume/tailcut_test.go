@@ -62,6 +62,7 @@ func TestTheEndOfTheLogIsLost(t *testing.T) {
 			if !stopped {
 				must(t, os.RemoveAll(log))
 				must(t, os.Rename(image, log))
+				loseMarks(t, log)
 			}
 			cutBatches(t, filepath.Join(log, "partitions", contract.TopicLogs+"-0"), 2)
 			if stopped {
@@ -79,6 +80,20 @@ func TestTheEndOfTheLogIsLost(t *testing.T) {
 			s.resumes(t, false, "Every position is in its log")
 			s.sound(t)
 		})
+	}
+}
+
+// loseMarks removes what the broker writes without syncing it: up to where
+// its logs were synced.
+func loseMarks(t *testing.T, log string) {
+	t.Helper()
+	marks, err := filepath.Glob(filepath.Join(log, "partitions", "*", "synced"))
+	must(t, err)
+	for _, mark := range marks {
+		must(t, os.Remove(mark))
+	}
+	if len(marks) == 0 {
+		t.Error("no log has a mark")
 	}
 }
 

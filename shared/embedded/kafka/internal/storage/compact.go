@@ -131,7 +131,7 @@ func (m *merge) each(do func(batch.Batch) error) error {
 		in := newScan(s.file)
 		for in.at < s.size {
 			b, err := in.next()
-			if errors.Is(err, errBroken) || errors.Is(err, errUnfinished) || errors.Is(err, io.EOF) {
+			if errors.Is(err, errBroken) || errors.Is(err, io.EOF) {
 				return damaged(s.path, "batch at byte %d: %v", in.at, err)
 			}
 			if err == nil {

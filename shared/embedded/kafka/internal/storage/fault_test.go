@@ -269,7 +269,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 		fsys.CrashAfter(steps)
 		acked := live(s)
 		done := fsys.Ops()-before <= steps
-		for _, left := range []disktest.Remainder{disktest.Nothing, disktest.Zeros, disktest.All} {
+		for _, left := range []disktest.Remainder{disktest.Nothing, disktest.Zeros, disktest.Holes, disktest.Garbage, disktest.All} {
 			again, err := Open(options(power.PowerCut("/data", left), "/data"))
 			if err != nil {
 				t.Fatalf("cut at step %d, left is %d: %v", steps, left, err)

@@ -46,6 +46,10 @@ func (p *Partition) open(known bounds) error {
 			return err
 		}
 	}
+	if p.mark, err = openMark(fsys, p.dir); err != nil {
+		return err
+	}
+	acked := max(p.mark.at, known.End)
 	p.compactions = known.Compactions
 	p.made = len(files) > 0
 	for i, f := range files {
@@ -59,24 +63,25 @@ func (p *Partition) open(known bounds) error {
 			}
 			continue
 		}
-		if err := p.openSegment(f, last); err != nil {
+		if err := p.openSegment(f, last, acked); err != nil {
 			return err
 		}
 	}
-	if p.end < known.End {
-		return damaged(p.dir, "it ends at offset %d, and ended at %d when it was last looked at", p.end, known.End)
+	if p.end < acked {
+		return damaged(p.dir, "it ends at offset %d, and what was acknowledged at %d", p.end, acked)
 	}
 	if len(p.segments) > 0 {
 		p.start = max(p.segments[0].base, known.Start)
 	}
-	p.stable = p.end
+	p.settle(p.end)
 	p.store.skipIDs(p.producers)
 	p.producers.forget(millis(p.store.options.Clock()))
 	return nil
 }
 
-// openSegment reads the next file.
-func (p *Partition) openSegment(f found, last bool) error {
+// openSegment reads the next file. Before the offset acked, all of it
+// was synced.
+func (p *Partition) openSegment(f found, last bool, acked int64) error {
 	if f.base != p.end {
 		return damaged(f.path, "it begins at offset %d, and the file before ends at %d", f.base, p.end)
 	}
@@ -92,14 +97,14 @@ func (p *Partition) openSegment(f found, last bool) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return p.syncOpened(s)
-		case errors.Is(err, errUnfinished) && last:
+		case errors.Is(err, errBroken) && last && p.end >= acked:
 			p.store.options.Logger.Warn("embedded broker: cut off a write that was not finished, and so never acknowledged",
-				"file", f.path, "from", s.size, "bytes", f.Size-s.size, "offset", p.end)
+				"file", f.path, "from", s.size, "bytes", f.Size-s.size, "offset", p.end, "because", err)
 			if err := file.Truncate(s.size); err != nil {
 				return err
 			}
 			return p.syncOpened(s)
-		case errors.Is(err, errUnfinished), errors.Is(err, errBroken):
+		case errors.Is(err, errBroken):
 			return damaged(f.path, "batch at byte %d: %v", in.at, err)
 		case err != nil:
 			return err

@@ -25,6 +25,7 @@ type Partition struct {
 	mu          sync.RWMutex
 	made        bool       // the directory is there
 	segments    []*segment // by offset; records are appended to the last
+	mark        mark       // of stable
 	start       int64      // of the first record that may be read
 	end         int64      // after the last record appended
 	stable      int64      // after the last record synced: readers get no others
@@ -252,7 +253,7 @@ func (p *Partition) stop() (err error) {
 	if p.failed == nil {
 		p.failed = notWritten(p.dir, os.ErrClosed)
 	}
-	return err
+	return errors.Join(err, p.mark.close())
 }
 
 // stamp gives a file the time at which it was written by a clock that is

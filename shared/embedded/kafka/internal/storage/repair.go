@@ -82,6 +82,7 @@ func (s *Store) setAside() error {
 // it ends there.
 func (p *Partition) cut(n int, known checkpoint) (Cut, error) {
 	was := known.Partitions[p.name]
+	acked := max(p.mark.at, was.End)
 	c := Cut{Topic: p.topic.Name, Partition: n, From: p.end, To: -1}
 	files, _, err := listSegments(p.store.options.FS, p.dir)
 	if err != nil {
@@ -105,8 +106,11 @@ func (p *Partition) cut(n int, known checkpoint) (Cut, error) {
 		}
 		c.Bytes, c.Kept = c.Bytes+f.Size-sound, place
 	}
-	if was.End > c.From {
-		c.To = max(c.To, was.End)
+	if acked > c.From {
+		c.To = max(c.To, acked)
+	}
+	if err := p.removeMark(); err != nil {
+		return c, err
 	}
 	known.Partitions[p.name] = bounds{min(was.Start, c.From), c.From, nil}
 	return c, nil

@@ -91,6 +91,7 @@ func listSegments(fsys disk.FS, dir string) (segments []found, unfinished []stri
 		name, isSegment := strings.CutSuffix(e.Name, segmentSuffix)
 		base, err := strconv.ParseInt(name, 10, 64)
 		switch {
+		case e.Name == markFile:
 		case strings.HasSuffix(e.Name, ".new"):
 			unfinished = append(unfinished, path)
 		case isSegment && err == nil && base >= 0:

@@ -107,6 +107,9 @@ func (p *Partition) settle(stable int64) {
 		return
 	}
 	p.stable = stable
+	if p.store.options.Sync {
+		p.mark.set(p.store.options.FS, p.dir, stable)
+	}
 	p.waiters = slices.DeleteFunc(p.waiters, func(w waiter) bool {
 		if w.end > stable {
 			return false

@@ -188,6 +188,7 @@ func (p *Partition) abandon() {
 	for _, s := range p.segments {
 		_ = s.file.Close()
 	}
+	_ = p.mark.close()
 	p.segments, p.start, p.stable = nil, p.end, p.end
 }
 

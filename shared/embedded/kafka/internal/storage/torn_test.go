@@ -1,10 +1,13 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,20 +18,37 @@ import (
 // kinds are the kinds of topics.
 var kinds = map[string]map[string]string{"plain": nil, "compacted": compactSettings}
 
-// A log whose last batch is cut off at any byte loses that batch; one
-// in which any byte of it has changed is damaged; one that has only
-// zeros from some byte on is one or the other. What was before stays.
+// What is left of a log whose last batch the disk has only in part, from
+// any byte of it on: nothing, zeros, or what was there before. If the
+// batch was not acknowledged, it is cut off and what was before stays;
+// if it was, the log is damaged.
 func TestTornLastBatch(t *testing.T) {
 	for kind, settings := range kinds {
 		for last, pairs := range lastBatches {
 			t.Run(kind+" "+last, func(t *testing.T) {
 				t.Parallel()
 				whole, from := torn(t, settings, pairs)
+				log := newTornLog(t, settings)
 				for at := from; at < len(whole); at++ {
-					tornAt(t, settings, whole, at)
+					log.tornAt(t, whole, at, int64(len(pairs)))
 				}
 			})
 		}
+	}
+}
+
+// A byte that has changed before the last batch is damage.
+func TestChangedByteBefore(t *testing.T) {
+	for kind, settings := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			whole, from := torn(t, settings, lastBatches["small"])
+			log := newTornLog(t, settings)
+			for at := range from {
+				if _, err := log.reopened(t, changed(whole, at), 1); !errors.Is(err, ErrDamaged) {
+					t.Errorf("changed at byte %d of %d: %v, want %v", at, len(whole), err, ErrDamaged)
+				}
+			}
+		})
 	}
 }
 
@@ -56,45 +76,81 @@ func torn(t *testing.T, settings map[string]string, pairs []batch.Pair) (whole [
 	return whole, from
 }
 
-func tornAt(t *testing.T, settings map[string]string, whole []byte, at int) {
+// tails are what a disk may have from a byte on.
+var tails = map[string]func(whole []byte, at int) []byte{
+	"nothing":          func(whole []byte, at int) []byte { return whole[:at] },
+	"zeros":            func(whole []byte, at int) []byte { return zeroed(whole, at, len(whole)) },
+	"a sector of them": func(whole []byte, at int) []byte { return zeroed(whole, at, min(at+512, len(whole))) },
+	"more zeros":       func(whole []byte, at int) []byte { return append(zeroed(whole, at, len(whole)), make([]byte, 1024)...) },
+	"garbage":          func(whole []byte, at int) []byte { return append(whole[:at:at], garbage[:len(whole)-at]...) },
+	"a changed byte":   changed,
+}
+
+// garbage is the same in each run.
+var garbage = func() []byte {
+	text := make([]byte, 1<<16)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(text)
+	return text
+}()
+
+func zeroed(whole []byte, from, to int) []byte {
+	text := slices.Clone(whole)
+	clear(text[from:to])
+	return text
+}
+
+func changed(whole []byte, at int) []byte {
+	text := slices.Clone(whole)
+	text[at] ^= 0x55
+	return text
+}
+
+// A tornLog is a store with a topic of one partition.
+type tornLog struct {
+	fsys *disk.Memory
+	dir  string // of the partition
+}
+
+func newTornLog(t *testing.T, settings map[string]string) tornLog {
 	t.Helper()
-	changed := append([]byte(nil), whole...)
-	changed[at] ^= 0x55
-	zeroed := append([]byte(nil), whole...)
-	clear(zeroed[at:])
-	if _, err := reopened(t, settings, whole[:at]); err != nil {
-		t.Errorf("cut at byte %d of %d: %v", at, len(whole), err)
-	}
-	if _, err := reopened(t, settings, changed); !errors.Is(err, ErrDamaged) {
-		t.Errorf("changed at byte %d of %d: %v, want %v", at, len(whole), err, ErrDamaged)
-	}
-	left, err := reopened(t, settings, zeroed)
-	sameAsBefore := string(zeroed) == string(whole)
-	if err != nil && !errors.Is(err, ErrDamaged) || err == nil && (left == 1) == sameAsBefore {
-		t.Errorf("zeros from byte %d of %d: %d records and %v", at, len(whole), left, err)
-	}
-	// What a disk leaves of a write: whole sectors, and zeros after them.
-	if at%sectorBytes == 0 && len(whole)-at >= leastZeros && !sameAsBefore && err != nil {
-		t.Errorf("zeros from the sector at %d of %d: %v, want that it is cut", at, len(whole), err)
+	fsys := disk.NewMemory(options(nil, "").Clock)
+	p := create(t, open(t, fsys, "/data"), "torn", settings)
+	return tornLog{fsys, p.dir}
+}
+
+func (l tornLog) tornAt(t *testing.T, whole []byte, at int, records int64) {
+	t.Helper()
+	for name, tail := range tails {
+		file := tail(whole, at)
+		want := int64(1)
+		if bytes.HasPrefix(file, whole) { // the batch ends in what the tail has
+			want += records
+		}
+		acked := int64(at % 2) // the mark may be lost, too
+		if left, err := l.reopened(t, file, acked); err != nil || left != want {
+			t.Errorf("%s from byte %d of %d, %d acknowledged: %d records and %v, want %d", name, at, len(whole), acked, left, err, want)
+		}
+		if _, err := l.reopened(t, file, 1+records); (want == 1) != errors.Is(err, ErrDamaged) {
+			t.Errorf("%s from byte %d of %d, all acknowledged: %v", name, at, len(whole), err)
+		}
 	}
 }
 
-// reopened returns how many records a log with such a file has.
-func reopened(t *testing.T, settings map[string]string, file []byte) (records int64, err error) {
+// reopened returns how many records a log with such a file has of which
+// so many are known to have been acknowledged.
+func (l tornLog) reopened(t *testing.T, file []byte, acked int64) (records int64, err error) {
 	t.Helper()
-	fsys := disk.NewMemory(options(nil, "").Clock)
-	s := open(t, fsys, "/data")
-	p := create(t, s, "torn", settings)
-	path := segmentPath(p.dir, 0)
-	if err := write(fsys, path, file); err != nil {
+	if err := write(l.fsys, segmentPath(l.dir, 0), file); err != nil {
 		t.Fatal(err)
 	}
-	s, err = Open(options(fsys, "/data"))
+	_ = l.fsys.RemoveAll(l.dir + "/" + markFile)
+	(&mark{}).set(l.fsys, l.dir, acked)
+	s, err := Open(options(l.fsys, "/data"))
 	if err != nil {
 		return 0, err
 	}
 	defer s.stop()
-	p = partition(t, s, "torn")
+	p := partition(t, s, "torn")
 	if !strings.HasPrefix(content(t, p), "0:first=kept") {
 		t.Errorf("the first record is lost: %s", content(t, p))
 	}

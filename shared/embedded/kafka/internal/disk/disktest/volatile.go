@@ -45,6 +45,8 @@ type Remainder int
 const (
 	Nothing Remainder = iota
 	Zeros             // the size, and zeros from the first sector on that was not synced
+	Holes             // the size, and zeros in each second sector that was not synced
+	Garbage           // the size, and what was there before
 	All
 )
 
@@ -77,17 +79,24 @@ func (v *Volatile) isReachable(root, name string) bool {
 }
 
 func (n *inode) remainder(left Remainder) []byte {
+	if left == Nothing {
+		return slices.Clone(n.synced)
+	}
+	content := slices.Clone(n.content)
+	lost := content[min(len(content), (len(n.synced)+sector-1)/sector*sector):]
 	switch left {
 	case Zeros:
-		content := slices.Clone(n.content)
-		if from := (len(n.synced) + sector - 1) / sector * sector; from < len(content) {
-			clear(content[from:])
+		clear(lost)
+	case Holes:
+		for at := 0; at < len(lost); at += 2 * sector {
+			clear(lost[at:min(at+sector, len(lost))])
 		}
-		return content
-	case All:
-		return slices.Clone(n.content)
+	case Garbage:
+		for i := range lost {
+			lost[i] = byte(i*i + 7)
+		}
 	}
-	return slices.Clone(n.synced)
+	return content
 }
 
 func missing(op, name string) error {
