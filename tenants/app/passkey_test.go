@@ -90,7 +90,7 @@ func testCopiesOfPasskeysAreFound(t *testing.T, p *process) {
 	if got := again.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, again.asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("sign in by either: %d", got.status)
 	}
-	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "There may be a copy") {
+	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "there may be a copy") {
 		t.Errorf("the list: %s", listed)
 	}
 }
