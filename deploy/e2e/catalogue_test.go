@@ -102,21 +102,23 @@ type table struct {
 const tablesQuery = `
 	SELECT n.nspname, c.relname, coalesce((SELECT p.relname FROM pg_inherits JOIN pg_class p ON p.oid = inhparent WHERE inhrelid = c.oid), ''),
 		c.relkind = 'p', a.attnum IS NOT NULL, coalesce(a.attnotnull, false),
-		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indkey[0] = a.attnum),
+		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indkey[0] IN (a.attnum, h.adnum)),
 		c.relrowsecurity, c.relforcerowsecurity,
 		ARRAY(SELECT pg_get_expr(polqual, polrelid) FROM pg_policy WHERE polrelid = c.oid AND polcmd = '*' AND polroles = '{0}'),
-		ARRAY(SELECT r.relname::text FROM pg_index i JOIN pg_class r ON r.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indkey[0] IS DISTINCT FROM a.attnum ORDER BY 1),
+		ARRAY(SELECT r.relname::text FROM pg_index i JOIN pg_class r ON r.oid = i.indexrelid WHERE i.indrelid = c.oid
+			AND (i.indkey[0] IN (a.attnum, h.adnum)) IS NOT TRUE ORDER BY 1),
 		ARRAY(SELECT k.conname::text FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND NOT EXISTS (
 			SELECT FROM unnest(k.conkey, k.confkey) AS pair (here, there) JOIN pg_attribute o ON o.attrelid = k.confrelid AND o.attnum = pair.there
 			WHERE pair.here = a.attnum AND o.attname = 'organization') ORDER BY 1)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization' AND NOT a.attisdropped
+		LEFT JOIN pg_attrdef h ON h.adrelid = c.oid AND pg_get_expr(h.adbin, h.adrelid) = 'hashtext(organization)'
 	WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') ORDER BY 1, 2`
 
-// Every table with a tenant's data has the organization first in its
-// primary key, in every other index and in every foreign key, and shows
-// its rows only to that organization, even to the table's owner. Exempt
-// are the partitions of days, into which consumers copy and which no
+// Every table with a tenant's data has the organization, or the hash
+// generated from it, first in its primary key, in every other index and
+// in every foreign key, and shows its rows only to that organization,
+// even to the table's owner. Exempt are the partitions of days, into which consumers copy and which no
 // request names. Weir's login role can't bypass any of that.
 func catalogueIsSecured(t *testing.T, conn *pgx.Conn) {
 	makeDays(t, conn)

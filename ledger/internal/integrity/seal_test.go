@@ -243,7 +243,9 @@ func TestChainsFindWhatWasChanged(t *testing.T) {
 		`UPDATE events SET metadata = replace(metadata::text, 'someone', 'anyone')::json`:         ledger.ChainIsCharges,
 		`UPDATE seals SET root = sha256(root)`:                                                    ledger.RootIsChains,
 		`DELETE FROM links WHERE organization = 'b'; DELETE FROM chains WHERE organization = 'b'`: ledger.RootIsChains,
-		`INSERT INTO transfers SELECT organization, effective_at, source, partition, "offset", 9, period_start, from_account, to_account, amount, 0, reason, project,
+		`INSERT INTO transfers (organization, effective_at, source, partition, "offset", line, period_start, from_account, to_account,
+			amount, entries, reason, project, key, event, booked_at)
+			SELECT organization, effective_at, source, partition, "offset", 9, period_start, from_account, to_account, amount, 0, reason, project,
 			'', event, booked_at FROM transfers WHERE "offset" = 1`: ledger.ChainIsCharges,
 	} {
 		t.Run(tamper, func(t *testing.T) {

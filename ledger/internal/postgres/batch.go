@@ -19,7 +19,7 @@ const batchAge = 5 * time.Second
 // UUIDv7. It is false for a batch so late that it counts in a later period.
 func IsCharged(ctx context.Context, tx pgx.Tx, organization pg.Organization, batch uuid.UUID) (charged bool, err error) {
 	named := time.Unix(batch.Time().UnixTime())
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM transfers WHERE organization = $1 AND effective_at BETWEEN $2 AND $3
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM transfers WHERE `+ofOrganization+` AND effective_at BETWEEN $2 AND $3
 		AND source = $4 AND starts_with(event, $5))`,
 		customPlan, organization, named.Add(-batchAge), named.Add(batchAge), ledger.FromLogs, batch.String()+"/").Scan(&charged)
 	if err != nil {

@@ -176,7 +176,7 @@ func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book le
 		next.by = by
 	}
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint, booked_at <= $5 FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4
+		WHERE `+ofOrganization+` AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4
 		GROUP BY 1, 2, 4
 		UNION ALL SELECT from_account, to_account, sum(amount)::bigint, true FROM folded_transfers
 		WHERE organization = $1 AND period_start = $2 AND $6 GROUP BY 1, 2`,

@@ -86,7 +86,9 @@ func TestBookCheckFinds(t *testing.T) {
 		"a transfer that is lost":     `DELETE FROM transfers WHERE "offset" = $1`,
 		"a transfer that was changed": `UPDATE transfers SET amount = amount + 7 WHERE "offset" = $1`,
 		"a balance that was changed":  `UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE $1 > 0`,
-		"a transfer that nobody booked": `INSERT INTO transfers SELECT organization, effective_at, source, partition, 99, line, period_start, from_account, to_account,
+		"a transfer that nobody booked": `INSERT INTO transfers (organization, effective_at, source, partition, "offset", line, period_start, from_account, to_account,
+			amount, entries, reason, project, key, event, booked_at)
+			SELECT organization, effective_at, source, partition, 99, line, period_start, from_account, to_account,
 			amount, entries, reason, project, key, event, booked_at FROM transfers WHERE "offset" = $1`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -163,7 +163,7 @@ const maxDisorder = 24 * time.Hour
 
 // chargesSince selects an organization's charges since an instant, and
 // late ones, which count from the start of a period.
-const chargesSince = `SELECT * FROM transfers WHERE organization = $1 AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at = ANY ($3))`
+const chargesSince = `SELECT * FROM transfers WHERE ` + ofOrganization + ` AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at = ANY ($3))`
 
 // chargesOrReplaysSince adds charges replayed after any time parked.
 // These may be of any day, so all days are locked.

@@ -74,7 +74,9 @@ func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
 	for _, tamper := range []string{
 		`UPDATE books SET consumed = consumed + 1`,
 		`UPDATE books SET grant_left = -1, consumed = consumed + grant_left + 1`,
-		`INSERT INTO transfers SELECT organization, effective_at, source, partition, "offset", 99, period_start, 1, 1, 5, 0, 2, '', '', '', now() FROM transfers`,
+		`INSERT INTO transfers (organization, effective_at, source, partition, "offset", line, period_start, from_account, to_account,
+			amount, entries, reason, project, key, event, booked_at)
+			SELECT organization, effective_at, source, partition, "offset", 99, period_start, 1, 1, 5, 0, 2, '', '', '', now() FROM transfers`,
 	} {
 		err := l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, tamper)

@@ -46,7 +46,7 @@ func openedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, a
 func movedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (moved int64, err error) {
 	args := []any{organization, period.Start, period.End, at, ledger.Credit}
 	err = pg.Look(ctx, tx, `SELECT coalesce(sum(CASE WHEN to_account = $5 THEN amount ELSE -amount END), 0)::bigint FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4 AND (from_account = $5 OR to_account = $5)`, args,
+		WHERE `+ofOrganization+` AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4 AND (from_account = $5 OR to_account = $5)`, args,
 		func(rows pgx.Rows) (err error) {
 			moved, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 			return err

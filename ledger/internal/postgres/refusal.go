@@ -113,7 +113,7 @@ func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 // where there is none, or it is gone.
 func LastUse(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount, reason, grant_id FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND (from_account IN ($4, $5) OR to_account = $6) AND reason <> $7
+		WHERE `+ofOrganization+` AND effective_at >= $2 AND effective_at <= $3 AND (from_account IN ($4, $5) OR to_account = $6) AND reason <> $7
 		ORDER BY effective_at DESC, booked_at DESC, line DESC LIMIT 1`,
 		customPlan, organization, period.Start, by, ledger.Allowance, ledger.Credit, ledger.Overage, ledger.Settled).
 		Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount, &t.Reason, &t.Grant)
@@ -143,7 +143,7 @@ const usedBy = `WITH used (project, key, environment, hour, bytes) AS (
 		UNION ALL SELECT NULL, NULL, NULL, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour >= $2 AND hour < $3
 		UNION ALL SELECT project, key, environment, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour >= $3 AND hour < $4
 		UNION ALL SELECT NULL, NULL, environment, NULL, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour = $4
-		UNION ALL SELECT project, key, NULL, $4, amount FROM transfers WHERE organization = $1 AND effective_at >= $4 AND effective_at <= $5 AND reason = $8)`
+		UNION ALL SELECT project, key, NULL, $4, amount FROM transfers WHERE ` + ofOrganization + ` AND effective_at >= $4 AND effective_at <= $5 AND reason = $8)`
 
 // Shares lists the largest shares from the start of a day through an
 // instant: of projects, keys and hours, and of environments through the

@@ -15,9 +15,8 @@ import (
 )
 
 var transferColumns = []string{
-	"organization", "effective_at", "source", "partition", "offset", "line", "period_start",
-	"from_account", "to_account", "amount", "entries", "reason", "project", "key", "event", "booked_at",
-	"grant_id", "of_period",
+	"effective_at", "offset", "period_start", "amount", "booked_at", "of_period", "partition", "entries",
+	"source", "line", "from_account", "to_account", "reason", "organization", "project", "key", "event", "grant_id",
 }
 
 // copyTransfers copies transfers into the partitions of their days:
@@ -56,28 +55,28 @@ func transfersByDay(opened map[string]*ledger.Books) map[time.Time][]*ledger.Tra
 
 // copyTransfer appends the values of transferColumns.
 func copyTransfer(row *pg.CopyRow, t *ledger.Transfer, booked time.Time) {
-	row.Text(t.Organization)
 	row.Time(t.Effective())
-	row.Int16(int16(t.Cause.Source))
-	row.Int32(int32(t.Cause.Partition)) //nolint:gosec // small
 	row.Int64(t.Cause.Offset)
-	row.Int16(int16(t.Line)) //nolint:gosec // small
 	row.Time(t.Period.Start)
+	row.Int64(t.Amount)
+	row.Time(booked)
+	if t.Of.IsZero() {
+		row.Null()
+	} else {
+		row.Time(t.Of)
+	}
+	row.Int32(int32(t.Cause.Partition)) //nolint:gosec // small
+	row.Int32(int32(t.Entries))         //nolint:gosec // small
+	row.Int16(int16(t.Cause.Source))
+	row.Int16(int16(t.Line)) //nolint:gosec // small
 	row.Int16(int16(t.From))
 	row.Int16(int16(t.To))
-	row.Int64(t.Amount)
-	row.Int32(int32(t.Entries)) //nolint:gosec // small
 	row.Int16(int16(t.Reason))
+	row.Text(t.Organization)
 	row.Text(t.Cause.Project)
 	row.Text(t.Cause.Key)
 	row.Text(t.Cause.Event)
-	row.Time(booked)
 	row.Text(t.Grant)
-	if t.Of.IsZero() {
-		row.Null()
-		return
-	}
-	row.Time(t.Of)
 }
 
 // A BookedTransfer is a transfer and when it was booked.
@@ -87,6 +86,9 @@ type BookedTransfer struct {
 	BookedAt    time.Time
 }
 
+// ofOrganization selects the transfers of organization $1 by their key.
+const ofOrganization = `organization = $1 AND organization_hash = hashtext($1)`
+
 // customPlan plans a query for its values each time. A generic plan
 // locks the transfers of all days.
 const customPlan = pgx.QueryExecModeCacheDescribe
@@ -94,7 +96,7 @@ const customPlan = pgx.QueryExecModeCacheDescribe
 // BalancesAt adds up a book's transfers booked at or before an instant.
 func BalancesAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (ledger.Balances, error) {
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND period_start = $2 AND booked_at <= $4
+		WHERE `+ofOrganization+` AND effective_at >= $2 AND effective_at < $3 AND period_start = $2 AND booked_at <= $4
 		GROUP BY from_account, to_account`, customPlan, organization, period.Start, period.End, at)
 	if err != nil {
 		return ledger.Balances{}, err

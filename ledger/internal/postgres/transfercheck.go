@@ -61,7 +61,8 @@ const linesAndTransfers = `WITH made AS (
 		UNION ALL SELECT t.organization, t.period_start, 8, e.data ->> 'id',
 				coalesce((e.data ->> 'period_start')::timestamptz, t.period_start), (e.data ->> 'bytes')::bigint
 			FROM events e JOIN LATERAL (
-				SELECT organization, period_start FROM transfers t WHERE t.organization = e.organization AND source = 3 AND "offset" = e.version LIMIT 1) t
+				SELECT organization, period_start FROM transfers t WHERE t.organization = e.organization
+					AND organization_hash = hashtext(e.organization) AND source = 3 AND "offset" = e.version LIMIT 1) t
 				ON true
 			WHERE stream = '` + decisionStream + `' AND name = '` + adjusted + `' AND t.period_start >= $1),
 		sums AS (SELECT organization, period_start, kind, subject, of_period, sum(bytes)::bigint AS bytes FROM made WHERE kind IS NOT NULL GROUP BY 1, 2, 3, 4, 5)

@@ -104,7 +104,7 @@ func (l *transferList) look(ctx context.Context, period calendar.Period) error {
 // latest selects a period's transfers from the cursor on, as many as
 // may be read.
 const latest = `(SELECT * FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
+		WHERE ` + ofOrganization + ` AND effective_at >= $2 AND effective_at < $3
 			AND (NOT $4::boolean OR (effective_at, source, partition, "offset", line) < ($5, $6, $7, $8, $9))
 		` + latestFirst + ` LIMIT $10) AS latest`
 

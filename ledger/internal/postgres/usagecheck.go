@@ -15,13 +15,13 @@ const withoutKeys = `outcome = 'accepted' AND key = '' AND requests = 0 AND entr
 
 // usageAndCharges compares usage with the charges since the start of a
 // period ($1), by organization, project and key, where a condition
-// holds. A project with usage without keys is compared whole. Late
+// holds, another for transfers. A project with usage without keys is compared whole. Late
 // charges are usage of their own period.
-func usageAndCharges(condition string) string {
+func usageAndCharges(condition, charges string) string {
 	return `WITH old AS (SELECT DISTINCT organization, project FROM usage_days
 			WHERE ` + condition + ` AND day >= ($1::timestamptz AT TIME ZONE 'UTC')::date AND ` + withoutKeys + `),
 		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers
-			WHERE ` + condition + ` AND reason IN (2, 4) AND effective_at >= $1 AND coalesce(of_period, effective_at) >= $1 GROUP BY 1, 2, 3),
+			WHERE ` + charges + ` AND reason IN (2, 4) AND effective_at >= $1 AND coalesce(of_period, effective_at) >= $1 GROUP BY 1, 2, 3),
 		used AS (SELECT organization, project, key, sum(bytes)::bigint AS bytes FROM usage_days
 			WHERE ` + condition + ` AND outcome = 'accepted' AND day >= ($1::timestamptz AT TIME ZONE 'UTC')::date GROUP BY 1, 2, 3),
 		both_sides AS (SELECT organization, project, key, bytes AS used, 0 AS charged FROM used
@@ -34,13 +34,13 @@ func usageAndCharges(condition string) string {
 
 // verifyUsage compares all usage with all charges.
 func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`true`), time.Time{})
+	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`true`, `true`), time.Time{})
 }
 
 // CheckCharges compares an organization's usage with its charges since
 // the start of a period.
 func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`organization = $2`), customPlan, since, organization)
+	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`organization = $2`, `organization = $2 AND organization_hash = hashtext($2)`), customPlan, since, organization)
 }
 
 // hoursAndDays compares hours with days of usage that meet a condition

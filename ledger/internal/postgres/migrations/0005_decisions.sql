@@ -21,11 +21,6 @@ ALTER TABLE books
 	ADD CONSTRAINT all_balances_sum_to_zero CHECK (issuer + grant_left + consumed + overage + credit + expired + voided = 0) NOT VALID,
 	ADD CONSTRAINT what_is_gone_stays_gone CHECK (expired >= 0 AND voided >= 0) NOT VALID;
 
--- grant_id is the grant whose bytes they are, of_period the start of the period that they make good.
-ALTER TABLE transfers
-	ADD COLUMN grant_id  text NOT NULL DEFAULT '',
-	ADD COLUMN of_period timestamptz;
-
 -- What organizations may use beside their plans. A grant is an account of its own.
 CREATE TABLE grants (
 	organization text        NOT NULL CHECK (organization <> ''), -- '' is what a session without one asks for
