@@ -3,9 +3,12 @@ package ledger
 import (
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A Range is the stretch of a partition that one transaction applied.
+// A Range is the stretch of a partition that one transaction applied,
+// or several that are joined.
 type Range struct {
 	Partition    int
 	First, Next  int64 // half-open
@@ -15,14 +18,15 @@ type Range struct {
 	Checksum     *int64    // sum over all records; nil: unknown
 	ChargedBytes int64     // of whole requests, wherever their other parts are
 	From, To     time.Time // earliest and latest acceptance, both inclusive
-	Booked       time.Time
+	BookedFrom   time.Time // when the first transaction booked
+	Booked       time.Time // when the last did
 }
 
 // NewRange returns the empty range that starts with charge's record.
 func NewRange(charge Charge, booked time.Time) Range {
 	cause := charge.Cause
 	return Range{
-		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, Booked: booked, Checksum: new(int64),
+		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, BookedFrom: booked, Booked: booked, Checksum: new(int64),
 	}
 }
 
@@ -52,13 +56,13 @@ func (r *Range) Extend(at time.Time) {
 	}
 }
 
-// Join adds another range of the partition by the same transaction, or
-// one that counts as the same.
+// Join adds another range of the partition.
 func (r *Range) Join(other Range) {
 	r.First, r.Next = min(r.First, other.First), max(r.Next, other.Next)
 	r.Records, r.Charged = r.Records+other.Records, r.Charged+other.Charged
 	r.Bytes, r.ChargedBytes = r.Bytes+other.Bytes, r.ChargedBytes+other.ChargedBytes
 	*r.Checksum += *other.Checksum
+	r.BookedFrom, r.Booked = calendar.Earlier(r.BookedFrom, other.BookedFrom), calendar.Later(r.Booked, other.Booked)
 	r.Extend(other.From)
 	r.Extend(other.To)
 }

@@ -95,9 +95,18 @@ func (c *Checker) RunOnce(ctx context.Context) error {
 	}
 	for {
 		if more, err := c.checkClaimed(ctx); !more || err != nil {
-			return errors.Join(err, c.sweep(ctx), c.endRound(ctx))
+			return errors.Join(err, c.joinRanges(ctx), c.sweep(ctx), c.endRound(ctx))
 		}
 	}
+}
+
+// joinRanges joins what is checked.
+func (c *Checker) joinRanges(ctx context.Context) error {
+	err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return postgres.JoinRanges(ctx, tx, c.Clock()) })
+	if err != nil {
+		return fmt.Errorf("cannot join checked ranges: %w", err)
+	}
+	return nil
 }
 
 // checkClaimed claims ranges and checks them, and reports whether there

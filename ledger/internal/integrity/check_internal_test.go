@@ -89,8 +89,8 @@ func book(t *testing.T, pool *pgxpool.Pool, now time.Time, partitions, first, n 
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
 			SELECT $2, $3, p, 1000000, 1, '' FROM generate_series(0, $4 - 1) p ON CONFLICT DO NOTHING)
-		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
-		SELECT p, n, n + 1, 1, 0, 10, 0, $1, $1, $1 FROM generate_series(0, $4 - 1) p, generate_series($5::int, $5 + $6 - 1) n`,
+		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at)
+		SELECT p, n, n + 1, 1, 0, 10, 0, $1, $1, $1, $1 FROM generate_series(0, $4 - 1) p, generate_series($5::int, $5 + $6 - 1) n`,
 		now, contract.GroupLedger, contract.TopicLogs, partitions, first, n)
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +166,8 @@ func TestCheckerNotesWithoutTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($2, $3, 0, 1, 1, ''))
-		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
-		VALUES (0, 0, 1, 1, 1, 10, 10, $1, $1, $1)`, now, contract.GroupLedger, contract.TopicLogs)
+		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at)
+		VALUES (0, 0, 1, 1, 1, 10, 10, $1, $1, $1, $1)`, now, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
 		t.Fatal(err)
 	}

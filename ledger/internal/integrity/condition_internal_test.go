@@ -45,8 +45,8 @@ func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	_, err = pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
 			SELECT $2, $3, p, 1, 1, '' FROM generate_series(0, 2) p)
-		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
-		SELECT p, 0, 1, 1, 1, 10, 10, at, at, at FROM generate_series(0, 2) p, LATERAL (SELECT $1::timestamptz - (p / 2) * interval '3 months' AS at) at`,
+		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at)
+		SELECT p, 0, 1, 1, 1, 10, 10, at, at, at, at FROM generate_series(0, 2) p, LATERAL (SELECT $1::timestamptz - (p / 2) * interval '3 months' AS at) at`,
 		now, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
 		t.Fatal(err)

@@ -191,9 +191,9 @@ func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset i
 			return 0, false, err
 		}
 		var first *int64
-		err = tx.QueryRow(ctx, `SELECT min("offset") FROM transfers WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 AND source = $4 AND reason = $5
-			AND partition = $6 AND "offset" >= $7 AND "offset" < $8`,
-			customPlan, r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
+		err = tx.QueryRow(ctx, `SELECT min("offset") FROM transfers WHERE booked_at BETWEEN $1 AND $2 AND effective_at BETWEEN $3 AND $4
+			AND source = $5 AND reason = $6 AND partition = $7 AND "offset" >= $8 AND "offset" < $9`,
+			customPlan, r.BookedFrom, r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
 		if err != nil || first != nil {
 			return deref(first), first != nil, err
 		}

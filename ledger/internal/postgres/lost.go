@@ -12,7 +12,7 @@ import (
 // nothing to continue.
 func SaveLost(ctx context.Context, tx pgx.Tx, partition int, to int64) error {
 	_, err := tx.Exec(ctx, `INSERT INTO ranges (`+rangeColumns+`)
-		SELECT partition, next_offset, $2, 0, 0, 0, 0, effective_to, effective_to, clock_timestamp(), 0
+		SELECT partition, next_offset, $2, 0, 0, 0, 0, effective_to, effective_to, clock_timestamp(), clock_timestamp(), 0
 		  FROM (SELECT * FROM ranges WHERE partition = $1 ORDER BY first_offset DESC LIMIT 1) r WHERE next_offset < $2`, partition, to)
 	return err
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at, checksum`
+const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at, checksum`
 
 // rangeFields are the addresses for rangeColumns.
 func rangeFields(r *ledger.Range) []any {
-	return []any{&r.Partition, &r.First, &r.Next, &r.Records, &r.Charged, &r.Bytes, &r.ChargedBytes, &r.From, &r.To, &r.Booked, &r.Checksum}
+	return []any{&r.Partition, &r.First, &r.Next, &r.Records, &r.Charged, &r.Bytes, &r.ChargedBytes, &r.From, &r.To, &r.BookedFrom, &r.Booked, &r.Checksum}
 }
 
 // SaveRanges stores the applied ranges, and notifies Channel even if no
@@ -22,7 +22,7 @@ func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + cutLock + `)`)
 	for _, r := range ranges {
 		queueReplays(&batch, r)
-		batch.Queue(`INSERT INTO ranges (`+rangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, rangeFields(&r)...)
+		queueRange(&batch, r)
 	}
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()

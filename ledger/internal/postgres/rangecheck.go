@@ -15,12 +15,12 @@ import (
 // no transfer. Each charge booked since has a range.
 const rangesAndCharges = `WITH charges AS (SELECT partition, "offset", min(booked_at) AS booked_at, min(effective_at) AS at, bool_or(reason = 4) AS late
 			FROM transfers WHERE source = 0 AND reason IN (2, 4) AND booked_at >= $1 GROUP BY 1, 2),
-		ranged AS (SELECT r.partition, r.first_offset, r.charged, r.booked_at, r.records, r.effective_from, r.effective_to, count(*) AS charges,
+		ranged AS (SELECT r.partition, r.first_offset, r.charged, r.booked_from, r.booked_at, r.records, r.effective_from, r.effective_to, count(*) AS charges,
 				min(c.booked_at) AS first, max(c.booked_at) AS last, min(c.at) AS earliest, max(c.at) AS latest, bool_or(c.late) AS late
 			FROM ranges r JOIN charges c ON c.partition = r.partition AND "offset" >= r.first_offset AND "offset" < r.next_offset
-			WHERE r.booked_at >= $1 GROUP BY 1, 2, 3, 4, 5, 6, 7)
+			WHERE r.booked_from >= $1 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8)
 	SELECT 'charges of partition ' || partition || ' from ' || first_offset, charged, charges FROM ranged
-		WHERE charged < charges OR (booked_at, booked_at) <> (first, last)
+		WHERE charged < charges OR (booked_from, booked_at) <> (first, last)
 			OR charges = records AND NOT late AND (effective_from, effective_to) <> (earliest, latest)
 	UNION ALL SELECT 'charge that had been parked, of partition ' || partition, "offset", 0 FROM charges c JOIN replays r USING (partition, "offset")
 		WHERE r.booked_at <> c.booked_at

@@ -66,7 +66,7 @@ type hourSpan struct {
 func spanOf(ctx context.Context, tx pgx.Tx, hour time.Time) (span hourSpan, err error) {
 	rows, err := tx.Query(ctx, `SELECT c.partition, b.next_offset, c.next_offset, r.* FROM cuts c
 			CROSS JOIN LATERAL (SELECT next_offset FROM cuts WHERE partition = c.partition AND hour < c.hour ORDER BY hour DESC LIMIT 1) b
-			CROSS JOIN LATERAL (SELECT min(booked_at) AS first, max(booked_at), min(effective_from), max(effective_to) FROM ranges
+			CROSS JOIN LATERAL (SELECT min(booked_from) AS first, max(booked_at), min(effective_from), max(effective_to) FROM ranges
 				WHERE partition = c.partition AND first_offset >= `+rangeOf("c.partition", "b.next_offset")+` AND first_offset < c.next_offset) r
 		WHERE c.hour = $1 AND c.next_offset > b.next_offset AND r.first IS NOT NULL`, hour)
 	if err != nil {

@@ -63,7 +63,8 @@ CREATE TABLE usage (
 ) WITH (fillfactor = 60);
 
 -- Which stretch of a partition of weir.logs.v1 each transaction applied, and what it made of it: the ground of the check
--- that the ledger's bytes are the log's bytes. It holds sums over organizations, nothing of any one.
+-- that the ledger's bytes are the log's bytes. It holds sums over organizations, nothing of any one. Checked ones of a
+-- few seconds are joined.
 CREATE TABLE ranges (
 	partition      int         NOT NULL,
 	first_offset   bigint      NOT NULL,
@@ -74,6 +75,7 @@ CREATE TABLE ranges (
 	charged_bytes  bigint      NOT NULL, -- of those that were charged, so without duplicates and replays
 	effective_from timestamptz NOT NULL,
 	effective_to   timestamptz NOT NULL,
+	booked_from    timestamptz NOT NULL, -- and, of joined ranges, to booked_at
 	booked_at      timestamptz NOT NULL,
 	PRIMARY KEY (partition, first_offset)
 );
