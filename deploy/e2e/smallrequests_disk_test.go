@@ -28,15 +28,16 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-var sizes = flag.String("sizes", "100", "of the entries whose bytes on the disk are measured")
+var sizes = flag.String("sizes", "72,100", "of the entries whose bytes on the disk are measured")
 
 // Small requests: how fast they come and for how long, and how many bytes
 // each may take on the disk for one that is charged.
 const (
 	smallEvery  = 20 * time.Millisecond
-	smallFirst  = 10 * time.Second // not measured: makes the files that have a least size
+	smallFirst  = 30 * time.Second // not measured: merges once, and makes the files that have a least size
 	smallFor    = time.Minute
 	mostPerByte = 10
+	mostSingle  = 100 // ranges of the ledger that remain of one record
 )
 
 // Requests of one small entry, 50 a second from three organizations with two
@@ -111,8 +112,8 @@ func (k *keptSmall) second(of tenant) tenant {
 	return tenant{of.organization, project.ID, key.Key, key.ID, of.billing}
 }
 
-// post sends requests of one entry for d, and waits until they are charged
-// and their blocks are merged.
+// post sends requests of one entry for d, and waits until they are charged,
+// their blocks are merged and the ledger's ranges are joined.
 func (k *keptSmall) post(d time.Duration, size int) (requests, charged int64) {
 	k.t.Helper()
 	requests = int64(d / smallEvery)
@@ -166,10 +167,11 @@ func (k *keptSmall) settle() {
 	})
 	k.execute(`SELECT set_config('weir.organization', '*', false)`)
 	testenv.Eventually(k.t, viewTimeout, func() (err error) {
-		var due int
-		err = k.db.QueryRow(k.t.Context(), `SELECT count(*) FROM ingest.small_blocks WHERE due_at < now() + interval '1 minute'`).Scan(&due)
-		if due > 0 {
-			return fmt.Errorf("%d projects have blocks to merge", due)
+		var due, single int
+		err = k.db.QueryRow(k.t.Context(), `SELECT (SELECT count(*) FROM ingest.small_blocks WHERE due_at < now() + interval '1 minute'),
+			(SELECT count(*) FROM ledger.ranges WHERE records = 1)`).Scan(&due, &single)
+		if due > 0 || single > mostSingle {
+			return fmt.Errorf("%d projects have blocks to merge, and the ledger has %d ranges of one record", due, single)
 		}
 		return err
 	})
@@ -181,18 +183,20 @@ func (k *keptSmall) execute(statement string) {
 	must(k.t, err)
 }
 
-// keptTables are all tables; a partition counts as its table.
-const keptTables = `SELECT n.nspname || '.' || coalesce(whole.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
+// keptTables are all tables and indexes; a partition counts as its whole.
+const keptTables = `SELECT n.nspname || '.' || coalesce(whole.relname, c.relname), sum(pg_table_size(c.oid))::bigint
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_class whole ON whole.oid = pg_partition_root(c.oid)
-	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND c.relkind IN ('r', 'p') GROUP BY 1`
+	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND c.relkind IN ('r', 'i') GROUP BY 1`
 
-// sizes are the bytes of each topic and table. Blocks are packed first: their
-// merges free what the next ones use.
+// sizes are the bytes of each topic, table and index. Blocks and ranges are
+// packed first: what becomes of them frees what the next ones use.
 func (k *keptSmall) sizes() map[string]int64 {
 	k.t.Helper()
 	must(k.t, errors.Join(k.broker.Compact(k.t.Context()), k.broker.Pack(k.t.Context())))
 	k.execute(`VACUUM`)
-	k.execute(`VACUUM FULL ingest.blocks`)
+	for _, table := range []string{"ingest.blocks", "ledger.ranges"} {
+		k.execute(`VACUUM FULL ` + table)
+	}
 	rows, err := k.db.Query(k.t.Context(), keptTables)
 	must(k.t, err)
 	found := map[string]int64{}
