@@ -33,8 +33,8 @@ var databaseFaults = []fault{
 		c.Machine.Clock = func() time.Time { return time.Now().Add(10 * time.Minute) }
 	}, Finding{Check: "clock", Subject: "grouping", Level: Fail, Seen: "10m0"}},
 	{"missing migration", func(t *testing.T, i *installation, _ *Config) {
-		i.change(t, `DELETE FROM ledger.migrations WHERE file = '0053_anchors.sql'`, `INSERT INTO ledger.migrations (set_name, file) VALUES ('ledger', '0053_anchors.sql')`)
-	}, Finding{Check: "migrations", Subject: "ledger", Level: Fail, Seen: "ledger/0053_anchors.sql"}},
+		i.change(t, `DELETE FROM ledger.migrations WHERE file = '0001_ledger.sql'`, `INSERT INTO ledger.migrations (set_name, file) VALUES ('ledger', '0001_ledger.sql')`)
+	}, Finding{Check: "migrations", Subject: "ledger", Level: Fail, Seen: "ledger/0001_ledger.sql"}},
 	{"newer version", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `INSERT INTO ingest.migrations (set_name, file) VALUES ('ingest', '9999_later.sql')`, `DELETE FROM ingest.migrations WHERE file = '9999_later.sql'`)
 	}, Finding{Check: "migrations", Subject: "ingest", Level: Warn, Seen: "9999_later.sql"}},

@@ -41,7 +41,6 @@ var exceptions = map[string]string{
 	"inbox":             "ids of batches that had their effect, drawn at random, without content",
 	"inbox_idempotency": "digests of a project and its idempotency key, which two projects never share, without content",
 	"migrations":        "the state of the schema",
-	"published_terms":   "one row for the installation: of the version before",
 	"checkpoints":       "one row for each day: positions and the hash of what all organizations had",
 	"terms":             "one row for the installation: the rules that its settings had last",
 	"ranges":            "sums over stretches of a partition, which holds records of all tenants",
@@ -112,7 +111,7 @@ const tablesQuery = `
 			WHERE pair.here = a.attnum AND o.attname = 'organization') ORDER BY 1)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization' AND NOT a.attisdropped
-		LEFT JOIN pg_attrdef h ON h.adrelid = c.oid AND pg_get_expr(h.adbin, h.adrelid) = 'hashtext(organization)'
+		LEFT JOIN pg_attrdef h ON h.adrelid = c.oid AND pg_get_expr(h.adbin, h.adrelid) = 'hashtextextended(organization, (0)::bigint)'
 	WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') ORDER BY 1, 2`
 
 // Every table with a tenant's data has the organization, or the hash

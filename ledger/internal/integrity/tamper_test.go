@@ -77,7 +77,6 @@ var untold = map[string]string{
 	"inbox_held":        "parts of requests that are not whole, and not charged",
 	"inbox_idempotency": "which records a copy may follow: the books do not follow from it",
 	"migrations":        "which files were applied",
-	"published_terms":   "nothing reads it: programs of the version before write it",
 	"tallies":           "how far what was not accepted is counted, of which nothing is charged",
 	"unpublished":       "which account states are to be published: they are compared with their topic every ten minutes",
 

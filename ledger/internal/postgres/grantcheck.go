@@ -36,7 +36,7 @@ func verifyGrants(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 // CheckGrants compares an organization's grants created since an
 // instant, and its pool.
 func CheckGrants(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return compareGrants(ctx, tx, `organization = $9`, `organization = $9 AND organization_hash = hashtext($9)`, since, organization)
+	return compareGrants(ctx, tx, `organization = $9`, `organization = $9 AND organization_hash = hashtextextended($9, 0)`, since, organization)
 }
 
 // maxOpenPeriod exceeds how long a period is open.

@@ -71,7 +71,6 @@ const answersKept = 30 * 24 * time.Hour
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
-		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
 		{Table: "checkpoint_rows", Keeps: "a few rows for each organization and checkpoint", By: "the foreign key to checkpoints"},
 		{Table: "terms", Keeps: "one row", By: "its primary key"},
 		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},

@@ -18,7 +18,6 @@ var rights = pg.Rights{
 	"links":            "SELECT, INSERT, DELETE",
 	"organizations":    "SELECT, INSERT, UPDATE, DELETE",
 	"period_lines":     "SELECT, INSERT, UPDATE", // removed with their book
-	"published_terms":  "SELECT, INSERT, UPDATE", // by the version before
 	"ranges":           "SELECT, INSERT, DELETE",
 	"refusal_days":     "SELECT, INSERT, UPDATE, DELETE",
 	"refusals":         "SELECT, INSERT, DELETE",

@@ -62,7 +62,7 @@ const linesAndTransfers = `WITH made AS (
 				coalesce((e.data ->> 'period_start')::timestamptz, t.period_start), (e.data ->> 'bytes')::bigint
 			FROM events e JOIN LATERAL (
 				SELECT organization, period_start FROM transfers t WHERE t.organization = e.organization
-					AND organization_hash = hashtext(e.organization) AND source = 3 AND "offset" = e.version LIMIT 1) t
+					AND organization_hash = hashtextextended(e.organization, 0) AND source = 3 AND "offset" = e.version LIMIT 1) t
 				ON true
 			WHERE stream = '` + decisionStream + `' AND name = '` + adjusted + `' AND t.period_start >= $1),
 		sums AS (SELECT organization, period_start, kind, subject, of_period, sum(bytes)::bigint AS bytes FROM made WHERE kind IS NOT NULL GROUP BY 1, 2, 3, 4, 5)

@@ -153,7 +153,6 @@ var idle = map[string]string{
 	"ingest.gap_runs":        "the ledger is never far behind",
 	"ledger.replays":         "nobody replays what is parked",
 	"ledger.bus_deferred":    "it has no lanes",
-	"ledger.published_terms": "nothing writes it",
 	"tenants.bus_deferred":   "no lane fails: all that it consumes can be read",
 	"tenants.bus_parked":     "all that it consumes can be read",
 	"tenants.passkeys":       "they need an authenticator",
