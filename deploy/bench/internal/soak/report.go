@@ -148,14 +148,14 @@ func sizesUnder(dir string, kind Kind, name func(path string) string) (sizes []S
 // idle are the tables that stay empty all year, with the reason: that
 // they are flat shows nothing.
 var idle = map[string]string{
-	"ingest.bus_relays":      "ingest has no outbox",
-	"ingest.gap_charges":     "the ledger is never far behind",
-	"ingest.gap_runs":        "the ledger is never far behind",
-	"ledger.replays":         "nobody replays what is parked",
-	"ledger.bus_deferred":    "it has no lanes",
-	"tenants.bus_deferred":   "no lane fails: all that it consumes can be read",
-	"tenants.bus_parked":     "all that it consumes can be read",
-	"tenants.passkeys":       "they need an authenticator",
+	"ingest.bus_relays":    "ingest has no outbox",
+	"ingest.gap_charges":   "the ledger is never far behind",
+	"ingest.gap_runs":      "the ledger is never far behind",
+	"ledger.replays":       "nobody replays what is parked",
+	"ledger.bus_deferred":  "it has no lanes",
+	"tenants.bus_deferred": "no lane fails: all that it consumes can be read",
+	"tenants.bus_parked":   "all that it consumes can be read",
+	"tenants.passkeys":     "they need an authenticator",
 }
 
 // occasional are the tables that get rows only on a busy machine,
