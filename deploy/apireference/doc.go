@@ -1,3 +1,3 @@
 // Package apireference lists the operations of the API from the OpenAPI
-// parts that the modules serve. It reads only source files.
+// documents of the modules.
 package apireference

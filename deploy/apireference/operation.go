@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path"
 	"slices"
 	"strings"
+
+	grouping "github.com/weirlog/weir/grouping/app"
+	ingest "github.com/weirlog/weir/ingest/app"
+	ledger "github.com/weirlog/weir/ledger/app"
+	tenants "github.com/weirlog/weir/tenants/app"
 )
 
 // An Operation is a method on a path.
@@ -29,24 +31,29 @@ type Parameter struct {
 	Required              bool
 }
 
-// modules are those with a part, in the order of the page.
-var modules = []string{"ingest", "grouping", "ledger", "tenants"}
+// modules are those with an API, in the order of the page.
+var modules = []module{
+	{"ingest", ingest.OpenAPI},
+	{"grouping", grouping.OpenAPI},
+	{"ledger", ledger.OpenAPI},
+	{"tenants", tenants.OpenAPI},
+}
 
-// Scan reads the parts below the root of the repository; operations are
-// in the order of modules, paths and methods.
-func Scan(root string) (found []Operation, err error) {
+type module struct {
+	name    string
+	openAPI func() []byte
+}
+
+// Operations returns those of all modules, in the order of modules,
+// paths and methods.
+func Operations() (found []Operation, err error) {
 	for _, module := range modules {
-		parts, err := partsOf(os.DirFS(root), module)
-		if err != nil {
-			return nil, err
+		var described part
+		if err := json.Unmarshal(module.openAPI(), &described); err != nil {
+			return nil, fmt.Errorf("cannot read the OpenAPI document of %s: %w", module.name, err)
 		}
-		for _, part := range parts {
-			found = append(found, part.operations(module)...)
-		}
+		found = append(found, described.operations(module.name)...)
 	}
-	slices.SortStableFunc(found, func(a, b Operation) int {
-		return cmp.Or(cmp.Compare(slices.Index(modules, a.Module), slices.Index(modules, b.Module)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
-	})
 	return found, nil
 }
 
@@ -63,25 +70,6 @@ func (p part) operations(module string) (found []Operation) {
 			found = append(found, operation)
 		}
 	}
+	slices.SortStableFunc(found, func(a, b Operation) int { return cmp.Compare(a.Path, b.Path) })
 	return found
-}
-
-// partsOf reads every part of a module.
-func partsOf(root fs.FS, module string) (parts []part, err error) {
-	err = fs.WalkDir(root, module+"/internal", func(file string, _ fs.DirEntry, err error) error {
-		if err != nil || path.Base(file) != "openapi.json" {
-			return err
-		}
-		text, err := fs.ReadFile(root, file)
-		if err != nil {
-			return err
-		}
-		var read part
-		if err := json.Unmarshal(text, &read); err != nil {
-			return fmt.Errorf("cannot read %s: %w", file, err)
-		}
-		parts = append(parts, read)
-		return nil
-	})
-	return parts, err
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // Operations of all modules are found, with what a caller needs for each.
-func TestScan(t *testing.T) {
-	operations, err := Scan("../..")
+func TestOperations(t *testing.T) {
+	operations, err := Operations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, module := range modules {
-		if !slices.ContainsFunc(operations, func(o Operation) bool { return o.Module == module }) {
-			t.Errorf("%s has no operation", module)
+		if !slices.ContainsFunc(operations, func(o Operation) bool { return o.Module == module.name }) {
+			t.Errorf("%s has no operation", module.name)
 		}
 	}
 	for _, o := range operations {

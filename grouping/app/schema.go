@@ -2,6 +2,7 @@ package app
 
 import (
 	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/pg"
@@ -18,3 +19,6 @@ const relays = 1
 
 // Connections is a process's most database connections.
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.reads()) + relays }
+
+// OpenAPI describes the module's API.
+func OpenAPI() []byte { return http.OpenAPI() }

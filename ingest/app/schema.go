@@ -1,6 +1,7 @@
 package app
 
 import (
+	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -10,3 +11,6 @@ func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: po
 
 // Connections is how many a process has to its database at most.
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.searches()) }
+
+// OpenAPI describes the module's API.
+func OpenAPI() []byte { return http.OpenAPI }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/http"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/pg"
@@ -18,3 +19,6 @@ const relays = 1
 
 // Connections is the most connections of a process to its database.
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), readers) + relays }
+
+// OpenAPI describes the module's API.
+func OpenAPI() []byte { return http.OpenAPI }

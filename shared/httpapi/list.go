@@ -15,8 +15,22 @@ const (
 // A List is one page. NextCursor is nil on the last.
 type List[T any] struct {
 	Items      []T     `json:"items"`
-	NextCursor *string `json:"next_cursor"`
+	NextCursor *string `json:"next_cursor" description:"Where the list goes on; null at its end"`
 }
+
+// OnePage is what a list has beside its items that always has one page.
+type OnePage struct {
+	NextCursor Null `json:"next_cursor" nullable:"true" description:"The list has one page"`
+}
+
+// Null is encoded as null.
+type Null struct{}
+
+// MarshalJSON encodes it.
+func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// JSONSchemaBytes describes it.
+func (Null) JSONSchemaBytes() ([]byte, error) { return []byte(`{"type": "null"}`), nil }
 
 // NewList returns a page of r's list, of at most limit items; one item
 // more means that the list continues after the place that cursor
@@ -59,8 +73,8 @@ func orEmpty[T any](items []T) []T {
 
 // A Page is a client's request for a part of a list.
 type Page struct {
-	Limit  int    // 1..MaxLimit
-	Cursor string // empty on the first page
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" description:"Most items of a page"`
+	Cursor string `query:"cursor" description:"next_cursor of the page before"` // empty on the first page
 }
 
 // ParsePage reads limit and cursor from the query.

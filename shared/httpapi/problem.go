@@ -26,11 +26,11 @@ const maxFaults = 100
 
 // A Fault is one fault of a request, with its remedy.
 type Fault struct {
-	Index   *int   `json:"index,omitempty"` // of the entry at fault, if any
-	Pointer string `json:"pointer"`         // RFC 6901, or "?name" for a query parameter
+	Index   *int   `json:"index,omitempty" description:"Of the entry at fault, if any"`
+	Pointer string `json:"pointer" description:"To the value at fault: RFC 6901, or ?name for a query parameter"`
 	Code    string `json:"code"`
-	Detail  string `json:"detail"`
-	Fix     string `json:"fix"`
+	Detail  string `json:"detail" description:"What is wrong"`
+	Fix     string `json:"fix" description:"What to do"`
 }
 
 // A Problem is an error answer: RFC 9457, with the members of all of
@@ -110,20 +110,21 @@ func (p *Problem) redacted() *Problem {
 	return &redacted
 }
 
-type problemBody struct {
-	Type            string  `json:"type"`
-	Title           string  `json:"title"`
+// ProblemBody is the body of a Problem. A problem's Extra is beside it.
+type ProblemBody struct {
+	Type            string  `json:"type" description:"urn:weir:problem: and the code"`
+	Title           string  `json:"title" description:"The text of the status"`
 	Status          int     `json:"status"`
-	Detail          string  `json:"detail"`
-	Code            string  `json:"code"`
-	Message         string  `json:"message"`
+	Detail          string  `json:"detail" description:"For people: it names what is wrong and the way out"`
+	Code            string  `json:"code" description:"For programs: it never changes"`
+	Message         string  `json:"message" description:"The same as detail"`
 	RequestID       string  `json:"request_id"`
-	Errors          []Fault `json:"errors,omitempty"`
-	ErrorsTruncated bool    `json:"errors_truncated,omitempty"`
+	Errors          []Fault `json:"errors,omitempty" description:"Each fault of the request"`
+	ErrorsTruncated bool    `json:"errors_truncated,omitempty" description:"There are more faults than errors names"`
 }
 
 func (p *Problem) body(requestID string) ([]byte, error) {
-	base, err := json.Marshal(problemBody{
+	base, err := json.Marshal(ProblemBody{
 		Type:            "urn:weir:problem:" + p.Code,
 		Title:           http.StatusText(p.Status),
 		Status:          p.Status,

@@ -24,13 +24,17 @@ func (a *App) routes() nethttp.Handler {
 	return router
 }
 
+// OpenAPI describes the module's API.
+func OpenAPI() []byte {
+	return api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
+}
+
 // mount adds the rooms' API and pages.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.base.Clock, a.config.Bounds.changes())
 	auditing := audit.NewService(audit.NewStore(a.views.From(a.base.Replica)), a.registry.Organizations)
 	answers := &api.Kit{Guard: guard, Clock: a.base.Clock, TrustedProxies: a.base.Proxies}
-	description := api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
-	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.people).Mount,
+	answers.Mount(router, changed, OpenAPI(), signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.people).Mount,
 		registry.NewAPI(answers, a.registry).Mount, keys.NewAPI(answers, a.keys).Mount)
 	answers.MountFor(router, changed, notifications.BillingScope, notifications.NewAPI(answers, a.webhooks, a.deliveries).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)

@@ -57,7 +57,7 @@ func pages(root string) (map[string][]byte, error) {
 	if err := errorcodes.Write(&codes, answers); err != nil {
 		return nil, err
 	}
-	operations, err := apireference.Scan(root)
+	operations, err := apireference.Operations()
 	if err != nil {
 		return nil, err
 	}

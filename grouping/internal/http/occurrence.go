@@ -7,33 +7,33 @@ import (
 )
 
 type occurrenceBody struct {
-	EntryID     string          `json:"entry_id"`
+	EntryID     string          `json:"entry_id" description:"Id of the log entry, as GET /v1/logs shows it; the entry there is whole"`
 	Time        time.Time       `json:"time"`
-	Level       string          `json:"level"`
+	Level       string          `json:"level" enum:"debug,info,warn,error,fatal"`
 	Environment string          `json:"environment"`
-	Message     string          `json:"message"` // of the entry, its beginning
-	Exceptions  []exceptionBody `json:"exceptions"`
-	Frames      []frameBody     `json:"frames"`
+	Message     string          `json:"message" description:"Message of the log entry; its first 1,000 bytes, ending in … where it is longer"`
+	Exceptions  []exceptionBody `json:"exceptions" maxItems:"10" description:"The chain of errors, the root cause first; at most 10"`
+	Frames      []frameBody     `json:"frames" description:"The calls as parsed: of the root cause first, the innermost call first; at most 50 of each error and 12 KB of names in all, each name of at most 300 bytes"`
 
-	MoreExceptions int `json:"more_exceptions,omitempty"` // of the chain, that are not kept
+	MoreExceptions int `json:"more_exceptions,omitempty" minimum:"1" description:"How many errors of the chain are not shown; absent where all are"`
 }
 
 // exceptionBody is one error of the chain. The root cause is 0.
 type exceptionBody struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
+	Type    string `json:"type" description:"Its first 300 bytes, ending in … where it is longer"`
+	Message string `json:"message" description:"Its first 1,000 bytes, ending in … where it is longer"`
 
-	MoreFrames int `json:"more_frames,omitempty"` // that are not kept
+	MoreFrames int `json:"more_frames,omitempty" minimum:"1" description:"How many frames of the error are not shown; absent where all are"`
 }
 
 type frameBody struct {
-	Exception int    `json:"exception"` // index of the frame's exception
+	Exception int    `json:"exception" description:"Index in exceptions"`
 	Module    string `json:"module"`
 	Function  string `json:"function"`
 	File      string `json:"file"`
-	Line      int    `json:"line"`
-	Column    int    `json:"column"`
-	InApp     bool   `json:"in_app"`
+	Line      int    `json:"line" description:"From 1; 0 is unknown"`
+	Column    int    `json:"column" description:"From 1; 0 is unknown"`
+	InApp     bool   `json:"in_app" description:"The sender's own code rather than a library's"`
 }
 
 func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {

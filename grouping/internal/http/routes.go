@@ -1,7 +1,6 @@
 package http
 
 import (
-	_ "embed"
 	"errors"
 	"net/http"
 
@@ -10,11 +9,9 @@ import (
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 )
-
-//go:embed openapi.json
-var openAPI []byte
 
 // An API serves API keys.
 type API struct {
@@ -25,13 +22,53 @@ type API struct {
 
 // Mount adds the routes.
 func (a *API) Mount(router chi.Router) {
-	httpapi.Describe(router, "grouping", openAPI)
-	router.Group(func(router chi.Router) {
-		router.Use(a.Guard.RequireAPIKey())
-		router.Get("/v1/projects/{project}/error-groups", httpapi.Handle(a.groups))
-		router.Get("/v1/error-groups/{group}", httpapi.Handle(a.group))
-		router.Get("/v1/error-groups/{group}/similar", httpapi.Handle(a.similar))
-	})
+	httpapi.Describe(router, module.Name, OpenAPI())
+	for _, operation := range a.operations() {
+		operation.Mount(router.With(a.Guard.RequireAPIKey()))
+	}
+}
+
+var module = openapi.Module{
+	Name: "grouping", Tag: "grouping", Description: "Which of the errors in the logs are the same", Credential: openapi.APIKey,
+	Problems: map[int]string{
+		http.StatusBadRequest:          "A parameter is wrong; the answer names it",
+		http.StatusUnauthorized:        "The API key is missing or not valid",
+		http.StatusForbidden:           "forbidden: the key may only send logs (access write)",
+		http.StatusTooManyRequests:     "rate_limited: the organization, the project or the credential asks too often. Wait for Retry-After",
+		http.StatusInternalServerError: "The request failed by no fault of the client",
+	},
+}
+
+// OpenAPI describes the routes.
+func OpenAPI() []byte { return module.Document(new(API).operations()) }
+
+func (a *API) operations() []openapi.Operation {
+	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
+			Summary: "The error groups of a project, the one last seen first",
+			Query:   groupsQuery{},
+			Answer: openapi.Answer{
+				Type: errorGroupListBody{}, Description: "A page of groups. It may end before its limit: its groups hold at most 1 MiB of text",
+			},
+			Problems: map[int]string{http.StatusNotFound: "There is no such project in the key's organization"},
+		},
+		{
+			Route: "GET /v1/error-groups/{group}", Handle: a.group, ID: "getErrorGroup",
+			Summary:  "An error group, some of its occurrences, and how it came to be one",
+			Query:    struct{}{},
+			Answer:   openapi.Answer{Type: errorGroupDetailBody{}, Description: "The group"},
+			Problems: noGroup,
+		},
+		{
+			Route: "GET /v1/error-groups/{group}/similar", Handle: a.similar, ID: "listSimilarErrorGroups",
+			Summary:  "Error groups of the project that may be about the same thing, the most alike first, and how their calls differ",
+			Query:    struct{}{},
+			Answer:   openapi.Answer{Type: similarErrorGroupListBody{}, Description: "The groups that are most like it, at most 20"},
+			Problems: noGroup,
+		},
+	}
 }
 
 // mayRead reports whether the caller may read the project: one of

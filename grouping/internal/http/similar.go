@@ -11,37 +11,40 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// similarBody is a group that may be about
+// similarErrorGroupBody is a group that may be about
 // the same fault as the requested one.
-type similarBody struct {
-	groupBody
-	Likeness  float64  `json:"likeness"`
-	OnlyHere  []string `json:"only_here"`
-	OnlyThere []string `json:"only_there"`
+type similarErrorGroupBody struct {
+	errorGroupBody
+	Likeness  float64  `json:"likeness" minimum:"0" maximum:"1" description:"How much alike the first samples of the two are"`
+	OnlyHere  []string `json:"only_here" maxItems:"10" description:"Calls of the group in the path that this one lacks, the innermost first"`
+	OnlyThere []string `json:"only_there" maxItems:"10" description:"Calls of this one that the group in the path lacks"`
 }
 
-func newSimilarBody(s groups.Similar) similarBody {
+func newSimilarErrorGroupBody(s groups.Similar) similarErrorGroupBody {
 	const decimals = 1000
-	return similarBody{
-		groupBody: newGroupBody(s.Group), Likeness: math.Round(s.Likeness*decimals) / decimals,
+	return similarErrorGroupBody{
+		errorGroupBody: newErrorGroupBody(s.Group), Likeness: math.Round(s.Likeness*decimals) / decimals,
 		OnlyHere: append([]string{}, s.OnlyHere...), OnlyThere: append([]string{}, s.OnlyThere...),
 	}
+}
+
+// similarErrorGroupListBody is all groups that are alike.
+type similarErrorGroupListBody struct {
+	Items []similarErrorGroupBody `json:"items" maxItems:"20"`
+	httpapi.OnePage
 }
 
 // similar lists the groups most like one, the
 // most alike first, and how their calls differ.
 func (a *API) similar(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
-	if err := httpapi.OnlyKnown(r, nil); err != nil {
-		return err
-	}
 	found, err := a.Service.Similar(r.Context(), identity.FromContext(r.Context()), id)
 	if err != nil {
 		return notFound(err, id)
 	}
-	body := httpapi.List[similarBody]{Items: make([]similarBody, len(found))}
+	body := similarErrorGroupListBody{Items: make([]similarErrorGroupBody, len(found))}
 	for i, s := range found {
-		body.Items[i] = newSimilarBody(s)
+		body.Items[i] = newSimilarErrorGroupBody(s)
 	}
 	httpapi.WriteJSON(w, http.StatusOK, body)
 	return nil

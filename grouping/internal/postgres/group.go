@@ -34,17 +34,17 @@ type Group struct {
 
 // An Explanation is why a group is one, as stored.
 type Explanation struct {
-	Version  int                `json:"version"`
-	Scope    grouping.HashScope `json:"level"`
+	Version  int                `json:"version" description:"Of the algorithm"`
+	Scope    grouping.HashScope `json:"level" enum:"site,message,budget" description:"What the deciding hash covers; budget is the group for what is new beyond the groups that a project may create in an hour"`
 	Hash     string             `json:"hash"`
 	Language trace.Language     `json:"language"`
-	Rule     string             `json:"rule"`
+	Rule     string             `json:"rule" description:"The rule in words"`
 	Parts    []ExplanationPart  `json:"parts"`
 }
 
 // ExplanationPart is one thing that a group's hash was made of.
 type ExplanationPart struct {
-	Kind  string `json:"kind"`
+	Kind  string `json:"kind" enum:"type,message,call,frame"`
 	Value string `json:"value"`
 }
 

@@ -21,8 +21,10 @@ const (
 	ScopeWrite = "billing:write"
 )
 
+// OpenAPI describes the routes.
+//
 //go:embed openapi.json
-var openAPI []byte
+var OpenAPI []byte
 
 // An API serves service tokens.
 type API struct {
@@ -33,7 +35,7 @@ type API struct {
 
 // Mount adds the ledger's routes.
 func (a *API) Mount(router chi.Router) {
-	httpapi.Describe(router, "ledger", openAPI)
+	httpapi.Describe(router, "ledger", OpenAPI)
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireScope(ScopeRead))
 		router.Get("/v1/organizations/{organization}/balance", httpapi.Handle(a.balance))
