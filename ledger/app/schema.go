@@ -21,4 +21,4 @@ const relays = 1
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), readers) + relays }
 
 // OpenAPI describes the module's API.
-func OpenAPI() []byte { return http.OpenAPI }
+func OpenAPI() []byte { return http.OpenAPI() }

@@ -8,21 +8,39 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/accounts"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
+type accountsQuery struct {
+	Containing string `query:"q" description:"A part of the organization's id"`
+	State      string `query:"state" enum:"active,exhausted,suspended" description:"Only those in this state. A page may end before it is full, and go on by its cursor"`
+	httpapi.Page
+}
+
+func accountOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/accounts", Handle: a.accounts, ID: "listAccounts", Scopes: []string{ScopeRead},
+			Summary: "The accounts of all organizations by their ids, with an operator's token",
+			Query:   accountsQuery{},
+			Answer:  openapi.Answer{Type: httpapi.List[accountBody]{}},
+		},
+	}
+}
+
 type accountBody struct {
-	Organization string     `json:"organization"`
-	Test         bool       `json:"test"`
-	Tier         string     `json:"tier"`
-	State        string     `json:"state"`
+	Organization string     `json:"organization" description:"Its id"`
+	Test         bool       `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	Tier         string     `json:"tier" enum:"indie,bootstrapper,compliance,scale"`
+	State        string     `json:"state" enum:"active,exhausted,suspended"`
 	Period       periodBody `json:"period"`
-	Granted      int64      `json:"granted"`
-	Consumed     int64      `json:"consumed"`
-	Remaining    int64      `json:"remaining"`
-	Overage      int64      `json:"overage"`
-	Overshoot    int64      `json:"overshoot"`
-	LastActivity *time.Time `json:"last_activity"`
+	Granted      int64      `json:"granted" description:"Bytes granted in the period"`
+	Consumed     int64      `json:"consumed" description:"Bytes used of what was granted"`
+	Remaining    int64      `json:"remaining" description:"Bytes left"`
+	Overage      int64      `json:"overage" description:"Bytes used beyond what was granted"`
+	Overshoot    int64      `json:"overshoot" description:"Accepted beyond what the plan allows, by replicas that did not know of each other: the operator's, charged to nobody. 0 as a rule"`
+	LastActivity *time.Time `json:"last_activity" description:"The hour in which it sent anything last, accepted or not; the day, where hours are not kept that long; null: never, or longer ago than usage is kept"`
 }
 
 func newAccountBody(a accounts.Account) accountBody {
@@ -45,9 +63,6 @@ type accountPlace struct {
 
 // accounts lists the accounts of all organizations, for operators.
 func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "q", "state", "limit", "cursor"); err != nil {
-		return err
-	}
 	if identity.FromContext(r.Context()).Organization != "" {
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden, "Only an operator's token sees all organizations.")
 	}

@@ -13,26 +13,45 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+type balanceQuery struct {
+	At        time.Time `query:"at" description:"Balance of the period that holds this instant, by what was booked until then. 400 where that is longer ago than transfers are kept; as_of has positions for the last 8 days"`
+	Wait      string    `query:"wait" enum:"true,false" description:"true: answers once all is booked that ingest had acknowledged before this request, so that you find what you have sent; 500 unavailable where that takes more than 5 seconds"`
+	MinOffset string    `query:"min_offset" description:"Answers once the log is booked through these positions: partitions of weir.logs.v1 and next offsets, such as 0:17,3:5; 400 where the log ends before them, 500 unavailable where that takes more than 5 seconds"`
+	Batch     string    `query:"batch" format:"uuid" description:"Answers once this batch is charged, by the Weir-Batch-Id of the answer to POST /v1/logs, or once all is booked that was acknowledged before this request: batch_charged tells which. 500 unavailable where that takes more than 5 seconds; wait, min_offset and batch together take no longer"`
+}
+
+func balanceOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/balance", Handle: a.balance, ID: "getBalance", Scopes: []string{ScopeRead},
+			Summary: "What an organization may send and has sent in a period",
+			Query:   balanceQuery{},
+			Answer:  openapi.Answer{Type: balanceBody{}},
+		},
+	}
+}
 
 type balanceBody struct {
 	Organization      string             `json:"organization"`
-	Test              bool               `json:"test"`
-	Tier              string             `json:"tier"`
+	Test              bool               `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	Tier              string             `json:"tier" enum:"indie,bootstrapper,compliance,scale"`
 	RequestsPerMinute int                `json:"requests_per_minute"`
 	Period            periodBody         `json:"period"`
-	Granted           int64              `json:"granted"`
-	Consumed          int64              `json:"consumed"`
-	Remaining         int64              `json:"remaining"`
-	Overage           int64              `json:"overage"`   // used beyond what was granted
-	Overshoot         int64              `json:"overshoot"` // accepted beyond what the plan allows: nobody owes it
-	Expired           int64              `json:"expired"`
-	Voided            int64              `json:"voided"`
-	State             string             `json:"state"`
+	Granted           int64              `json:"granted" description:"Bytes that there were to use in the period: what is left, and what was used, expired or was voided"`
+	Consumed          int64              `json:"consumed" description:"Bytes used of what was granted; overage is beside it"`
+	Remaining         int64              `json:"remaining" description:"Bytes left, never below zero"`
+	Overage           int64              `json:"overage" description:"Bytes used beyond what was granted, as the plan accepts or an adjustment has charged"`
+	Overshoot         int64              `json:"overshoot" description:"Accepted beyond what the plan allows, by replicas that did not know of each other: the operator's, charged to nobody. 0 as a rule"`
+	Expired           int64              `json:"expired" description:"Bytes of the period that expired unused"`
+	Voided            int64              `json:"voided" description:"Bytes of grants that were taken back in the period"`
+	State             string             `json:"state" enum:"active,exhausted,suspended"`
 	AsOf              bookedBody         `json:"as_of"`
-	LagMilliseconds   *int64             `json:"lag_ms"` // null where unknown or of a past instant, as below
-	VerifiedThrough   contract.Positions `json:"verified_through"`
-	BatchCharged      *bool              `json:"batch_charged,omitempty"` // only where the client waits for one
+	LagMilliseconds   *int64             `json:"lag_ms" description:"The first record that was in the log and not booked was accepted no longer ago, in milliseconds; null: not known, or of an instant that is past"`
+	VerifiedThrough   contract.Positions `json:"verified_through" nullable:"true" description:"Next offset of weir.logs.v1 by partition: what was booked before is compared with the log and the entries"`
+	BatchCharged      *bool              `json:"batch_charged,omitempty" description:"Whether the batch has a charge of its own in this organization; there where batch is asked for. false: it repeats another, whose charge the balance has; or it was never accepted whole, or is older than transfers are kept"`
 }
 
 type periodBody struct {
@@ -43,14 +62,14 @@ type periodBody struct {
 // asOfBody is the time of an answer and the positions of the log that it counts.
 type asOfBody struct {
 	Time      time.Time          `json:"time"`
-	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
+	Positions contract.Positions `json:"positions" description:"Next offset of weir.logs.v1 by partition"`
 }
 
 // bookedBody is asOfBody with how many records are not booked; null
 // where unknown or of a past instant.
 type bookedBody struct {
 	asOfBody
-	Behind *int64 `json:"behind"`
+	Behind *int64 `json:"behind" description:"Records that were in the log and not booked, within the last second; null: not known, or of an instant that is past"`
 }
 
 func newBalanceBody(b balances.Balance) balanceBody {
@@ -74,9 +93,6 @@ func newBalanceBody(b balances.Balance) balanceBody {
 
 // balance answers with the balance of now or of the instant at.
 func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "at", "wait", "min_offset", "batch"); err != nil {
-		return err
-	}
 	at, err := instant(r, "at", time.Time{})
 	if err != nil {
 		return err

@@ -7,16 +7,52 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/budgets"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
+type removeBudgetQuery struct {
+	Project string `query:"project" maxLength:"64" description:"Either this or key"`
+	Key     string `query:"key" maxLength:"64" description:"The id of an API key"`
+}
+
+func budgetOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/budgets", Handle: a.budgets, ID: "listBudgets", Scopes: []string{ScopeRead},
+			Summary: "What projects and keys may use of each period, and have used",
+			Query:   struct{}{},
+			Answer:  openapi.Answer{Type: budgetListBody{}},
+		},
+		{
+			Route: "PUT /v1/organizations/{organization}/budgets", Handle: a.setBudgets, ID: "setBudgets", Scopes: []string{ScopeWrite},
+			Summary: "Have these budgets and no others",
+			Description: "A budget that is new counts what its project or key has used of the running period. Requests beyond it are refused " +
+				"with quota_exceeded; those of other projects and keys go on.",
+			Headers:  idempotent{},
+			Body:     openapi.Body{Type: []setBudgetBody{}, MaxItems: ledger.MaxBudgets},
+			Answer:   openapi.Answer{Type: budgetListBody{}},
+			Problems: limitReached(),
+		},
+		{
+			Route: "DELETE /v1/organizations/{organization}/budgets", Handle: a.removeBudget, ID: "removeBudget", Scopes: []string{ScopeWrite},
+			Summary:     "Have no budget of a project or key",
+			Description: "Where there is none that stays so.",
+			Query:       removeBudgetQuery{},
+			Headers:     idempotent{},
+			Answer:      openapi.Answer{Type: budgetListBody{}},
+			Problems:    limitReached(),
+		},
+	}
+}
+
 type budgetBody struct {
-	Project   *string   `json:"project"` // null: a key's
-	Key       *string   `json:"key"`     // null: a project's
-	Bytes     int64     `json:"bytes"`
-	Used      int64     `json:"used"`
+	Project   *string   `json:"project" description:"Whose it is; null: it is that of a key"`
+	Key       *string   `json:"key" description:"The id of the API key whose it is; null: it is that of a project"`
+	Bytes     int64     `json:"bytes" description:"How much of each period it may use"`
+	Used      int64     `json:"used" description:"Charged of what was accepted in this period"`
 	Remaining int64     `json:"remaining"`
-	State     string    `json:"state"`
-	ResetsAt  time.Time `json:"resets_at"`
+	State     string    `json:"state" enum:"active,exhausted" description:"exhausted: its requests are refused with quota_exceeded until the period ends or the budget is raised"`
+	ResetsAt  time.Time `json:"resets_at" description:"When the next period begins"`
 }
 
 func newBudgetBody(b ledger.Budget, resets time.Time) budgetBody {
@@ -32,8 +68,14 @@ func newBudgetBody(b ledger.Budget, resets time.Time) budgetBody {
 	return body
 }
 
+// budgetListBody is all budgets of an organization.
+type budgetListBody struct {
+	Items []budgetBody `json:"items"`
+	httpapi.OnePage
+}
+
 func writeBudgets(w http.ResponseWriter, found budgets.Budgets) {
-	list := httpapi.List[budgetBody]{Items: make([]budgetBody, len(found.Budgets))}
+	list := budgetListBody{Items: make([]budgetBody, len(found.Budgets))}
 	for i, budget := range found.Budgets {
 		list.Items[i] = newBudgetBody(budget, found.Period.End)
 	}
@@ -42,9 +84,6 @@ func writeBudgets(w http.ResponseWriter, found budgets.Budgets) {
 
 // budgets lists the budgets of an organization and their use.
 func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil); err != nil {
-		return err
-	}
 	organization, err := reached(r)
 	if err != nil {
 		return err
@@ -59,9 +98,9 @@ func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
 
 // setBudgetBody is one of the budgets to set.
 type setBudgetBody struct {
-	Project string `json:"project"`
-	Key     string `json:"key"`
-	Bytes   int64  `json:"bytes"`
+	Project string `json:"project" maxLength:"64" description:"Either this or key"`
+	Key     string `json:"key" maxLength:"64" description:"The id of an API key"`
+	Bytes   int64  `json:"bytes" required:"true" minimum:"1" description:"Of each period"`
 }
 
 // setBudgets replaces an organization's budgets by those of the body.
@@ -88,9 +127,6 @@ func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 
 // removeBudget removes the budget of the query's project or key.
 func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "project", "key"); err != nil {
-		return err
-	}
 	organization, request, err := requestOf(r)
 	if err != nil {
 		return err

@@ -8,18 +8,37 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
+type chainQuery struct {
+	From time.Time `query:"from" description:"Earliest hour, inclusive"`
+	To   time.Time `query:"to" description:"Latest hour, exclusive"`
+	httpapi.Page
+}
+
+func chainOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/chain", Handle: a.chain, ID: "listLinks", Scopes: []string{ScopeRead},
+			Summary: "The chain of an organization: what was charged in each hour of the log, and decided by its end, each link with the " +
+				"hash of the one before, the latest first",
+			Query:  chainQuery{},
+			Answer: openapi.Answer{Type: httpapi.List[linkBody]{}},
+		},
+	}
+}
+
 type linkBody struct {
-	Sequence  int64     `json:"sequence"`
-	Hour      time.Time `json:"hour"`
-	Charges   int64     `json:"charges"`
-	Bytes     int64     `json:"bytes"`
-	Charged   string    `json:"charged"`   // hash of the charges
-	Decisions int64     `json:"decisions"` // number by the end of the hour
-	Decided   string    `json:"decided"`   // hash of those since the link before
-	Previous  string    `json:"previous"`
-	Hash      string    `json:"hash"`
+	Sequence  int64     `json:"sequence" description:"Number of the link, from 1"`
+	Hour      time.Time `json:"hour" description:"Hour of the log: what follows a request of a later hour in its partition belongs to that"`
+	Charges   int64     `json:"charges" description:"Requests charged"`
+	Bytes     int64     `json:"bytes" description:"Bytes charged"`
+	Charged   string    `json:"charged" pattern:"^[0-9a-f]{64}$" description:"SHA-256 of the charges, in the order of the log"`
+	Decisions int64     `json:"decisions" description:"How many decisions there were by the end of the hour"`
+	Decided   string    `json:"decided" pattern:"^[0-9a-f]{64}$" description:"SHA-256 of those that the link before does not have"`
+	Previous  string    `json:"previous" pattern:"^[0-9a-f]{64}$" description:"Hash of the link before; zeros for the first"`
+	Hash      string    `json:"hash" pattern:"^[0-9a-f]{64}$" description:"SHA-256 of all of this"`
 }
 
 func newLinkBody(l ledger.Link) linkBody {

@@ -13,22 +13,51 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func grantOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/grants", Handle: a.grants, ID: "listGrants", Scopes: []string{ScopeRead},
+			Summary: "What an organization may use beside its plan, the latest first",
+			Query:   httpapi.Page{},
+			Answer:  openapi.Answer{Type: httpapi.List[grantBody]{}},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/grants", Handle: a.grant, ID: "createGrant", Scopes: []string{ScopeWrite},
+			Summary:     "Give an organization bytes beside its plan",
+			Description: "It first covers what the running period has used beyond its quota.",
+			Headers:     idempotent{},
+			Body:        openapi.Body{Type: grantSpecBody{}},
+			Answer:      openapi.Answer{Status: http.StatusCreated, Type: grantBody{}},
+			Problems:    limitReached(),
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/grants/{grant}/void", Handle: a.void, ID: "voidGrant", Scopes: []string{ScopeWrite},
+			Summary:     "Take back what is left of a grant",
+			Description: "One of which nothing is left stays as it is.",
+			Headers:     idempotent{},
+			Answer:      openapi.Answer{Type: grantBody{}},
+			Problems:    limitReached(),
+		},
+	}
+}
 
 type grantBody struct {
 	ID          string    `json:"id"`
-	Amount      int64     `json:"amount"`
-	Remaining   int64     `json:"remaining"`
-	Consumed    int64     `json:"consumed"`
-	Expired     int64     `json:"expired"`
-	Voided      int64     `json:"voided"`
-	Priority    int       `json:"priority"`
-	StartsAt    time.Time `json:"starts_at"`
-	ExpiresAt   *string   `json:"expires_at"` // null: never
-	RolloverCap *int64    `json:"rollover_cap"`
-	Source      string    `json:"source"`
+	Amount      int64     `json:"amount" description:"amount = remaining + consumed + expired + voided, once the grant has started"`
+	Remaining   int64     `json:"remaining" description:"Bytes left; 0 before the grant starts"`
+	Consumed    int64     `json:"consumed" description:"Bytes used"`
+	Expired     int64     `json:"expired" description:"Bytes that expired unused"`
+	Voided      int64     `json:"voided" description:"Bytes taken back"`
+	Priority    int       `json:"priority" description:"Lower ones are used first; the plan has 100. Of equals what expires first, then the oldest"`
+	StartsAt    time.Time `json:"starts_at" description:"From when on what is accepted is covered"`
+	ExpiresAt   *string   `json:"expires_at" format:"date-time" description:"Until when, exclusive; null: for ever"`
+	RolloverCap *int64    `json:"rollover_cap" description:"How many bytes of it outlive the end of a period; null: all"`
+	Source      string    `json:"source" enum:"granted,adjustment"`
 	Reason      string    `json:"reason"`
-	State       string    `json:"state"`
+	State       string    `json:"state" enum:"scheduled,active,used_up,expired,voided"`
 	CreatedAt   time.Time `json:"created_at"`
 }
 
@@ -64,9 +93,6 @@ func grantState(g ledger.Grant) string {
 
 // grants lists an organization's grants, the latest first.
 func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "limit", "cursor"); err != nil {
-		return err
-	}
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return err
@@ -91,12 +117,12 @@ func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 
 // grantSpecBody is a requested grant.
 type grantSpecBody struct {
-	Amount      int64      `json:"amount"`
-	Reason      string     `json:"reason"`
-	Priority    *int       `json:"priority"`
-	StartsAt    *time.Time `json:"starts_at"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	RolloverCap *int64     `json:"rollover_cap"`
+	Amount      int64      `json:"amount" required:"true" description:"Bytes"`
+	Reason      string     `json:"reason" maxLength:"500"`
+	Priority    *int       `json:"priority" minimum:"0" maximum:"1000" description:"Lower ones are used first; left out: 100, as the plan"`
+	StartsAt    *time.Time `json:"starts_at" description:"Left out: now"`
+	ExpiresAt   *time.Time `json:"expires_at" description:"Left out: never"`
+	RolloverCap *int64     `json:"rollover_cap" description:"How many bytes of it outlive the end of a period; left out: all"`
 }
 
 func (b grantSpecBody) spec() (spec ledger.Grant, err error) {

@@ -16,11 +16,15 @@ type page[C any] struct {
 	limit    int
 }
 
-// pageOf parses the requested page of r. Parameters besides filters are refused.
-func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error) {
-	if err := httpapi.OnlyKnown(r, nil, append(filters, "from", "to", "limit", "cursor")...); err != nil {
-		return asked, err
-	}
+// spanQuery is the query of a list by time.
+type spanQuery struct {
+	From time.Time `query:"from" description:"Earliest instant, inclusive"`
+	To   time.Time `query:"to" description:"Latest instant, exclusive"`
+	httpapi.Page
+}
+
+// pageOf parses the requested page of r.
+func pageOf[C any](r *http.Request) (asked page[C], err error) {
 	parsed, err := httpapi.ParsePage(r)
 	if err != nil {
 		return asked, err

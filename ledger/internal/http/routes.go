@@ -1,9 +1,9 @@
 package http
 
 import (
-	_ "embed"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/go-chi/chi/v5"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -20,11 +21,6 @@ const (
 	ScopeRead  = "billing:read"
 	ScopeWrite = "billing:write"
 )
-
-// OpenAPI describes the routes.
-//
-//go:embed openapi.json
-var OpenAPI []byte
 
 // An API serves service tokens.
 type API struct {
@@ -35,39 +31,51 @@ type API struct {
 
 // Mount adds the ledger's routes.
 func (a *API) Mount(router chi.Router) {
-	httpapi.Describe(router, "ledger", OpenAPI)
-	router.Group(func(router chi.Router) {
-		router.Use(a.Guard.RequireScope(ScopeRead))
-		router.Get("/v1/organizations/{organization}/balance", httpapi.Handle(a.balance))
-		router.Get("/v1/organizations/{organization}/entries", httpapi.Handle(a.transfers))
-		router.Get("/v1/organizations/{organization}/chain", httpapi.Handle(a.chain))
-		router.Get("/v1/organizations/{organization}/verification", httpapi.Handle(a.verify))
-		router.Get("/v1/organizations/{organization}/usage", httpapi.Handle(a.usage))
-		router.Get("/v1/organizations/{organization}/refusals", httpapi.Handle(a.refusals))
-		router.Get("/v1/accounts", httpapi.Handle(a.accounts))
-		router.Get("/v1/organizations/{organization}/subscription", httpapi.Handle(a.subscription))
-		router.Get("/v1/organizations/{organization}/grants", httpapi.Handle(a.grants))
-		router.Get("/v1/organizations/{organization}/statements", httpapi.Handle(a.statements))
-		router.Get("/v1/organizations/{organization}/statements/{statement}", httpapi.Handle(a.statement))
-		router.Get("/v1/organizations/{organization}/forecast", httpapi.Handle(a.forecast))
-		router.Post("/v1/organizations/{organization}/dry-run", httpapi.Handle(a.dryRun))
-		router.Post("/v1/organizations/{organization}/simulation", httpapi.Handle(a.simulate))
-		router.Get("/v1/organizations/{organization}/budgets", httpapi.Handle(a.budgets))
-		router.Get("/v1/organizations/{organization}/thresholds", httpapi.Handle(a.thresholds))
-		router.Get("/v1/organizations/{organization}/test-clock", httpapi.Handle(a.testClock))
-	})
-	router.Group(func(router chi.Router) {
-		router.Use(a.Guard.RequireScope(ScopeWrite))
-		router.Put("/v1/organizations/{organization}/subscription", httpapi.Handle(a.subscribe))
-		router.Post("/v1/organizations/{organization}/grants", httpapi.Handle(a.grant))
-		router.Post("/v1/organizations/{organization}/grants/{grant}/void", httpapi.Handle(a.void))
-		router.Post("/v1/organizations/{organization}/adjustments", httpapi.Handle(a.adjust))
-		router.Put("/v1/organizations/{organization}/test-clock", httpapi.Handle(a.advanceTestClock))
-		router.Post("/v1/organizations/{organization}/test-clock/use", httpapi.Handle(a.rehearseUse))
-		router.Put("/v1/organizations/{organization}/thresholds", httpapi.Handle(a.setThresholds))
-		router.Put("/v1/organizations/{organization}/budgets", httpapi.Handle(a.setBudgets))
-		router.Delete("/v1/organizations/{organization}/budgets", httpapi.Handle(a.removeBudget))
-	})
+	httpapi.Describe(router, module.Name, OpenAPI())
+	for _, operation := range operations(a) {
+		operation.Mount(router.With(a.Guard.RequireScope(operation.Scopes[0])))
+	}
+}
+
+var module = openapi.Module{
+	Name: "ledger", Tag: "ledger", Description: "What organizations may send, have sent, and subscribe to", Credential: openapi.ServiceToken,
+	Problem: problemBody{},
+	Problems: map[int]string{
+		http.StatusBadRequest:          "A value is wrong; the answer names it and says what to do",
+		http.StatusUnauthorized:        "The service token is missing or not valid",
+		http.StatusForbidden:           "forbidden: the service token lacks the scope",
+		http.StatusNotFound:            "Unknown, or out of the service token's reach",
+		http.StatusTooManyRequests:     "rate_limited: the organization, the project or the credential asks too often. Wait for Retry-After",
+		http.StatusInternalServerError: "Not done, by no fault of the client: send the whole request again",
+	},
+}
+
+// problemBody is an error answer of the ledger.
+type problemBody struct {
+	httpapi.ProblemBody
+	Limit int `json:"limit,omitempty" description:"limit_reached: how many there may be"`
+}
+
+// OpenAPI describes the routes.
+func OpenAPI() []byte { return module.Document(operations(new(API))) }
+
+func operations(a *API) []openapi.Operation {
+	return slices.Concat(
+		balanceOperations(a), entryOperations(a), usageOperations(a), refusalOperations(a), chainOperations(a), verificationOperations(a),
+		accountOperations(a), subscriptionOperations(a), grantOperations(a), adjustmentOperations(a), budgetOperations(a), thresholdOperations(a),
+		statementOperations(a), forecastOperations(a), dryRunOperations(a), simulationOperations(a), testClockOperations(a),
+	)
+}
+
+// idempotent is the headers of a change.
+type idempotent struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" description:"1 to 255 printable ASCII characters. The same request with the same key within 30 days is answered as it was and has no further effect; another one is refused: idempotency_key_reused"`
+}
+
+// limitReached describes the refusal of a change too many.
+func limitReached() map[int]string {
+	return map[int]string{http.StatusConflict: "limit_reached: the organization has as many grants or budgets as it may, " +
+		"or there are as many decisions about it in this period as there may be"}
 }
 
 // requestOf returns a deciding request and its organization.

@@ -6,29 +6,43 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func simulationOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "POST /v1/organizations/{organization}/simulation", Handle: a.simulate, ID: "simulateSubscription", Scopes: []string{ScopeRead},
+			Summary: "What another subscription would change, and would have made of the last 12 periods",
+			Description: "Changes nothing. before and after are of now, grants included; a change at the period's end stands in next. Past " +
+				"periods are simulated by days and without grants: what a day would have had refused is a part of that day.",
+			Body:   openapi.Body{Type: planBody{}},
+			Answer: openapi.Answer{Type: simulationBody{}},
+		},
+	}
+}
 
 type simulationBody struct {
 	Before  simulatedState    `json:"before"`
 	After   simulatedState    `json:"after"`
-	Periods []simulatedPeriod `json:"periods"`
+	Periods []simulatedPeriod `json:"periods" description:"The running one first"`
 }
 
 // A simulatedState is a subscription and the running period under it.
 type simulatedState struct {
 	Subscription subscriptionBody `json:"subscription"`
-	Granted      int64            `json:"granted"`
+	Granted      int64            `json:"granted" description:"In the running period"`
 	Remaining    int64            `json:"remaining"`
 }
 
 type simulatedPeriod struct {
 	Period      periodBody `json:"period"`
-	Used        int64      `json:"used"`
-	Quota       int64      `json:"quota"`
+	Used        int64      `json:"used" description:"As it was"`
+	Quota       int64      `json:"quota" description:"Of the plan"`
 	Covered     int64      `json:"covered"`
 	Overage     int64      `json:"overage"`
-	Refused     int64      `json:"refused"`
-	ExhaustedOn *string    `json:"exhausted_on"`
+	Refused     int64      `json:"refused" description:"What would not have been accepted"`
+	ExhaustedOn *string    `json:"exhausted_on" format:"date" description:"The day (UTC) from which on something would have been refused"`
 }
 
 func newSimulationBody(s forecasts.Simulation) simulationBody {

@@ -9,55 +9,79 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func statementOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/statements", Handle: a.statements, ID: "listStatements", Scopes: []string{ScopeRead},
+			Summary:     "The statements of an organization, the latest first",
+			Description: "A statement is made when a period closes, a minute behind its end at the soonest, and never changes.",
+			Query:       httpapi.Page{},
+			Answer:      openapi.Answer{Type: httpapi.List[statementTotals]{}},
+		},
+		{
+			Route: "GET /v1/organizations/{organization}/statements/{statement}", Handle: a.statement, ID: "getStatement", Scopes: []string{ScopeRead},
+			Summary:     "What a closed period came to",
+			Description: "A statement's id is its number.",
+			Query:       struct{}{},
+			Answer: openapi.Answer{Type: statementBody{}, Texts: []openapi.Text{
+				{Media: httpapi.TypeCSV, Description: "A head and lines: statement, line, day, project, environment, subject, of_period, requests, entries, " +
+					"bytes. line is the name of a total, grant_… with the grant as subject, adjustment, late or charge"},
+				{Media: httpapi.TypeHTML, Description: "A page that prints"},
+			}},
+		},
+	}
+}
 
 // statementTotals is a statement in a list.
 type statementTotals struct {
-	ID           string     `json:"id"` // the number, as text
+	ID           string     `json:"id" description:"Of the statement: its number, as text"`
 	Organization string     `json:"organization"`
-	Number       int64      `json:"number"`
-	Test         bool       `json:"test"`
+	Number       int64      `json:"number" description:"1 for the first, and so on without a gap"`
+	Test         bool       `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
 	Period       periodBody `json:"period"`
 	MadeAt       time.Time  `json:"made_at"`
 	statementTerms
-	Opening   int64      `json:"opening"`
-	Allowance int64      `json:"allowance"`
-	Prorated  int64      `json:"prorated"`
-	Granted   int64      `json:"granted"`
-	Consumed  int64      `json:"consumed"`
-	Overage   int64      `json:"overage"`
-	Overshoot int64      `json:"overshoot"`
-	Expired   int64      `json:"expired"`
-	Voided    int64      `json:"voided"`
-	Closing   int64      `json:"closing"`
-	Adjusted  int64      `json:"adjusted"` // given back, or below zero charged
-	Chain     *chainBody `json:"chain"`    // null: the organization had no link yet
-	Previous  string     `json:"previous"` // hash of the statement before; zeros for the first
-	Hash      string     `json:"hash"`
+	Opening   int64      `json:"opening" description:"Left of grants when the period began. opening + allowance + prorated + granted = consumed + expired + voided + closing"`
+	Allowance int64      `json:"allowance" description:"Of the plan"`
+	Prorated  int64      `json:"prorated" description:"Of a larger plan, for the rest of the period"`
+	Granted   int64      `json:"granted" description:"By grants that began in the period, adjustments included"`
+	Consumed  int64      `json:"consumed" description:"Used, and covered"`
+	Overage   int64      `json:"overage" description:"Used, and covered by nothing"`
+	Overshoot int64      `json:"overshoot" description:"Accepted beyond what the plan allows, by replicas that did not know of each other: the operator's, charged to nobody. 0 as a rule"`
+	Expired   int64      `json:"expired" description:"Not used by the time at which it had to be"`
+	Voided    int64      `json:"voided" description:"Taken back"`
+	Closing   int64      `json:"closing" description:"Left of grants when the period ended; below zero where it used one that was given later, for from before its end"`
+	Adjusted  int64      `json:"adjusted" description:"Given back by adjustments of the period; below zero: charged"`
+	Chain     *chainBody `json:"chain" description:"The last link of the organization's chain when the statement was made; null: there was none yet"`
+	Previous  string     `json:"previous" description:"hash of the statement before; zeros for the first"`
+	Hash      string     `json:"hash" description:"SHA-256 of this statement and of previous, in hexadecimal. Keep it: as long as it is the same, this statement and all before it are unchanged"`
 }
 
 // statementTerms are the terms at the end of a statement's period.
 type statementTerms struct {
-	Tier              string `json:"tier"`
-	Quota             int64  `json:"quota"`
-	RequestsPerMinute int    `json:"requests_per_minute"`
-	OnExhausted       string `json:"on_exhausted"`
-	OverageCap        *int64 `json:"overage_cap"` // null: no cap or no overage
+	Tier              string `json:"tier" description:"At the period's end"`
+	Quota             int64  `json:"quota" description:"Of the plan of then, in bytes, as all sizes"`
+	RequestsPerMinute int    `json:"requests_per_minute" description:"Of the plan of then"`
+	OnExhausted       string `json:"on_exhausted" enum:"refuse,overage" description:"What happened beyond the allowance by the plan of then"`
+	OverageCap        *int64 `json:"overage_cap" description:"Most overage of the period; null: no cap, or no overage"`
 }
 
 // chainBody is the last link of a chain.
 type chainBody struct {
 	Sequence int64  `json:"sequence"`
-	Hash     string `json:"hash"`
+	Hash     string `json:"hash" description:"SHA-256, in hexadecimal"`
 }
 
 type statementBody struct {
 	statementTotals
 	Grants      []movementBody   `json:"grants"`
-	ChargedBy   []string         `json:"charged_by"`
-	Charges     []dayChargeBody  `json:"charges"`
-	ByProject   []projectBody    `json:"by_project"`
-	Late        []lateBody       `json:"late"`
+	ChargedBy   []string         `json:"charged_by" description:"What charges are split by, beside days: project and environment; less where these would be more than 10,000"`
+	Charges     []dayChargeBody  `json:"charges" description:"What was accepted in the period, by day (UTC). consumed + overage + overshoot is the sum of charges, late, and adjustments below zero"`
+	ByProject   []projectBody    `json:"by_project" description:"charges, added up by project"`
+	Late        []lateBody       `json:"late" description:"What was accepted in periods that were closed before it came"`
 	Adjustments []adjustmentLine `json:"adjustments"`
 }
 
@@ -72,7 +96,7 @@ type movementBody struct {
 }
 
 type dayChargeBody struct {
-	Day         string `json:"day"`
+	Day         string `json:"day" format:"date"`
 	Project     string `json:"project"`
 	Environment string `json:"environment"`
 	Requests    int64  `json:"requests"`
@@ -82,21 +106,21 @@ type dayChargeBody struct {
 
 // projectBody is what a project was charged.
 type projectBody struct {
-	Project  string `json:"project"`
+	Project  string `json:"project" description:"Its id; empty where charges are not split by project"`
 	Requests int64  `json:"requests"`
 	Entries  int64  `json:"entries"`
 	Bytes    int64  `json:"bytes"`
 }
 
 type lateBody struct {
-	OfPeriod time.Time `json:"of_period"`
+	OfPeriod time.Time `json:"of_period" description:"Start of the closed period in which it was accepted"`
 	Bytes    int64     `json:"bytes"`
 }
 
 type adjustmentLine struct {
 	ID       string    `json:"id"`
-	OfPeriod time.Time `json:"of_period"`
-	Amount   int64     `json:"amount"`
+	OfPeriod time.Time `json:"of_period" description:"Start of the period that was wrong"`
+	Amount   int64     `json:"amount" description:"Bytes given back, or below zero charged"`
 }
 
 func newStatementTotals(s ledger.Statement) statementTotals {
@@ -151,9 +175,6 @@ type statementPlace struct {
 
 // statements lists an organization's statements, the latest first.
 func (a *API) statements(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "limit", "cursor"); err != nil {
-		return err
-	}
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return err
@@ -178,9 +199,6 @@ func (a *API) statements(w http.ResponseWriter, r *http.Request) error {
 
 // statement answers with one statement, as JSON, CSV or a page.
 func (a *API) statement(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil); err != nil {
-		return err
-	}
 	organization, err := reached(r)
 	if err != nil {
 		return err

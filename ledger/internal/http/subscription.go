@@ -7,7 +7,28 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func subscriptionOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/subscription", Handle: a.subscription, ID: "getSubscription", Scopes: []string{ScopeRead},
+			Summary: "What an organization subscribes to, and what comes next",
+			Query:   struct{}{},
+			Answer:  openapi.Answer{Type: subscriptionBody{}},
+		},
+		{
+			Route: "PUT /v1/organizations/{organization}/subscription", Handle: a.subscribe, ID: "putSubscription", Scopes: []string{ScopeWrite},
+			Summary:     "Change what an organization subscribes to",
+			Description: "The plan is set whole, and takes the place of one that was scheduled: what is in force, sent again, cancels that.",
+			Headers:     idempotent{},
+			Body:        openapi.Body{Type: subscribeBody{}},
+			Answer:      openapi.Answer{Type: subscriptionBody{}},
+			Problems:    limitReached(),
+		},
+	}
+}
 
 // Values for requests beyond the quota.
 const (
@@ -17,24 +38,24 @@ const (
 
 // termsBody is the terms of a plan.
 type termsBody struct {
-	Tier              string `json:"tier"`
-	Quota             int64  `json:"quota"`
+	Tier              string `json:"tier" enum:"indie,bootstrapper,compliance,scale"`
+	Quota             int64  `json:"quota" description:"Bytes per period"`
 	RequestsPerMinute int    `json:"requests_per_minute"`
-	RetentionDays     int    `json:"retention_days"`
-	OnExhausted       string `json:"on_exhausted"`
-	OverageCap        *int64 `json:"overage_cap"` // null: no cap or no overage
+	RetentionDays     int    `json:"retention_days" description:"For how long what is accepted is kept"`
+	OnExhausted       string `json:"on_exhausted" enum:"refuse,overage" description:"Beyond the quota, requests are refused, or accepted and charged as overage"`
+	OverageCap        *int64 `json:"overage_cap" description:"The most overage of a period, in bytes; null: as much as comes, or none where requests are refused"`
 }
 
 type subscriptionBody struct {
 	Organization string `json:"organization"`
 	termsBody
-	Suspended     bool       `json:"suspended"`
-	State         string     `json:"state"`
-	Since         time.Time  `json:"since"`
+	Suspended     bool       `json:"suspended" description:"Whether nothing is accepted"`
+	State         string     `json:"state" enum:"active,exhausted,suspended"`
+	Since         time.Time  `json:"since" description:"When the plan came into force"`
 	Period        periodBody `json:"period"`
-	AnchorDay     int        `json:"anchor_day"`      // the day periods begin
-	NextAnchorDay *int       `json:"next_anchor_day"` // from the next period on; null: unchanged
-	Next          *nextBody  `json:"next"`            // null: nothing is scheduled
+	AnchorDay     int        `json:"anchor_day" minimum:"1" maximum:"31" description:"The day of the month on which periods begin; shorter months have their last day instead"`
+	NextAnchorDay *int       `json:"next_anchor_day" description:"The anchor day from the end of the running period on; null: as it is"`
+	Next          *nextBody  `json:"next" description:"The plan that comes into force at its instant; null: none is scheduled"`
 }
 
 type nextBody struct {
@@ -74,17 +95,22 @@ func newSubscriptionBody(s plans.Subscription) subscriptionBody {
 	return body
 }
 
-// subscribeBody is a requested subscription. Absent fields get the
-// tier's value; suspended and anchor_day keep theirs.
+// planBody is a requested plan. Absent fields get the tier's value.
+type planBody struct {
+	Tier              string `json:"tier" required:"true" enum:"indie,bootstrapper,compliance,scale"`
+	Effective         string `json:"effective" enum:"now,period_end" description:"Left out: now where the plan allows as many bytes as the one in force, else at the period's end. Now, a larger plan adds what it allows more for the rest of the period, rounded up to a byte; a smaller one can't take effect now"`
+	Quota             *int64 `json:"quota" description:"Bytes per period; left out: the tier's"`
+	RequestsPerMinute *int   `json:"requests_per_minute" description:"Left out: the tier's"`
+	OnExhausted       string `json:"on_exhausted" enum:"refuse,overage" description:"Beyond the quota, requests are refused, or accepted and charged as overage"`
+	OverageCap        *int64 `json:"overage_cap" description:"The most overage of a period; left out: as much as comes"`
+}
+
+// subscribeBody is a requested subscription. Suspended and
+// anchor_day keep their value if they are absent.
 type subscribeBody struct {
-	Tier              string `json:"tier"`
-	Effective         string `json:"effective"`
-	Quota             *int64 `json:"quota"`
-	RequestsPerMinute *int   `json:"requests_per_minute"`
-	OnExhausted       string `json:"on_exhausted"`
-	OverageCap        *int64 `json:"overage_cap"`
-	Suspended         *bool  `json:"suspended"`
-	AnchorDay         *int   `json:"anchor_day"`
+	planBody
+	Suspended *bool `json:"suspended" description:"At once; left out: as it is"`
+	AnchorDay *int  `json:"anchor_day" nullable:"true" minimum:"1" maximum:"31" description:"From the end of the running period on. The first period by it is a part of one, with that part of the quota. Left out: as it is"`
 }
 
 func (b subscribeBody) wanted() (ledger.Subscription, error) {
@@ -116,9 +142,6 @@ func (b subscribeBody) wanted() (ledger.Subscription, error) {
 
 // subscription answers with the current plan and the next.
 func (a *API) subscription(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil); err != nil {
-		return err
-	}
 	organization, err := reached(r)
 	if err != nil {
 		return err

@@ -8,19 +8,45 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/rehearsals"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
-type clockBody struct {
+func testClockOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/test-clock", Handle: a.testClock, ID: "getTestClock", Scopes: []string{ScopeRead},
+			Summary: "What time it is for an organization, and whether it is a test",
+			Query:   struct{}{},
+			Answer:  openapi.Answer{Type: testClockBody{}},
+		},
+		{
+			Route: "PUT /v1/organizations/{organization}/test-clock", Handle: a.advanceTestClock, ID: "advanceTestClock", Scopes: []string{ScopeWrite},
+			Summary: "Have an organization be a test, and let time pass for it",
+			Description: "All that is due by then is done, in its order: periods close, statements are made, grants start and expire. An " +
+				"organization becomes a test by it, for good, in its first period and if it was never charged; ingest accepts " +
+				"nothing of it.",
+			Headers: idempotent{},
+			Body:    openapi.Body{Type: advanceClockBody{}},
+			Answer:  openapi.Answer{Type: testClockBody{}},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/test-clock/use", Handle: a.rehearseUse, ID: "rehearseUse", Scopes: []string{ScopeWrite},
+			Summary: "Charge a test, or refuse it, as if it had sent a request",
+			Headers: idempotent{},
+			Body:    openapi.Body{Type: useBody{}},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: rehearsalBody{}},
+		},
+	}
+}
+
+type testClockBody struct {
 	Organization string    `json:"organization"`
-	Test         bool      `json:"test"`
-	At           time.Time `json:"at"`
+	Test         bool      `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	At           time.Time `json:"at" description:"What time it is for the organization: of a test by its own clock"`
 }
 
 // testClock answers with an organization's time and whether it is a test.
 func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil); err != nil {
-		return err
-	}
 	organization, err := reached(r)
 	if err != nil {
 		return err
@@ -29,14 +55,14 @@ func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, clockBody(found))
+	httpapi.WriteJSON(w, http.StatusOK, testClockBody(found))
 	return nil
 }
 
 // advanceClockBody is the new time; without one the organization only
 // becomes a test.
 type advanceClockBody struct {
-	At *time.Time `json:"at"`
+	At *time.Time `json:"at" nullable:"true" description:"No earlier than before, and at most 400 days from now. Left out: the organization becomes a test, and nothing else"`
 }
 
 // advanceTestClock advances the clock of a test.
@@ -54,17 +80,17 @@ func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, clockBody(made))
+	httpapi.WriteJSON(w, http.StatusOK, testClockBody(made))
 	return nil
 }
 
 // useBody is a rehearsed request.
 type useBody struct {
-	Bytes       int64  `json:"bytes"`
-	Entries     *int   `json:"entries"`
-	Project     string `json:"project"`
-	Key         string `json:"key"`
-	Environment string `json:"environment"`
+	Bytes       int64  `json:"bytes" required:"true" minimum:"1"`
+	Entries     *int   `json:"entries" minimum:"1" maximum:"1000000000" default:"1"`
+	Project     string `json:"project" maxLength:"64" description:"The id of a project of the organization"`
+	Key         string `json:"key" pattern:"^key_[0-9a-f]{32}$" description:"The id of an API key, also of one that does not exist"`
+	Environment string `json:"environment" enum:"prod,staging,dev"`
 }
 
 func (b useBody) spec() ledger.Rehearsed {
@@ -73,15 +99,15 @@ func (b useBody) spec() ledger.Rehearsed {
 }
 
 type rehearsalBody struct {
-	ID        string    `json:"id"`
-	At        time.Time `json:"at"`
+	ID        string    `json:"id" description:"Where it was refused the request_id of the refusal, else the batch"`
+	At        time.Time `json:"at" description:"By the test's clock"`
 	Bytes     int64     `json:"bytes"`
 	Accepted  bool      `json:"accepted"`
-	Rule      *string   `json:"rule"` // that refused it; null: it was accepted
-	Covered   int64     `json:"covered"`
-	Overage   int64     `json:"overage"`
-	Remaining int64     `json:"remaining"`
-	Exhausts  bool      `json:"exhausts"`
+	Rule      *string   `json:"rule" enum:"suspended,exhausted,quota,budget" description:"By which it was refused; null: it was accepted"`
+	Covered   int64     `json:"covered" description:"Of its bytes, by the allowance and grants"`
+	Overage   int64     `json:"overage" description:"Of its bytes, by nothing"`
+	Remaining int64     `json:"remaining" description:"Of the allowance and grants, afterwards"`
+	Exhausts  bool      `json:"exhausts" description:"Nothing more would be accepted afterwards"`
 }
 
 func newRehearsalBody(u rehearsals.Use) rehearsalBody {

@@ -5,12 +5,32 @@ import (
 
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func thresholdOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/thresholds", Handle: a.thresholds, ID: "getThresholds", Scopes: []string{ScopeRead},
+			Summary: "What is announced when it is reached",
+			Query:   struct{}{},
+			Answer:  openapi.Answer{Type: thresholdsBody{}},
+		},
+		{
+			Route: "PUT /v1/organizations/{organization}/thresholds", Handle: a.setThresholds, ID: "setThresholds", Scopes: []string{ScopeWrite},
+			Summary:     "Have other thresholds announced",
+			Description: "What of the running period has been reached by now, and lies above what was announced, is announced at once.",
+			Headers:     idempotent{},
+			Body:        openapi.Body{Type: thresholdsSpecBody{}},
+			Answer:      openapi.Answer{Type: thresholdsBody{}},
+		},
+	}
+}
 
 type thresholdsBody struct {
 	Organization string `json:"organization"`
-	Percents     []int  `json:"percents"`
-	Own          bool   `json:"own"` // false: the installation's
+	Percents     []int  `json:"percents" minimum:"1" maximum:"1000" maxItems:"10" description:"Shares of the allowance and of budgets that are announced when they are reached, once in a period"`
+	Own          bool   `json:"own" description:"They are the organization's own; else those of the installation"`
 }
 
 func newThresholdsBody(organization string, t plans.Thresholds) thresholdsBody {
@@ -20,14 +40,11 @@ func newThresholdsBody(organization string, t plans.Thresholds) thresholdsBody {
 // thresholdsSpecBody is null for the installation's thresholds, and
 // empty for none.
 type thresholdsSpecBody struct {
-	Percents *[]int `json:"percents"`
+	Percents *[]int `json:"percents" required:"true" nullable:"true" minimum:"1" maximum:"1000" maxItems:"10" description:"In percent, growing. Empty: none; null: those of the installation"`
 }
 
 // thresholds answers with the thresholds of an organization.
 func (a *API) thresholds(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil); err != nil {
-		return err
-	}
 	organization, err := reached(r)
 	if err != nil {
 		return err

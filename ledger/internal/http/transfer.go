@@ -11,27 +11,52 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
-type transferBody struct {
+type entriesQuery struct {
+	Reason  string `query:"reason" enum:"issued,charged,settled,late,prorated,expired,voided,adjusted" description:"Only with this reason"`
+	Project string `query:"project" description:"Only of this project"`
+	APIKey  string `query:"api_key" description:"Only of this API key, by its id"`
+	Grant   string `query:"grant" description:"Only of this grant, or of the grant of this adjustment"`
+	spanQuery
+}
+
+func entryOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/entries", Handle: a.transfers, ID: "listEntries", Scopes: []string{ScopeRead},
+			Summary: "The postings of an organization, the latest first, as JSON, as lines of it, or as CSV. With reason, project, " +
+				"api_key or grant a page may have fewer items than limit, or none, though the list goes on: next_cursor says so",
+			Query: entriesQuery{},
+			Answer: openapi.Answer{Type: httpapi.List[entryBody]{}, Texts: []openapi.Text{
+				{Media: httpapi.TypeLines, Description: "All that matches, or limit items of it: an item on each line"},
+				{Media: httpapi.TypeCSV, Description: "The same with a head and a row for each item: id, effective_at, booked_at, period_start, from, to, " +
+					"amount, entries, reason, project, api_key, event, grant, of_period"},
+			}},
+		},
+	}
+}
+
+type entryBody struct {
 	ID          string    `json:"id"`
 	EffectiveAt time.Time `json:"effective_at"`
 	BookedAt    time.Time `json:"booked_at"`
 	PeriodStart time.Time `json:"period_start"`
-	From        string    `json:"from"`
-	To          string    `json:"to"`
-	Amount      int64     `json:"amount"`
-	Entries     int       `json:"entries"`
-	Reason      string    `json:"reason"`
+	From        string    `json:"from" enum:"issuer,grant,consumed,overage,credit,expired,voided,overshoot"`
+	To          string    `json:"to" enum:"issuer,grant,consumed,overage,credit,expired,voided,overshoot"`
+	Amount      int64     `json:"amount" minimum:"1" description:"Bytes moved"`
+	Entries     int       `json:"entries" description:"Log entries paid for"`
+	Reason      string    `json:"reason" enum:"issued,charged,settled,late,prorated,expired,voided,adjusted"`
 	Project     string    `json:"project,omitempty"`
 	APIKey      string    `json:"api_key,omitempty"`
-	Event       string    `json:"event"`
-	Grant       string    `json:"grant,omitempty"`
-	OfPeriod    time.Time `json:"of_period,omitzero"` // start of the corrected period
+	Event       string    `json:"event" description:"Id of the event that caused it"`
+	Grant       string    `json:"grant,omitempty" description:"Id of the grant whose bytes they are"`
+	OfPeriod    time.Time `json:"of_period,omitzero" description:"Start of the period that the entry makes good: a closed one whose logs came late, or that of an adjustment"`
 }
 
-func newTransferBody(t postgres.BookedTransfer) transferBody {
-	return transferBody{
+func newEntryBody(t postgres.BookedTransfer) entryBody {
+	return entryBody{
 		ID:          fmt.Sprintf("%d-%d-%d-%d", t.Cause.Source, t.Cause.Partition, t.Cause.Offset, t.Line),
 		EffectiveAt: t.EffectiveAt, BookedAt: t.BookedAt, PeriodStart: t.Period.Start,
 		From: t.From.String(), To: t.To.String(), Amount: t.Amount, Entries: t.Entries, Reason: t.Reason.String(),
@@ -59,13 +84,13 @@ func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteListUpTo(w, r, found.Transfers, limit, found.Next, newTransferBody, postgres.BookedTransfer.Cursor)
+	httpapi.WriteListUpTo(w, r, found.Transfers, limit, found.Next, newEntryBody, postgres.BookedTransfer.Cursor)
 	return nil
 }
 
 // transferQueryOf parses the query of a request.
 func transferQueryOf(r *http.Request) (query postgres.TransferQuery, err error) {
-	page, err := pageOf[postgres.TransferCursor](r, "reason", "project", "api_key", "grant")
+	page, err := pageOf[postgres.TransferCursor](r)
 	if err != nil {
 		return query, err
 	}
@@ -87,7 +112,7 @@ func transferQueryOf(r *http.Request) (query postgres.TransferQuery, err error) 
 var transferColumns = []string{"id", "effective_at", "booked_at", "period_start", "from", "to", "amount", "entries", "reason",
 	"project", "api_key", "event", "grant", "of_period"}
 
-func (b transferBody) cells() []string {
+func (b entryBody) cells() []string {
 	of := ""
 	if !b.OfPeriod.IsZero() {
 		of = b.OfPeriod.Format(time.RFC3339)
@@ -105,8 +130,8 @@ func (a *API) exportTransfers(w http.ResponseWriter, r *http.Request, organizati
 	return export[postgres.BookedTransfer]{
 		pages:   a.transferPages(r.Context(), organization, query, left),
 		columns: transferColumns,
-		cells:   func(t postgres.BookedTransfer) []string { return newTransferBody(t).cells() },
-		body:    func(t postgres.BookedTransfer) any { return newTransferBody(t) },
+		cells:   func(t postgres.BookedTransfer) []string { return newEntryBody(t).cells() },
+		body:    func(t postgres.BookedTransfer) any { return newEntryBody(t) },
 	}.write(w, mediaType)
 }
 

@@ -7,28 +7,41 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func dryRunOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "POST /v1/organizations/{organization}/dry-run", Handle: a.dryRun, ID: "dryRun", Scopes: []string{ScopeRead},
+			Summary:     "What would become of a request",
+			Description: "Changes nothing. What a replica of ingest decides may differ by what was accepted since as_of.",
+			Body:        openapi.Body{Type: tryBody{}},
+			Answer:      openapi.Answer{Type: trialBody{}},
+		},
+	}
+}
 
 // tryBody is a possible request: its bytes and its spenders.
 type tryBody struct {
-	Bytes   int64  `json:"bytes"`
-	Project string `json:"project"`
-	Key     string `json:"key"`
+	Bytes   int64  `json:"bytes" required:"true" minimum:"1" description:"What it would be charged"`
+	Project string `json:"project" maxLength:"64" description:"Whose budget it would use. Left out, like key: no budget is looked at"`
+	Key     string `json:"key" maxLength:"64" description:"The id of the API key whose budget it would use"`
 }
 
 type trialBody struct {
 	Organization string      `json:"organization"`
 	Bytes        int64       `json:"bytes"`
 	Accepted     bool        `json:"accepted"`
-	Code         string      `json:"code,omitempty"` // of the refusal
-	Rule         *string     `json:"rule"`           // that would refuse it; null: it would be accepted
-	Covered      int64       `json:"covered"`
-	Overage      int64       `json:"overage"`
-	Remaining    int64       `json:"remaining"`
-	Exhausts     bool        `json:"exhausts"`
-	EndsAt       time.Time   `json:"ends_at"`
-	EndedBy      *remedyBody `json:"ended_by"`
-	Budget       *budgetBody `json:"budget"` // that would refuse it; null: none
+	Code         string      `json:"code,omitempty" enum:"quota_exceeded" description:"Of the answer that the request would get; left out: it would be accepted"`
+	Rule         *string     `json:"rule" enum:"suspended,exhausted,quota,budget" description:"By which it would be refused. exhausted: a request of before needed more than was left, and everything is refused since; budget: that of its project or key does not cover it; null: it would be accepted"`
+	Covered      int64       `json:"covered" description:"Of its bytes, by the allowance and grants"`
+	Overage      int64       `json:"overage" description:"Of its bytes, by nothing"`
+	Remaining    int64       `json:"remaining" description:"Of the allowance and grants, afterwards"`
+	Exhausts     bool        `json:"exhausts" description:"Nothing more would be accepted afterwards"`
+	EndsAt       time.Time   `json:"ends_at" description:"When the period ends"`
+	EndedBy      *remedyBody `json:"ended_by" description:"What would have it accepted before the period ends; null where it would be, the organization is suspended, or a budget refuses it"`
+	Budget       *budgetBody `json:"budget" description:"That would refuse it, where the rule is budget"`
 	AsOf         asOfBody    `json:"as_of"`
 }
 

@@ -12,21 +12,45 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
+type usageQuery struct {
+	Project string `query:"project" description:"Only this project"`
+	By      string `query:"by" description:"What usage is split by, beside time: any of project, key, environment, outcome and reason, with commas between. By neither outcome nor reason, only what was accepted, and so charged, is counted. Default: project where bucket is absent too, else nothing"`
+	Bucket  string `query:"bucket" enum:"hour,day,month" default:"day" description:"By which level of time usage is added up, in UTC. Usage by hour is kept for a shorter time. Each bucket counts of which any moment lies between from and to"`
+	spanQuery
+}
+
+func usageOperations(a *API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/usage", Handle: a.usage, ID: "listUsage", Scopes: []string{ScopeRead},
+			Summary: "What became of requests by time, the latest first; where by and bucket are absent, what was charged per UTC day and " +
+				"project",
+			Query: usageQuery{},
+			Answer: openapi.Answer{Type: httpapi.List[usageBody]{}, Texts: []openapi.Text{
+				{Media: httpapi.TypeLines, Description: "All that matches, or limit items of it: a LedgerUsage on each line"},
+				{Media: httpapi.TypeCSV, Description: "The same with a head and a row for each item: at, what it is split by, requests, entries, bytes, errors, " +
+					"key_in_body"},
+			}},
+		},
+	}
+}
+
 type usageBody struct {
-	At          time.Time `json:"at"`
-	Day         string    `json:"day,omitempty"` // UTC
-	Project     *string   `json:"project,omitempty"`
-	Key         *string   `json:"key,omitempty"`
-	Environment *string   `json:"environment,omitempty"`
-	Outcome     *string   `json:"outcome,omitempty"`
-	Reason      *string   `json:"reason,omitempty"`
-	Requests    int64     `json:"requests"`
-	Entries     int64     `json:"entries"`
-	Bytes       int64     `json:"bytes"`
-	Errors      int64     `json:"errors"`
-	KeyInBody   int64     `json:"key_in_body"`
+	At          time.Time `json:"at" description:"When the bucket begins"`
+	Day         string    `json:"day,omitempty" format:"date" description:"The same, where the bucket is a day"`
+	Project     *string   `json:"project,omitempty" description:"Where by names it; empty: of any, where too many keys were in use at once"`
+	Key         *string   `json:"key,omitempty" description:"The id of the API key, where by names it; empty as for project, and for usage of before keys were counted apart"`
+	Environment *string   `json:"environment,omitempty" description:"Of the API key, where by names it; empty as for key"`
+	Outcome     *string   `json:"outcome,omitempty" enum:"accepted,rejected,rate_limited,quota_exceeded,overloaded" description:"Where by names it"`
+	Reason      *string   `json:"reason,omitempty" description:"Where by names it: the code of a rejection, the level of a rate limit, the code where it was Weir's fault; invalid_entries without requests: entries of requests of which others were accepted"`
+	Requests    int64     `json:"requests" description:"Requests. Those that are not accepted are counted exactly but for what a process of ingest that died had not published"`
+	Entries     int64     `json:"entries" description:"Entries, as far as they were read"`
+	Bytes       int64     `json:"bytes" description:"Bytes of entries as they are charged; of what was not read as entries those that came or were announced"`
+	Errors      int64     `json:"errors" description:"Entries that carried an error payload, of accepted ones"`
+	KeyInBody   int64     `json:"key_in_body" description:"Requests with the API key in the body, which is deprecated"`
 }
 
 // A usageList is the requested usage.
@@ -94,7 +118,7 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 // usageListOf parses a request. It queries one item more than fits,
 // which shows whether the list continues.
 func usageListOf(r *http.Request) (list usageList, err error) {
-	page, err := pageOf[postgres.UsageCursor](r, "project", "by", "bucket")
+	page, err := pageOf[postgres.UsageCursor](r)
 	if err != nil {
 		return list, err
 	}

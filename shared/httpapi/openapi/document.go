@@ -22,7 +22,7 @@ type Module struct {
 	Description string // of the tag
 	Credential  Credential
 	Problem     any            // a value of the type of error answers; nil: httpapi.ProblemBody
-	Problems    map[int]string // what each status means that any operation may answer
+	Problems    map[int]string // what each status means that any operation may answer, and 404 those with an id in the path
 }
 
 // A Credential is what callers send.
@@ -48,7 +48,7 @@ func (m Module) Document(operations []Operation) []byte {
 		if paths[path] == nil {
 			paths[path] = object{}
 		}
-		paths[path][strings.ToLower(method)] = w.operation(operation, path)
+		paths[path][strings.ToLower(method)] = w.described(operation, path)
 	}
 	text, err := json.Marshal(object{
 		"openapi": "3.1.0", "info": object{"title": "Weir " + m.Name, "version": "1"},
@@ -84,6 +84,13 @@ func newWriter(m Module) *writer {
 
 func (w *writer) scheme() string { return w.Name + w.Credential.name }
 
+func (w *writer) described(o Operation, path string) any {
+	if o.Written != nil {
+		return json.RawMessage(o.Written)
+	}
+	return w.operation(o, path)
+}
+
 func (w *writer) operation(o Operation, path string) object {
 	described := object{
 		"operationId": o.ID, "summary": o.Summary, "tags": []string{w.Tag}, "security": w.security(o.Scopes), "responses": w.responses(o),
@@ -96,9 +103,17 @@ func (w *writer) operation(o Operation, path string) object {
 		described["parameters"] = parameters
 	}
 	if o.Body.Type != nil {
-		described["requestBody"] = object{"required": !o.Body.Optional, "content": content("application/json", w.schemas.request(o.Body.Type, "json"))}
+		described["requestBody"] = w.body(o.Body)
 	}
 	return described
+}
+
+func (w *writer) body(b Body) object {
+	schema := w.schemas.request(b.Type, "json")
+	if b.MaxItems > 0 {
+		schema.WithMaxItems(b.MaxItems)
+	}
+	return object{"required": !b.Optional, "content": content("application/json", schema)}
 }
 
 // security returns the alternatives: a credential with any of the scopes.
@@ -116,6 +131,9 @@ func (w *writer) responses(o Operation) object {
 	status := o.Answer.status()
 	responses := object{strconv.Itoa(status): w.answer(o.Answer, status)}
 	problems := maps.Clone(w.Problems)
+	if !strings.Contains(o.Route, "{") {
+		delete(problems, http.StatusNotFound)
+	}
 	maps.Copy(problems, o.Problems)
 	for status, description := range problems {
 		problem := object{"description": description, "content": content("application/problem+json", w.problem)}

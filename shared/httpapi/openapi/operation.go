@@ -25,12 +25,15 @@ type Operation struct {
 	Answer  Answer
 
 	Problems map[int]string // what each status means, beside those of the module
+
+	Written []byte // the operation as OpenAPI has it, instead of all that describes it here
 }
 
 // A Body is what a request sends.
 type Body struct {
 	Type     any // a value of the type that the body is decoded into; nil: no body
 	Optional bool
+	MaxItems int64 // of a list; 0: any
 }
 
 // An Answer is what a request gets if nothing is wrong.
@@ -47,25 +50,25 @@ type Text struct{ Media, Description string }
 // Mount adds the route. A request with a parameter that Query lacks is refused.
 func (o Operation) Mount(router chi.Router) {
 	method, path, _ := strings.Cut(o.Route, " ")
-	router.Method(method, path, httpapi.Handle(o.checked()))
+	router.Method(method, path, httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if o.Query != nil {
+			if err := OnlyKnown(r, o.Query); err != nil {
+				return err
+			}
+		}
+		return o.Handle(w, r)
+	}))
 }
 
-func (o Operation) checked() func(http.ResponseWriter, *http.Request) error {
-	if o.Query == nil {
-		return o.Handle
-	}
+// OnlyKnown refuses a request with a parameter that the struct query lacks.
+func OnlyKnown(r *http.Request, query any) error {
 	var once, repeatable []string
-	for _, field := range fieldsOf(o.Query, "query") {
+	for _, field := range fieldsOf(query, "query") {
 		if field.repeatable {
 			repeatable = append(repeatable, field.name)
 		} else {
 			once = append(once, field.name)
 		}
 	}
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := httpapi.OnlyKnown(r, repeatable, once...); err != nil {
-			return err
-		}
-		return o.Handle(w, r)
-	}
+	return httpapi.OnlyKnown(r, repeatable, once...)
 }
