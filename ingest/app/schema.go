@@ -13,4 +13,4 @@ func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: po
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.searches()) }
 
 // OpenAPI describes the module's API.
-func OpenAPI() []byte { return http.OpenAPI }
+func OpenAPI() []byte { return http.OpenAPI() }

@@ -101,8 +101,8 @@ func whyRefused(refused intake.Refusal, resets string) string {
 
 // budgetBody is the refusing budget.
 type budgetBody struct {
-	Project string `json:"project,omitempty"`
-	Key     string `json:"key,omitempty"`
+	Project string `json:"project,omitempty" description:"Whose it is, if a project's"`
+	Key     string `json:"key,omitempty" description:"Whose it is, if an API key's"`
 	quotaBody
 }
 
@@ -110,7 +110,7 @@ type quotaBody struct {
 	Limit     int64  `json:"limit"`
 	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"`
-	ResetsAt  string `json:"resets_at"`
+	ResetsAt  string `json:"resets_at" format:"date-time"`
 }
 
 func quotaOf(status ingest.QuotaStatus) quotaBody {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // A page is the answer to a search, written without a second copy.
@@ -19,12 +20,23 @@ type page struct {
 	incomplete   bool
 }
 
+// pageBody is what a page is written as.
+type pageBody struct {
+	httpapi.List[foundBody]
+	Incomplete bool `json:"incomplete,omitempty" const:"true" description:"The search had its share of time or of bytes before the page was full. What it holds is certain; next_cursor goes on"`
+}
+
+type foundBody struct {
+	foundHead
+	Entry map[string]any `json:"entry" description:"The entry as it was accepted: its text, without insignificant white space, is byte for byte what was sent"`
+}
+
 // foundHead are the fields of an item before its entry, which no encoder touches.
 type foundHead struct {
 	ID           string    `json:"id"`
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`
-	Environment  string    `json:"environment"`
+	Environment  string    `json:"environment" description:"The entry's own, or that of the key it came with"`
 	ReceivedAt   time.Time `json:"received_at"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -51,11 +52,22 @@ func NotFound(err error, search ingest.Search) error {
 	return err
 }
 
+// logsQuery is the query of GET /v1/logs.
+type logsQuery struct {
+	Project     string    `query:"project" description:"Only this project"`
+	From        time.Time `query:"from" description:"Event time, inclusive"`
+	To          time.Time `query:"to" description:"Event time, exclusive"`
+	Levels      []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
+	Environment string    `query:"environment" description:"The entry's environment, or its key's where it names none"`
+	Words       string    `query:"q" description:"Words that the message holds, all of them, whatever their case"`
+	Order       string    `query:"order" enum:"desc,asc" default:"desc" description:"By event time"`
+	httpapi.Page
+}
+
 // ParseSearch parses the query of GET /v1/logs. An invalid parameter is
 // a 400 that names it: an ignored filter would show too much.
 func ParseSearch(r *http.Request) (ingest.Search, error) {
-	err := httpapi.OnlyKnown(r, []string{"level"}, "project", "from", "to", "environment", "q", "order", "limit", "cursor")
-	if err != nil {
+	if err := openapi.OnlyKnown(r, logsQuery{}); err != nil {
 		return ingest.Search{}, err
 	}
 	if err := httpapi.CursorsReady(r); err != nil {
