@@ -26,7 +26,7 @@ const LeakGrace = 24 * time.Hour
 
 // An Exposure is one way in which a key was exposed.
 type Exposure struct {
-	Kind    ExposureKind `json:"kind"`
+	Kind    ExposureKind `json:"kind" enum:"leaked,plain_http,forwarded_proto" description:"Found in public; arrived in clear; a proxy said that its client spoke plain HTTP"`
 	Where   string       `json:"where,omitempty"`   // URL of the page with the key; may be empty
 	Source  string       `json:"source,omitempty"`  // kind of that page; may be empty
 	Address string       `json:"address,omitempty"` // of the request; may be empty

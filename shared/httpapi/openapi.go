@@ -17,20 +17,6 @@ type OpenAPI struct {
 	Tags       []json.RawMessage                     `json:"tags,omitempty"`
 }
 
-// JoinOpenAPI adds parts to a document.
-func JoinOpenAPI(text []byte, parts ...[]byte) ([]byte, error) {
-	var whole OpenAPI
-	if err := json.Unmarshal(text, &whole); err != nil {
-		return nil, err
-	}
-	for _, part := range parts {
-		if err := whole.Add(part); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(whole)
-}
-
 // Add adds a part. It fails if a path or component exists with other content.
 func (d *OpenAPI) Add(text []byte) error {
 	var part OpenAPI

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,20 +9,26 @@ import (
 )
 
 func TestJoinOpenAPI(t *testing.T) {
-	whole := `{"openapi": "3.1.0", "info": {"title": "t"}, "paths": {}, "components": {"schemas": {"A": {"type": "string"}}}}`
-	part := `{"paths": {"/v1/a": {"get": {}}}, "components": {"schemas": {"A": {"type":"string"}}, "headers": {"H": {}}}}`
-	joined, err := httpapi.JoinOpenAPI([]byte(whole), []byte(part))
+	whole := httpapi.OpenAPI{Version: "3.1.0", Info: map[string]string{"title": "t"}}
+	for _, part := range []string{
+		`{"components": {"schemas": {"A": {"type": "string"}}}}`,
+		`{"paths": {"/v1/a": {"get": {}}}, "components": {"schemas": {"A": {"type":"string"}}, "headers": {"H": {}}}}`,
+	} {
+		if err := whole.Add([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	joined, err := json.Marshal(whole)
 	want := `{"openapi":"3.1.0","info":{"title":"t"},"paths":{"/v1/a":{"get":{}}},"components":{"headers":{"H":{}},"schemas":{"A":{"type":"string"}}}}`
 	if err != nil || string(joined) != want {
 		t.Errorf("joined: %s, %v", joined, err)
 	}
 	for _, other := range []string{`{"components": {"schemas": {"A": {"type": "number"}}}}`, `{`} {
-		if joined, err := httpapi.JoinOpenAPI([]byte(whole), []byte(other)); err == nil {
-			t.Errorf("%s: joined to %s", other, joined)
+		if err := whole.Add([]byte(other)); err == nil {
+			t.Errorf("%s was added", other)
 		}
 	}
-	twice := `{"paths": {"/v1/a": {"post": {}}}}`
-	if _, err := httpapi.JoinOpenAPI([]byte(whole), []byte(part), []byte(twice)); err == nil || !strings.Contains(err.Error(), "/v1/a") {
+	if err := whole.Add([]byte(`{"paths": {"/v1/a": {"post": {}}}}`)); err == nil || !strings.Contains(err.Error(), "/v1/a") {
 		t.Errorf("a path twice: %v", err)
 	}
 }

@@ -7,5 +7,6 @@
 // The tags are the keywords of JSON Schema. In an answer, a field is
 // required unless it has omitempty or omitzero, and a pointer may be null.
 // In a request, a field is required with required:"true", and may be null
-// with nullable:"true"; other members are refused.
+// with nullable:"true"; other members are refused. What Go does not know of
+// a json.RawMessage is told by type:"object".
 package openapi

@@ -93,7 +93,7 @@ func (w *writer) described(o Operation, path string) any {
 
 func (w *writer) operation(o Operation, path string) object {
 	described := object{
-		"operationId": o.ID, "summary": o.Summary, "tags": []string{w.Tag}, "security": w.security(o.Scopes), "responses": w.responses(o),
+		"operationId": o.ID, "summary": o.Summary, "tags": []string{w.Tag}, "security": w.security(o), "responses": w.responses(o),
 	}
 	if o.Description != "" {
 		described["description"] = o.Description
@@ -117,20 +117,27 @@ func (w *writer) body(b Body) object {
 }
 
 // security returns the alternatives: a credential with any of the scopes.
-func (w *writer) security(scopes []string) (ways []object) {
-	for _, scope := range scopes {
+func (w *writer) security(o Operation) []object {
+	ways := []object{}
+	if o.IsOpen() {
+		return ways
+	}
+	for _, scope := range o.Scopes {
 		ways = append(ways, object{w.scheme(): []string{scope}})
 	}
-	if len(scopes) == 0 {
-		ways = []object{{w.scheme(): []string{}}}
+	if len(o.Scopes) == 0 {
+		ways = append(ways, object{w.scheme(): []string{}})
 	}
 	return ways
 }
 
 func (w *writer) responses(o Operation) object {
 	status := o.Answer.status()
-	responses := object{strconv.Itoa(status): w.answer(o.Answer, status)}
+	responses := object{strconv.Itoa(status): w.answer(o, status)}
 	problems := maps.Clone(w.Problems)
+	if o.IsOpen() {
+		clear(problems)
+	}
 	if !strings.Contains(o.Route, "{") {
 		delete(problems, http.StatusNotFound)
 	}
@@ -145,7 +152,8 @@ func (w *writer) responses(o Operation) object {
 	return responses
 }
 
-func (w *writer) answer(a Answer, status int) object {
+func (w *writer) answer(o Operation, status int) object {
+	a := o.Answer
 	forms := content("application/json", w.schemas.answer(a.Type))
 	for _, text := range a.Texts {
 		forms[text.Media] = object{"schema": object{"type": "string", "description": text.Description}}
@@ -154,7 +162,11 @@ func (w *writer) answer(a Answer, status int) object {
 	if description == "" {
 		description = http.StatusText(status)
 	}
-	return object{"description": description, "content": forms, "headers": w.headersOf(status)}
+	described := object{"description": description, "content": forms}
+	if !o.IsOpen() {
+		described["headers"] = w.headersOf(status)
+	}
+	return described
 }
 
 func (a Answer) status() int {

@@ -19,14 +19,14 @@ type ownerBody struct {
 }
 
 type thingBody struct {
-	ID     string            `json:"id" description:"Its id"`
-	Bytes  int64             `json:"bytes,omitempty" minimum:"1"`
-	State  *string           `json:"state" enum:"on,off"`
-	Tags   []string          `json:"tags" enum:"a,b" maxItems:"2"`
-	Owner  *ownerBody        `json:"owner" description:"null: nobody"`
-	Counts map[string]int64  `json:"counts"`
-	Late   *time.Time        `json:"late,omitempty"`
-	Inner  struct{ X *bool } `json:"-"`
+	ID     string           `json:"id" description:"Its id"`
+	Bytes  int64            `json:"bytes,omitempty" minimum:"1"`
+	State  *string          `json:"state" enum:"on,off"`
+	Tags   []string         `json:"tags" enum:"a,b" maxItems:"2"`
+	Owner  *ownerBody       `json:"owner" description:"null: nobody"`
+	Counts map[string]int64 `json:"counts"`
+	Late   *time.Time       `json:"late,omitempty"`
+	Free   json.RawMessage  `json:"free" type:"object"`
 }
 
 type thingsQuery struct {
@@ -53,6 +53,11 @@ var operations = []openapi.Operation{
 		Answer:   openapi.Answer{Status: http.StatusCreated, Type: thingBody{}},
 		Problems: map[int]string{http.StatusConflict: "There is one"},
 	},
+	{
+		Route: "PUT /v1/things", ID: "setThings", Scopes: []string{openapi.Anybody}, Body: openapi.Body{Type: []ownerBody{}, MaxItems: 3, Optional: true},
+		Answer: openapi.Answer{Type: []ownerBody{}}, Problems: map[int]string{http.StatusBadRequest: "No"},
+	},
+	{Route: "DELETE /v1/things", Written: []byte(`{"operationId":"removeThings"}`)},
 }
 
 var module = openapi.Module{
@@ -73,15 +78,22 @@ func TestDocument(t *testing.T) {
 		"paths,/v1/things/{thing},post,responses,409,description":            `"There is one"`,
 		"paths,/v1/things/{thing},post,requestBody,required":                 `true`,
 		"components,schemas,ThingsThingList,properties,items,items":          `{"$ref":"#/components/schemas/ThingsThing"}`,
-		"components,schemas,ThingsThing,required":                            `["id","state","tags","owner","counts"]`,
+		"components,schemas,ThingsThing,required":                            `["id","state","tags","owner","counts","free"]`,
 		"components,schemas,ThingsThing,properties,bytes":                    `{"format":"int64","minimum":1,"type":"integer"}`,
 		"components,schemas,ThingsThing,properties,state":                    `{"enum":["on","off",null],"type":["string","null"]}`,
 		"components,schemas,ThingsThing,properties,tags":                     `{"items":{"enum":["a","b"],"type":"string"},"maxItems":2,"type":"array"}`,
 		"components,schemas,ThingsThing,properties,owner":                    `{"anyOf":[{"$ref":"#/components/schemas/ThingsOwner"},{"type":"null"}],"description":"null: nobody"}`,
 		"components,schemas,ThingsThing,properties,counts":                   `{"additionalProperties":{"format":"int64","type":"integer"},"type":"object"}`,
 		"components,schemas,ThingsThing,properties,late":                     `{"format":"date-time","type":"string"}`,
-		"components,schemas,ThingsProblem,properties,errors,items":           `{"$ref":"#/components/schemas/ThingsFault"}`,
-		"components,securitySchemes,thingsServiceToken,scheme":               `"bearer"`,
+		"components,schemas,ThingsThing,properties,free":                     `{"type":"object"}`,
+		"paths,/v1/things,delete":                                            `{"operationId":"removeThings"}`,
+		"paths,/v1/things,put,security":                                      `[]`,
+		"paths,/v1/things,put,responses": `{"200":{"content":{"application/json":{"schema":{"items":{"$ref":"#/components/schemas/ThingsOwner"},"type":"array"}}},"description":"OK"},` +
+			`"400":{"content":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/ThingsProblem"}}},"description":"No"}}`,
+		"paths,/v1/things,put,requestBody": `{"content":{"application/json":{"schema":{"items":{"additionalProperties":false,"properties":{"name":{"type":"string"}},"type":"object"},` +
+			`"maxItems":3,"type":"array"}}},"required":false}`,
+		"components,schemas,ThingsProblem,properties,errors,items": `{"$ref":"#/components/schemas/ThingsFault"}`,
+		"components,securitySchemes,thingsServiceToken,scheme":     `"bearer"`,
 		"paths,/v1/things/{thing},post,requestBody,content,application/json,schema": `{"additionalProperties":false,"properties":{"late":{"format":"date-time","type":"string"},` +
 			`"limit":{"type":["integer","null"]},"name":{"type":"string"}},"required":["name"],"type":"object"}`,
 		"paths,/v1/things,get,parameters": `[{"description":"With one of these","explode":true,"in":"query","name":"tag","required":false,` +

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -17,7 +18,7 @@ type Operation struct {
 	ID          string
 	Summary     string
 	Description string   // "": the summary says it all
-	Scopes      []string // any of which a service token needs
+	Scopes      []string // any of which a service token needs; Anybody: no credential
 
 	Query   any // a struct whose fields have query tags; others are refused. nil: the query is not checked
 	Headers any // a struct whose fields have header tags; nil: none
@@ -46,6 +47,13 @@ type Answer struct {
 
 // A Text is an answer that is not JSON.
 type Text struct{ Media, Description string }
+
+// Anybody is the scope of a route without a credential and without a
+// limit. Of the module's problems it has none.
+const Anybody = "*"
+
+// IsOpen reports whether the route needs no credential.
+func (o Operation) IsOpen() bool { return slices.Contains(o.Scopes, Anybody) }
 
 // Mount adds the route. A request with a parameter that Query lacks is refused.
 func (o Operation) Mount(router chi.Router) {

@@ -68,7 +68,7 @@ func nameInt64(p jsonschema.InterceptSchemaParams) (stop bool, err error) {
 
 // closeObject refuses the members that an object of a request does not name.
 func closeObject(p jsonschema.InterceptSchemaParams) (stop bool, err error) {
-	if p.Processed && len(p.Schema.Properties) > 0 {
+	if p.Processed && len(p.Schema.Properties) > 0 && p.Schema.AdditionalProperties == nil {
 		p.Schema.WithAdditionalProperties(boolean(false))
 	}
 	return false, nil
@@ -100,6 +100,9 @@ func finish(p jsonschema.InterceptPropParams, nullable bool) {
 	schema := p.PropertySchema
 	if tag, given := p.Field.Tag.Lookup("nullable"); given {
 		nullable = tag == "true"
+	}
+	if kind, given := p.Field.Tag.Lookup("type"); given {
+		schema.AddType(jsonschema.SimpleType(kind))
 	}
 	if schema.Items != nil && schema.Items.SchemaOrBool != nil {
 		toItems(schema, schema.Items.SchemaOrBool.TypeObject)

@@ -11,12 +11,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
+// A Handler answers a request or returns why it cannot.
+type Handler = func(http.ResponseWriter, *http.Request) error
+
 // ChangeHandler handles requests to change the thing
 // named by the path, called what: read reads the
 // change, carryOut makes it, show returns the result.
 func ChangeHandler[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
-	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
-	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		request, err := k.RequestOf(r)
 		if err != nil {
 			return err
@@ -32,7 +35,7 @@ func ChangeHandler[W, T, J any](k *Kit, what string, read func(http.ResponseWrit
 		}
 		httpapi.WriteJSON(w, http.StatusOK, show(changed))
 		return nil
-	})
+	}
 }
 
 // WithoutBody adapts a change without a body to ChangeHandler.
@@ -48,8 +51,8 @@ func NoBody(http.ResponseWriter, *http.Request) (none struct{}, err error) { ret
 
 // ShowHandler handles requests to read the
 // thing named by the path, called what.
-func ShowHandler[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) http.HandlerFunc {
-	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+func ShowHandler[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		id := chi.URLParam(r, "id")
 		found, err := find(r.Context(), CallerOf(r), id)
 		if err != nil {
@@ -57,24 +60,30 @@ func ShowHandler[T, J any](what string, find func(ctx context.Context, caller te
 		}
 		httpapi.WriteJSON(w, http.StatusOK, show(found))
 		return nil
-	})
+	}
+}
+
+// NameBody is the body that NameOf reads.
+type NameBody struct {
+	Name string `json:"name" required:"true" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
 }
 
 // NameOf is the name in the body of a request to rename.
 func NameOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	var body struct {
-		Name string `json:"name"`
-	}
+	var body NameBody
 	err := httpapi.ReadJSON(w, r, &body)
 	return body.Name, err
+}
+
+// ReasonBody is the body that ReasonOf reads.
+type ReasonBody struct {
+	Reason string `json:"reason" maxLength:"500" description:"For people"`
 }
 
 // ReasonOf is the reason in the body of a revocation. The body
 // may be absent: an emergency must not fail for lack of one.
 func ReasonOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	var body struct {
-		Reason string `json:"reason"`
-	}
+	var body ReasonBody
 	if r.ContentLength == 0 {
 		return "", nil
 	}

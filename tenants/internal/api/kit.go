@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/body"
@@ -25,26 +26,17 @@ type Kit struct {
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is trusted
 }
 
-// Mount adds the description, and the rooms' routes
-// for service tokens with the scope tenants:admin.
-func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, description []byte, rooms ...func(admin chi.Router)) {
-	httpapi.Describe(router, "tenants", description)
-	k.mount(router, changed, k.Guard.RequireScope(AdminScope), rooms)
-}
-
-// MountFor adds the rooms' routes for service
-// tokens with a scope, or tenants:admin.
-func (k *Kit) MountFor(router chi.Router, changed *changes.Limiter, scope string, rooms ...func(chi.Router)) {
-	k.mount(router, changed, k.Guard.RequireScope(scope, AdminScope), rooms)
-}
-
-func (k *Kit) mount(router chi.Router, changed *changes.Limiter, scoped func(http.Handler) http.Handler, rooms []func(chi.Router)) {
-	router.Group(func(group chi.Router) {
-		group.Use(scoped, changed.Limit(httpapi.Handle), body.Whole, scoped)
-		for _, mount := range rooms {
-			mount(group)
+// Mount adds the rooms' routes and their description.
+func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, operations []openapi.Operation) {
+	httpapi.Describe(router, module.Name, Describe(operations))
+	for _, operation := range withScopes(operations) {
+		if operation.IsOpen() {
+			operation.Mount(router)
+			continue
 		}
-	})
+		scoped := k.Guard.RequireScope(operation.Scopes[0], operation.Scopes[1:]...)
+		operation.Mount(router.With(scoped, changed.Limit(httpapi.Handle), body.Whole, scoped))
+	}
 }
 
 // CallerOf is the sender of a request.

@@ -15,13 +15,13 @@ import (
 // finds a page, show formats an item, place is an item's position.
 func ListHandler[F, I any](parameter string, whose func(*http.Request) (id string),
 	find func(ctx context.Context, caller tenants.Caller, id string, after query.Position, limit int) ([]F, error),
-	show func(F) I, place func(F) query.Position) http.HandlerFunc {
-	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+	show func(F) I, place func(F) query.Position) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		id := whose(r)
 		if id == "" {
 			return MissingParameter(parameter)
 		}
-		after, limit, err := PageOf(r, parameter)
+		after, limit, err := PageOf(r)
 		if err != nil {
 			return err
 		}
@@ -31,15 +31,11 @@ func ListHandler[F, I any](parameter string, whose func(*http.Request) (id strin
 		}
 		httpapi.WriteList(w, r, found, limit, show, place)
 		return nil
-	})
+	}
 }
 
-// PageOf is where a list continues, and its limit. Parameters other
-// than filters are refused: an ignored filter would show too much.
-func PageOf(r *http.Request, filters ...string) (after query.Position, limit int, err error) {
-	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
-		return after, 0, err
-	}
+// PageOf is where a list continues, and its limit.
+func PageOf(r *http.Request) (after query.Position, limit int, err error) {
 	page, err := httpapi.ParsePage(r)
 	if err != nil || page.Cursor == "" {
 		return after, page.Limit, err

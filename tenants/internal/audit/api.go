@@ -1,7 +1,6 @@
 package audit
 
 import (
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,20 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 )
 
 // readScope is the scope of service tokens that may only read the audit.
 const readScope = "audit:read"
-
-// OpenAPI describes the routes of the room.
-//
-//go:embed openapi.json
-var OpenAPI []byte
 
 // An API serves audits to service tokens.
 type API struct {
@@ -34,41 +27,53 @@ type API struct {
 // NewAPI returns the API of a service.
 func NewAPI(kit *api.Kit, service *Service) API { return API{kit, service} }
 
-// Mount adds the route, which the scope audit:read may use, too.
-func (a API) Mount(router chi.Router) {
-	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", a.Handler())
+// Operations are the routes.
+func (a API) Operations() []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/audit-events", Handle: a.list, ID: "listAuditEvents", Scopes: []string{readScope, api.AdminScope},
+			Summary: "The audit of an organization: who decided what, when and from where",
+			Description: "Newest first. Lines are numbered without gaps, and hash is SHA-256 over the hash before and what the line says, " +
+				"each part as a netstring: organization, sequence, at (UTC, six digits of fraction), action, actor kind, actor, " +
+				"actor name, role, address, client, request, target kind, target, target name, before, after (their JSON text, empty " +
+				"for null), stream, version, position. 64 zeros stand before the first.",
+			Query: listQuery{},
+			Answer: openapi.Answer{Type: httpapi.List[auditEventJSON]{}, Description: "A page, from new to old; or everything as CSV (RFC 4180, with a header line). " +
+				"In CSV a field that a spreadsheet could take for a formula has an apostrophe before it", Texts: []openapi.Text{
+				{Media: httpapi.TypeCSV, Description: "Everything that matches"},
+			}},
+			Problems: map[int]string{http.StatusNotFound: api.Unknown},
+		},
+	}
 }
 
-// Handler is the handler of the route.
-func (a API) Handler() http.HandlerFunc { return httpapi.Handle(a.list) }
-
-type lineJSON struct {
+type auditEventJSON struct {
 	Organization string          `json:"organization"`
-	Sequence     int64           `json:"sequence"`
+	Sequence     int64           `json:"sequence" minimum:"1" description:"Without gaps in an organization"`
 	At           time.Time       `json:"at"`
-	Action       string          `json:"action"`
+	Action       string          `json:"action" examples:"[\"api_key.revoked\"]"`
 	Actor        actorJSON       `json:"actor"`
-	Address      *string         `json:"address"`
-	Client       *string         `json:"client"`
+	Address      *string         `json:"address" description:"IP address of the client"`
+	Client       *string         `json:"client" description:"What the client said it is"`
 	RequestID    *string         `json:"request_id"`
 	Target       targetJSON      `json:"target"`
-	Before       json.RawMessage `json:"before"`
-	After        json.RawMessage `json:"after"`
+	Before       json.RawMessage `json:"before" type:"object" nullable:"true" description:"What everybody who reads the audit may know of the target: never a secret nor its hash. null: there was, or is, nothing"`
+	After        json.RawMessage `json:"after" type:"object" nullable:"true" description:"What everybody who reads the audit may know of the target: never a secret nor its hash. null: there was, or is, nothing"`
 	Event        eventJSON       `json:"event"`
-	Hash         string          `json:"hash"`
+	Hash         string          `json:"hash" pattern:"^[0-9a-f]{64}$"`
 }
 
 type actorJSON struct {
-	Kind string  `json:"kind"`
+	Kind string  `json:"kind" enum:"member,service_token,configuration,system"`
 	ID   string  `json:"id"`
-	Name *string `json:"name"`
-	Role *string `json:"role"`
+	Name *string `json:"name" description:"At the time"`
+	Role *string `json:"role" description:"Of a member, at the time"`
 }
 
 type targetJSON struct {
 	Kind string  `json:"kind"`
 	ID   string  `json:"id"`
-	Name *string `json:"name"`
+	Name *string `json:"name" description:"At the time"`
 }
 
 // eventJSON is the position of a line's event. It is part of the hash.
@@ -78,8 +83,8 @@ type eventJSON struct {
 	Position int64  `json:"position"`
 }
 
-func show(e tenants.AuditEvent) lineJSON {
-	return lineJSON{
+func show(e tenants.AuditEvent) auditEventJSON {
+	return auditEventJSON{
 		Organization: e.Organization, Sequence: e.Sequence, At: e.At.UTC(), Action: e.Action,
 		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, api.OrNull(e.ActorName), api.OrNull(string(e.Origin.Role))},
 		Address: api.OrNull(e.Origin.Address), Client: api.OrNull(e.Origin.Client), RequestID: api.OrNull(e.Origin.Request),
@@ -121,7 +126,7 @@ func (a API) list(w http.ResponseWriter, r *http.Request) error {
 
 // export writes all that matches.
 func (a API) export(w http.ResponseWriter, r *http.Request, filter tenants.AuditFilter) error {
-	if err := httpapi.OnlyKnown(r, nil, append(filters(), "format")...); err != nil {
+	if err := openapi.OnlyKnown(r, exportQuery{}); err != nil {
 		return err
 	}
 	next := func(before int64) ([]tenants.AuditEvent, error) {
@@ -167,8 +172,21 @@ func isCSV(accepted string) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), "text/csv")
 }
 
-func filters() []string {
-	return []string{"organization", "actor", "action", "target", "from", "to"}
+// exportQuery is the query of everything that matches.
+type exportQuery struct {
+	Organization string    `query:"organization" maxLength:"64" description:"Left out: the one that the token is bound to. An operator may ask for *, the installation itself"`
+	Actor        string    `query:"actor" maxLength:"64" description:"Id of who decided"`
+	Action       string    `query:"action" pattern:"^[a-z_]+\\.[a-z_]+$" description:"Such as api_key.revoked"`
+	Target       string    `query:"target" maxLength:"64" description:"Id of what was changed"`
+	From         time.Time `query:"from" description:"The first instant, RFC 3339 in UTC"`
+	To           time.Time `query:"to" description:"The first instant that is too late, RFC 3339 in UTC"`
+	Format       string    `query:"format" enum:"json,csv" description:"csv: everything that matches, as with Accept: text/csv; without limit and cursor"`
+}
+
+// listQuery is the query of a page.
+type listQuery struct {
+	exportQuery
+	httpapi.Page
 }
 
 func filterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
@@ -185,9 +203,6 @@ func filterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
 
 // pageOf reads where the list continues, and its limit.
 func pageOf(r *http.Request) (before int64, limit int, err error) {
-	if err := httpapi.OnlyKnown(r, nil, append(filters(), "format", "limit", "cursor")...); err != nil {
-		return 0, 0, err
-	}
 	page, err := httpapi.ParsePage(r)
 	if err != nil || page.Cursor == "" {
 		return 0, page.Limit, err

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	_ "embed"
 	"fmt"
 	"net/http"
 	"time"
@@ -9,15 +8,11 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
-
-// OpenAPI describes the routes of the room.
-//
-//go:embed openapi.json
-var OpenAPI []byte
 
 // An API serves API keys to service tokens.
 type API struct {
@@ -28,48 +23,93 @@ type API struct {
 // NewAPI returns the API of a service.
 func NewAPI(kit *api.Kit, service *Service) API { return API{kit, service} }
 
-// Mount adds the routes to router.
-func (a API) Mount(admin chi.Router) {
-	admin.Post("/v1/api-keys", httpapi.Handle(a.create))
-	admin.Get("/v1/api-keys", httpapi.Handle(a.list))
-	admin.Get("/v1/api-keys/{id}", httpapi.Handle(a.get))
-	admin.Patch("/v1/api-keys/{id}", httpapi.Handle(a.change))
-	admin.Post("/v1/api-keys/{id}/rotate", httpapi.Handle(a.rotate))
-	admin.Post("/v1/api-keys/{id}/revoke", httpapi.Handle(a.revoke))
+// Operations are the routes.
+func (a API) Operations() []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "POST /v1/api-keys", Handle: a.create, ID: "createAPIKey",
+			Summary: "Issue an API key of a project. It is in force when the answer comes",
+			Headers: api.Creation{},
+			Body:    openapi.Body{Type: newKeyBody{}},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: keyJSON{}, Description: "Issued"},
+			Problems: map[int]string{
+				http.StatusNotFound: api.Unknown,
+				http.StatusConflict: "The same request was answered before, with a secret that is not kept; or " + api.LimitReached,
+			},
+		},
+		{
+			Route: "GET /v1/api-keys", Handle: a.list, ID: "listAPIKeys",
+			Summary:  "The API keys of a project, or of all projects of an organization",
+			Query:    keysQuery{},
+			Answer:   openapi.Answer{Type: httpapi.List[keyJSON]{}, Description: "A page, from old to new"},
+			Problems: map[int]string{http.StatusNotFound: api.Unknown},
+		},
+		{
+			Route: "GET /v1/api-keys/{id}", Handle: a.get, ID: "getAPIKey",
+			Summary: "One API key, and who has used it lately",
+			Answer:  openapi.Answer{Type: keyJSON{}, Description: "The key's state"},
+		},
+		{
+			Route: "PATCH /v1/api-keys/{id}", Handle: a.change, ID: "changeAPIKey",
+			Summary:  "Rename or limit an API key. A limit is in force when the answer comes",
+			Body:     openapi.Body{Type: changeKeyBody{}},
+			Answer:   openapi.Answer{Type: keyJSON{}, Description: "The key's state"},
+			Problems: map[int]string{http.StatusConflict: "The key has ended (api_key_revoked, api_key_expired)"},
+		},
+		{
+			Route: "POST /v1/api-keys/{id}/rotate", Handle: a.rotate, ID: "rotateAPIKey",
+			Summary: "Put a new key in the place of an API key, which goes on for a while and never beyond its own end. The new one is " +
+				"for the same project and environment, with the same name and limit, and lasts as long as the old one did when it " +
+				"was issued",
+			Headers: api.Creation{},
+			Body:    openapi.Body{Type: overlapBody{}, Optional: true},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: rotationJSON{}, Description: "Rotated: the new key, and the old one as `rotated`"},
+			Problems: map[int]string{
+				http.StatusConflict: "The key has ended (api_key_revoked, api_key_expired), was rotated already (api_key_rotated), " +
+					"or the same request was answered before with a secret that is not kept (secret_shown_once); or " + api.LimitReached,
+			},
+		},
+		{
+			Route: "POST /v1/api-keys/{id}/revoke", Handle: a.revoke, ID: "revokeAPIKey",
+			Summary: "End an API key for ever, in every replica within a second. Again: changes nothing",
+			Body:    openapi.Body{Type: api.ReasonBody{}, Optional: true},
+			Answer:  openapi.Answer{Type: keyJSON{}, Description: "The key's state"},
+		},
+	}
 }
 
 type keyJSON struct {
-	ID            string     `json:"id"`
-	Key           string     `json:"key,omitempty"` // in the answer to its creation only
-	Prefix        string     `json:"prefix"`        // beginning of the key
-	Last4         string     `json:"last4"`         // end of the key
-	Project       string     `json:"project"`
-	Organization  string     `json:"organization"`
-	Environment   string     `json:"environment"`
-	Access        string     `json:"access"`
-	Name          string     `json:"name"`
-	State         string     `json:"state"`
+	ID            string     `json:"id" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Key           string     `json:"key,omitempty" pattern:"^weir_[0-9a-f]{48}$" description:"In the answer to its creation only"`
+	Prefix        string     `json:"prefix" description:"How the key begins"`
+	Last4         string     `json:"last4" description:"How the key ends"`
+	Project       string     `json:"project" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Organization  string     `json:"organization" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Environment   string     `json:"environment" enum:"prod,staging,dev"`
+	Access        string     `json:"access" enum:"full,project,write" description:"What the key may read: full = logs and errors of the whole organization, project = those of its own project alone, write = nothing. Every key may send logs"`
+	Name          string     `json:"name" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	State         string     `json:"state" enum:"active,expired,revoked"`
 	CreatedAt     time.Time  `json:"created_at"`
 	ExpiresAt     *time.Time `json:"expires_at"`
 	RevokedAt     *time.Time `json:"revoked_at"`
 	RevokedReason *string    `json:"revoked_reason"`
 
-	RatePerMinute *int               `json:"rate_per_minute"` // null: no limit of its own
-	CreatedBy     string             `json:"created_by"`
-	Replaces      *string            `json:"replaces"` // id of the replaced key
-	RotatedTo     *string            `json:"rotated_to"`
+	RatePerMinute *int               `json:"rate_per_minute" description:"Requests per minute; null: no limit of its own"`
+	CreatedBy     string             `json:"created_by" description:"Name of the member, or id of the service token, who asked for it"`
+	Replaces      *string            `json:"replaces" description:"Id of the key whose place it takes"`
+	RotatedTo     *string            `json:"rotated_to" description:"Id of the key that takes its place"`
 	RotatedAt     *time.Time         `json:"rotated_at"`
-	Exposures     []tenants.Exposure `json:"exposures"`
-	Usage         usageJSON          `json:"usage"`
-	RecentUsers   *[]userJSON        `json:"recent_users,omitempty"` // in the answer about one key only
+	Exposures     []tenants.Exposure `json:"exposures" description:"How others may have got the key, oldest first"`
+	Usage         usageJSON          `json:"usage" description:"As far as ingest has told: some seconds late. A process that dies takes a few seconds of counts with it"`
+	RecentUsers   *[]userJSON        `json:"recent_users,omitempty" description:"In the answer about one key only: who has used it lately, the last one first"`
 }
 
 // usageJSON is a key's published use, some seconds late.
 type usageJSON struct {
-	Accepted            int64      `json:"accepted"`
-	Rejected            int64      `json:"rejected"`
-	Refused             int64      `json:"refused"`
-	Read                int64      `json:"read"`
+	Accepted            int64      `json:"accepted" description:"Requests whose entries were taken in"`
+	Rejected            int64      `json:"rejected" description:"Requests that failed for another reason than the key"`
+	Refused             int64      `json:"refused" description:"Requests that failed because the key had ended"`
+	Read                int64      `json:"read" description:"Requests that were let in to read"`
 	SinceRotation       *sinceJSON `json:"since_rotation"` // null: not rotated
 	FirstEventAt        *time.Time `json:"first_event_at"`
 	LastUsedAt          *time.Time `json:"last_used_at"`
@@ -80,7 +120,7 @@ type usageJSON struct {
 type sinceJSON struct {
 	Accepted int64 `json:"accepted"`
 	Rejected int64 `json:"rejected"`
-	Read     int64 `json:"read"`
+	Read     int64 `json:"read" description:"The same of reads"`
 }
 
 type userJSON struct {
@@ -138,12 +178,14 @@ func (a API) get(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+type changeKeyBody struct {
+	Name          *string         `json:"name" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	RatePerMinute *int            `json:"rate_per_minute" minimum:"0" description:"Requests per minute, at most the organization's; 0: no limit of its own"`
+	Access        *tenants.Access `json:"access" enum:"full,project,write" description:"What the key may read: full = logs and errors of the whole organization, project = those of its own project alone, write = nothing. Every key may send logs"`
+}
+
 func (a API) change(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Name          *string         `json:"name"`
-		RatePerMinute *int            `json:"rate_per_minute"`
-		Access        *tenants.Access `json:"access"`
-	}
+	var body changeKeyBody
 	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
@@ -186,16 +228,18 @@ func (a API) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func readNew(w http.ResponseWriter, r *http.Request) (wanted tenants.IssueAPIKey, err error) {
-	var body struct {
-		Project     string              `json:"project"`
-		Environment tenants.Environment `json:"environment"`
-		Name        string              `json:"name"`
-		ExpiresAt   *string             `json:"expires_at"`
+type newKeyBody struct {
+	Project     string              `json:"project" required:"true" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Environment tenants.Environment `json:"environment" required:"true" enum:"prod,staging,dev"`
+	Name        string              `json:"name" required:"true" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	ExpiresAt   *string             `json:"expires_at" nullable:"true" format:"date-time" description:"In the future; null or left out: never"`
 
-		RatePerMinute int             `json:"rate_per_minute"`
-		Access        *tenants.Access `json:"access"`
-	}
+	RatePerMinute int             `json:"rate_per_minute" minimum:"0" description:"Requests per minute, at most the organization's; 0: no limit of its own"`
+	Access        *tenants.Access `json:"access" enum:"full,project,write" description:"What the key may read: full = logs and errors of the whole organization, project = those of its own project alone, write = nothing. Every key may send logs. Left out: full"`
+}
+
+func readNew(w http.ResponseWriter, r *http.Request) (wanted tenants.IssueAPIKey, err error) {
+	var body newKeyBody
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return wanted, err
 	}
@@ -233,12 +277,18 @@ func (a API) find(r *http.Request, organization, project string, after query.Pos
 	return found, api.ProblemOf(err, "project", project)
 }
 
+type keysQuery struct {
+	Project      string `query:"project" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" description:"Those of this project"`
+	Organization string `query:"organization" maxLength:"64" description:"Where no project is named. Left out: the one that the token is bound to"`
+	httpapi.Page
+}
+
 func (a API) list(w http.ResponseWriter, r *http.Request) error {
 	project, organization := r.URL.Query().Get("project"), api.OrganizationOf(r)
 	if project == "" && organization == tenants.Installation {
 		return api.MissingParameter("project")
 	}
-	after, limit, err := api.PageOf(r, "project", "organization")
+	after, limit, err := api.PageOf(r)
 	if err != nil {
 		return err
 	}

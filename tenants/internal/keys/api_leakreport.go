@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
@@ -29,9 +28,26 @@ func NewLeakReports(exposures *Exposures, guard *identity.Guard, keys *leak.Keys
 	return LeakReports{exposures, guard, keys}
 }
 
-// Mount adds the route for reports.
-func (l LeakReports) Mount(router chi.Router) {
-	router.Post("/v1/leak-reports", httpapi.Handle(l.report))
+// Operation is the route for reports.
+func (l LeakReports) Operation() openapi.Operation {
+	return openapi.Operation{
+		Route: "POST /v1/leak-reports", Handle: l.report, ID: "reportLeaks", Scopes: []string{openapi.Anybody},
+		Summary: "Report secrets that were found in public, in the form of GitHub's secret scanning partner program. Off unless configured",
+		Headers: leakHeaders{},
+		Body:    openapi.Body{Type: []leakMatch{}},
+		Answer:  openapi.Answer{Type: []leakLabel{}, Description: "Whether each is a key"},
+		Problems: map[int]string{
+			http.StatusBadRequest:          "A value can't be accepted: errors[] says which and what to do",
+			http.StatusUnauthorized:        "Not signed by a key that is known",
+			http.StatusNotFound:            "Leak reports are not taken here",
+			http.StatusInternalServerError: "Not done: send the whole request again",
+		},
+	}
+}
+
+type leakHeaders struct {
+	Key       string `header:"Github-Public-Key-Identifier" required:"true" description:"Which of GitHub's keys signs"`
+	Signature string `header:"Github-Public-Key-Signature" required:"true" description:"Base64 of the ASN.1 signature of the body's bytes: ECDSA on P-256 with SHA-256"`
 }
 
 // maxLeakReport is the largest report, in bytes: some thousand matches.
@@ -39,7 +55,9 @@ const maxLeakReport = 1 << 20
 
 // A leakMatch is one found secret, as GitHub reports it.
 type leakMatch struct {
-	Token  string `json:"token"`
+	_ struct{} `additionalProperties:"true"`
+
+	Token  string `json:"token" required:"true"`
 	Type   string `json:"type"`
 	URL    string `json:"url"`
 	Source string `json:"source"`
@@ -48,9 +66,9 @@ type leakMatch struct {
 // A leakLabel is whether a found text is one
 // of our secrets. It never holds the secret.
 type leakLabel struct {
-	TokenHash string `json:"token_hash"` // SHA-256, hexadecimal
+	TokenHash string `json:"token_hash" description:"SHA-256 of the token, hexadecimal"`
 	TokenType string `json:"token_type"`
-	Label     string `json:"label"` // "true_positive" or "false_positive"
+	Label     string `json:"label" enum:"true_positive,false_positive"` // "true_positive" or "false_positive"
 }
 
 // report receives a signed report of secrets found in

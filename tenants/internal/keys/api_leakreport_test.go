@@ -74,7 +74,7 @@ func (r room) report(t *testing.T, known *leak.Keys, ready error, report, signat
 	t.Helper()
 	guard := identity.NewGuard(identity.GuardConfig{Clock: tenantstest.Now, Ready: func() error { return ready }})
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: tenantstest.Now})
-	keys.NewLeakReports(keys.NewExposures(r.work, registry.SecurityPolicyOf), guard, known).Mount(router)
+	keys.NewLeakReports(keys.NewExposures(r.work, registry.SecurityPolicyOf), guard, known).Operation().Mount(router)
 	request := httptest.NewRequestWithContext(t.Context(), "POST", "https://weir.example/v1/leak-reports", strings.NewReader(report))
 	request.Header.Set("Github-Public-Key-Identifier", "one")
 	request.Header.Set("Github-Public-Key-Signature", signature)

@@ -48,11 +48,13 @@ func (a API) rotate(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+type overlapBody struct {
+	Overlap *int64 `json:"overlap_seconds" minimum:"0" maximum:"604800" default:"86400" description:"How long the old key goes on"`
+}
+
 // overlapOf is the overlap in the body, which may be absent.
 func overlapOf(w http.ResponseWriter, r *http.Request) (time.Duration, error) {
-	var body struct {
-		Overlap *int64 `json:"overlap_seconds"`
-	}
+	var body overlapBody
 	if r.ContentLength != 0 {
 		if err := httpapi.ReadJSON(w, r, &body); err != nil {
 			return 0, err

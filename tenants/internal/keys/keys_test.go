@@ -38,7 +38,9 @@ func open(t *testing.T) room {
 	return room{work, keys.NewService(work, organizations, registry.NewProjects(organizations), func(string) int { return 100 }), pool}
 }
 
-func (r room) api(settings chi.Router) { keys.NewAPI(tenantstest.API(), r.service).Mount(settings) }
+func (r room) api(settings chi.Router) {
+	tenantstest.Mount(settings, keys.NewAPI(tenantstest.API(), r.service).Operations())
+}
 
 func (r room) pages(settings chi.Router) {
 	keys.NewPages(tenantstest.Pages(), r.service).Mount(settings)

@@ -1,7 +1,6 @@
 package notifications
 
 import (
-	_ "embed"
 	"errors"
 	"net/http"
 	"time"
@@ -9,15 +8,11 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
-
-// OpenAPI describes the routes of the room.
-//
-//go:embed openapi.json
-var OpenAPI []byte
 
 // BillingScope is the scope of billing
 // services, which have webhooks of their own.
@@ -35,19 +30,93 @@ func NewAPI(kit *api.Kit, service *Service, deliveries *Deliveries) API {
 	return API{kit, service, deliveries}
 }
 
-// Mount adds the routes to router.
-func (a API) Mount(router chi.Router) {
-	const path = "/v1/organizations/{organization}/webhooks"
-	router.Get(path, httpapi.Handle(a.list))
-	router.Post(path, httpapi.Handle(a.create))
-	router.Get(path+"/{webhook}", httpapi.Handle(a.of(a.get)))
-	router.Patch(path+"/{webhook}", httpapi.Handle(a.named(a.change)))
-	router.Delete(path+"/{webhook}", httpapi.Handle(a.named(a.remove)))
-	router.Post(path+"/{webhook}/rotate", httpapi.Handle(a.named(a.rotate)))
-	router.Post(path+"/{webhook}/test", httpapi.Handle(a.named(a.test)))
-	router.Post(path+"/{webhook}/replay", httpapi.Handle(a.named(a.replayFailed)))
-	router.Get(path+"/{webhook}/deliveries", httpapi.Handle(a.of(a.listDeliveries)))
-	router.Post(path+"/{webhook}/deliveries/{delivery}/replay", httpapi.Handle(a.of(a.replay)))
+// Operations are the routes.
+func (a API) Operations() []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/organizations/{organization}/webhooks", ID: "listWebhooks",
+			Handle: a.list, Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "The webhooks of an organization",
+			Query:   httpapi.Page{},
+			Answer:  openapi.Answer{Type: httpapi.List[webhookJSON]{}, Description: "A page, from old to new"},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks", ID: "createWebhook",
+			Handle: a.create, Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "Have facts sent to an endpoint, by the convention of Standard Webhooks: POST, signed with the secret that is in " +
+				"this answer alone",
+			Headers: api.Creation{},
+			Body:    openapi.Body{Type: newWebhookBody{}},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: webhookJSON{}},
+			Problems: map[int]string{
+				http.StatusConflict: "limit_reached; secret_shown_once; webhooks_not_configured: whoever runs the installation has to set WEIR_WEBHOOK_KEYS",
+			},
+		},
+		{
+			Route: "GET /v1/organizations/{organization}/webhooks/{webhook}", ID: "getWebhook",
+			Handle: a.of(a.get), Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "One webhook",
+			Answer:  openapi.Answer{Type: webhookJSON{}, Description: "The webhook"},
+		},
+		{
+			Route: "PATCH /v1/organizations/{organization}/webhooks/{webhook}", ID: "changeWebhook",
+			Handle: a.named(a.change), Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "Change a webhook, or switch it off or on. What is not sent meanwhile has failed, and can be replayed",
+			Headers: repeatable{},
+			Body:    openapi.Body{Type: changeWebhookBody{}},
+			Answer:  openapi.Answer{Type: webhookJSON{}, Description: "The webhook"},
+		},
+		{
+			Route: "DELETE /v1/organizations/{organization}/webhooks/{webhook}", ID: "deleteWebhook",
+			Handle: a.named(a.remove), Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "Delete a webhook, and what is known of its deliveries",
+			Headers: repeatable{},
+			Answer:  openapi.Answer{Type: webhookJSON{}, Description: "The webhook as it was"},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/rotate", ID: "rotateWebhook",
+			Handle: a.named(a.rotate), Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "Give a webhook another secret, which is in this answer alone. The one of before signs too for 24 hours",
+			Headers: rotationHeaders{},
+			Answer:  openapi.Answer{Type: webhookJSON{}, Description: "The webhook, with its new secret"},
+			Problems: map[int]string{
+				http.StatusConflict: "webhook_rotated: two secrets are in use already; secret_shown_once; " +
+					"webhooks_not_configured: whoever runs the installation has to set WEIR_WEBHOOK_KEYS",
+			},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/test", ID: "testWebhook",
+			Handle: a.named(a.test), Scopes: []string{BillingScope, api.AdminScope},
+			Summary:  "Send a message of type webhook.test",
+			Headers:  repeatable{},
+			Answer:   openapi.Answer{Status: http.StatusAccepted, Type: deliveryJSON{}, Description: "The delivery, which is sent at once"},
+			Problems: map[int]string{http.StatusConflict: "webhook_off"},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/replay", ID: "replayWebhook",
+			Handle: a.named(a.replayFailed), Scopes: []string{BillingScope, api.AdminScope},
+			Summary:  "Send all deliveries again that have failed",
+			Headers:  repeatable{},
+			Body:     openapi.Body{Type: replayBody{}},
+			Answer:   openapi.Answer{Status: http.StatusAccepted, Type: replayedJSON{}, Description: "How many are sent again"},
+			Problems: map[int]string{http.StatusConflict: "webhook_off"},
+		},
+		{
+			Route: "GET /v1/organizations/{organization}/webhooks/{webhook}/deliveries", ID: "listDeliveries",
+			Handle: a.of(a.listDeliveries), Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "What was sent to a webhook, or is to be: 30 days, and at most 10,000",
+			Query:   deliveriesQuery{},
+			Answer:  openapi.Answer{Type: httpapi.List[deliveryJSON]{}, Description: "A page, from new to old"},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/deliveries/{delivery}/replay", ID: "replayDelivery",
+			Handle: a.of(a.replay), Scopes: []string{BillingScope, api.AdminScope},
+			Summary:  "Send one delivery again, with the same id",
+			Headers:  repeatable{},
+			Answer:   openapi.Answer{Status: http.StatusAccepted, Type: deliveryJSON{}, Description: "The delivery"},
+			Problems: map[int]string{http.StatusConflict: "webhook_off"},
+		},
+	}
 }
 
 type webhookJSON struct {
@@ -55,13 +124,13 @@ type webhookJSON struct {
 	Organization        string     `json:"organization"`
 	URL                 string     `json:"url"`
 	Events              []string   `json:"events"`
-	Secret              string     `json:"secret,omitempty"` // in the answers to its creation and rotation only
-	State               string     `json:"state"`
+	Secret              string     `json:"secret,omitempty" pattern:"^whsec_" description:"In the answers to its creation and to its rotation only"`
+	State               string     `json:"state" enum:"on,off,deleted"`
 	CreatedAt           time.Time  `json:"created_at"`
 	OffAt               *time.Time `json:"off_at"`
-	OffReason           *string    `json:"off_reason"`
-	TakenAt             *time.Time `json:"taken_at"`              // when it last accepted a delivery
-	PreviousSecretUntil *time.Time `json:"previous_secret_until"` // null: one secret signs
+	OffReason           *string    `json:"off_reason" description:"Why it was switched off by itself; empty: a person did it"`
+	TakenAt             *time.Time `json:"taken_at" description:"When it last answered 2xx"`
+	PreviousSecretUntil *time.Time `json:"previous_secret_until" description:"Until when the secret of before signs too; null: one secret signs"`
 }
 
 // States of webhooks.
@@ -99,11 +168,22 @@ func (a API) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// repeatable is the headers of a change.
+type repeatable struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"The same request with the same key within 30 days is answered as it was and has no further effect; another one is refused: idempotency_key_reused"`
+}
+
+type rotationHeaders struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"The same request with the same key within 30 days rotates no more, and is a 409 secret_shown_once: the secret is not kept; another one is refused: idempotency_key_reused"`
+}
+
+type newWebhookBody struct {
+	URL    string   `json:"url" required:"true" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment"`
+	Events []string `json:"events" required:"true" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created"`
+}
+
 func (a API) create(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		URL    string   `json:"url"`
-		Events []string `json:"events"`
-	}
+	var body newWebhookBody
 	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
@@ -156,12 +236,14 @@ func (a API) get(w http.ResponseWriter, _ *http.Request, of Listed) error {
 	return nil
 }
 
+type changeWebhookBody struct {
+	URL    *string   `json:"url" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment"`
+	Events *[]string `json:"events" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created"`
+	State  *string   `json:"state" enum:"on,off"`
+}
+
 func (a API) change(w http.ResponseWriter, r *http.Request, of Ref) error {
-	var body struct {
-		URL    *string   `json:"url"`
-		Events *[]string `json:"events"`
-		State  *string   `json:"state"`
-	}
+	var body changeWebhookBody
 	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err

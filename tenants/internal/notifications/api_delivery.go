@@ -15,24 +15,36 @@ import (
 )
 
 type deliveryJSON struct {
-	ID          string          `json:"id"` // as in the header webhook-id
-	Webhook     string          `json:"webhook"`
-	Type        string          `json:"type"`
-	State       State           `json:"state"`
-	CreatedAt   time.Time       `json:"created_at"`
-	Attempts    int             `json:"attempts"` // since it was created or last replayed
-	AttemptedAt *time.Time      `json:"attempted_at"`
-	NextAt      *time.Time      `json:"next_at"` // null: it is not sent again
-	Status      *int            `json:"status"`  // of the last attempt; null: no answer
-	Answer      string          `json:"answer"`  // its beginning
-	Failure     *string         `json:"failure"` // why there was no answer
-	Payload     json.RawMessage `json:"payload"`
+	ID          string     `json:"id" description:"As the header webhook-id has it: the same in every attempt and replay"`
+	Webhook     string     `json:"webhook"`
+	Type        string     `json:"type"`
+	State       State      `json:"state" enum:"pending,taken,failed" description:"failed: it is not sent again by itself"`
+	CreatedAt   time.Time  `json:"created_at"`
+	Attempts    int        `json:"attempts" minimum:"0" description:"Since it was created or last replayed; at most 11 within three days"`
+	AttemptedAt *time.Time `json:"attempted_at"`
+	NextAt      *time.Time `json:"next_at" description:"null: it is not sent again by itself"`
+	Status      *int       `json:"status" description:"Of the last attempt; null: there was no answer"`
+	Answer      string     `json:"answer" description:"How the last answer began, at most 1 KB"`
+	Failure     *string    `json:"failure" description:"Why there was no answer, or no attempt"`
+	Payload     payload    `json:"payload" description:"The body as it is sent"`
+}
+
+// A payload is a webhook.Payload as it is sent, byte for byte.
+type payload json.RawMessage
+
+// MarshalJSON returns it.
+func (p payload) MarshalJSON() ([]byte, error) { return p, nil }
+
+// JSONSchemaBytes describes it.
+func (payload) JSONSchemaBytes() ([]byte, error) {
+	return []byte(`{"type": "object", "required": ["type", "timestamp", "data"],
+		"properties": {"type": {"type": "string"}, "timestamp": {"type": "string", "format": "date-time"}, "data": {"type": "object"}}}`), nil
 }
 
 func showDelivery(d Delivery) deliveryJSON {
 	shown := deliveryJSON{
 		ID: d.ID, Webhook: d.Webhook, Type: d.Type, State: d.State, CreatedAt: d.CreatedAt.UTC(), Attempts: d.Attempts,
-		AttemptedAt: api.Optional(d.AttemptedAt), Status: api.OrNull(d.Status), Answer: d.Answer, Failure: api.OrNull(d.Failure), Payload: json.RawMessage(d.Body),
+		AttemptedAt: api.Optional(d.AttemptedAt), Status: api.OrNull(d.Status), Answer: d.Answer, Failure: api.OrNull(d.Failure), Payload: payload(d.Body),
 	}
 	if d.State == Pending {
 		shown.NextAt = api.Optional(d.NextAt)
@@ -42,8 +54,13 @@ func showDelivery(d Delivery) deliveryJSON {
 
 func placeOfDelivery(d Delivery) query.Position { return query.Position{At: d.CreatedAt, ID: d.ID} }
 
+type deliveriesQuery struct {
+	State State `query:"state" enum:"pending,taken,failed" description:"Only those in this state"`
+	httpapi.Page
+}
+
 func (a API) listDeliveries(w http.ResponseWriter, r *http.Request, of Listed) error {
-	before, limit, err := api.PageOf(r, "state")
+	before, limit, err := api.PageOf(r)
 	if err != nil {
 		return err
 	}
@@ -86,10 +103,16 @@ func (a API) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
 	return nil
 }
 
+type replayBody struct {
+	Since time.Time `json:"since" required:"true" description:"Those that were created before are left alone"`
+}
+
+type replayedJSON struct {
+	Replayed int64 `json:"replayed" minimum:"0"`
+}
+
 func (a API) replayFailed(w http.ResponseWriter, r *http.Request, of Ref) error {
-	var body struct {
-		Since time.Time `json:"since"`
-	}
+	var body replayBody
 	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
@@ -98,6 +121,6 @@ func (a API) replayFailed(w http.ResponseWriter, r *http.Request, of Ref) error 
 	if err != nil {
 		return err
 	}
-	httpapi.WriteJSON(w, http.StatusAccepted, map[string]int64{"replayed": replayed})
+	httpapi.WriteJSON(w, http.StatusAccepted, replayedJSON{replayed})
 	return nil
 }

@@ -1,24 +1,20 @@
 package people
 
 import (
-	_ "embed"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
-
-// OpenAPI describes the routes of the room.
-//
-//go:embed openapi.json
-var OpenAPI []byte
 
 // An API serves members and invitations to service tokens.
 type API struct {
@@ -29,17 +25,54 @@ type API struct {
 // NewAPI returns the API of services.
 func NewAPI(kit *api.Kit, services Services) API { return API{kit, services} }
 
-// Mount adds the routes to router.
-func (a API) Mount(admin chi.Router) {
-	admin.Post("/v1/members", httpapi.Handle(a.createMember))
-	admin.Get("/v1/members", api.ListHandler("organization", api.OrganizationOf, a.Members.List, showMember, placeOfMember))
-	admin.Patch("/v1/members/{id}", api.ChangeHandler(a.Kit, "member", roleOf, a.Members.ChangeRole, showMember))
-	admin.Post("/v1/members/{id}/reset-code", httpapi.Handle(a.createResetCode))
-	admin.Post("/v1/members/{id}/remove", api.ChangeHandler(a.Kit, "member", api.NoBody, api.WithoutBody(a.Members.Remove), showMember))
-	admin.Post("/v1/invitations", httpapi.Handle(a.createInvitation))
-	admin.Get("/v1/invitations", api.ListHandler("organization", api.OrganizationOf, a.Invitations.List, a.showInvitation, placeOfInvitation))
-	admin.Post("/v1/invitations/{id}/resend", httpapi.Handle(a.resendInvitation))
-	admin.Post("/v1/invitations/{id}/revoke", api.ChangeHandler(a.Kit, "invitation", api.NoBody, api.WithoutBody(a.Invitations.Revoke), a.showInvitation))
+// Operations are the routes.
+func (a API) Operations() []openapi.Operation {
+	return slices.Concat(memberOperations(a), invitationOperations(a))
+}
+
+func memberOperations(a API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "POST /v1/members", Handle: a.createMember, ID: "createMember",
+			Summary: "Add a member with a password to an organization (operators only; others invite)",
+			Headers: newMemberHeaders{},
+			Body:    openapi.Body{Type: newMemberBody{}},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: memberJSON{}},
+			Problems: map[int]string{
+				http.StatusNotFound: api.Unknown,
+				http.StatusConflict: "Somebody already signs in with this e-mail address; or " + api.LimitReached,
+			},
+		},
+		{
+			Route: "GET /v1/members", ID: "listMembers",
+			Handle:   api.ListHandler("organization", api.OrganizationOf, a.Members.List, showMember, placeOfMember),
+			Summary:  "List the members of an organization, without those who were removed",
+			Query:    api.OrganizationQuery{},
+			Answer:   openapi.Answer{Type: httpapi.List[memberJSON]{}, Description: "A page, from old to new"},
+			Problems: map[int]string{http.StatusNotFound: api.Unknown},
+		},
+		{
+			Route: "PATCH /v1/members/{id}", ID: "changeMember",
+			Handle: api.ChangeHandler(a.Kit, "member", roleOf, a.Members.ChangeRole, showMember),
+			Summary: "Give a member another role. Their sessions have it at once. Owners are made and changed by operators and by owners " +
+				"in the console only",
+			Body:     openapi.Body{Type: roleBody{}},
+			Answer:   openapi.Answer{Type: memberJSON{}},
+			Problems: map[int]string{http.StatusConflict: "The member is the only owner of the organization"},
+		},
+		{
+			Route: "POST /v1/members/{id}/reset-code", Handle: a.createResetCode, ID: "createResetCode",
+			Summary: "A code with which a member sets another password, for whoever may manage them. The one of before is void",
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: resetCodeJSON{}, Description: "The code, in this answer only: it works once, at /console/reset"},
+		},
+		{
+			Route: "POST /v1/members/{id}/remove", ID: "removeMember",
+			Handle:   api.ChangeHandler(a.Kit, "member", api.NoBody, api.WithoutBody(a.Members.Remove), showMember),
+			Summary:  "Remove a member. Their sessions end at once. Again, it changes nothing",
+			Answer:   openapi.Answer{Type: memberJSON{}},
+			Problems: map[int]string{http.StatusConflict: "The member is the only owner of the organization"},
+		},
+	}
 }
 
 // problemOf adds this room's errors to api.ProblemOf.
@@ -56,14 +89,14 @@ func problemOf(err error, what, id string) error {
 }
 
 type memberJSON struct {
-	ID           string     `json:"id"`
-	Organization string     `json:"organization"`
-	Email        string     `json:"email"`
-	Name         string     `json:"name"`
-	Role         string     `json:"role"`
-	Verified     bool       `json:"email_verified"`
+	ID           string     `json:"id" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Organization string     `json:"organization" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Email        string     `json:"email" description:"In lower case"`
+	Name         string     `json:"name" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	Role         string     `json:"role" enum:"owner,admin,developer,viewer,billing"`
+	Verified     bool       `json:"email_verified" description:"The identity provider has verified the address and knows the member. Weir sends no mail, so it verifies none itself"`
 	CreatedAt    time.Time  `json:"created_at"`
-	RemovedAt    *time.Time `json:"removed_at"`
+	RemovedAt    *time.Time `json:"removed_at" description:"null: is a member"`
 }
 
 func showMember(m tenants.Member) memberJSON {
@@ -77,14 +110,20 @@ func placeOfMember(m tenants.Member) query.Position {
 	return query.Position{At: m.AddedAt, ID: m.ID}
 }
 
+type newMemberHeaders struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"The same key again with the same request creates nothing more, and leaves the first password as it is"`
+}
+
+type newMemberBody struct {
+	Organization string           `json:"organization" required:"true" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Email        string           `json:"email" required:"true" maxLength:"254" description:"Kept in lower case; nobody else in the installation has it"`
+	Name         string           `json:"name" required:"true" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	Role         tenants.Role     `json:"role" required:"true" enum:"owner,admin,developer,viewer,billing"`
+	Password     tenants.Password `json:"password" required:"true" minLength:"12" maxLength:"128" description:"Of any characters; only a slow hash is kept"`
+}
+
 func (a API) createMember(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Organization string           `json:"organization"`
-		Email        string           `json:"email"`
-		Name         string           `json:"name"`
-		Role         tenants.Role     `json:"role"`
-		Password     tenants.Password `json:"password"`
-	}
+	var body newMemberBody
 	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
@@ -97,13 +136,21 @@ func (a API) createMember(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+type roleBody struct {
+	Role tenants.Role `json:"role" required:"true" enum:"owner,admin,developer,viewer,billing"`
+}
+
 // roleOf is the role in the body of a request to change a role.
 func roleOf(w http.ResponseWriter, r *http.Request) (tenants.Role, error) {
-	var body struct {
-		Role tenants.Role `json:"role"`
-	}
+	var body roleBody
 	err := httpapi.ReadJSON(w, r, &body)
 	return body.Role, err
+}
+
+type resetCodeJSON struct {
+	Member    string    `json:"member"`
+	Code      string    `json:"code"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // createResetCode responds with a code that resets
@@ -118,10 +165,6 @@ func (a API) createResetCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return api.ProblemOf(err, "member", id)
 	}
-	httpapi.WriteJSON(w, http.StatusCreated, struct {
-		Member    string    `json:"member"`
-		Code      string    `json:"code"`
-		ExpiresAt time.Time `json:"expires_at"`
-	}{member.ID, code.Reveal(), member.Reset.ExpiresAt.UTC()})
+	httpapi.WriteJSON(w, http.StatusCreated, resetCodeJSON{member.ID, code.Reveal(), member.Reset.ExpiresAt.UTC()})
 	return nil
 }

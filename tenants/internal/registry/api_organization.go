@@ -5,15 +5,47 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
+func organizationOperations(a API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "POST /v1/organizations", Handle: a.createOrganization, ID: "createOrganization",
+			Summary: "Create an organization (operators only)",
+			Headers: api.Creation{},
+			Body:    openapi.Body{Type: newOrganizationBody{}},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: organizationJSON{}},
+		},
+		{
+			Route: "GET /v1/organizations", Handle: a.listOrganizations, ID: "listOrganizations",
+			Summary: "The organizations that the token may know of",
+			Query:   httpapi.Page{},
+			Answer:  openapi.Answer{Type: httpapi.List[organizationJSON]{}, Description: "A page, from old to new"},
+		},
+		{
+			Route: "GET /v1/organizations/{id}", ID: "getOrganization",
+			Handle:  api.ShowHandler("organization", a.Organizations.Organization, showOrganization),
+			Summary: "Show an organization",
+			Answer:  openapi.Answer{Type: organizationJSON{}},
+		},
+		{
+			Route: "PATCH /v1/organizations/{id}", ID: "renameOrganization",
+			Handle:  api.ChangeHandler(a.Kit, "organization", api.NameOf, a.Organizations.Rename, showOrganization),
+			Summary: "Rename an organization",
+			Body:    openapi.Body{Type: api.NameBody{}},
+			Answer:  openapi.Answer{Type: organizationJSON{}},
+		},
+	}
+}
+
 type organizationJSON struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Tier      string    `json:"tier"`
+	ID        string    `json:"id" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
+	Name      string    `json:"name" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	Tier      string    `json:"tier" enum:"indie,bootstrapper,compliance,scale" description:"In force now; PUT /organizations/{organization}/subscription changes it"`
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -21,11 +53,13 @@ func showOrganization(o tenants.Organization) organizationJSON {
 	return organizationJSON{ID: o.ID, Name: o.Name, Tier: string(o.Tier), CreatedAt: o.CreatedAt.UTC()}
 }
 
+type newOrganizationBody struct {
+	Name string       `json:"name" required:"true" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
+	Tier tenants.Tier `json:"tier" required:"true" enum:"indie,bootstrapper,compliance,scale"`
+}
+
 func (a API) createOrganization(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Name string       `json:"name"`
-		Tier tenants.Tier `json:"tier"`
-	}
+	var body newOrganizationBody
 	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err

@@ -100,7 +100,9 @@ func (r room) signIn(t *testing.T) tenants.SignInResult {
 	return entry
 }
 
-func (r room) api(admin chi.Router) { signin.NewAPI(tenantstest.API(), r.Sessions).Mount(admin) }
+func (r room) api(admin chi.Router) {
+	tenantstest.Mount(admin, signin.NewAPI(tenantstest.API(), r.Sessions).Operations())
+}
 
 // page sends a request of org_a's member
 // to the pages, from the session ses_a.

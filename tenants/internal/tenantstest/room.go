@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
@@ -50,6 +51,13 @@ func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
 
 // API is a kit for a room's API.
 func API() *api.Kit { return &api.Kit{Clock: Now} }
+
+// Mount mounts a room's API.
+func Mount(router chi.Router, operations []openapi.Operation) {
+	for _, operation := range operations {
+		operation.Mount(router)
+	}
+}
 
 // Pages is a kit for a room's pages.
 func Pages() *pages.Kit {
