@@ -12,7 +12,14 @@ import (
 const schemaPrefix = "#/components/schemas/"
 
 // schemas makes schemas from Go types. Named types of answers become
-// components.
+// components. Struct tags are the keywords of JSON Schema:
+//
+//	Title string `json:"title" description:"The first line" maxLength:"200"`
+//
+// In an answer, a field is required unless it has omitempty or omitzero,
+// and a pointer may be null. In a request, a field is required with
+// required:"true", and may be null with nullable:"true"; other members are
+// refused. What Go does not know of a json.RawMessage is told by type:"object".
 type schemas struct {
 	prefix     string // of the names of components
 	reflector  jsonschema.Reflector

@@ -33,7 +33,7 @@ func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.R
 	service := audit.NewService(audit.NewStore(query.NewReader(tenantstest.Open(t))), reachable{})
 	api := audit.NewAPI(tenantstest.API(), service)
 	mount := func(router chi.Router) {
-		tenantstest.Mount(router, api.Operations())
+		tenantstest.Route(router, api.Operations())
 		audit.NewPages(tenantstest.Pages(), service).Mount(router)
 	}
 	return func(as identity.Principal, path string) *httptest.ResponseRecorder {

@@ -39,7 +39,7 @@ func open(t *testing.T) room {
 }
 
 func (r room) api(settings chi.Router) {
-	tenantstest.Mount(settings, keys.NewAPI(tenantstest.API(), r.service).Operations())
+	tenantstest.Route(settings, keys.NewAPI(tenantstest.API(), r.service).Operations())
 }
 
 func (r room) pages(settings chi.Router) {

@@ -26,7 +26,7 @@ func (r *room) call(t *testing.T, want int, method, path, body string) (answer m
 func (r *room) callOf(t *testing.T, organization string, want int, method, path, body string) (answer map[string]any) {
 	t.Helper()
 	mount := func(router chi.Router) {
-		tenantstest.Mount(router, notifications.NewAPI(&api.Kit{Clock: r.clock}, r.service, r.deliveries).Operations())
+		tenantstest.Route(router, notifications.NewAPI(&api.Kit{Clock: r.clock}, r.service, r.deliveries).Operations())
 	}
 	got := tenantstest.Call(t, mount, tenantstest.Token("org_a"), method, "/v1/organizations/"+organization+"/webhooks"+path, body, nil)
 	if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil || got.Code != want {

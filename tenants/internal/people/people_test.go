@@ -105,7 +105,7 @@ func (entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, _ t
 }
 
 func (r room) api(admin chi.Router) {
-	tenantstest.Mount(admin, people.NewAPI(tenantstest.API(), r.Services).Operations())
+	tenantstest.Route(admin, people.NewAPI(tenantstest.API(), r.Services).Operations())
 }
 
 func (r room) pages(router chi.Router) {

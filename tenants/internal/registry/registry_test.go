@@ -62,7 +62,7 @@ func (m members) MembersWithoutPassword(context.Context, pg.Organization) (able,
 }
 
 func (r room) api(admin chi.Router) {
-	tenantstest.Mount(admin, registry.NewAPI(tenantstest.API(), r.services).Operations())
+	tenantstest.Route(admin, registry.NewAPI(tenantstest.API(), r.services).Operations())
 }
 
 func (r room) pages(settings chi.Router) {

@@ -101,7 +101,7 @@ func (r room) signIn(t *testing.T) tenants.SignInResult {
 }
 
 func (r room) api(admin chi.Router) {
-	tenantstest.Mount(admin, signin.NewAPI(tenantstest.API(), r.Sessions).Operations())
+	tenantstest.Route(admin, signin.NewAPI(tenantstest.API(), r.Sessions).Operations())
 }
 
 // page sends a request of org_a's member

@@ -52,8 +52,8 @@ func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
 // API is a kit for a room's API.
 func API() *api.Kit { return &api.Kit{Clock: Now} }
 
-// Mount mounts a room's API.
-func Mount(router chi.Router, operations []openapi.Operation) {
+// Route adds the routes of a room's API.
+func Route(router chi.Router, operations []openapi.Operation) {
 	for _, operation := range operations {
 		operation.Mount(router)
 	}
