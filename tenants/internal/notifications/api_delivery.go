@@ -10,9 +10,47 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
+
+func deliveryOperations(a API) []openapi.Operation {
+	return []openapi.Operation{
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/test", ID: "testWebhook",
+			Handle: a.named(a.test), Scopes: []string{BillingScope, api.AdminScope},
+			Summary:  "Send a message of type webhook.test",
+			Headers:  repeatable{},
+			Answer:   openapi.Answer{Status: http.StatusAccepted, Type: deliveryJSON{}, Description: "The delivery, which is sent at once"},
+			Problems: map[int]string{http.StatusConflict: "webhook_off"},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/replay", ID: "replayWebhook",
+			Handle: a.named(a.replayFailed), Scopes: []string{BillingScope, api.AdminScope},
+			Summary:  "Send all deliveries again that have failed",
+			Headers:  repeatable{},
+			Body:     openapi.Body{Type: replayBody{}},
+			Answer:   openapi.Answer{Status: http.StatusAccepted, Type: replayedJSON{}, Description: "How many are sent again"},
+			Problems: map[int]string{http.StatusConflict: "webhook_off"},
+		},
+		{
+			Route: "GET /v1/organizations/{organization}/webhooks/{webhook}/deliveries", ID: "listDeliveries",
+			Handle: a.of(a.listDeliveries), Scopes: []string{BillingScope, api.AdminScope},
+			Summary: "What was sent to a webhook, or is to be: 30 days, and at most 10,000",
+			Query:   deliveriesQuery{},
+			Answer:  openapi.Answer{Type: httpapi.List[deliveryJSON]{}, Description: "A page, from new to old"},
+		},
+		{
+			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/deliveries/{delivery}/replay", ID: "replayDelivery",
+			Handle: a.of(a.replay), Scopes: []string{BillingScope, api.AdminScope},
+			Summary:  "Send one delivery again, with the same id",
+			Headers:  repeatable{},
+			Answer:   openapi.Answer{Status: http.StatusAccepted, Type: deliveryJSON{}, Description: "The delivery"},
+			Problems: map[int]string{http.StatusConflict: "webhook_off"},
+		},
+	}
+}
 
 type deliveryJSON struct {
 	ID          string     `json:"id" description:"As the header webhook-id has it: the same in every attempt and replay"`
