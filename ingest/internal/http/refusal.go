@@ -38,8 +38,8 @@ func (b *Bodies) problem(err error, how encoding) error {
 		return b.tooLarge()
 	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
 		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body",
-			fmt.Sprintf("The body came too slowly. It has %s to begin with, never more ahead, and %s in all; each %d bytes win a second, "+
-				"those beyond the first %d each %d bytes, counted after decompression and without the white space around them.",
+			fmt.Sprintf("The body came too slowly. After the first %s and within %s in all, the minimum upload rate is %d bytes a second, "+
+				"and beyond %d bytes it is %d bytes a second, counted after decompression and without insignificant white space.",
 				idleTime, bodyTime, minPace, smallBody, largePace)).
 			WithHeader("Connection", "close")
 	case errors.Is(err, errWindow):
@@ -84,6 +84,6 @@ const evictedRetry = 5 * time.Second
 
 func takenAway() *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
-		"The memory of this body was needed for others: your requests held more than any other's. Send fewer entries in one request, or send them faster.").
+		"This request was evicted under memory pressure: your requests held the most memory. Send fewer entries in one request, or send them faster.").
 		RetryAfter(evictedRetry).WithHeader("Connection", "close")
 }

@@ -37,7 +37,7 @@ var ErrConflict = errors.New("another record of the same part of the same batch 
 func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 	return promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_ledger_conflicting_records_total",
-		Help: "Times that a record had the batch and part of another that was applied, and was not a copy of it. Anything but 0 is an alarm.",
+		Help: "Times that a record had the batch and part of another that was applied, and was not a copy of it. Alert above 0.",
 	})
 }
 

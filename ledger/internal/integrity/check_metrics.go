@@ -29,7 +29,7 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 		ranges: counter("weir_ledger_checked_ranges_total", "Ranges of the log that were compared with their transfers."),
 		reread: counter("weir_ledger_reread_ranges_total", "Ranges that were read again from the log and compared."),
 		violations: metrics.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_ledger_violations_total", Help: "Times that an invariant of the books did not hold. Anything but 0 is an alarm.",
+			Name: "weir_ledger_violations_total", Help: "Times that an invariant of the books did not hold. Alert above 0.",
 		}, []string{"invariant"}),
 		verified: metrics.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_ledger_verified_offset", Help: "Through which offset of weir.logs.v1 the replicas have checked what was applied.",

@@ -235,7 +235,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		defer cancel()
 		defer context.AfterFunc(member, cancel)()
 		if failed = c.work(ctx, generation); failed != nil && ctx.Err() == nil {
-			c.logger.Warn("giving up the partitions", "error", failed)
+			c.logger.Warn("releasing partitions", "error", failed)
 			lifecycle.Pause(ctx, clock.Backoff(failures+1, 100*time.Millisecond, 5*time.Second))
 		}
 	})
