@@ -184,6 +184,7 @@ func TestMigrationBehindALongReader(t *testing.T) {
 		if err := pg.InTx(t.Context(), pool, write); err != nil {
 			return err
 		}
+		untilGivenWay(t, pool)
 		cancel()
 		if err := <-migrated; err == nil || !strings.Contains(err.Error(), "migrate again once a backup") {
 			t.Errorf("Migrate = %v", err)

@@ -143,6 +143,21 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 	})
 }
 
+// untilGivenWay returns once a migration knows that it did not get its
+// lock: PostgreSQL lets writers pass before its client has read why.
+func untilGivenWay(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	testenv.Eventually(t, 30*time.Second, func() error {
+		var trying bool
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND query LIKE 'ALTER TABLE notes%' AND state <> 'idle')`).Scan(&trying)
+		if err == nil && trying {
+			err = errors.New("the migration still tries")
+		}
+		return err
+	})
+}
+
 // Correct rights are not touched, so that services notice nothing.
 func TestGrantAgainChangesNothing(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
