@@ -190,7 +190,7 @@ func TestSecretsAreMade(t *testing.T) {
 func its(service, secret string) bool {
 	switch {
 	case strings.HasSuffix(secret, "_database_url"):
-		return secret == provision.DatabaseURL(service) || service == "migrate" || service == "doctor" && !strings.Contains(secret, "_migrate_")
+		return secret == provision.DatabaseURL(service) || service == "migrate" || (service == "doctor" || service == "resume") && !strings.Contains(secret, "_migrate_")
 	case strings.HasSuffix(secret, "_broker_password"):
 		return secret == provision.BrokerPassword(service) || service == "users"
 	}

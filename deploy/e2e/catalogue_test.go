@@ -252,6 +252,8 @@ func openModules(t *testing.T, database string, registry *telemetry.Registry) (m
 // there are partitions to check.
 func makeDays(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
+	_, err := conn.Exec(t.Context(), `SELECT ingest.attach_partition('ingest.blocks', NULL, 90, 'received_at')`) // of a retention
+	must(t, err)
 	tables := readTables(t, conn)
 	for _, table := range tables {
 		if !table.Partitioned || table.hasClasses(tables) {

@@ -63,10 +63,13 @@ func (w world) replaceOperator(t *testing.T) {
 	}
 }
 
-// ids returns the distinct ids of a neighbour's records, in order.
+// ids returns the distinct ids of a neighbour's records, in order,
+// without the markers that follow each comparison with the tables.
 func (n *neighbour) ids() (ids []string) {
 	for _, record := range n.kept() {
-		ids = append(ids, record.Header(contract.HeaderID))
+		if id := record.Header(contract.HeaderID); !strings.HasPrefix(id, contract.CredentialsComparedKey+"/") {
+			ids = append(ids, id)
+		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

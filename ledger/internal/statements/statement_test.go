@@ -147,7 +147,11 @@ func TestSpoiledStatementsAreFound(t *testing.T) {
 		found, err = postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
 		return err
 	})
-	if len(found) != 3 || found[0].Invariant != ledger.StatementsFollow || found[1].Invariant != ledger.StatementIsBook {
+	times := map[string]int{}
+	for _, v := range found {
+		times[v.Invariant]++
+	}
+	if len(found) != 3 || times[ledger.StatementsFollow] != 1 || times[ledger.StatementIsBook] != 2 {
 		t.Errorf("violations %+v", found)
 	}
 }

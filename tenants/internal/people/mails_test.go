@@ -96,7 +96,7 @@ func TestUnsubscribe(t *testing.T) {
 	}
 	for range 2 {
 		got = r.follow(t, "POST", link, url.Values{"List-Unsubscribe": {"One-Click"}})
-		if got.Code != 200 || !strings.Contains(got.Body.String(), "no more mail") || !slices.Equal(r.without(t, bill), []tenants.MailKind{tenants.ThresholdMail}) {
+		if got.Code != 200 || !strings.Contains(got.Body.String(), "no longer get mail") || !slices.Equal(r.without(t, bill), []tenants.MailKind{tenants.ThresholdMail}) {
 			t.Errorf("sent: %d %q %s", got.Code, r.without(t, bill), got.Body)
 		}
 	}
