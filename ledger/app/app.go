@@ -109,8 +109,9 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) buildServices() {
 	a.services = services.New(services.Config{
-		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool, Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_ledger", Noun: "reads"}, a.base.Metrics),
-		Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
+		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool,
+		Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_ledger", Noun: "reads"}, a.base.Metrics),
+		Save:    bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
 		Deciding: httpapi.NewLimiter(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.directory.Owns,
 		Metrics: a.base.Metrics,
 	})

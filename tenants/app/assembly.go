@@ -74,7 +74,8 @@ func (a *App) buildWork() error {
 	from := a.base.States
 	from.Apply = waiter.Apply
 	a.state = a.credentials.Follow(from, a.base.Logger)
-	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).Limited(httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_tenants", Noun: "reads"}, a.base.Metrics))
+	reading := httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_tenants", Noun: "reads"}, a.base.Metrics)
+	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).Limited(reading)
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.base.Clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,

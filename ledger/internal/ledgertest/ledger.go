@@ -82,8 +82,9 @@ func On(t testing.TB, pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Services = services.New(services.Config{
-		Reads: l.Pool, Writes: l.Pool, Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: Readers, Module: "weir_ledger", Noun: "reads"}, prometheus.NewRegistry()),
-		Save: l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
+		Reads: l.Pool, Writes: l.Pool,
+		Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: Readers, Module: "weir_ledger", Noun: "reads"}, prometheus.NewRegistry()),
+		Save:    l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
 		Deciding: httpapi.NewLimiter(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
 	})

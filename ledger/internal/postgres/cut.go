@@ -50,9 +50,11 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 			return false, fmt.Errorf("cannot cut partition %d: %w", s.partition, err)
 		}
 	}
-	if _, err := tx.Exec(ctx, `WITH unsealed AS (SELECT organization, day FROM refusal_days WHERE hour = 'infinity' AND saved_at < $1::timestamptz + interval '1 hour'
+	if _, err := tx.Exec(ctx, `WITH unsealed AS (SELECT organization, day FROM refusal_days
+			WHERE hour = 'infinity' AND saved_at < $1::timestamptz + interval '1 hour'
 			ORDER BY 1, 2 FOR UPDATE)
-		UPDATE refusal_days d SET hour = $1::timestamptz FROM unsealed u WHERE d.organization = u.organization AND d.day = u.day AND d.hour = 'infinity'`, hour); err != nil {
+		UPDATE refusal_days d SET hour = $1::timestamptz FROM unsealed u
+			WHERE d.organization = u.organization AND d.day = u.day AND d.hour = 'infinity'`, hour); err != nil {
 		return false, fmt.Errorf("cannot take the refusals: %w", err)
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO seals (hour, refused) SELECT $1, `+hashOfRefusals+` FROM refusal_days WHERE hour = $1`, hour)

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at, checksum`
+const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes,
+	effective_from, effective_to, booked_from, booked_at, checksum`
 
 // rangeFields are the addresses for rangeColumns.
 func rangeFields(r *ledger.Range) []any {

@@ -40,7 +40,8 @@ func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 // CheckCharges compares an organization's usage with its charges since
 // the start of a period.
 func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`organization = $2`, `organization = $2 AND organization_hash = hashtextextended($2, 0)`), customPlan, since, organization)
+	query := usageAndCharges(`organization = $2`, `organization = $2 AND organization_hash = hashtextextended($2, 0)`)
+	return differences(ctx, tx, ledger.UsageIsCharges, query, customPlan, since, organization)
 }
 
 // hoursAndDays compares hours with days of usage that meet a condition

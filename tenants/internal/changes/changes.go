@@ -37,7 +37,8 @@ func NewLimiter(clock func() time.Time, perMinute int) *Limiter {
 
 // take counts a change of a principal.
 func (l *Limiter) take(principal identity.Principal) fairshare.Result {
-	ask := fairshare.KeyLimit[key]{Scope: fairshare.ScopeOrganization, Key: key{organization: principal.Organization, kind: principal.Kind}, PerMinute: l.perMinute}
+	of := key{organization: principal.Organization, kind: principal.Kind}
+	ask := fairshare.KeyLimit[key]{Scope: fairshare.ScopeOrganization, Key: of, PerMinute: l.perMinute}
 	if principal.Organization == "" { // bound to the installation
 		ask.Key, ask.PerMinute = key{operator: principal.ID}, l.perMinute*OperatorFactor
 	}

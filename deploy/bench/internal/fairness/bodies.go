@@ -59,7 +59,8 @@ func storeOddYears(ctx context.Context, n *noisy) error {
 		entries := make([]string, 1000)
 		for k := range entries {
 			year := []string{"0000", "9999"}[k%2]
-			entries[k] = fmt.Sprintf(`{"timestamp":"%s-06-%02dT12:%02d:%02d.000Z","level":"info","message":"request %d answered"}`, year, 1+i%28, k/60%60, k%60, i*1000+k)
+			entries[k] = fmt.Sprintf(`{"timestamp":"%s-06-%02dT12:%02d:%02d.000Z","level":"info","message":"request %d answered"}`,
+				year, 1+i%28, k/60%60, k%60, i*1000+k)
 		}
 		bodies[i] = batch(entries)
 	}

@@ -92,7 +92,7 @@ type result struct {
 	refused int64           // posts of quiet organizations
 	failed  []error         // of them
 	peak    int64           // most bytes resident of the measured process meanwhile
-	cores   []time.Duration // each process's processor time of a second: an attack that makes no work for others costs its own process some, and they share a machine
+	cores   []time.Duration // each process's CPU time of a second: an attack costs its own process some, and they share a machine
 	answers *outcome        // of the noisy tenant; nil without one
 	settled time.Duration   // after the attack, until the views of a post were within their goal again
 	drained time.Duration   // then, until the noisy tenant's own views showed what it had sent
@@ -177,7 +177,8 @@ func (r *run) amongIdle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.results = append(r.results, r.watch(ctx, attack{name: idle, description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), lawful: true}, r.Each, 0))
+	nothing := attack{name: idle, description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), lawful: true}
+	r.results = append(r.results, r.watch(ctx, nothing, r.Each, 0))
 	return ctx.Err()
 }
 

@@ -106,7 +106,8 @@ func (n *noisy) send(ctx context.Context, a ask) error {
 const obeyed = 50 * time.Millisecond
 
 func (n *noisy) post(body io.Reader, more ...string) ask {
-	a := ask{method: http.MethodPost, address: n.BaseURL + "/logs", body: body, header: http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}}}
+	header := http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}}
+	a := ask{method: http.MethodPost, address: n.BaseURL + "/logs", body: body, header: header}
 	for i := 0; i < len(more); i += 2 {
 		a.header.Set(more[i], more[i+1])
 	}

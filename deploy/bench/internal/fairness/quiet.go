@@ -63,7 +63,8 @@ func newQuiet(weir *subject.Subject, api *client.Client, tenants []subject.Tenan
 	q.reset()
 	var err error
 	q.browser, err = newBrowser(job{
-		BaseURL: weir.Env.BaseURL, CAFile: weir.Env.CAFile, ConsoleURL: weir.Env.ConsoleURL, ConsoleEmail: weir.Env.ConsoleEmail, ConsoleWord: weir.Env.ConsolePassword,
+		BaseURL: weir.Env.BaseURL, CAFile: weir.Env.CAFile,
+		ConsoleURL: weir.Env.ConsoleURL, ConsoleEmail: weir.Env.ConsoleEmail, ConsoleWord: weir.Env.ConsolePassword,
 	})
 	return q, err
 }
