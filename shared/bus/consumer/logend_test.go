@@ -33,14 +33,14 @@ func TestLagCountsWhatIsNotFetched(t *testing.T) {
 			return errors.New("the database is full")
 		}
 	})
-	cfg.MaxBytes, cfg.BufferBytes, cfg.EndWatch = 100, 200, 20*time.Millisecond
+	cfg.MaxBytes, cfg.BufferBytes, cfg.EndWatch, cfg.MaxWait = 100, 200, 20*time.Millisecond, time.Millisecond
 	consumer, _ := bustest.StartConsumer(t, cfg)
-	for sent := 100; sent <= 400; sent += 100 {
-		bustest.Publish(t, p, topic, sent-100, 100, 10)
+	for sent := 50; sent <= 200; sent += 50 {
+		bustest.Publish(t, p, topic, sent-50, 50, 10)
 		isBehind(t, consumer.Lag, int64(sent))
 	}
 	close(cured)
-	bustest.Applied(t, pool, 400, bustest.Timeout)
+	bustest.Applied(t, pool, 200, bustest.Timeout)
 	isBehind(t, consumer.Lag, 0)
 }
 
