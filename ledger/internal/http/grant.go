@@ -53,7 +53,7 @@ type grantBody struct {
 	Voided      int64     `json:"voided" description:"Bytes taken back"`
 	Priority    int       `json:"priority" description:"Lower ones are used first; the plan has 100. Of equals what expires first, then the oldest"`
 	StartsAt    time.Time `json:"starts_at" description:"From when on what is accepted is covered"`
-	ExpiresAt   *string   `json:"expires_at" format:"date-time" description:"Until when, exclusive; null: for ever"`
+	ExpiresAt   *string   `json:"expires_at" format:"date-time" description:"Until when, exclusive; null: no end"`
 	RolloverCap *int64    `json:"rollover_cap" description:"How many bytes of it outlive the end of a period; null: all"`
 	Source      string    `json:"source" enum:"granted,adjustment"`
 	Reason      string    `json:"reason"`

@@ -34,7 +34,7 @@ type trialBody struct {
 	Bytes        int64       `json:"bytes"`
 	Accepted     bool        `json:"accepted"`
 	Code         string      `json:"code,omitempty" enum:"quota_exceeded" description:"Of the answer that the request would get; left out: it would be accepted"`
-	Rule         *string     `json:"rule" enum:"suspended,exhausted,quota,budget" description:"By which it would be refused. exhausted: a request of before needed more than was left, and everything is refused since; budget: that of its project or key does not cover it; null: it would be accepted"`
+	Rule         *string     `json:"rule" enum:"suspended,exhausted,quota,budget" description:"By which it would be refused. exhausted: an earlier request needed more than was left, and everything is refused since; budget: that of its project or key does not cover it; null: it would be accepted"`
 	Covered      int64       `json:"covered" description:"Of its bytes, by the allowance and grants"`
 	Overage      int64       `json:"overage" description:"Of its bytes, by nothing"`
 	Remaining    int64       `json:"remaining" description:"Of the allowance and grants, afterwards"`

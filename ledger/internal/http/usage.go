@@ -42,7 +42,7 @@ type usageBody struct {
 	At          time.Time `json:"at" description:"When the bucket begins"`
 	Day         string    `json:"day,omitempty" format:"date" description:"The same, where the bucket is a day"`
 	Project     *string   `json:"project,omitempty" description:"Where by names it; empty: of any, where too many keys were in use at once"`
-	Key         *string   `json:"key,omitempty" description:"The id of the API key, where by names it; empty as for project, and for usage of before keys were counted apart"`
+	Key         *string   `json:"key,omitempty" description:"The id of the API key, where by names it; empty as for project, and for usage from before keys were counted apart"`
 	Environment *string   `json:"environment,omitempty" description:"Of the API key, where by names it; empty as for key"`
 	Outcome     *string   `json:"outcome,omitempty" enum:"accepted,rejected,rate_limited,quota_exceeded,overloaded" description:"Where by names it"`
 	Reason      *string   `json:"reason,omitempty" description:"Where by names it: the code of a rejection, the level of a rate limit, the code where it was Weir's fault; invalid_entries without requests: entries of requests of which others were accepted"`

@@ -54,7 +54,7 @@ func webhookOperations(a API) []openapi.Operation {
 			Body:    openapi.Body{Type: newWebhookBody{}},
 			Answer:  openapi.Answer{Status: http.StatusCreated, Type: webhookJSON{}},
 			Problems: map[int]string{
-				http.StatusConflict: "limit_reached; secret_shown_once; webhooks_not_configured: whoever runs the installation has to set WEIR_WEBHOOK_KEYS",
+				http.StatusConflict: "limit_reached; secret_shown_once; webhooks_not_configured: the operator has to set WEIR_WEBHOOK_KEYS",
 			},
 		},
 		{
@@ -81,12 +81,12 @@ func webhookOperations(a API) []openapi.Operation {
 		{
 			Route: "POST /v1/organizations/{organization}/webhooks/{webhook}/rotate", ID: "rotateWebhook",
 			Handle: a.named(a.rotate), Scopes: []string{BillingScope, api.AdminScope},
-			Summary: "Give a webhook another secret, which is in this answer alone. The one of before signs too for 24 hours",
+			Summary: "Give a webhook another secret, which is in this answer alone. The old one also signs for 24 hours",
 			Headers: rotationHeaders{},
 			Answer:  openapi.Answer{Type: webhookJSON{}, Description: "The webhook, with its new secret"},
 			Problems: map[int]string{
 				http.StatusConflict: "webhook_rotated: two secrets are in use already; secret_shown_once; " +
-					"webhooks_not_configured: whoever runs the installation has to set WEIR_WEBHOOK_KEYS",
+					"webhooks_not_configured: the operator has to set WEIR_WEBHOOK_KEYS",
 			},
 		},
 	}
@@ -103,7 +103,7 @@ type webhookJSON struct {
 	OffAt               *time.Time `json:"off_at"`
 	OffReason           *string    `json:"off_reason" description:"Why it was switched off by itself; empty: a person did it"`
 	TakenAt             *time.Time `json:"taken_at" description:"When it last answered 2xx"`
-	PreviousSecretUntil *time.Time `json:"previous_secret_until" description:"Until when the secret of before signs too; null: one secret signs"`
+	PreviousSecretUntil *time.Time `json:"previous_secret_until" description:"Until when the old secret also signs; null: one secret signs"`
 }
 
 // States of webhooks.

@@ -62,7 +62,7 @@ func memberOperations(a API) []openapi.Operation {
 		},
 		{
 			Route: "POST /v1/members/{id}/reset-code", Handle: a.createResetCode, ID: "createResetCode",
-			Summary: "A code with which a member sets another password, for whoever may manage them. The one of before is void",
+			Summary: "A code with which a member sets another password, for those who may manage them. The earlier one is void",
 			Answer:  openapi.Answer{Status: http.StatusCreated, Type: resetCodeJSON{}, Description: "The code, in this answer only: it works once, at /console/reset"},
 		},
 		{

@@ -37,7 +37,7 @@ func invitationOperations(a API) []openapi.Operation {
 		},
 		{
 			Route: "POST /v1/invitations/{id}/resend", Handle: a.resendInvitation, ID: "resendInvitation",
-			Summary:  "Give an invitation another code and 7 days again. The code of before is void",
+			Summary:  "Give an invitation another code and 7 days again. The earlier code is void",
 			Answer:   openapi.Answer{Type: invitationJSON{}},
 			Problems: map[int]string{http.StatusConflict: "The invitation was accepted or revoked before"},
 		},
@@ -53,7 +53,7 @@ func invitationOperations(a API) []openapi.Operation {
 
 type invitationJSON struct {
 	ID           string     `json:"id" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
-	Code         string     `json:"code,omitempty" pattern:"^weirinv_[0-9a-f]{48}$" description:"In the answers to its creation and to a resend only: whoever is invited opens /console/join#CODE"`
+	Code         string     `json:"code,omitempty" pattern:"^weirinv_[0-9a-f]{48}$" description:"In the answers to its creation and to a resend only: the invited person opens /console/join#CODE"`
 	Organization string     `json:"organization" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
 	Email        string     `json:"email" description:"In lower case"`
 	Role         string     `json:"role" enum:"owner,admin,developer,viewer,billing"`
@@ -88,7 +88,7 @@ type newInvitationHeaders struct {
 
 type newInvitationBody struct {
 	Organization string       `json:"organization" required:"true" pattern:"^[A-Za-z0-9_-]+$" minLength:"1" maxLength:"64"`
-	Email        string       `json:"email" required:"true" maxLength:"254" description:"Whoever joins has to type it"`
+	Email        string       `json:"email" required:"true" maxLength:"254" description:"The invited person has to type it"`
 	Role         tenants.Role `json:"role" required:"true" enum:"owner,admin,developer,viewer,billing"`
 }
 
