@@ -52,16 +52,11 @@ func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
 	if c.Attack {
 		return attackBy(ctx, os.Stdin, os.Stdout)
 	}
-	dir, remove, err := subject.Workplace()
+	dir, url, closeAll, err := c.Database.Open(ctx, logger)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	url, stop, err := c.Database.Start(ctx, dir, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	r := &run{Command: c, dir: dir, url: url, postmaster: measure.Postmaster(ctx, url)}
 	say("Measuring what quiet organizations notice:")
 	err = r.install(ctx, nil, r.attacked)

@@ -74,16 +74,11 @@ func (c *Command) measures(part string) bool {
 // Run measures and prints a table.
 func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
 	process.Memory{MemoryLimit: memory}.Apply()
-	dir, remove, err := subject.Workplace()
+	dir, url, closeAll, err := c.Database.Open(ctx, logger)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	url, stop, err := c.Database.Start(ctx, dir, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	b := &bench{Command: c, logger: logger, processes: []measure.Process{measure.Postmaster(ctx, url), {Pid: os.Getpid()}}}
 	fmt.Fprintln(os.Stdout, "Measuring the ledger:")
 	for _, part := range parts() {

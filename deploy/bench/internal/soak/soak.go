@@ -41,16 +41,11 @@ func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
 	if c.Short {
 		config = Short()
 	}
-	dir, remove, err := subject.Workplace()
+	dir, url, closeAll, err := c.Database.Open(ctx, logger)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	url, stop, err := c.Database.Start(ctx, dir, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	config.Dir, config.DatabaseURL = dir, url
 	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})) // thousands of sign-ins fail on purpose
 	fmt.Fprintf(os.Stdout, "Letting %d days pass:\n", config.Days)

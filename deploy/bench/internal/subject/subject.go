@@ -37,6 +37,21 @@ func (d Database) Start(ctx context.Context, dir string, logger *slog.Logger) (u
 	return server.URL(), func() error { return server.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
+// Open makes a Workplace and starts the database there. Closing stops
+// the database, then removes the directory.
+func (d Database) Open(ctx context.Context, logger *slog.Logger) (dir, url string, closeAll func() error, err error) {
+	dir, remove, err := Workplace()
+	if err != nil {
+		return "", "", nil, err
+	}
+	url, stop, err := d.Start(ctx, dir, logger)
+	if err != nil {
+		remove()
+		return "", "", nil, err
+	}
+	return dir, url, func() error { defer remove(); return stop() }, nil
+}
+
 // Workplace makes an empty directory for the files of a measurement.
 func Workplace() (dir string, remove func(), err error) {
 	if dir, err = os.MkdirTemp("", "weir-bench-"); err == nil {
