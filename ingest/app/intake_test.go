@@ -52,7 +52,6 @@ func TestPostStatuses(t *testing.T) {
 	full, small := r.key("org_full", "prj_full", nil), r.key("org_small", "prj_small", nil)
 	suspended, stranger := r.key("org_suspended", "prj_s", nil), r.key("org_unknown", "prj_u", nil)
 	p := r.start(func(c *app.Config) { c.MaxBodyBytes = 1 << 20 })
-	p.post(slow, bodyOf(entry("takes the key's only token")))
 
 	fine := bodyOf(entry("m"))
 	var gone [24]byte
@@ -83,6 +82,7 @@ func TestPostStatuses(t *testing.T) {
 		{"wrong key in the header, right one in the body", unknown, []byte(`{"api_key":"` + good + `","logs":[` + entry("m") + `]}`), nil, 401, "invalid_api_key"},
 		{"wrong key in the body", "", []byte(`{"api_key":"` + unknown + `","logs":[` + entry("m") + `]}`), nil, 401, "invalid_api_key"},
 		{"no string as key in the body", "", []byte(`{"api_key":5,"logs":[` + entry("m") + `]}`), nil, 401, "invalid_api_key"},
+		{"the one request of a minute", slow, fine, nil, 200, ""},
 		{"rate", slow, fine, nil, 429, "rate_limited"},
 		{"no quota left", full, fine, nil, 429, "quota_exceeded"},
 		{"quota does not cover it", small, fine, nil, 429, "quota_exceeded"},
