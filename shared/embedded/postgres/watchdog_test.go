@@ -132,7 +132,7 @@ func TestEndsWithItsCaller(t *testing.T) {
 // A caller that is killed before its server runs leaves nothing either.
 func TestKilledWhileItStarts(t *testing.T) {
 	t.Parallel()
-	for _, part := range []string{"lock", "data.new/PG_VERSION", "data/postmaster.pid"} {
+	for _, part := range []string{"password", "data.new/PG_VERSION", "data/postmaster.pid"} {
 		t.Run(strings.ReplaceAll(part, "/", " "), func(t *testing.T) {
 			t.Parallel()
 			home := homeBelow(t, 0o755)
