@@ -97,8 +97,12 @@ func (e *DevEnv) read(line string) error {
 }
 
 // Write replaces the file at path atomically, also in a power cut. Only
-// its owner may read it.
+// its owner may read it. A file with the same values stays, so that it
+// needs no space on a full disk.
 func (e *DevEnv) Write(path string) error {
+	if was, err := ReadDevEnv(path); err == nil && was == *e {
+		return nil
+	}
 	text := "# How to reach the demo organization: . " + quote(path) + "\n"
 	for _, v := range e.variables() {
 		text += v.name + "=" + quote(*v.value) + "\n"

@@ -25,8 +25,15 @@ func TestDevEnvRoundTrip(t *testing.T) {
 	if out, err := shell.CombinedOutput(); err != nil || string(out) != env.CAFile+"|"+env.APIKey+"|"+env.ConsolePassword {
 		t.Errorf("a shell reads %q, %v", out, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := env.Write(path); err != nil {
+		t.Error(err)
+	}
+	if same, err := os.Stat(path); err != nil || !os.SameFile(info, same) {
+		t.Errorf("equal values were written again, to a disk that may be full: %v", err)
 	}
 }
 
