@@ -22,32 +22,59 @@ type Range struct {
 	Booked       time.Time // when the last did
 }
 
-// NewRange returns the empty range that starts with charge's record.
-func NewRange(charge Charge, booked time.Time) Range {
-	cause := charge.Cause
+// RangesOf returns the ranges that parts of requests come from, booked at
+// one instant. Parts and requests are in the order of their records.
+func RangesOf(parts, requests []Charge, booked time.Time) (ranges []Range) {
+	at := map[int]int{} // index in ranges by partition
+	for _, part := range parts {
+		n, ok := at[part.Cause.Partition]
+		if !ok {
+			n = len(ranges)
+			at[part.Cause.Partition], ranges = n, append(ranges, newRange(part.Cause, booked))
+		}
+		ranges[n].add(part)
+	}
+	for _, request := range requests {
+		ranges[at[request.Cause.Partition]].charge(request)
+	}
+	return ranges
+}
+
+// ExtendToLate extends ranges to the periods in which their late charges
+// count, as events say.
+func ExtendToLate(ranges []Range, events []Event) {
+	for _, event := range events {
+		for i := range ranges {
+			if event.Kind == BooksAdjusted && ranges[i].Partition == event.Cause.Partition {
+				ranges[i].extend(event.Book.Period.Start)
+			}
+		}
+	}
+}
+
+func newRange(cause Cause, booked time.Time) Range {
 	return Range{
 		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, BookedFrom: booked, Booked: booked, Checksum: new(int64),
 	}
 }
 
-// Add adds the next record. Records come in offset order.
-func (r *Range) Add(charge Charge) {
+// add adds the next record. Records come in offset order.
+func (r *Range) add(charge Charge) {
 	r.Next = charge.Cause.Offset + 1
 	r.Records++
 	r.Bytes += charge.Bytes
 	*r.Checksum += int64(charge.Checksum) //nolint:gosec // it wraps around
-	r.Extend(charge.Cause.At)
+	r.extend(charge.Cause.At)
 }
 
-// Charge adds a request that a record of the range completes.
-func (r *Range) Charge(request Charge) {
+// charge adds a request that a record of the range completes.
+func (r *Range) charge(request Charge) {
 	r.Charged++
 	r.ChargedBytes += request.Bytes
 }
 
-// Extend extends the range's time to an instant. Late charges count
-// from the start of a later period.
-func (r *Range) Extend(at time.Time) {
+// extend extends the range's time to an instant.
+func (r *Range) extend(at time.Time) {
 	if at.Before(r.From) {
 		r.From = at
 	}
@@ -63,8 +90,8 @@ func (r *Range) Join(other Range) {
 	r.Bytes, r.ChargedBytes = r.Bytes+other.Bytes, r.ChargedBytes+other.ChargedBytes
 	*r.Checksum += *other.Checksum
 	r.BookedFrom, r.Booked = calendar.Earlier(r.BookedFrom, other.BookedFrom), calendar.Later(r.Booked, other.Booked)
-	r.Extend(other.From)
-	r.Extend(other.To)
+	r.extend(other.From)
+	r.extend(other.To)
 }
 
 // JoinRanges joins ranges with others, partition by partition.

@@ -10,17 +10,18 @@ import (
 
 // Ranges of interleaved charges join to that of all.
 func TestRangesJoin(t *testing.T) {
-	var shares [3][]ledger.Range
-	var all []ledger.Range
+	var shares [3][]ledger.Charge
+	var all []ledger.Charge
 	for i := range 60 {
 		c := ledger.Charge{Bytes: int64(i), Checksum: uint64(i) << 60, Cause: ledger.Cause{
 			Partition: i % 2, Offset: int64(i / 2), At: time.Unix(int64(i*7%11), 0),
 		}}
-		all, shares[i%3] = noted(all, c), noted(shares[i%3], c)
+		all, shares[i%3] = append(all, c), append(shares[i%3], c)
 	}
-	joined := ledger.JoinRanges(ledger.JoinRanges(shares[2], shares[0]), shares[1])
+	ranges := func(charges []ledger.Charge) []ledger.Range { return ledger.RangesOf(charges, charges, time.Time{}) }
+	joined := ledger.JoinRanges(ledger.JoinRanges(ranges(shares[2]), ranges(shares[0])), ranges(shares[1]))
 	slices.SortFunc(joined, func(a, b ledger.Range) int { return a.Partition - b.Partition })
-	for i, want := range all {
+	for i, want := range ranges(all) {
 		got := joined[i]
 		if *got.Checksum != *want.Checksum {
 			t.Errorf("checksum %d, want %d", *got.Checksum, *want.Checksum)
@@ -29,19 +30,4 @@ func TestRangesJoin(t *testing.T) {
 			t.Errorf("joined %+v, want %+v", got, want)
 		}
 	}
-}
-
-// noted adds a charge to the range of its partition.
-func noted(ranges []ledger.Range, c ledger.Charge) []ledger.Range {
-	of := ledger.NewRange(c, time.Time{})
-	of.Add(c)
-	of.Charge(c)
-	for i := range ranges {
-		if ranges[i].Partition == c.Cause.Partition {
-			ranges[i].Add(c)
-			ranges[i].Charge(c)
-			return ranges
-		}
-	}
-	return append(ranges, of)
 }

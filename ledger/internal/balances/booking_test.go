@@ -29,10 +29,8 @@ func TestBooking(t *testing.T) {
 	charge := l.NewCharge("acme", 1)
 	charge.Cause.Offset = 9
 	l.Book(t, charge)
-	applied := ledger.NewRange(charge, l.Now())
-	applied.Add(charge)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		return l.Booking.NoteApplied(ctx, tx, []ledger.Range{applied})
+		return l.Booking.NoteApplied(ctx, tx, ledger.RangesOf([]ledger.Charge{charge}, nil, l.Now()))
 	})
 	l.Pass(3 * time.Second)
 	if b := l.BalanceNow(t, "acme").Booking; b == nil || !b.Known || b.Behind != 2 || b.Lag != 3*time.Second {

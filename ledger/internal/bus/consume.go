@@ -84,7 +84,8 @@ func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked,
 	if of.events, err = c.Services.Booking.Charge(ctx, tx, at, requests); err != nil {
 		return of, err
 	}
-	of.ranges = extendToLate(rangesOf(all.parts, requests, at), of.events)
+	of.ranges = ledger.RangesOf(all.parts, requests, at)
+	ledger.ExtendToLate(of.ranges, of.events)
 	return of, nil
 }
 
@@ -153,37 +154,6 @@ func chargesOf(ctx context.Context, tx pgx.Tx, results *inbox.Results, parts []l
 		requests = append(requests, request)
 	}
 	return requests, nil
-}
-
-// rangesOf returns the ranges that the parts come from. Parts and
-// requests are in the order of their records.
-func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledger.Range) {
-	at := map[int]int{} // index in ranges by partition
-	for _, part := range parts {
-		n, ok := at[part.Cause.Partition]
-		if !ok {
-			n = len(ranges)
-			at[part.Cause.Partition], ranges = n, append(ranges, ledger.NewRange(part, booked))
-		}
-		ranges[n].Add(part)
-	}
-	for _, request := range requests {
-		ranges[at[request.Cause.Partition]].Charge(request)
-	}
-	return ranges
-}
-
-// extendToLate extends ranges to the periods in which late charges count.
-func extendToLate(ranges []ledger.Range, events []ledger.Event) []ledger.Range {
-	for _, event := range events {
-		if event.Kind != ledger.BooksAdjusted {
-			continue
-		}
-		for i := range ranges {
-			ranges[i].Extend(event.Book.Period.Start)
-		}
-	}
-	return ranges
 }
 
 // Tenants starts the plans of new organizations and withdraws the

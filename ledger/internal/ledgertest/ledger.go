@@ -192,24 +192,19 @@ func (l *Ledger) Book(t testing.TB, charges ...ledger.Charge) (events []ledger.E
 func (l *Ledger) Apply(t testing.TB, charges ...ledger.Charge) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := l.Booking.Charge(ctx, tx, l.Now(), charges); err != nil {
-			return err
-		}
-		ranges := map[int]*ledger.Range{}
-		for _, charge := range charges {
-			if ranges[charge.Cause.Partition] == nil {
-				r := ledger.NewRange(charge, l.Now())
-				ranges[charge.Cause.Partition] = &r
-			}
-			ranges[charge.Cause.Partition].Add(charge)
-			ranges[charge.Cause.Partition].Charge(charge)
-		}
-		applied := make([]ledger.Range, 0, len(ranges))
-		for _, r := range ranges {
-			applied = append(applied, *r)
-		}
-		return l.Booking.NoteApplied(ctx, tx, applied)
+		return Apply(ctx, tx, l.Services, l.Now(), charges)
 	})
+}
+
+// Apply books charges of whole requests with their ranges.
+func Apply(ctx context.Context, tx pgx.Tx, of *services.Services, at time.Time, charges []ledger.Charge) error {
+	events, err := of.Booking.Charge(ctx, tx, at, charges)
+	if err != nil {
+		return err
+	}
+	ranges := ledger.RangesOf(charges, charges, at)
+	ledger.ExtendToLate(ranges, events)
+	return of.Booking.NoteApplied(ctx, tx, ranges)
 }
 
 // BalanceNow is an organization's balance.

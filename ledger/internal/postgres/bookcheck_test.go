@@ -19,14 +19,11 @@ type checkedLedger struct{ *ledgertest.Ledger }
 func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int64, booked time.Time) ledger.Range {
 	t.Helper()
 	charge := l.NewCharge(organization, bytes)
-	r := ledger.NewRange(charge, booked)
-	r.Add(charge)
-	r.Charge(charge)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := l.Booking.Charge(ctx, tx, booked, []ledger.Charge{charge})
 		return err
 	})
-	return r
+	return ledger.RangesOf([]ledger.Charge{charge}, []ledger.Charge{charge}, booked)[0]
 }
 
 // checked returns the violations in the books of a range.
@@ -137,9 +134,8 @@ func TestBooksOfTheDayBeforeAreFound(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
 	r := l.chargeRange(t, "acme", 10, l.Now())
-	l.Pass(24 * time.Hour)
+	r.To = l.Pass(24 * time.Hour) // of a request that was not charged
 	l.chargeRange(t, "acme", 10, l.Now())
-	r.Add(l.NewCharge("acme", 10)) // refused
 	l.findsBooks(t, r, 1)
 }
 

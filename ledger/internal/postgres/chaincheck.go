@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // VerifyChains checks the chains of all organizations. Links of hours
@@ -18,6 +19,9 @@ func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 	hours, err := readHours(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the cuts: %w", err)
+	}
+	if err := hours.after(ctx, tx, since, `transfers`); err != nil {
+		return nil, err
 	}
 	rows, err := tx.Query(ctx, `SELECT organization FROM chains UNION SELECT DISTINCT organization FROM links ORDER BY 1`)
 	if err != nil {
@@ -29,7 +33,7 @@ func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 	}
 	var violations []ledger.Violation
 	for _, id := range ids {
-		found, err := hours.check(ctx, tx, id, since)
+		found, err := hours.check(ctx, tx, id)
 		if err != nil {
 			return nil, fmt.Errorf("cannot check the chain of organization %q: %w", id, err)
 		}
@@ -43,13 +47,17 @@ func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 	return slices.Concat(violations, roots, checkpoints), err
 }
 
-// CheckChain is VerifyChains for one organization, without the roots.
+// CheckChain is VerifyChains for one organization, without the roots,
+// since an instant after which all ranges are kept.
 func CheckChain(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
 	hours, err := readHours(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the cuts: %w", err)
 	}
-	return hours.check(ctx, tx, organization, since)
+	if err := hours.after(ctx, tx, since, `ranges`); err != nil {
+		return nil, err
+	}
+	return hours.check(ctx, tx, organization)
 }
 
 // logHours maps offsets to hours of the log.
@@ -57,6 +65,9 @@ type logHours struct {
 	first   time.Time // earlier cuts are gone
 	cuts    map[int][]cutAt
 	replays map[logPosition]time.Time // bounded by the replays that are kept
+
+	since  time.Time // links of later hours are compared with their content
+	oldest time.Time // when the oldest charge of those hours counts
 }
 
 type cutAt struct {
@@ -130,9 +141,46 @@ func (h logHours) of(place logPosition) (hour time.Time, ok bool) {
 	return cuts[at].hour, true
 }
 
+// oldestCharge selects when the oldest charge of the hours after $3 counts,
+// by the table that is read: those of offsets from $2 on, and replayed ones.
+var oldestCharge = map[string]string{
+	`transfers`: `SELECT coalesce(min(effective_at), $3) FROM transfers t LEFT JOIN unnest($1::int[], $2::bigint[]) AS c (partition, first) USING (partition)
+		WHERE ` + ofCharges + ` AND ("offset" >= first OR EXISTS (
+			SELECT FROM replays r WHERE r.hour > $3 AND r.partition = t.partition AND r."offset" = t."offset"))`,
+	`ranges`: `WITH begun AS (SELECT * FROM unnest($1::int[], $2::bigint[]) AS c (partition, first)),
+		replayed AS (SELECT partition, "offset" AS at FROM replays WHERE hour > $3)
+	SELECT coalesce(min(effective_from), $3) FROM (
+		SELECT effective_from FROM begun b CROSS JOIN LATERAL (SELECT effective_from FROM ranges
+			WHERE partition = b.partition AND first_offset >= ` + rangeOf("b.partition", "b.first") + ` AND next_offset > b.first) r
+		UNION ALL SELECT effective_from FROM replayed p CROSS JOIN LATERAL (SELECT effective_from FROM ranges
+			WHERE partition = p.partition AND first_offset = ` + rangeOf("p.partition", "p.at") + `) r) o`,
+}
+
+// after sets since when links are compared, and reads the oldest charge
+// from a table. Records may lie in the log long after they were accepted,
+// as those of a server whose clock was behind.
+func (h *logHours) after(ctx context.Context, tx pgx.Tx, since time.Time, table string) error {
+	h.since = calendar.Later(since, h.first)
+	var partitions []int
+	var firsts []int64
+	for partition, cuts := range h.cuts {
+		first := cuts[0].next
+		for _, c := range cuts {
+			if !c.hour.After(h.since) {
+				first = c.next
+			}
+		}
+		partitions, firsts = append(partitions, partition), append(firsts, first)
+	}
+	if err := tx.QueryRow(ctx, oldestCharge[table], customPlan, partitions, firsts, h.since).Scan(&h.oldest); err != nil {
+		return fmt.Errorf("cannot read the oldest charge since %s: %w", h.since, err)
+	}
+	return nil
+}
+
 // check checks a chain: each link against the one before, the last
 // against the head, and those after since against their content.
-func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 ORDER BY sequence`, organization)
 	if err != nil {
 		return nil, err
@@ -146,10 +194,7 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, sin
 		return nil, err
 	}
 	violations := ledger.CheckLinks(links, heads[organization])
-	if h.first.After(since) {
-		since = h.first
-	}
-	charges, err := h.checkCharges(ctx, tx, organization, links, since)
+	charges, err := h.checkCharges(ctx, tx, organization, links)
 	if err != nil {
 		return nil, err
 	}
@@ -157,40 +202,17 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, sin
 	return slices.Concat(violations, charges, decisions), err
 }
 
-// maxDisorder exceeds how much later than its successors a record may
-// lie in the log.
-const maxDisorder = 24 * time.Hour
-
-// chargesSince selects an organization's charges since an instant, and
-// late ones, which count from the start of a period.
-const chargesSince = `SELECT * FROM transfers WHERE ` + ofOrganization + ` AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at = ANY ($3))`
-
-// chargesOrReplaysSince adds charges replayed after any time parked.
-// These may be of any day, so all days are locked.
-const chargesOrReplaysSince = chargesSince + `
-	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE organization = $1 AND ` + ofCharges + `
-		AND effective_at < $2 AND effective_at <> ALL ($3)`
-
-// periodsSince returns the starts of an organization's periods that end
-// after an instant.
-func periodsSince(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]time.Time, error) {
-	rows, err := tx.Query(ctx, `SELECT period_start FROM books WHERE organization = $1 AND period_end > $2`, organization, since)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
-}
-
 // checkCharges compares links with the transfers of their hours.
-func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link, since time.Time) ([]ledger.Violation, error) {
-	rows, err := h.charges(ctx, tx, organization, since.Add(-maxDisorder))
+func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM transfers t WHERE `+ofOrganization+` AND `+ofCharges+` AND effective_at >= $2
+		ORDER BY `+chargeOrder, customPlan, organization, h.oldest)
 	if err != nil {
 		return nil, err
 	}
 	digests := map[time.Time]*ledger.ChargesDigest{}
 	err = forEachCharge(rows, func(_ string, c ledger.LinkedCharge) {
 		hour, ok := h.of(logPosition{c.Partition, c.Offset})
-		if !ok || !hour.After(since) {
+		if !ok || !hour.After(h.since) {
 			return
 		}
 		if digests[hour] == nil {
@@ -201,20 +223,7 @@ func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization stri
 	if err != nil {
 		return nil, err
 	}
-	return compareCharges(organization, links, digests, since), nil
-}
-
-// charges reads an organization's charges that may be in hours since an instant.
-func (h logHours) charges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (pgx.Rows, error) {
-	starts, err := periodsSince(ctx, tx, organization, since)
-	if err != nil {
-		return nil, err
-	}
-	which := chargesSince
-	if len(h.replays) > 0 {
-		which = chargesOrReplaysSince
-	}
-	return tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, customPlan, organization, since, starts)
+	return compareCharges(organization, links, digests, h.since), nil
 }
 
 func compareCharges(organization string, links []ledger.Link, digests map[time.Time]*ledger.ChargesDigest, since time.Time) []ledger.Violation {

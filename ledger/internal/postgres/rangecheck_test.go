@@ -19,13 +19,10 @@ func TestCheckRangesOverDays(t *testing.T) {
 	first := l.NewCharge("acme", 1000)
 	l.Pass(24 * time.Hour)
 	second := l.NewCharge("acme", 500)
-	r := ledger.NewRange(first, l.Now())
-	for _, charge := range []ledger.Charge{first, second} {
-		r.Add(charge)
-		r.Charge(charge)
-	}
+	charges := []ledger.Charge{first, second}
+	r := ledger.RangesOf(charges, charges, l.Now())[0]
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.Booking.Charge(ctx, tx, r.Booked, []ledger.Charge{first, second})
+		_, err := l.Booking.Charge(ctx, tx, r.Booked, charges)
 		return err
 	})
 	l.wantRange(t, r, 0)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
@@ -91,7 +92,7 @@ func (l *memoryLog) Logs(ctx context.Context, through contract.Positions) error 
 		if c.Cause.At.After(l.now) {
 			l.now = c.Cause.At
 		}
-		err := pg.InTxAsSystem(ctx, l.target, func(tx pgx.Tx) error { return apply(ctx, tx, l.services, l.now, []ledger.Charge{c}) })
+		err := pg.InTxAsSystem(ctx, l.target, func(tx pgx.Tx) error { return ledgertest.Apply(ctx, tx, l.services, l.now, []ledger.Charge{c}) })
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,6 +42,7 @@ func TestARebuildIsTheBooks(t *testing.T) {
 			for range 10 { // not sealed yet
 				h.step()
 			}
+			h.CheckSound(t)
 			if h.log.cut(h.checkpoints()) {
 				checkpoints++
 			}
@@ -175,40 +174,12 @@ func (h *history) charge(requests int) {
 			Cause: ledger.Cause{At: at, Project: "shop", Key: "key"},
 		})
 	}
-	h.As(h.t, func(ctx context.Context, tx pgx.Tx) error { return apply(ctx, tx, h.Services, h.Now(), charges) })
+	h.As(h.t, func(ctx context.Context, tx pgx.Tx) error {
+		return ledgertest.Apply(ctx, tx, h.Services, h.Now(), charges)
+	})
 	for partition, next := range h.log.end() {
 		h.SetPosition(h.t, partition, next, topic, "")
 	}
-}
-
-// apply books charges with their ranges.
-func apply(ctx context.Context, tx pgx.Tx, of *services.Services, at time.Time, charges []ledger.Charge) error {
-	events, err := of.Booking.Charge(ctx, tx, at, charges)
-	if err != nil {
-		return err
-	}
-	ranges := map[int]*ledger.Range{}
-	for _, charge := range charges {
-		r := ranges[charge.Cause.Partition]
-		if r == nil {
-			made := ledger.NewRange(charge, at)
-			r, ranges[charge.Cause.Partition] = &made, &made
-		}
-		r.Add(charge)
-		r.Charge(charge)
-	}
-	for _, event := range events {
-		for _, r := range ranges {
-			if event.Kind == ledger.BooksAdjusted {
-				r.Extend(event.Book.Period.Start)
-			}
-		}
-	}
-	var applied []ledger.Range
-	for _, partition := range slices.Sorted(maps.Keys(ranges)) {
-		applied = append(applied, *ranges[partition])
-	}
-	return of.Booking.NoteApplied(ctx, tx, applied)
 }
 
 // refuse has a request refused that exceeds an allowance or a budget.
