@@ -3,6 +3,7 @@ package budgets_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -47,6 +48,24 @@ func published(t *testing.T, l *ledgertest.Ledger) (budgets []ledger.Budget) {
 		return nil
 	})
 	return budgets
+}
+
+// What a budget costs in the store does not grow with the others.
+func TestABudgetIsStoredAlone(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Scale)
+	var sizes []int
+	for n := range 100 {
+		budgeted(t, l, ledger.Spender{Project: fmt.Sprintf("project%02d", n)}, 1000)
+		var size int
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, `SELECT length(data::text) + length(metadata::text) FROM events ORDER BY position DESC LIMIT 1`).Scan(&size)
+		})
+		sizes = append(sizes, size)
+	}
+	if first, last := sizes[0], sizes[99]; first < 100 || last > first+100 {
+		t.Errorf("the first takes %d bytes, the hundredth %d", first, last)
+	}
 }
 
 // A budget counts what was used before and after it was set, in the
