@@ -50,7 +50,7 @@ func (c *comparison) run(ctx context.Context, published relay.Cursor) (d relay.D
 		return d, err
 	}
 	err = pg.Snapshot(ctx, c.app.base.Pool, func(tx pgx.Tx) error {
-		d, err = c.publication.Compare(ctx, tx, topics, published, c.app.base.Clock())
+		d, err = c.publication.Compare(ctx, tx, topics, c.read, published, c.app.base.Clock())
 		return err
 	})
 	if err == nil && d.Lost == "" {

@@ -34,7 +34,10 @@ type comparison struct {
 
 // Compare returns what the topics lack, or have too much. They were read
 // before tx began, and after everything up to a cursor was published.
-func (p *Publication) Compare(ctx context.Context, tx pgx.Tx, topics Topics, published relay.Cursor, now time.Time) (d relay.Difference, err error) {
+// again reads them once more, for what they have too much: its tombstone
+// may have been published meanwhile.
+func (p *Publication) Compare(ctx context.Context, tx pgx.Tx, topics Topics, again func(context.Context) (Topics, error), published relay.Cursor,
+	now time.Time) (d relay.Difference, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return d, err
 	}
@@ -48,15 +51,22 @@ func (p *Publication) Compare(ctx context.Context, tx pgx.Tx, topics Topics, pub
 	if err != nil {
 		return d, err
 	}
+	facts, err := c.surplusFacts(ctx)
+	if err != nil {
+		return d, err
+	}
+	if len(surplus)+len(facts) > 0 {
+		left, err := again(ctx)
+		if err != nil {
+			return d, err
+		}
+		surplus, facts = left.having(surplus), left.having(facts)
+	}
 	states, err := c.missingCredentials(ctx, surplus)
 	if err != nil {
 		return d, err
 	}
 	from, missing, err := c.missingFacts(ctx)
-	if err != nil {
-		return d, err
-	}
-	facts, err := c.surplusFacts(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -66,6 +76,15 @@ func (p *Publication) Compare(ctx context.Context, tx pgx.Tx, topics Topics, pub
 			len(states), len(surplus), missing, len(facts))
 	}
 	return d, nil
+}
+
+// having returns the tombstones of what the topics have.
+func (t Topics) having(tombstones []relay.Outgoing) []relay.Outgoing {
+	return slices.DeleteFunc(tombstones, func(out relay.Outgoing) bool {
+		key := out.Message.Metadata[weirbus.KeyMetadata]
+		_, credential := t.Credentials[key]
+		return !credential && !t.Facts[key]
+	})
 }
 
 func withdrawnKeys(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
