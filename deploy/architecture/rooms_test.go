@@ -23,7 +23,7 @@ var rooms = map[string][]string{
 	"grouping": {"groups"},
 	"tenants":  tenantRooms,
 	"ledger": {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "rehearsals", "statements", "usage", "unitofwork", "snapshot",
-		"horizon"},
+		"watermark"},
 }
 
 // roomsKnow are the rooms that import another one, with the reason. All
@@ -38,7 +38,7 @@ var roomsKnow = map[string]string{
 }
 
 // ground are the rooms that every room of their module may import.
-var ground = []string{"unitofwork", "snapshot", "horizon"}
+var ground = []string{"unitofwork", "snapshot", "watermark"}
 
 // roomOf returns the concept of a module's package; "" without one.
 func roomOf(importPath string) (of, room string) {

@@ -42,7 +42,7 @@ var foreignReads = map[string][]string{
 }
 
 var (
-	changes = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|INDEX (?:CONCURRENTLY )?\w+ ON|POLICY \w+ ON) (\w+)|(?m:^(\w+_answers)$)`) // the latter is handed to shared/answers
+	changes = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|INDEX (?:CONCURRENTLY )?\w+ ON|POLICY \w+ ON) (\w+)|(?m:^(\w+_answers)$)`) // the latter is handed to shared/idempotency
 	reads   = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)
 )
 

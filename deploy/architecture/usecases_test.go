@@ -60,7 +60,7 @@ func TestUseCasesOutsideOfRoomsAreFound(t *testing.T) {
 	}{
 		{"ingest/internal/intake", service, 0}, {"ingest/internal/service", service, 1}, {"ingest/internal/http", service, 1},
 		{"grouping/internal/groups", none, 1}, {"ledger/internal/unitofwork", none, 0}, {"tenants/internal/signin", "package p\ntype Services struct{}", 0},
-		{"ledger/internal/services", service, 0}, {"ingest/internal/gap", none, 0},
+		{"ledger/internal/services", service, 0}, {"ingest/internal/uncounted", none, 0},
 	} {
 		if found := outsideRooms(goPackage{ImportPath: prefix + c.at}, []*ast.File{syntaxOf(t, c.text)}); len(found) != c.want {
 			t.Errorf("%s: %q", c.at, found)

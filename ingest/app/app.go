@@ -16,12 +16,12 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/console"
-	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/uncounted"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
@@ -51,18 +51,18 @@ type App struct {
 	merger      *postgres.Merger
 	searches    *searches.Searches
 
-	states   []*state.Reader // of other services
-	accounts *state.Reader   // three of them
-	known    *state.Reader   // of credentials
-	projects *state.Reader
-	consumer *consumer.Consumer
-	tenants  *consumer.Consumer // of what is deleted
-	pruner   *prune.Pruner
-	eraser   *erasure.Eraser
-	log      *bus.Log
-	gap      *gap.Gap
-	gapRead  atomic.Bool
-	counted  atomic.Bool // replicas are
+	states    []*state.Reader // of other services
+	accounts  *state.Reader   // three of them
+	known     *state.Reader   // of credentials
+	projects  *state.Reader
+	consumer  *consumer.Consumer
+	tenants   *consumer.Consumer // of what is deleted
+	pruner    *prune.Pruner
+	eraser    *erasure.Eraser
+	log       *bus.Log
+	uncounted *uncounted.Reader
+	gapRead   atomic.Bool
+	counted   atomic.Bool // replicas are
 
 	clockWatch *clockWatch
 	logWatch   *logWatch
@@ -126,7 +126,7 @@ func (a *App) build() error {
 	a.buildStore()
 	a.follow()
 	a.buildMeters()
-	a.gap = &gap.Gap{Log: a.log, Pool: a.base.Pool, Logger: a.base.Logger}
+	a.uncounted = &uncounted.Reader{Log: a.log, Pool: a.base.Pool, Logger: a.base.Logger}
 	a.clockWatch = &clockWatch{pool: a.base.Pool, logger: a.base.Logger}
 	a.logWatch = &logWatch{counted: a.gate.Marker, ends: a.log.Ends, logger: a.base.Logger}
 	if a.config.Clock == nil {
@@ -296,7 +296,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	defer a.finishOutcomes()
-	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.countReplicas, a.clockWatch.run,
+	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readUncounted, a.resolve, a.countReplicas, a.clockWatch.run,
 		a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)

@@ -16,7 +16,7 @@ import (
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.base.Pool, Tables: a.tables,
-		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.GapBounds(), postgres.MergeBounds()),
+		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds()),
 		Clock: a.config.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 }

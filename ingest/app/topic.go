@@ -26,7 +26,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 		a.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, a.eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
+	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, a.eraser.Run, a.pruner.Run, a.merger.Run, a.sumUncounted)
 }
 
 // migrateTimeout is how long a start waits for the schema. runLogStore

@@ -86,7 +86,7 @@ func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*R
 }
 
 // judge gives record i its verdict, after all records before it.
-func (j *Results) judge(i int, claims *claims, seen *sighting) Verdict {
+func (j *Results) judge(i int, claims *claims, seen *seenParts) Verdict {
 	record := &j.records[i]
 	if claim := claims.other(record); claim != nil {
 		return claim.judge(record)

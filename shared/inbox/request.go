@@ -57,16 +57,16 @@ func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAc
 	return forget(ctx, tx, &records[i])
 }
 
-// A sighting is the parts that records are, and which of them are new.
-type sighting struct {
+// Seen parts are the parts that records are, and which of them are new.
+type seenParts struct {
 	first     map[part]int        // the first record of each part; bounded by the records
 	fresh     []bool              // by record: whether it is the first of a new part
 	requests  map[string]*request // of several parts, by their batch; bounded by the records
 	conflicts map[int]bool        // the records that differ from the one seen of their part
 }
 
-// A sightings is parts to remember.
-type sightings []seenPart
+// A seenParts is the parts to remember.
+type partsToKeep []seenPart
 
 // A seenPart is a part as the inbox stores it.
 type seenPart struct {
@@ -87,11 +87,11 @@ func partOf(record *contract.LogsAccepted) part {
 
 // look stores the parts that the records are, except those whose key
 // another request has.
-func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, checksums []uint64, claims *claims) (*sighting, error) {
-	s := &sighting{
+func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, checksums []uint64, claims *claims) (*seenParts, error) {
+	s := &seenParts{
 		first: make(map[part]int, len(records)), fresh: make([]bool, len(records)), requests: map[string]*request{}, conflicts: map[int]bool{},
 	}
-	seen := make(sightings, 0, len(records))
+	seen := make(partsToKeep, 0, len(records))
 	for i := range records {
 		if claims.other(&records[i]) == nil && s.add(records, checksums, i) {
 			day := records[i].Time.UTC().Truncate(24 * time.Hour)
@@ -113,7 +113,7 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, check
 }
 
 // add reports whether record i is the first of the records to be its part.
-func (s *sighting) add(records []contract.LogsAccepted, checksums []uint64, i int) bool {
+func (s *seenParts) add(records []contract.LogsAccepted, checksums []uint64, i int) bool {
 	record := &records[i]
 	key := partOf(record)
 	if before, again := s.first[key]; again {
@@ -130,7 +130,7 @@ func (s *sighting) add(records []contract.LogsAccepted, checksums []uint64, i in
 }
 
 // leaveFresh removes from here the parts seen before.
-func (s *sighting) leaveFresh() {
+func (s *seenParts) leaveFresh() {
 	for _, r := range s.requests {
 		r.here = slices.DeleteFunc(r.here, func(i int) bool { return !s.fresh[i] })
 	}
@@ -138,7 +138,7 @@ func (s *sighting) leaveFresh() {
 
 // incomplete returns, sorted, the batches of requests that the records
 // alone don't complete.
-func (s *sighting) incomplete() (batches []string) {
+func (s *seenParts) incomplete() (batches []string) {
 	for batch, r := range s.requests {
 		if len(r.here) < r.parts {
 			batches = append(batches, batch)
@@ -161,7 +161,7 @@ func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 
 // count counts the parts of incomplete requests seen before. A kept one
 // counts even if the inbox has dropped its day.
-func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
+func (s *seenParts) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
 	batches := s.incomplete()
 	if len(batches) == 0 {
 		return nil
@@ -189,7 +189,7 @@ func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error
 
 // seenBefore counts a part that the inbox has or keeps, unless it is
 // one of the records.
-func (s *sighting) seenBefore(seen part, kept bool) {
+func (s *seenParts) seenBefore(seen part, kept bool) {
 	at, here := s.first[seen]
 	if here && kept {
 		s.fresh[at] = false
@@ -202,7 +202,7 @@ func (s *sighting) seenBefore(seen part, kept bool) {
 }
 
 // days returns the days of the parts, once each, sorted.
-func (s sightings) days() (days []time.Time) {
+func (s partsToKeep) days() (days []time.Time) {
 	for i := range s {
 		if i == 0 || !s[i].day.Equal(s[i-1].day) {
 			days = append(days, s[i].day)
@@ -213,7 +213,7 @@ func (s sightings) days() (days []time.Time) {
 }
 
 // of returns the parts of a day.
-func (s sightings) of(day time.Time) (of sightings) {
+func (s partsToKeep) of(day time.Time) (of partsToKeep) {
 	for _, seen := range s {
 		if seen.day.Equal(day) {
 			of = append(of, seen)
@@ -223,7 +223,7 @@ func (s sightings) of(day time.Time) (of sightings) {
 }
 
 // remember looks up which parts the inbox has, and adds the others.
-func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings) error {
+func (s *seenParts) remember(ctx context.Context, tx pgx.Tx, seen partsToKeep) error {
 	days := seen.days()
 	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings) erro
 // their checksums if stored. Almost always all are new, and the table's
 // key proves it: the inbox is queried only after the key refuses the
 // copy. A concurrent transaction with the same parts waits.
-func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known map[part]*int64, err error) {
+func (s partsToKeep) take(ctx context.Context, tx pgx.Tx, day time.Time) (known map[part]*int64, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.save(ctx, tx, day) })
 	if !pg.IsUnique(err) {
 		return nil, err
@@ -261,7 +261,7 @@ func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known ma
 	if known, err = s.known(ctx, tx, day); err != nil {
 		return nil, err
 	}
-	var fresh sightings
+	var fresh partsToKeep
 	for _, part := range s {
 		if _, again := known[part.part]; !again {
 			fresh = append(fresh, part)
@@ -272,7 +272,7 @@ func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known ma
 
 // known returns a day's parts that the inbox has, with their
 // checksums if stored.
-func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[part]*int64, error) {
+func (s partsToKeep) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[part]*int64, error) {
 	batches := make([]string, len(s))
 	for i, seen := range s {
 		batches[i] = seen.batch
@@ -299,7 +299,7 @@ func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[par
 var inboxColumns = []string{"day", "batch", "part", "checksum"}
 
 // save adds parts of a day, in the order of the index.
-func (s sightings) save(ctx context.Context, tx pgx.Tx, day time.Time) error {
+func (s partsToKeep) save(ctx context.Context, tx pgx.Tx, day time.Time) error {
 	if len(s) == 0 {
 		return nil
 	}

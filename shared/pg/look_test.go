@@ -27,7 +27,7 @@ func TestLookLocksOneDay(t *testing.T) {
 	err = pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		for range 7 {
 			held := -1
-			err := pg.Look(t.Context(), tx, `SELECT (`+counting+`) + (SELECT count(*) FROM notes WHERE day = $1)`, []any{day}, func(rows pgx.Rows) (err error) {
+			err := pg.QueryInSavepoint(t.Context(), tx, `SELECT (`+counting+`) + (SELECT count(*) FROM notes WHERE day = $1)`, []any{day}, func(rows pgx.Rows) (err error) {
 				held, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 				return err
 			})

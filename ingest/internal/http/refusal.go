@@ -27,7 +27,7 @@ func (b *Bodies) problem(err error, how encoding) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, fairshare.ErrEvicted):
-		return takenAway()
+		return evicted()
 	case errors.Is(err, admission.ErrOverShare):
 		return errors.Join(throttled(), errNoFault)
 	case errors.Is(err, fairshare.ErrTooMany):
@@ -82,7 +82,7 @@ func overShare(wait time.Duration) *httpapi.Problem {
 // evictedRetry is the Retry-After of an evicted body.
 const evictedRetry = 5 * time.Second
 
-func takenAway() *httpapi.Problem {
+func evicted() *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
 		"This request was evicted under memory pressure: your requests held the most memory. Send fewer entries in one request, or send them faster.").
 		RetryAfter(evictedRetry).WithHeader("Connection", "close")

@@ -93,7 +93,7 @@ func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 // query runs a query of the scan. It holds the locks of one partition,
 // however many a page reads.
 func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) error {
-	return pg.Look(s.ctx, s.tx, text, args, read)
+	return pg.QueryInSavepoint(s.ctx, s.tx, text, args, read)
 }
 
 // A headerQuery selects headers of one partition by the order of an

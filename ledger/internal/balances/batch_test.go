@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ledger/internal/balances"
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -27,9 +27,9 @@ func batchAt(at time.Time) uuid.UUID {
 func TestABatchWaitsForNoOtherPartition(t *testing.T) {
 	l, asked := ledgertest.Acme(t), make(chan struct{})
 	batch := batchAt(l.Now())
-	l.Balances.Waiter.End = func(context.Context) (horizon.End, error) {
+	l.Balances.Waiter.End = func(context.Context) (watermark.End, error) {
 		close(asked)
-		return horizon.End{Next: contract.Positions{0: 1, 3: 1000}}, nil
+		return watermark.End{Next: contract.Positions{0: 1, 3: 1000}}, nil
 	}
 	l.SetPosition(t, 0, 0, [16]byte{1}, "")
 	l.SetPosition(t, 3, 0, [16]byte{1}, "")

@@ -3,8 +3,8 @@ package balances
 import (
 	"time"
 
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -23,7 +23,7 @@ type Booking struct {
 
 // bookingOf returns how far the log is booked. end is the log's end
 // before the snapshot, if known.
-func bookingOf(standing postgres.Standing, end horizon.End, known bool, now time.Time) *Booking {
+func bookingOf(standing postgres.Standing, end watermark.End, known bool, now time.Time) *Booking {
 	b := &Booking{Verified: standing.Verified, Known: known}
 	if !known {
 		return b

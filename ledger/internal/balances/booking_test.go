@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/balances"
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -20,9 +20,9 @@ import (
 func TestBooking(t *testing.T) {
 	l, asked := ledgertest.Acme(t), 0
 	var failure error
-	l.Balances.Waiter.End = func(context.Context) (horizon.End, error) {
+	l.Balances.Waiter.End = func(context.Context) (watermark.End, error) {
 		asked++
-		return horizon.End{Next: contract.Positions{0: 12, 1: 5}}, failure
+		return watermark.End{Next: contract.Positions{0: 12, 1: 5}}, failure
 	}
 	l.SetPosition(t, 0, 10, [16]byte{1}, "")
 	l.SetPosition(t, 1, 5, [16]byte{1}, "")
@@ -57,15 +57,15 @@ func TestABalanceDoesNotWaitForTheBrokers(t *testing.T) {
 	l := ledgertest.Acme(t)
 	first, asked := make(chan bool, 1), make(chan struct{})
 	first <- true
-	l.Balances.Waiter.End = func(ctx context.Context) (horizon.End, error) {
+	l.Balances.Waiter.End = func(ctx context.Context) (watermark.End, error) {
 		select {
 		case <-first:
-			return horizon.End{Next: contract.Positions{0: 7}}, nil
+			return watermark.End{Next: contract.Positions{0: 7}}, nil
 		default:
 		}
 		close(asked)
 		<-ctx.Done()
-		return horizon.End{}, ctx.Err()
+		return watermark.End{}, ctx.Err()
 	}
 	l.SetPosition(t, 0, 7, [16]byte{1}, "")
 	for _, pass := range []time.Duration{0, 1500 * time.Millisecond} {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/shared/answers"
+	"github.com/weirlog/weir/shared/idempotency"
 )
 
 var (
@@ -172,7 +172,7 @@ func TestBudgetsAreSetOnce(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	spec.Bytes = 7
-	if _, err := l.Budgets.Set(t.Context(), "acme", request, spec); !errors.Is(err, answers.ErrReused) {
+	if _, err := l.Budgets.Set(t.Context(), "acme", request, spec); !errors.Is(err, idempotency.ErrReused) {
 		t.Errorf("another request with the key: %v", err)
 	}
 	if _, err := l.Budgets.Set(t.Context(), "nobody", unitofwork.Request{}, spec); !errors.Is(err, ledger.ErrNoOrganization) {

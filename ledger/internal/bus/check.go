@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
@@ -75,10 +75,10 @@ func compareRange(r ledger.Range, offset int64) int {
 }
 
 // End returns where the log ends now.
-func (l *Log) End(ctx context.Context) (horizon.End, error) {
+func (l *Log) End(ctx context.Context) (watermark.End, error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	topic, bounds, err := reader.Bounds(ctx)
-	end := horizon.End{Topic: topic, Next: contract.Positions{}}
+	end := watermark.End{Topic: topic, Next: contract.Positions{}}
 	for partition, log := range bounds {
 		end.Next[partition] = log.End
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -139,7 +139,7 @@ func (c *console) afterPlan(w http.ResponseWriter, r *http.Request, organization
 		return c.writePlan(w, r, organization, form)
 	case errors.As(err, &full):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
-	case errors.Is(err, answers.ErrReused):
+	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.Is(err, ledger.ErrNoOrganization):
 		return httpapi.NotFound("organization", organization)

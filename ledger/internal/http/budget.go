@@ -84,7 +84,7 @@ func writeBudgets(w http.ResponseWriter, found budgets.Budgets) {
 
 // budgets lists the budgets of an organization and their use.
 func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (a *API) chain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

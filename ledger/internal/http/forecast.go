@@ -75,7 +75,7 @@ func dayText(day time.Time) *string {
 
 // forecast answers with the expected end of the running period.
 func (a *API) forecast(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

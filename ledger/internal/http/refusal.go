@@ -94,7 +94,7 @@ func (a *API) refusals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

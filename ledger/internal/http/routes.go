@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -80,7 +80,7 @@ func limitReached() map[int]string {
 
 // requestOf returns a deciding request and its organization.
 func requestOf(r *http.Request) (organization string, request unitofwork.Request, err error) {
-	if organization, err = reached(r); err != nil {
+	if organization, err = organizationFromPath(r); err != nil {
 		return "", request, err
 	}
 	key, err := httpapi.IdempotencyKey(r)
@@ -97,9 +97,9 @@ func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization
 	return organization, request, httpapi.ReadJSON(w, r, body)
 }
 
-// reached returns the path's organization. One outside the token's
+// organizationFromPath returns the path's organization. One outside the token's
 // reach looks missing.
-func reached(r *http.Request) (string, error) {
+func organizationFromPath(r *http.Request) (string, error) {
 	organization := chi.URLParam(r, "organization")
 	if organization == "" || !identity.FromContext(r.Context()).Reaches(organization) {
 		return "", httpapi.NotFound("organization", organization)
@@ -121,7 +121,7 @@ func answer(err error, organization string) error {
 		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is no longer kept.", "Use a later time.")
 	case errors.Is(err, ledger.ErrNoStatement):
 		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound, "The organization has no statement of this number.")
-	case errors.Is(err, answers.ErrReused):
+	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.As(err, &invalid):
 		return httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)

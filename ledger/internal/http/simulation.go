@@ -61,7 +61,7 @@ func newSimulationBody(s forecasts.Simulation) simulationBody {
 // simulate answers with a subscription's effect now and on past
 // periods. It changes nothing.
 func (a *API) simulate(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

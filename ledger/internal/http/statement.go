@@ -185,7 +185,7 @@ func (a *API) statements(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (a *API) statements(w http.ResponseWriter, r *http.Request) error {
 
 // statement answers with one statement, as JSON, CSV or a page.
 func (a *API) statement(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

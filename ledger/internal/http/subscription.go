@@ -142,7 +142,7 @@ func (b subscribeBody) wanted() (ledger.Subscription, error) {
 
 // subscription answers with the current plan and the next.
 func (a *API) subscription(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ type testClockBody struct {
 
 // testClock answers with an organization's time and whether it is a test.
 func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

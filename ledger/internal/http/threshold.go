@@ -45,7 +45,7 @@ type thresholdsSpecBody struct {
 
 // thresholds answers with the thresholds of an organization.
 func (a *API) thresholds(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func newRemedyBody(r ledger.Remedy) remedyBody {
 
 // dryRun answers with the outcome of a request. It changes nothing.
 func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func usageListOf(r *http.Request) (list usageList, err error) {
 		}
 		list.By[postgres.Dimension(name)] = true
 	}
-	list.organization, err = reached(r)
+	list.organization, err = organizationFromPath(r)
 	return list, err
 }
 

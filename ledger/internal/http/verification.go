@@ -65,7 +65,7 @@ func newVerificationBody(organization string, v integrity.Verification) verifica
 
 // verify checks an organization's books and answers with the violations.
 func (a *API) verify(w http.ResponseWriter, r *http.Request) error {
-	organization, err := reached(r)
+	organization, err := organizationFromPath(r)
 	if err != nil {
 		return err
 	}

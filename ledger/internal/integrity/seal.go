@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -24,14 +24,14 @@ import (
 type Sealer struct {
 	Pool     *pgxpool.Pool
 	Time     unitofwork.DatabaseTime
-	End      horizon.LogEnd
+	End      watermark.LogEnd
 	Interval time.Duration
 	Logger   *slog.Logger
 
 	Sealed     prometheus.Gauge
 	Checkpoint prometheus.Gauge
 
-	booked  horizon.Horizon
+	booked  watermark.Horizon
 	through time.Time // the value of Sealed
 }
 
@@ -67,7 +67,7 @@ func (s *Sealer) RunOnce(ctx context.Context) error {
 	if err != nil || through.IsZero() {
 		return err
 	}
-	by := through.Add(-horizon.Settling)
+	by := through.Add(-watermark.Settling)
 	if err := s.sealDue(ctx, by); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) 
 		if err != nil {
 			return err
 		}
-		due, err = s.isDue(ctx, tx, now.Add(-horizon.Settling))
+		due, err = s.isDue(ctx, tx, now.Add(-watermark.Settling))
 		return err
 	})
 	return now, due, err

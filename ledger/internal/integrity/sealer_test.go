@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -21,12 +21,12 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November.Truncate(time.Hour)
 	l.SetClock(noon)
 	l.Apply(t, logged("acme", 0, 0, noon))
-	var log horizon.End
+	var log watermark.End
 	asked := 0
 	sealer := &integrity.Sealer{
 		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()), Checkpoint: integrity.NewCheckpoint(prometheus.NewRegistry()),
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
-		End: func(context.Context) (horizon.End, error) {
+		End: func(context.Context) (watermark.End, error) {
 			asked++
 			return log, nil
 		},
@@ -40,11 +40,11 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 			t.Errorf("at %s sealed through %s, want %s", l.Now(), got, want)
 		}
 	}
-	l.SetClock(noon.Add(time.Hour + horizon.Settling))
+	l.SetClock(noon.Add(time.Hour + watermark.Settling))
 	check(noon.Add(time.Hour))
-	l.SetClock(noon.Add(5*time.Hour + horizon.Settling))
+	l.SetClock(noon.Add(5*time.Hour + watermark.Settling))
 	check(noon.Add(5 * time.Hour))
-	for before := asked; l.Now().Before(noon.Add(6*time.Hour + horizon.Settling)); l.Pass(5 * time.Minute) {
+	for before := asked; l.Now().Before(noon.Add(6*time.Hour + watermark.Settling)); l.Pass(5 * time.Minute) {
 		check(noon.Add(5 * time.Hour))
 		if asked > before {
 			t.Fatal("the brokers are asked where the log ends, though no hour is over that is not sealed")

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 )
 
 // The charges of an hour are found by their booking, without reading
@@ -24,7 +24,7 @@ func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 			sealer := &integrity.Sealer{
 				Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()), Checkpoint: integrity.NewCheckpoint(prometheus.NewRegistry()),
 				Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
-				End:  func(context.Context) (horizon.End, error) { return horizon.End{}, nil },
+				End:  func(context.Context) (watermark.End, error) { return watermark.End{}, nil },
 			}
 			const days, perDay = 3, 3000 // more than the index has of an empty day
 			for day := range days {

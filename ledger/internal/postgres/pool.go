@@ -45,7 +45,7 @@ func openedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, a
 // to the pool; negative: took from it.
 func movedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (moved int64, err error) {
 	args := []any{organization, period.Start, period.End, at, ledger.Credit}
-	err = pg.Look(ctx, tx, `SELECT coalesce(sum(CASE WHEN to_account = $5 THEN amount ELSE -amount END), 0)::bigint FROM transfers
+	err = pg.QueryInSavepoint(ctx, tx, `SELECT coalesce(sum(CASE WHEN to_account = $5 THEN amount ELSE -amount END), 0)::bigint FROM transfers
 		WHERE `+ofOrganization+` AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4 AND (from_account = $5 OR to_account = $5)`, args,
 		func(rows pgx.Rows) (err error) {
 			moved, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])

@@ -95,10 +95,10 @@ func (l *transferList) look(ctx context.Context, period calendar.Period) error {
 		unread = l.unread
 	}
 	args := l.args(period, unread, l.left(), int(q.Reason), q.Project, q.Key, q.Grant)
-	if err := pg.Look(ctx, l.tx, selectTransfers, args, l.collect); err != nil || l.left() == 0 || !q.filters() {
+	if err := pg.QueryInSavepoint(ctx, l.tx, selectTransfers, args, l.collect); err != nil || l.left() == 0 || !q.filters() {
 		return err
 	}
-	return pg.Look(ctx, l.tx, selectLastRead, l.args(period, l.unread), l.stop)
+	return pg.QueryInSavepoint(ctx, l.tx, selectLastRead, l.args(period, l.unread), l.stop)
 }
 
 // latest selects a period's transfers from the cursor on, as many as

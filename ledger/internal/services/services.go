@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/ledger/internal/budgets"
 	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/ledger/internal/grants"
-	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
@@ -22,6 +21,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/usage"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/replica"
 )
@@ -58,7 +58,7 @@ type Config struct {
 	Time     unitofwork.DatabaseTime
 	Deciding *httpapi.Limiter
 	Owns     ledger.Owns
-	End      horizon.LogEnd        // nil: the end of the log is unknown
+	End      watermark.LogEnd      // nil: the end of the log is unknown
 	Metrics  prometheus.Registerer // nil: none
 }
 

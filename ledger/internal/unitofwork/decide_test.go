@@ -18,9 +18,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -49,10 +49,10 @@ func TestDecidedOnce(t *testing.T) {
 	if len(ids) != 1 || l.BalanceNow(t, "acme").Book.Granted() != 150 {
 		t.Errorf("grants %v, balance %+v", ids, l.BalanceNow(t, "acme").Book)
 	}
-	if _, err := l.Grants.Grant(t.Context(), "acme", request, ledgertest.GrantOf(51)); !errors.Is(err, answers.ErrReused) {
+	if _, err := l.Grants.Grant(t.Context(), "acme", request, ledgertest.GrantOf(51)); !errors.Is(err, idempotency.ErrReused) {
 		t.Errorf("error %v, want ErrReused", err)
 	}
-	if _, err := l.Plans.Subscribe(t.Context(), "acme", request, ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Scale}}); !errors.Is(err, answers.ErrReused) {
+	if _, err := l.Plans.Subscribe(t.Context(), "acme", request, ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Scale}}); !errors.Is(err, idempotency.ErrReused) {
 		t.Errorf("error %v, want ErrReused", err)
 	}
 	if other, err := l.Grants.Grant(t.Context(), "other", request, ledgertest.GrantOf(7)); err != nil || ids[other.ID] {

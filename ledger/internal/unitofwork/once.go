@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/answers"
+	"github.com/weirlog/weir/shared/idempotency"
 )
 
 // once identifies a request and its input, so that it applies once.
-func once(organization string, request Request, input any) (answers.Request, error) {
+func once(organization string, request Request, input any) (idempotency.Request, error) {
 	text, err := json.Marshal(input)
-	return answers.NewRequest("answers", organization, request.IdempotencyKey, append([]byte(nameOf(input)), text...)), err
+	return idempotency.NewRequest("answers", organization, request.IdempotencyKey, append([]byte(nameOf(input)), text...)), err
 }
 
 // An Input keeps its first type name in the hash of a request.

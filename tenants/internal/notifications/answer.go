@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/weirlog/weir/shared/answers"
+	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -21,7 +21,7 @@ type action struct {
 // with a known Idempotency-Key is answered as before.
 type once struct {
 	*unitofwork.Unit
-	request answers.Request
+	request idempotency.Request
 }
 
 // begin begins an action of a permitted caller, who defers Rollback.
@@ -44,7 +44,7 @@ func begin(ctx context.Context, work *unitofwork.Writer, request unitofwork.Requ
 func (o *once) name(request unitofwork.Request, wanted action) error {
 	text, err := json.Marshal(wanted)
 	if key := request.IdempotencyKey; key != "" {
-		o.request = answers.NewRequest("webhook_answers", wanted.Of.Organization, request.Caller.ID+"\n"+key, text)
+		o.request = idempotency.NewRequest("webhook_answers", wanted.Of.Organization, request.Caller.ID+"\n"+key, text)
 	}
 	return err
 }
@@ -53,7 +53,7 @@ func (o *once) name(request unitofwork.Request, wanted action) error {
 // if the key came with another request.
 func (o *once) answered(ctx context.Context, answer any) (again bool, err error) {
 	again, err = o.request.Load(ctx, o.Tx(), answer)
-	if errors.Is(err, answers.ErrReused) {
+	if errors.Is(err, idempotency.ErrReused) {
 		err = tenants.ErrReused
 	}
 	return again, err

@@ -201,7 +201,7 @@ func (r *run) beginMonth(ctx context.Context, month int) error {
 	}
 	accepted, err := r.exceedBudget(ctx)
 	r.accepted += accepted
-	return errors.Join(err, r.publishMisfits(ctx, r.tenants[1]), r.console.askForPasskey(ctx))
+	return errors.Join(err, r.publishInvalidRecords(ctx, r.tenants[1]), r.console.askForPasskey(ctx))
 }
 
 // endMonth restarts everything, as operators sometimes do, and measures.

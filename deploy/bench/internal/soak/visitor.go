@@ -109,9 +109,9 @@ func (r *run) exceedBudget(ctx context.Context) (accepted int64, err error) {
 	return accepted, err
 }
 
-// misfits are what a failing producer leaves: an unreadable record, which
+// invalidRecords are what a failing producer leaves: an unreadable record, which
 // is parked, and the first part of a request whose second never comes.
-func (t *tenant) misfits(now time.Time) []*message.Message {
+func (t *tenant) invalidRecords(now time.Time) []*message.Message {
 	unreadable, incomplete := messageOf(t.record(now, 1)), messageOf(t.record(now, 2))
 	unreadable.Metadata[contract.HeaderBytes] = "many"
 	return []*message.Message{unreadable, incomplete}
@@ -133,15 +133,15 @@ func messageOf(logs contract.LogsAccepted) *message.Message {
 	return m
 }
 
-// publishMisfits publishes a tenant's misfits.
-func (r *run) publishMisfits(ctx context.Context, t *tenant) (err error) {
+// publishInvalidRecords publishes a tenant's invalidRecords.
+func (r *run) publishInvalidRecords(ctx context.Context, t *tenant) (err error) {
 	out, err := publisher.New(publisher.Config{Brokers: []string{r.broker.Addr()}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	misfits := t.misfits(r.clock.Now())
-	r.accepted += int64(len(misfits))
-	_, err = out.PublishContext(ctx, contract.TopicLogs, misfits...)
+	invalidRecords := t.invalidRecords(r.clock.Now())
+	r.accepted += int64(len(invalidRecords))
+	_, err = out.PublishContext(ctx, contract.TopicLogs, invalidRecords...)
 	return err
 }

@@ -1,4 +1,4 @@
-package gap_test
+package uncounted_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/gap"
+	"github.com/weirlog/weir/ingest/internal/uncounted"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -28,7 +28,7 @@ var dayTopic = [16]byte{1}
 func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach int) {
 	b.Helper()
 	const stretches = dayOffsets / ingest.StretchOffsets
-	runs := min(gap.MaxRunsForTest, max(gap.MinRunsForTest, gap.MaxRowsForTest/(organizations*partitionsOfEach)))
+	runs := min(uncounted.MaxRunsForTest, max(uncounted.MinRunsForTest, uncounted.MaxRowsForTest/(organizations*partitionsOfEach)))
 	err := pg.InTx(b.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(b.Context(), tx); err != nil {
 			return err
@@ -59,7 +59,7 @@ func BenchmarkDay(b *testing.B) {
 	fill(b, brokers, unsummed, make([]byte, 700))
 	for _, day := range []struct{ organizations, partitionsOfEach int }{{100, 12}, {1_000, 12}, {10_000, 1}, {10_000, 12}} {
 		b.Run(fmt.Sprintf("organizations=%d/partitions=%d", day.organizations, day.partitionsOfEach), func(b *testing.B) {
-			g, pool := newGap(b, brokers)
+			g, pool := newReader(b, brokers)
 			saveDay(b, pool, day.organizations, day.partitionsOfEach)
 			counted, ends := ingest.Positions{}, ingest.Positions{}
 			for p := range dayPartitions {

@@ -1,4 +1,4 @@
-package gap_test
+package uncounted_test
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/bus"
-	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/uncounted"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -75,19 +75,19 @@ func owedFrom(first int64, requests int) map[string]int64 {
 	return sums
 }
 
-func newGap(t testing.TB, brokers []string) (*gap.Gap, *pgxpool.Pool) {
+func newReader(t testing.TB, brokers []string) (*uncounted.Reader, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	return &gap.Gap{Log: &bus.Log{Brokers: brokers}, Pool: pool, Logger: testenv.Logger(t)}, pool
+	return &uncounted.Reader{Log: &bus.Log{Brokers: brokers}, Pool: pool, Logger: testenv.Logger(t)}, pool
 }
 
 // Sums equal the log, from wherever the ledger is; they replace reading
 // it and go once counted.
-func TestGap(t *testing.T) {
+func TestUncounted(t *testing.T) {
 	const requests = 3*ingest.StretchOffsets + 1000
 	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, requests, nil)
-	g, pool := newGap(t, brokers)
+	g, pool := newReader(t, brokers)
 	read := func(counted int64) map[string]int64 {
 		t.Helper()
 		charges, err := g.Read(t.Context(), ingest.Positions{0: counted})
@@ -124,11 +124,11 @@ func TestGap(t *testing.T) {
 // A start reads a bounded number of runs, however large the gap. They
 // equal the log if the ledger is between two runs or near the end of
 // one; inside a run all of it counts. A killed process changes nothing.
-func TestGapInFewRuns(t *testing.T) {
+func TestUncountedInFewRuns(t *testing.T) {
 	const requests, most = 7*ingest.StretchOffsets + 1000, 3
 	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, requests, nil)
-	g, pool := newGap(t, brokers)
+	g, pool := newReader(t, brokers)
 	g.TightenForTest(most, 1000)
 	read := func(counted int64) string {
 		t.Helper()
@@ -139,7 +139,7 @@ func TestGapInFewRuns(t *testing.T) {
 	runs := func() (runs []ingest.StretchRun) {
 		t.Helper()
 		must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			all, err := postgres.GapRuns(t.Context(), tx, topicOf(t, g))
+			all, err := postgres.UncountedRuns(t.Context(), tx, topicOf(t, g))
 			runs = all[0]
 			return err
 		}))
@@ -184,7 +184,7 @@ func startOf(runs []ingest.StretchRun, offset int64) int64 {
 	return offset
 }
 
-func topicOf(t *testing.T, g *gap.Gap) [16]byte {
+func topicOf(t *testing.T, g *uncounted.Reader) [16]byte {
 	t.Helper()
 	topic, _, err := g.Log.Extent(t.Context())
 	must(t, err)
@@ -200,10 +200,10 @@ func must(t testing.TB, err error) {
 
 // Nothing is summed while the ledger's lag is usual; without the
 // database the log is read.
-func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
+func TestUncountedIsReadWhereNothingIsSummed(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, 100, nil)
-	g, pool := newGap(t, brokers)
+	g, pool := newReader(t, brokers)
 	if err := g.Sum(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -220,11 +220,11 @@ func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 
 // The start of a process beside a ledger that has stopped, with
 // what was summed up and without.
-func BenchmarkGap(b *testing.B) {
+func BenchmarkUncounted(b *testing.B) {
 	const requests = 1_000_000
 	brokers := kafkatest.Brokers(b)
 	fill(b, brokers, requests, make([]byte, 700))
-	g, _ := newGap(b, brokers)
+	g, _ := newReader(b, brokers)
 	read := func(b *testing.B) {
 		for b.Loop() {
 			charges, err := g.Read(b.Context(), nil)

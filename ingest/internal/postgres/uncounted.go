@@ -11,27 +11,27 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// GapBounds returns the bounds of the tables of sums.
-func GapBounds() []prune.Bound {
-	const by = "ingest/internal/gap"
+// UncountedBounds returns the bounds of the tables of sums.
+func UncountedBounds() []prune.Bound {
+	const by = "ingest/internal/uncounted"
 	return []prune.Bound{
 		{Table: "gap_runs", Keeps: "what the ledger has not counted, 64 runs of each partition", By: by},
 		{Table: "gap_charges", Keeps: "a million rows, or two runs of each partition", By: by},
 	}
 }
 
-// LockGap makes tx the only one that sums stretches until it ends;
+// LockUncounted makes tx the only one that sums stretches until it ends;
 // false: another one does.
-func LockGap(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
+func LockUncounted(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return false, err
 	}
-	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('weir gap ' || current_schema(), 0))`).Scan(&locked)
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('weir uncounted ' || current_schema(), 0))`).Scan(&locked)
 	return locked, err
 }
 
-// GapRuns returns the summed runs of a topic by partition, in order.
-func GapRuns(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[int][]ingest.StretchRun, error) {
+// UncountedRuns returns the summed runs of a topic by partition, in order.
+func UncountedRuns(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[int][]ingest.StretchRun, error) {
 	rows, err := tx.Query(ctx, `SELECT partition, first, after FROM gap_runs WHERE topic = $1 ORDER BY partition, first`, topic)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,9 @@ func ForgetRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ingest.P
 	return err
 }
 
-// GapCharges returns the sums of runs by organization and day of
+// UncountedCharges returns the sums of runs by organization and day of
 // acceptance, each as if it were the last record of its run.
-func GapCharges(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []ingest.StretchRun) ([]ingest.Charge, error) {
+func UncountedCharges(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []ingest.StretchRun) ([]ingest.Charge, error) {
 	partitions, first, after := make([]int, len(runs)), make([]int64, len(runs)), make([]int64, len(runs))
 	for i, r := range runs {
 		partitions[i], first[i], after[i] = r.Partition, r.First, r.After

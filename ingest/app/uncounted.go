@@ -11,17 +11,17 @@ import (
 // retryDelay is the delay after a failure.
 const retryDelay = time.Second
 
-// readGap finds once what was accepted before this process started and
+// readUncounted finds once what was accepted before this process started and
 // is not in the accounts. It runs after the accounts are read, as the
 // gap starts where they end.
-func (a *App) readGap(ctx context.Context) error {
+func (a *App) readUncounted(ctx context.Context) error {
 	select {
 	case <-a.accounts.Ready():
 	case <-ctx.Done():
 		return nil
 	}
 	for ctx.Err() == nil {
-		charges, err := a.gap.Read(ctx, a.gate.Marker())
+		charges, err := a.uncounted.Read(ctx, a.gate.Marker())
 		if err == nil {
 			for _, c := range charges {
 				a.gate.Found(c)
@@ -38,14 +38,14 @@ func (a *App) readGap(ctx context.Context) error {
 // gapInterval is how often it checks whether the ledger is far behind.
 const gapInterval = 5 * time.Second
 
-// sumGap keeps later starts of all processes short while the ledger is
+// sumUncounted keeps later starts of all processes short while the ledger is
 // far behind.
-func (a *App) sumGap(ctx context.Context) error {
+func (a *App) sumUncounted(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, gapInterval) {
 		if a.accounts.Complete() != nil {
 			continue
 		}
-		if err := a.gap.Sum(ctx, a.gate.Marker()); err != nil && ctx.Err() == nil {
+		if err := a.uncounted.Sum(ctx, a.gate.Marker()); err != nil && ctx.Err() == nil {
 			a.base.Logger.Warn("cannot sum up the log behind the ledger yet", slog.String("error", err.Error()))
 		}
 	}

@@ -1,4 +1,4 @@
-package gap
+package uncounted
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const (
 
 // SummedForTest is what a start reads from the database, and how many
 // records it leaves to be read from the log.
-func (g *Gap) SummedForTest(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (charges []ingest.Charge, left int64, err error) {
+func (g *Reader) SummedForTest(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (charges []ingest.Charge, left int64, err error) {
 	charges, ranges, err := g.summed(ctx, topic, counted, ends)
 	for _, r := range ranges {
 		left += r.To - r.From
@@ -28,13 +28,13 @@ func (g *Gap) SummedForTest(ctx context.Context, topic [16]byte, counted, ends i
 }
 
 // TightenForTest has g keep as many runs and rows.
-func (g *Gap) TightenForTest(runs int, rows int64) { g.tight = &limits{runs, rows} }
+func (g *Reader) TightenForTest(runs int, rows int64) { g.tight = &limits{runs, rows} }
 
 var errKilled = errors.New("killed before the commit")
 
 // SumKilledForTest is Sum by a process that ends when it has
 // summed and folded, before it commits.
-func (g *Gap) SumKilledForTest(ctx context.Context, counted ingest.Positions) error {
+func (g *Reader) SumKilledForTest(ctx context.Context, counted ingest.Positions) error {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package answers_test
+package idempotency_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/answers"
+	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
@@ -21,7 +21,7 @@ func TestRequests(t *testing.T) {
 	pool := pgtest.Open(t, "answerstest", pg.MigrationSet{Name: "kept", FS: fstest.MapFS{"migrations/0001_kept.sql": {Data: []byte(table)}}, Rights: pg.Rights{"kept": "SELECT, INSERT"}})
 	ask := func(organization, key, input string) (answer string, known bool, err error) {
 		err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			r := answers.NewRequest("kept", organization, key, []byte(input))
+			r := idempotency.NewRequest("kept", organization, key, []byte(input))
 			if known, err = r.Load(t.Context(), tx, &answer); known || err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ func TestRequests(t *testing.T) {
 		known                    bool
 		err                      error
 	}{
-		{"acme", "k", "a", false, nil}, {"acme", "k", "a", true, nil}, {"acme", "k", "b", false, answers.ErrReused},
+		{"acme", "k", "a", false, nil}, {"acme", "k", "a", true, nil}, {"acme", "k", "b", false, idempotency.ErrReused},
 		{"acme", "other", "b", false, nil}, {"evil", "k", "b", false, nil}, {"acme", "", "a", false, nil}, {"acme", "", "a", false, nil},
 	} {
 		answer, known, err := ask(step.organization, step.key, step.input)

@@ -1,4 +1,4 @@
-package gap
+package uncounted
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 // before it reads the log instead.
 const databaseTimeout = 15 * time.Second
 
-// A Gap is the part of the log between the ledger's marker and the end.
-type Gap struct {
+// A Reader reads the part of the log between the ledger's marker and the end.
+type Reader struct {
 	Log    *bus.Log
 	Pool   *pgxpool.Pool
 	Logger *slog.Logger
@@ -28,7 +28,7 @@ type Gap struct {
 }
 
 // Read returns the charges between counted and the log's end of now.
-func (g *Gap) Read(ctx context.Context, counted ingest.Positions) ([]ingest.Charge, error) {
+func (g *Reader) Read(ctx context.Context, counted ingest.Positions) ([]ingest.Charge, error) {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 }
 
 // summed returns the sums of the gap's runs and the ranges left to read.
-func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
+func (g *Reader) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	err = pg.Snapshot(ctx, g.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		known, err := postgres.GapRuns(ctx, tx, topic)
+		known, err := postgres.UncountedRuns(ctx, tx, topic)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.P
 			taken := withoutMostlyCounted(behind(known[partition], counted[partition]), counted[partition])
 			runs, left = append(runs, taken...), append(left, outside(taken, partition, counted[partition], end)...)
 		}
-		sums, err = postgres.GapCharges(ctx, tx, topic, runs)
+		sums, err = postgres.UncountedCharges(ctx, tx, topic, runs)
 		return err
 	})
 	return sums, left, err

@@ -1,4 +1,4 @@
-package gap
+package uncounted
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ type sum struct {
 
 // Sum sums stretches of the gap and deletes counted ones, unless
 // another process does so.
-func (g *Gap) Sum(ctx context.Context, counted ingest.Positions) error {
+func (g *Reader) Sum(ctx context.Context, counted ingest.Positions) error {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (g *Gap) Sum(ctx context.Context, counted ingest.Positions) error {
 	return err
 }
 
-func (g *Gap) limits() limits {
+func (g *Reader) limits() limits {
 	if g.tight != nil {
 		return *g.tight
 	}
@@ -77,7 +77,7 @@ func (g *Gap) limits() limits {
 
 // some sums some stretches and reports whether there may be more.
 func (s *sum) some(ctx context.Context) (more bool, err error) {
-	if locked, err := postgres.LockGap(ctx, s.tx); err != nil || !locked {
+	if locked, err := postgres.LockUncounted(ctx, s.tx); err != nil || !locked {
 		return false, err
 	}
 	if err := s.load(ctx); err != nil {
@@ -101,7 +101,7 @@ func (s *sum) load(ctx context.Context) (err error) {
 	if err = postgres.ForgetRuns(ctx, s.tx, s.topic, s.counted); err != nil {
 		return err
 	}
-	if s.known, err = postgres.GapRuns(ctx, s.tx, s.topic); err != nil {
+	if s.known, err = postgres.UncountedRuns(ctx, s.tx, s.topic); err != nil {
 		return err
 	}
 	s.rows, err = postgres.CountCharges(ctx, s.tx, s.topic)
