@@ -18,7 +18,7 @@ type Books struct {
 	RemovedBudgets []Spender // whose budgets were removed
 	Transfers      []Transfer
 	Events         []Event
-	Rehearsals     []Rehearsal
+	TestUses       []TestUseOutcome
 	Steps          []Step // what was decided
 	Chain          *Head  // what statements carry; nil: as it is stored
 

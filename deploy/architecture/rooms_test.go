@@ -22,7 +22,7 @@ var rooms = map[string][]string{
 	"ingest":   {"intake", "searches"},
 	"grouping": {"groups"},
 	"tenants":  tenantRooms,
-	"ledger": {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "rehearsals", "statements", "usage", "unitofwork", "snapshot",
+	"ledger": {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "testclocks", "statements", "usage", "unitofwork", "snapshot",
 		"watermark"},
 }
 

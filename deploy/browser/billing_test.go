@@ -48,7 +48,7 @@ func TestBillingsStory(t *testing.T) {
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn("ada@acme.example", ownerPassword)
 	b.leave("a", "Usage", "Usage")
-	b.awaitText("Billing only rehearses with this organization")
+	b.awaitText("This is a test organization")
 	b.awaitText("(75%)")
 	use(700)
 	b.open("/console/usage")

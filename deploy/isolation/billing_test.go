@@ -38,11 +38,11 @@ func (of *tenant) bill(t *testing.T, organization, project string) {
 	of.world.decide(t, books+"/budgets", `[{"project":"`+project+`","bytes":1}]`)
 }
 
-// rehearse makes an organization with a test clock, named after the
+// testOrganization makes an organization with a test clock, named after the
 // tenant, and lets one of its periods close. It returns its id.
-func (of *tenant) rehearse(t *testing.T) string {
+func (of *tenant) testOrganization(t *testing.T) string {
 	t.Helper()
-	organization := of.world.operate(t, "POST", "/v1/organizations", map[string]any{"name": of.name + "'s rehearsal", "tier": "indie"}).get("id")
+	organization := of.world.operate(t, "POST", "/v1/organizations", map[string]any{"name": of.name + "'s test", "tier": "indie"}).get("id")
 	books := "/v1/organizations/" + organization
 	project := of.world.operate(t, "POST", "/v1/projects", map[string]any{"organization": organization, "name": of.name + "'s stage"}).get("id")
 	of.world.decide(t, books+"/test-clock", `{}`)

@@ -53,12 +53,12 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	w.isParked(t, "grouping", 2)
 	gone.bill(t, gone.things["organization"], gone.things["project"])
 	gone.isMailed(t, office)
-	rehearsed := gone.rehearse(t)
+	test := gone.testOrganization(t)
 	gone.isRead(t)
 
 	w.operate(t, "DELETE", "/v1/projects/"+project, nil)
 	w.operate(t, "DELETE", "/v1/organizations/"+gone.things["organization"], nil)
-	w.operate(t, "DELETE", "/v1/organizations/"+rehearsed, nil)
+	w.operate(t, "DELETE", "/v1/organizations/"+test, nil)
 	for _, secret := range []string{gone.key, key.get("key")} {
 		testenv.Eventually(t, waitTimeout, func() error {
 			if got := w.send(t, request{method: "POST", path: "/v1/logs", body: logs(mark), header: asKey(secret)}); got.status != http.StatusUnauthorized {
@@ -69,8 +69,8 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	}
 	hasRemoved(t, w.isGone(t, living.things["organization"], project))
 	hasRemoved(t, w.isGone(t, gone.things["organization"], gone.things["organization"]))
-	w.isGone(t, rehearsed, rehearsed)
-	for _, path := range []string{"/v1/projects/" + project, "/v1/organizations/" + rehearsed} {
+	w.isGone(t, test, test)
+	for _, path := range []string{"/v1/projects/" + project, "/v1/organizations/" + test} {
 		if got := w.send(t, request{method: "POST", path: path + "/restore", header: asToken(operatorToken)}); got.status != http.StatusConflict {
 			t.Errorf("%s comes back: %d %s", path, got.status, got.brief())
 		}

@@ -243,8 +243,8 @@ func (h *history) awaitToken(organization, token string) {
 	})
 }
 
-// rehearse runs three periods of a test organization.
-func (h *history) rehearse() {
+// useTest runs three periods of a test organization.
+func (h *history) useTest() {
 	h.t.Helper()
 	h.create("trial", "indie")
 	h.awaitAccount("trial")
@@ -274,7 +274,7 @@ func newHistory(t *testing.T) *history {
 // again, no decision repeated, and the next charge is booked.
 func TestRebuilt(t *testing.T) {
 	h := newHistory(t)
-	h.rehearse()
+	h.useTest()
 	h.twoPeriods()
 	h.seal()
 	if made := h.rebuild(); made.Decisions < 24 || made.Things < 40 {
@@ -357,7 +357,7 @@ func TestRebuiltIsAnother(t *testing.T) {
 // decided and charged since, comes to the same books.
 func TestRebuiltFromACheckpoint(t *testing.T) {
 	h := newHistory(t)
-	h.rehearse()
+	h.useTest()
 	h.twoPeriods()
 	h.decide("POST", "grants", `{"amount":700,"priority":1,"rollover_cap":100}`)
 	h.charge(h.clock(), 120)

@@ -29,8 +29,8 @@ func TestAPeriodOfBilling(t *testing.T) {
 	if _, balance := get(t, ledger, token, of+"balance?wait=true"); balance["remaining"] != 400.0 || balance["state"] != "active" {
 		t.Errorf("used: %v", balance)
 	}
-	if _, trial := send(t, ledger, token, "POST", "acme/dry-run", "", `{"bytes":400}`); trial["accepted"] != true || trial["exhausts"] != true {
-		t.Errorf("tried: %v", trial)
+	if _, dryRun := send(t, ledger, token, "POST", "acme/dry-run", "", `{"bytes":400}`); dryRun["accepted"] != true || dryRun["exhausts"] != true {
+		t.Errorf("tried: %v", dryRun)
 	}
 	r.Accept(logs("acme", 400))
 	_, balance := get(t, ledger, token, of+"balance?wait=true")

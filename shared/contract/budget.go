@@ -15,7 +15,7 @@ type BudgetThresholdReached struct {
 	Used         int64     `json:"used"`
 	Batch        string    `json:"batch,omitempty"` // the batch that crossed it; empty: a decision did
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // BudgetExhausted is a fact on weir.ledger.v1: the project's or key's
@@ -29,7 +29,7 @@ type BudgetExhausted struct {
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // BudgetRestored is a fact on weir.ledger.v1: an exhausted budget was
@@ -43,5 +43,5 @@ type BudgetRestored struct {
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }

@@ -12,7 +12,7 @@ type ThresholdReached struct {
 	Used         int64     `json:"used"`
 	Batch        string    `json:"batch"`          // the batch that crossed it
 	At           time.Time `json:"at"`             // when that batch was accepted
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the
@@ -24,7 +24,7 @@ type QuotaExhausted struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // QuotaRestored is a fact on weir.ledger.v1: an exhausted quota is
@@ -36,7 +36,7 @@ type QuotaRestored struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // OverageBegun is a fact on weir.ledger.v1: usage exceeds the quota
@@ -48,7 +48,7 @@ type OverageBegun struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // TierChanged is a fact on weir.ledger.v1: another tier is in force.
@@ -57,7 +57,7 @@ type TierChanged struct {
 	Before       string    `json:"before"`
 	Tier         string    `json:"tier"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // GrantExpiring is a fact on weir.ledger.v1: the rest of a grant
@@ -68,7 +68,7 @@ type GrantExpiring struct {
 	Remaining    int64     `json:"remaining"`
 	ExpiresAt    time.Time `json:"expires_at"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // GrantExpired is a fact on weir.ledger.v1: a grant has ended, with its rest.
@@ -77,7 +77,7 @@ type GrantExpired struct {
 	Grant        string    `json:"grant"`
 	Expired      int64     `json:"expired"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // PeriodClosed is a fact on weir.ledger.v1: nothing more is booked in a
@@ -93,7 +93,7 @@ type PeriodClosed struct {
 	Voided       int64     `json:"voided"`
 	Overshoot    int64     `json:"overshoot"` // accepted beyond what the plan allows, which nobody owes
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
 // Adjusted is a fact on weir.ledger.v1: a charge is corrected in an
@@ -106,7 +106,7 @@ type Adjusted struct {
 	PeriodStart   time.Time  `json:"period_start"`              // where it is booked
 	OfPeriodStart *time.Time `json:"of_period_start,omitempty"` // the period that was wrong
 	At            time.Time  `json:"at"`
-	Test          bool       `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test          bool       `json:"test,omitempty"` // of a test organization
 }
 
 // StatementReady is a fact on weir.ledger.v1: the statement of a
@@ -120,5 +120,5 @@ type StatementReady struct {
 	Used         int64     `json:"used"`    // in the period, covered or not
 	Overage      int64     `json:"overage"` // of that: not covered
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
+	Test         bool      `json:"test,omitempty"` // of a test organization
 }

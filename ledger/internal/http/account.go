@@ -31,7 +31,7 @@ func accountOperations(a *API) []openapi.Operation {
 
 type accountBody struct {
 	Organization string     `json:"organization" description:"Its id"`
-	Test         bool       `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	Test         bool       `json:"test" description:"A test organization, with a test clock: nobody owes anything"`
 	Tier         string     `json:"tier" enum:"indie,bootstrapper,compliance,scale"`
 	State        string     `json:"state" enum:"active,exhausted,suspended"`
 	Period       periodBody `json:"period"`

@@ -36,7 +36,7 @@ func balanceOperations(a *API) []openapi.Operation {
 
 type balanceBody struct {
 	Organization      string             `json:"organization"`
-	Test              bool               `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	Test              bool               `json:"test" description:"A test organization, with a test clock: nobody owes anything"`
 	Tier              string             `json:"tier" enum:"indie,bootstrapper,compliance,scale"`
 	RequestsPerMinute int                `json:"requests_per_minute"`
 	Period            periodBody         `json:"period"`

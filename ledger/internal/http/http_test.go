@@ -53,7 +53,7 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	a := &api{Ledger: ledgertest.New(t)}
 	projects := projectsOf(t)
 	a.Budgets.Owns = projects.Owns
-	a.Rehearsals.Owns, a.Forecasts.Owns = a.Budgets.Owns, a.Budgets.Owns
+	a.TestClocks.Owns, a.Forecasts.Owns = a.Budgets.Owns, a.Budgets.Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	(&http.API{Services: a.Services, Guard: guard, StatementPage: console.StatementPage(projects)}).Mount(router)

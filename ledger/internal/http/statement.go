@@ -40,7 +40,7 @@ type statementTotals struct {
 	ID           string     `json:"id" description:"Of the statement: its number, as text"`
 	Organization string     `json:"organization"`
 	Number       int64      `json:"number" description:"1 for the first, and so on without a gap"`
-	Test         bool       `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	Test         bool       `json:"test" description:"A test organization, with a test clock: nobody owes anything"`
 	Period       periodBody `json:"period"`
 	MadeAt       time.Time  `json:"made_at"`
 	statementTerms

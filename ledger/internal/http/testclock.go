@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/rehearsals"
+	"github.com/weirlog/weir/ledger/internal/testclocks"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
@@ -30,18 +30,18 @@ func testClockOperations(a *API) []openapi.Operation {
 			Answer:  openapi.Answer{Type: testClockBody{}},
 		},
 		{
-			Route: "POST /v1/organizations/{organization}/test-clock/use", Handle: a.rehearseUse, ID: "rehearseUse", Scopes: []string{ScopeWrite},
+			Route: "POST /v1/organizations/{organization}/test-clock/use", Handle: a.useTestClock, ID: "useTestClock", Scopes: []string{ScopeWrite},
 			Summary: "Charge a test, or refuse it, as if it had sent a request",
 			Headers: idempotent{},
 			Body:    openapi.Body{Type: useBody{}},
-			Answer:  openapi.Answer{Status: http.StatusCreated, Type: rehearsalBody{}},
+			Answer:  openapi.Answer{Status: http.StatusCreated, Type: testUseBody{}},
 		},
 	}
 }
 
 type testClockBody struct {
 	Organization string    `json:"organization"`
-	Test         bool      `json:"test" description:"Billing only rehearses with the organization: it is a test, and nobody owes anything"`
+	Test         bool      `json:"test" description:"A test organization, with a test clock: nobody owes anything"`
 	At           time.Time `json:"at" description:"What time it is for the organization: of a test by its own clock"`
 }
 
@@ -51,7 +51,7 @@ func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Rehearsals.Clock(r.Context(), organization)
+	found, err := a.TestClocks.Clock(r.Context(), organization)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -76,7 +76,7 @@ func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	made, err := a.Rehearsals.Advance(r.Context(), organization, request, at)
+	made, err := a.TestClocks.Advance(r.Context(), organization, request, at)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -84,7 +84,7 @@ func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// useBody is a rehearsed request.
+// useBody is a request of a test.
 type useBody struct {
 	Bytes       int64  `json:"bytes" required:"true" minimum:"1"`
 	Entries     *int   `json:"entries" minimum:"1" maximum:"1000000000" default:"1"`
@@ -93,12 +93,12 @@ type useBody struct {
 	Environment string `json:"environment" enum:"prod,staging,dev"`
 }
 
-func (b useBody) spec() ledger.Rehearsed {
+func (b useBody) spec() ledger.TestUse {
 	one := 1
-	return ledger.Rehearsed{Bytes: b.Bytes, Entries: *cmp.Or(b.Entries, &one), Project: b.Project, Key: b.Key, Environment: b.Environment}
+	return ledger.TestUse{Bytes: b.Bytes, Entries: *cmp.Or(b.Entries, &one), Project: b.Project, Key: b.Key, Environment: b.Environment}
 }
 
-type rehearsalBody struct {
+type testUseBody struct {
 	ID        string    `json:"id" description:"Where it was refused the request_id of the refusal, else the batch"`
 	At        time.Time `json:"at" description:"By the test's clock"`
 	Bytes     int64     `json:"bytes"`
@@ -110,8 +110,8 @@ type rehearsalBody struct {
 	Exhausts  bool      `json:"exhausts" description:"Nothing more would be accepted afterwards"`
 }
 
-func newRehearsalBody(u rehearsals.Use) rehearsalBody {
-	body := rehearsalBody{
+func newTestUseBody(u testclocks.Use) testUseBody {
+	body := testUseBody{
 		ID: u.ID, At: u.At, Bytes: u.Bytes, Accepted: u.Rule == "", Covered: u.Covered, Overage: u.Overage, Remaining: u.Remaining, Exhausts: u.Exhausts,
 	}
 	if u.Rule != "" {
@@ -120,17 +120,17 @@ func newRehearsalBody(u rehearsals.Use) rehearsalBody {
 	return body
 }
 
-// rehearseUse charges or refuses a rehearsed request.
-func (a *API) rehearseUse(w http.ResponseWriter, r *http.Request) error {
+// useTestClock charges or refuses a request of a test.
+func (a *API) useTestClock(w http.ResponseWriter, r *http.Request) error {
 	var body useBody
 	organization, request, err := requestWith(w, r, &body)
 	if err != nil {
 		return err
 	}
-	made, err := a.Rehearsals.Use(r.Context(), organization, request, body.spec())
+	made, err := a.TestClocks.Use(r.Context(), organization, request, body.spec())
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteJSON(w, http.StatusCreated, newRehearsalBody(made))
+	httpapi.WriteJSON(w, http.StatusCreated, newTestUseBody(made))
 	return nil
 }

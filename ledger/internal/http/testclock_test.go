@@ -8,7 +8,7 @@ import (
 )
 
 // An organization without charges becomes a test: its requests are
-// rehearsed and its time only advances.
+// used and its time only advances.
 func TestTestClock(t *testing.T) {
 	a := newAPI(t)
 	a.SetClock(ledgertest.November.AddDate(0, -2, 1)) // a day after it began

@@ -66,7 +66,7 @@ const (
 	thresholdsSet     = "ledger.v1.thresholds_set"
 	testBegun         = "ledger.v1.test_begun"
 	clockAdvanced     = "ledger.v1.clock_advanced"
-	rehearsed         = "ledger.v1.rehearsed"
+	testUsed          = "ledger.v1.test_used"
 )
 
 // grantRow is a grant as it was created.
@@ -168,7 +168,7 @@ type clockAdvancedRow struct {
 	To time.Time `json:"to"`
 }
 
-type rehearsedRow struct {
+type testUseRow struct {
 	ID          string `json:"id"`
 	Bytes       int64  `json:"bytes"`
 	Entries     int    `json:"entries"`
@@ -209,8 +209,8 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 		name, row = testBegun, struct{}{}
 	case ledger.ClockAdvanced:
 		name, row = clockAdvanced, clockAdvancedRow(d)
-	case ledger.Rehearsed:
-		name, row = rehearsed, rehearsedRow(d)
+	case ledger.TestUse:
+		name, row = testUsed, testUseRow(d)
 	default:
 		return "", nil, fmt.Errorf("BUG: no stored form of %T", decision)
 	}
@@ -275,10 +275,10 @@ func decodeDecision(name string, data []byte) (decision ledger.Decision, err err
 		var row clockAdvancedRow
 		err = json.Unmarshal(data, &row)
 		return ledger.ClockAdvanced(row), err
-	case rehearsed:
-		var row rehearsedRow
+	case testUsed:
+		var row testUseRow
 		err = json.Unmarshal(data, &row)
-		return ledger.Rehearsed(row), err
+		return ledger.TestUse(row), err
 	}
 	return nil, fmt.Errorf("cannot read a decision of the kind %q", name)
 }

@@ -43,7 +43,7 @@ const pastOrganizations = `SELECT o.organization, watermark.version FROM organiz
 
 // transient are the decisions without effect once the books of their
 // time are gone.
-var transient = []string{advanced, adjusted, rehearsed, eventstorepg.ErasedName}
+var transient = []string{advanced, adjusted, testUsed, eventstorepg.ErasedName}
 
 // removePast removes transient, cancelled and replaced decisions, and
 // those about removed grants. The replacing decision must be past too;

@@ -256,26 +256,26 @@ func (h *history) decide() {
 	case 7:
 		_, err = h.Plans.SetThresholds(ctx, id, by, []ledger.Thresholds{nil, {10, 90}, {75}}[h.random.IntN(3)])
 	case 8:
-		err = h.rehearse("trial", by)
+		err = h.useTest("trial", by)
 	}
 	if refused := (ledger.Invalid{}); err != nil && !errors.As(err, &refused) {
 		h.t.Fatal(err)
 	}
 }
 
-// rehearse has a test's time pass, and uses something.
-func (h *history) rehearse(id string, by unitofwork.Request) error {
+// useTest has a test's time pass, and uses something.
+func (h *history) useTest(id string, by unitofwork.Request) error {
 	ctx := h.t.Context()
 	if !h.tests[id] {
 		h.create(id)
 		h.tests[id] = true
 	}
-	clock, err := h.Rehearsals.Clock(ctx, id)
+	clock, err := h.TestClocks.Clock(ctx, id)
 	if err == nil {
-		_, err = h.Rehearsals.Advance(ctx, id, by, calendar.Later(clock.At, h.Now()).Add(time.Duration(h.random.IntN(30*24))*time.Hour))
+		_, err = h.TestClocks.Advance(ctx, id, by, calendar.Later(clock.At, h.Now()).Add(time.Duration(h.random.IntN(30*24))*time.Hour))
 	}
 	if err == nil {
-		_, err = h.Rehearsals.Use(ctx, id, by, ledger.Rehearsed{ID: fmt.Sprint("use", h.random.Int64()), Bytes: 1 + h.random.Int64N(90), Entries: 1, Project: "shop"})
+		_, err = h.TestClocks.Use(ctx, id, by, ledger.TestUse{ID: fmt.Sprint("use", h.random.Int64()), Bytes: 1 + h.random.Int64N(90), Entries: 1, Project: "shop"})
 	}
 	return err
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/rehearsals"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/statements"
+	"github.com/weirlog/weir/ledger/internal/testclocks"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/usage"
 	"github.com/weirlog/weir/ledger/internal/watermark"
@@ -39,7 +39,7 @@ type Services struct {
 	Grants     *grants.Service
 	Integrity  *integrity.Service
 	Plans      *plans.Service
-	Rehearsals *rehearsals.Service
+	TestClocks *testclocks.Service
 	Statements *statements.Service
 	Usage      *usage.Service
 }
@@ -82,7 +82,7 @@ func New(c Config) *Services {
 		Grants:     &grants.Service{Reads: reads, Work: work},
 		Integrity:  &integrity.Service{Reads: reads, Kept: c.Kept},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
-		Rehearsals: &rehearsals.Service{Reads: reads, Work: work, Owns: c.Owns},
+		TestClocks: &testclocks.Service{Reads: reads, Work: work, Owns: c.Owns},
 		Statements: &statements.Service{Reads: lists},
 		Usage:      &usage.Service{Reads: lists, Tiers: c.Tiers},
 	}

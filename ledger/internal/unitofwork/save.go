@@ -41,7 +41,7 @@ func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]
 	var charges []ledger.Charge
 	for _, books := range opened {
 		days = append(days, effectiveDays(books.Transfers)...)
-		charges = append(charges, rehearsed(books)...)
+		charges = append(charges, testCharges(books)...)
 	}
 	if err := postgres.EnsureDays(ctx, tx, days...); err != nil {
 		return fmt.Errorf("cannot create the days of transfers: %w", err)
@@ -52,11 +52,11 @@ func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]
 	return nil
 }
 
-// rehearsed returns the charges of rehearsed requests.
-func rehearsed(books *ledger.Books) (charges []ledger.Charge) {
-	for _, rehearsal := range books.Rehearsals {
-		if rehearsal.Rule == "" {
-			charges = append(charges, rehearsal.Charge)
+// testCharges returns the charges of requests of tests.
+func testCharges(books *ledger.Books) (charges []ledger.Charge) {
+	for _, use := range books.TestUses {
+		if use.Rule == "" {
+			charges = append(charges, use.Charge)
 		}
 	}
 	return charges

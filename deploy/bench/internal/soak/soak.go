@@ -29,7 +29,7 @@ func (Command) Help() string {
 kind; two organizations change their tiers every second month, one up while the other goes down, and the retention of what they send follows;
 one organization stops, one is deleted. Each has an owner who signs in every day after somebody has guessed at the password, and every month another
 API key, a grant, an adjustment, an invitation, a colleague, and a webhook's deliveries again. For a month each come an organization that tries Weir,
-one with which billing rehearses, and a project with a budget that refuses requests; then they are deleted. A producer leaves records that can't be
+one with a test clock, and a project with a budget that refuses requests; then they are deleted. A producer leaves records that can't be
 read, and half a request. Once a month everything is restarted. The retentions are shorter than the defaults, so that every bound is reached. The
 table has a column for each month: rows and size of every table, size of every topic and file, memory. It fails where something still grows after the
 third of the longest retentions, and where nothing has come into a table that should not stay empty.`

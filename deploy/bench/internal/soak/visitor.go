@@ -21,8 +21,8 @@ import (
 // visitors come for a month, and are deleted: an organization that
 // tries Weir, one with a test clock, and a project.
 type visitors struct {
-	trial, rehearsal, project string
-	key                       string // of the project
+	trial, test, project string
+	key                  string // of the project
 }
 
 // changeVisitors deletes last month's visitors and adds new ones.
@@ -31,7 +31,7 @@ func (r *run) changeVisitors(ctx context.Context, month int) error {
 	if err := r.receiveVisitors(ctx, month); err != nil || before == (visitors{}) {
 		return err
 	}
-	for _, gone := range []string{"/organizations/" + before.trial, "/organizations/" + before.rehearsal, "/projects/" + before.project} {
+	for _, gone := range []string{"/organizations/" + before.trial, "/organizations/" + before.test, "/projects/" + before.project} {
 		if _, err := decide(ctx, r.api, r.operator(), decision{http.MethodDelete, gone, ""}); err != nil {
 			return err
 		}
@@ -47,15 +47,15 @@ func (r *run) receiveVisitors(ctx context.Context, month int) error {
 	if _, err := r.use(ctx, trial.ID); err != nil {
 		return err
 	}
-	rehearsal, err := r.api.CreateOrganization(ctx, r.operator(), fmt.Sprintf("Rehearsal %d", month), "indie")
+	test, err := r.api.CreateOrganization(ctx, r.operator(), fmt.Sprintf("Test %d", month), "indie")
 	if err != nil {
 		return err
 	}
-	if err := r.rehearse(ctx, rehearsal.ID); err != nil {
+	if err := r.useTest(ctx, test.ID); err != nil {
 		return err
 	}
 	key, err := r.use(ctx, r.tenants[0].organization)
-	r.visitors = visitors{trial.ID, rehearsal.ID, key.Project, key.Key}
+	r.visitors = visitors{trial.ID, test.ID, key.Project, key.Key}
 	return err
 }
 
@@ -77,8 +77,8 @@ func (r *run) use(ctx context.Context, organization string) (key client.APIKey, 
 	return key, err
 }
 
-// rehearse gives an organization a test clock, and uses it.
-func (r *run) rehearse(ctx context.Context, organization string) error {
+// useTest gives an organization a test clock, and uses it.
+func (r *run) useTest(ctx context.Context, organization string) error {
 	clock := "/organizations/" + organization + "/test-clock"
 	for _, d := range []decision{{http.MethodPut, clock, `{}`}, {http.MethodPost, clock + "/use", `{"bytes":1000}`}} {
 		if _, err := decide(ctx, r.api, r.operator(), d); err != nil {

@@ -17,7 +17,7 @@ func dryRunOperations(a *API) []openapi.Operation {
 			Summary:     "What would become of a request",
 			Description: "Changes nothing. What a replica of ingest decides may differ by what was accepted since as_of.",
 			Body:        openapi.Body{Type: tryBody{}},
-			Answer:      openapi.Answer{Type: trialBody{}},
+			Answer:      openapi.Answer{Type: dryRunBody{}},
 		},
 	}
 }
@@ -29,7 +29,7 @@ type tryBody struct {
 	Key     string `json:"key" maxLength:"64" description:"The id of the API key whose budget it would use"`
 }
 
-type trialBody struct {
+type dryRunBody struct {
 	Organization string      `json:"organization"`
 	Bytes        int64       `json:"bytes"`
 	Accepted     bool        `json:"accepted"`
@@ -49,9 +49,9 @@ type trialBody struct {
 // whatever the rule.
 const codeQuotaExceeded = "quota_exceeded"
 
-func newTrialBody(t forecasts.Trial) trialBody {
+func newDryRunBody(t forecasts.DryRun) dryRunBody {
 	b := t.Balance
-	body := trialBody{
+	body := dryRunBody{
 		Organization: b.Organization.ID, Bytes: t.Bytes, Accepted: t.Rule == "", Covered: t.Covered, Overage: t.Overage, Remaining: t.Remaining,
 		Exhausts: t.Exhausts, EndsAt: b.Book.Period.End, AsOf: asOfBody{b.At, b.Applied},
 	}
@@ -90,10 +90,10 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
 	if body.Bytes < 1 || body.Bytes > ledger.MaxCharge {
 		return httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
 	}
-	trial, err := a.Forecasts.Try(r.Context(), organization, forecasts.Request(body))
+	dryRun, err := a.Forecasts.Try(r.Context(), organization, forecasts.Request(body))
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, newTrialBody(trial))
+	httpapi.WriteJSON(w, http.StatusOK, newDryRunBody(dryRun))
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MaxRehearsal is how far a test's clock may be ahead of real time: a
+// MaxTestAhead is how far a test's clock may be ahead of real time: a
 // year and what follows it.
-const MaxRehearsal = 400 * 24 * time.Hour
+const MaxTestAhead = 400 * 24 * time.Hour
 
 // IsTest reports whether the organization is a test: its time passes by
 // decisions, and it can send nothing.
@@ -41,17 +41,17 @@ type TestBegun struct{}
 // ClockAdvanced sets a test's clock and does everything due by then.
 type ClockAdvanced struct{ To time.Time }
 
-// Rehearsed charges or refuses a rehearsed request of a test.
-type Rehearsed struct {
+// TestUse charges or refuses a request of a test.
+type TestUse struct {
 	ID                        string
 	Bytes                     int64
 	Entries                   int
 	Project, Key, Environment string
 }
 
-// A Rehearsal is the outcome of a rehearsed request.
-type Rehearsal struct {
-	Trial
+// A TestUseOutcome is the outcome of a request of a test.
+type TestUseOutcome struct {
+	DryRun
 	Charge  Charge  // zero: refused
 	Refusal Refusal // zero: accepted
 }
@@ -69,26 +69,26 @@ func (d ClockAdvanced) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-func (d Rehearsed) decide(b *Books, cause Cause) error {
+func (d TestUse) decide(b *Books, cause Cause) error {
 	cause.Event, cause.Batch, cause.Project, cause.Key = d.ID+"/1", d.ID, d.Project, d.Key
 	book, err := b.touch(cause.At, cause)
 	if err != nil {
 		return err
 	}
-	rehearsal := Rehearsal{Trial: b.try(b.withPool(book), d, cause)}
-	if rehearsal.Rule == "" {
-		rehearsal.Charge = Charge{Organization: b.Organization.ID, Bytes: d.Bytes, Entries: d.Entries, Environment: d.Environment, Cause: cause}
-		err = b.Charge(rehearsal.Charge)
+	outcome := TestUseOutcome{DryRun: b.try(b.withPool(book), d, cause)}
+	if outcome.Rule == "" {
+		outcome.Charge = Charge{Organization: b.Organization.ID, Bytes: d.Bytes, Entries: d.Entries, Environment: d.Environment, Cause: cause}
+		err = b.Charge(outcome.Charge)
 	} else {
-		rehearsal.Refusal = b.refusal(b.withPool(book), d, rehearsal.Trial, cause)
-		err = b.Refuse(&rehearsal.Refusal)
+		outcome.Refusal = b.refusal(b.withPool(book), d, outcome.DryRun, cause)
+		err = b.Refuse(&outcome.Refusal)
 	}
-	b.Rehearsals = append(b.Rehearsals, rehearsal)
+	b.TestUses = append(b.TestUses, outcome)
 	return err
 }
 
 // try returns the outcome of the request.
-func (b *Books) try(book Book, d Rehearsed, cause Cause) Trial {
+func (b *Books) try(book Book, d TestUse, cause Cause) DryRun {
 	budgets := make([]Budget, len(b.Budgets))
 	for i, budget := range b.Budgets {
 		budgets[i] = budget.In(book.Period.Start)
@@ -97,15 +97,15 @@ func (b *Books) try(book Book, d Rehearsed, cause Cause) Trial {
 }
 
 // refusal returns the request as ingest would have refused it.
-func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusal {
+func (b *Books) refusal(book Book, d TestUse, dryRun DryRun, cause Cause) Refusal {
 	cause.Event = d.ID
 	refusal := Refusal{
 		Organization: b.Organization.ID, Environment: d.Environment, Bytes: d.Bytes, PeriodStart: book.Period.Start, Requests: 1, Cause: cause,
 		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Latch: Latch{Since: book.Raises},
-		Exhausts: trial.Rule != RuleSuspended,
+		Exhausts: dryRun.Rule != RuleSuspended,
 	}
-	if trial.Rule == RuleBudget {
-		refusal.Spender, refusal.Remaining, refusal.Quota, refusal.Since = trial.Budget.Spender, trial.Budget.Remaining(), trial.Budget.Bytes, trial.Budget.Since
+	if dryRun.Rule == RuleBudget {
+		refusal.Spender, refusal.Remaining, refusal.Quota, refusal.Since = dryRun.Budget.Spender, dryRun.Budget.Remaining(), dryRun.Budget.Bytes, dryRun.Budget.Since
 	}
 	return refusal
 }
@@ -125,14 +125,14 @@ func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error
 		return decisions, nil
 	case to.Before(clock):
 		return nil, Invalid{"at", fmt.Sprintf("For this test it is %s already.", clock.Format(time.RFC3339)), "Use a later time: a test's clock never goes back."}
-	case to.Sub(now) > MaxRehearsal:
+	case to.Sub(now) > MaxTestAhead:
 		return nil, Invalid{"at", fmt.Sprintf("at is %s.", to.Format(time.RFC3339)),
-			fmt.Sprintf("Use a time until %s.", now.Add(MaxRehearsal).Format(time.RFC3339))}
+			fmt.Sprintf("Use a time until %s.", now.Add(MaxTestAhead).Format(time.RFC3339))}
 	}
 	return append(decisions, ClockAdvanced{to}), nil
 }
 
-// checkNewTest refuses a real customer: its charges would mix with rehearsals.
+// checkNewTest refuses a real customer: its charges would mix with those of a test.
 func (b *Books) checkNewTest(now time.Time) error {
 	used := b.periodAt(b.Organization.Plans[0].From) != b.periodAt(now)
 	for _, book := range b.books {
@@ -144,15 +144,15 @@ func (b *Books) checkNewTest(now time.Time) error {
 	return nil
 }
 
-// Rehearse decides to charge or refuse a rehearsed request.
-func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
+// UseTest decides to charge or refuse a request of a test.
+func (b *Books) UseTest(d TestUse) ([]Decision, error) {
 	switch {
 	case !b.Organization.IsTest():
 		return nil, Invalid{"", "The organization is no test: what it sends is charged.", "Have a new organization be a test first, by PUT …/test-clock."}
 	case d.Bytes < 1 || d.Bytes > MaxCharge:
 		return nil, Invalid{"bytes", fmt.Sprintf("The request has %d bytes.", d.Bytes), fmt.Sprintf("Use a whole number from 1 to %d.", MaxCharge)}
-	case d.Entries < 1 || d.Entries > maxRehearsedEntries:
-		return nil, Invalid{"entries", fmt.Sprintf("The request has %d entries.", d.Entries), fmt.Sprintf("Use a whole number from 1 to %d.", maxRehearsedEntries)}
+	case d.Entries < 1 || d.Entries > maxTestEntries:
+		return nil, Invalid{"entries", fmt.Sprintf("The request has %d entries.", d.Entries), fmt.Sprintf("Use a whole number from 1 to %d.", maxTestEntries)}
 	}
 	if err := d.validateNames(); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
 
 // validateNames refuses invalid ids: names stay in the books for good,
 // even of a deleted organization.
-func (d Rehearsed) validateNames() error {
+func (d TestUse) validateNames() error {
 	if d.Key != "" && !isKeyID(d.Key) {
 		return Invalid{"key", fmt.Sprintf("%q is not the id of an API key.", d.Key), "Use key_ and 32 of the digits 0 to 9 and a to f, as ids of API keys have."}
 	}
@@ -179,9 +179,9 @@ func isKeyID(id string) bool {
 	return found && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// maxRehearsedEntries is the most entries of a rehearsed request, a day
+// maxTestEntries is the most entries of a request of a test, a day
 // of real ones.
-const maxRehearsedEntries = 1_000_000_000
+const maxTestEntries = 1_000_000_000
 
 // Facts returns the events, marked for tests.
 func (b *Books) Facts() []Event {

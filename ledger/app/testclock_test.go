@@ -12,11 +12,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Billing rehearses a year with a test organization, as in
+// A test organization goes through a year, as in
 // docs/billing.md: charges, exhaustion, upgrade, budget, periods closed
 // on the test's clock, statements, an adjustment, CSV. All of it is
 // marked as a test, no other organization is affected, and all invariants hold.
-func TestAYearIsRehearsed(t *testing.T) {
+func TestAYearOfATest(t *testing.T) {
 	r, ledger, token := billed(t)
 	const of, clock = "/v1/organizations/acme/", "acme/test-clock"
 	period := calendar.PeriodAt(time.Now(), 1)

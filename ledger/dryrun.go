@@ -10,8 +10,8 @@ const (
 	RuleBudget    = "budget"    // the request needs more than its budget has left
 )
 
-// A Trial is the outcome of a request if sent now.
-type Trial struct {
+// A DryRun is the outcome of a request if sent now.
+type DryRun struct {
 	Bytes     int64
 	Rule      string // that would refuse it; empty: accepted
 	Covered   int64  // bytes covered by the allowance and grants
@@ -23,33 +23,33 @@ type Trial struct {
 
 // Try returns the outcome of an organization's request in the running
 // period's book.
-func (o Organization) Try(book Book, bytes int64, at time.Time) Trial {
-	plan, trial := o.Plans.At(at), Trial{Bytes: bytes, Remaining: book.Remaining()}
+func (o Organization) Try(book Book, bytes int64, at time.Time) DryRun {
+	plan, dryRun := o.Plans.At(at), DryRun{Bytes: bytes, Remaining: book.Remaining()}
 	left := o.Admits(book, at)
 	switch {
 	case o.Suspended:
-		trial.Rule = RuleSuspended
+		dryRun.Rule = RuleSuspended
 	case book.refuses(plan):
-		trial.Rule = RuleExhausted
+		dryRun.Rule = RuleExhausted
 	case bytes > left:
-		trial.Rule, trial.Exhausts = RuleQuota, true
+		dryRun.Rule, dryRun.Exhausts = RuleQuota, true
 	default:
-		trial.Covered = min(bytes, book.Remaining())
-		trial.Overage = bytes - trial.Covered
-		trial.Remaining, trial.Exhausts = book.Remaining()-trial.Covered, bytes == left
+		dryRun.Covered = min(bytes, book.Remaining())
+		dryRun.Overage = bytes - dryRun.Covered
+		dryRun.Remaining, dryRun.Exhausts = book.Remaining()-dryRun.Covered, bytes == left
 	}
-	return trial
+	return dryRun
 }
 
-// Under applies the period's budgets to the trial of a project's and
+// Under applies the period's budgets to a dry run for a project's and
 // key's request: one may refuse it.
-func (t Trial) Under(budgets []Budget, project, key string) Trial {
+func (t DryRun) Under(budgets []Budget, project, key string) DryRun {
 	if t.Rule != "" {
 		return t
 	}
 	for _, budget := range budgets {
 		if budget.spentBy(Cause{Project: project, Key: key}) && (budget.IsExhausted() || t.Bytes > budget.Remaining()) {
-			return Trial{Bytes: t.Bytes, Rule: RuleBudget, Remaining: t.Remaining + t.Covered, Exhausts: true, Budget: budget}
+			return DryRun{Bytes: t.Bytes, Rule: RuleBudget, Remaining: t.Remaining + t.Covered, Exhausts: true, Budget: budget}
 		}
 	}
 	return t

@@ -1,4 +1,4 @@
-package rehearsals
+package testclocks
 
 import (
 	"github.com/weirlog/weir/ledger"
@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// A Service advances the clocks of tests and rehearses requests.
+// A Service advances the clocks of tests and charges their requests.
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer

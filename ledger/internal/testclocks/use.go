@@ -1,4 +1,4 @@
-package rehearsals
+package testclocks
 
 import (
 	"context"
@@ -13,32 +13,32 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Use is the outcome of a rehearsed request.
+// A Use is the outcome of a request of a test.
 type Use struct {
-	ledger.Trial
+	ledger.DryRun
 	ID string
 	At time.Time
 }
 
-// Use charges or refuses a rehearsed request of a test. It ignores the
+// Use charges or refuses a request of a test. It ignores the
 // id of spec.
-func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, spec ledger.Rehearsed) (Use, error) {
+func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, spec ledger.TestUse) (Use, error) {
 	input := spec
 	spec.ID = "rhs_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		if err := s.Owns.Check(organization, spec.Project); err != nil {
 			return nil, err
 		}
-		return books.Rehearse(spec)
+		return books.UseTest(spec)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (Use, error) {
-		made := books.Rehearsals[len(books.Rehearsals)-1]
-		return Use{made.Trial, spec.ID, at}, explain(ctx, tx, at, made)
+		made := books.TestUses[len(books.TestUses)-1]
+		return Use{made.DryRun, spec.ID, at}, explain(ctx, tx, at, made)
 	})
 }
 
 // explain stores a refusal for later queries.
-func explain(ctx context.Context, tx pgx.Tx, at time.Time, r ledger.Rehearsal) error {
+func explain(ctx context.Context, tx pgx.Tx, at time.Time, r ledger.TestUseOutcome) error {
 	refusal := r.Refusal
 	switch r.Rule {
 	case "":

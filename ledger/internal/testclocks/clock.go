@@ -1,4 +1,4 @@
-package rehearsals
+package testclocks
 
 import (
 	"context"

@@ -14,18 +14,18 @@ func clock(to string) step {
 	}
 }
 
-// rehearse charges a test as if key k of project shop had sent so much.
-func rehearse(bytes int64) step {
+// useTest charges a test as if key k of project shop had sent so much.
+func useTest(bytes int64) step {
 	return func(b *Books) error {
 		cause := b.DecisionCause(b.Organization.NotBefore(date("11-02")))
-		return b.Decide(Rehearsed{ID: "rhs_" + cause.Event, Bytes: bytes, Entries: 3, Project: "shop", Key: "k"}, cause)
+		return b.Decide(TestUse{ID: "rhs_" + cause.Event, Bytes: bytes, Entries: 3, Project: "shop", Key: "k"}, cause)
 	}
 }
 
 // Given an organization on a plan of 100 bytes a period that became a
-// test on 2 November, when something is rehearsed, then these transfers
+// test on 2 November, when it is used, then these transfers
 // and events follow.
-func TestRehearsals(t *testing.T) {
+func TestTestClock(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		given     []step
@@ -33,22 +33,22 @@ func TestRehearsals(t *testing.T) {
 		transfers string
 		events    string
 	}{
-		{"a request is charged at the clock", []step{clock("11-20")}, rehearse(60), "11 issuer>grant 100 issued; 11 grant>consumed 60 charged",
+		{"a request is charged at the clock", []step{clock("11-20")}, useTest(60), "11 issuer>grant 100 issued; 11 grant>consumed 60 charged",
 			"50% by rhs_decision/3/1"},
-		{"one that the rest does not cover exhausts", []step{rehearse(60)}, rehearse(50), "", "exhausted by rhs_decision/3"},
-		{"so does the last byte", []step{rehearse(60)}, rehearse(40), "11 grant>consumed 40 charged",
+		{"one that the rest does not cover exhausts", []step{useTest(60)}, useTest(50), "", "exhausted by rhs_decision/3"},
+		{"so does the last byte", []step{useTest(60)}, useTest(40), "11 grant>consumed 40 charged",
 			"80% by rhs_decision/3/1; 100% by rhs_decision/3/1; exhausted by rhs_decision/3/1"},
-		{"nothing is charged of who is exhausted", []step{rehearse(60), rehearse(50)}, rehearse(1), "", ""},
-		{"nor of who is suspended", []step{decide("11-02", SuspensionChanged{Suspended: true})}, rehearse(1), "11 issuer>grant 100 issued", ""},
-		{"nor beyond a budget, which it exhausts", []step{allow("11-02", shop, 50, 0)}, rehearse(51), "", "project:shop exhausted"},
-		{"a budget counts", []step{allow("11-02", key, 50, 0)}, rehearse(40), "11 grant>consumed 40 charged", "key:k 50%; key:k 80%"},
-		{"periods close at once when time passes", []step{rehearse(60)}, clock("12-01"),
+		{"nothing is charged of who is exhausted", []step{useTest(60), useTest(50)}, useTest(1), "", ""},
+		{"nor of who is suspended", []step{decide("11-02", SuspensionChanged{Suspended: true})}, useTest(1), "11 issuer>grant 100 issued", ""},
+		{"nor beyond a budget, which it exhausts", []step{allow("11-02", shop, 50, 0)}, useTest(51), "", "project:shop exhausted"},
+		{"a budget counts", []step{allow("11-02", key, 50, 0)}, useTest(40), "11 grant>consumed 40 charged", "key:k 50%; key:k 80%"},
+		{"periods close at once when time passes", []step{useTest(60)}, clock("12-01"),
 			"11 grant>expired 40 expired; 12 issuer>grant 100 issued", "11 closed"},
-		{"several close in their order", []step{rehearse(100)}, func(b *Books) error {
+		{"several close in their order", []step{useTest(100)}, func(b *Books) error {
 			return b.Decide(ClockAdvanced{date("12-31").AddDate(0, 0, 15)}, b.DecisionCause(date("11-02")))
 		},
 			"12 issuer>grant 100 issued; 12 grant>expired 100 expired; 01 issuer>grant 100 issued", "11 closed; restored; 12 closed"},
-		{"what is due on the way is done at its time", []step{give("11-02", "g", 50, priority(200), expires("11-20")), rehearse(120)}, clock("11-21"),
+		{"what is due on the way is done at its time", []step{give("11-02", "g", 50, priority(200), expires("11-20")), useTest(120)}, clock("11-21"),
 			"11 credit>expired 30 expired g", "g expires soon; 100% by decision/4/1795132800000000; exhausted by decision/4/1795132800000000; g expired"},
 	} {
 		books := newBooks(Indie)
@@ -110,7 +110,7 @@ func TestWhoMayBeATest(t *testing.T) {
 		"one that was charged":    {young(use("11-01T12", 5)), time.Time{}, -1},
 		"an old one":              {newBooks(Indie), time.Time{}, -1},
 		"a year":                  {young(decide("11-02", TestBegun{})), now.AddDate(1, 0, 0), 1},
-		"longer":                  {young(decide("11-02", TestBegun{})), now.Add(MaxRehearsal + 1), -1},
+		"longer":                  {young(decide("11-02", TestBegun{})), now.Add(MaxTestAhead + 1), -1},
 		"back":                    {young(decide("11-02", TestBegun{}), clock("11-09")), date("11-08"), -1},
 		"the same instant":        {young(decide("11-02", TestBegun{}), clock("11-09")), date("11-09"), 0},
 		"no instant, of a test":   {young(decide("11-02", TestBegun{}), clock("11-09")), time.Time{}, 0},
@@ -122,19 +122,19 @@ func TestWhoMayBeATest(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, decisions, err)
 		}
 	}
-	for _, spec := range []Rehearsed{
+	for _, spec := range []TestUse{
 		{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: MaxCharge + 1, Entries: 1}, {Bytes: 1, Entries: 1, Environment: "Quetzal"},
 		{Bytes: 1, Entries: 1, Key: "Quetzal"}, {Bytes: 1, Entries: 1, Key: "key_quetzal"}, {Bytes: 1, Entries: 1, Key: "key_" + strings.Repeat("q", 32)},
 	} {
-		if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(spec); err == nil {
-			t.Errorf("%+v is rehearsed: %v", spec, decisions)
+		if decisions, err := young(decide("11-02", TestBegun{})).UseTest(spec); err == nil {
+			t.Errorf("%+v is used: %v", spec, decisions)
 		}
 	}
-	named := Rehearsed{Bytes: 1, Entries: 1, Project: "prj_1", Key: "key_" + strings.Repeat("0a", 16), Environment: "staging"}
-	if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(named); err != nil || len(decisions) != 1 {
+	named := TestUse{Bytes: 1, Entries: 1, Project: "prj_1", Key: "key_" + strings.Repeat("0a", 16), Environment: "staging"}
+	if decisions, err := young(decide("11-02", TestBegun{})).UseTest(named); err != nil || len(decisions) != 1 {
 		t.Errorf("by ids as there are: %v, %v", decisions, err)
 	}
-	if _, err := young().Rehearse(Rehearsed{Bytes: 1, Entries: 1}); err == nil {
-		t.Error("who is no test rehearses")
+	if _, err := young().UseTest(TestUse{Bytes: 1, Entries: 1}); err == nil {
+		t.Error("an organization that is no test can be used")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 )
 
-// A Trial is the outcome of a possible request under a balance.
-type Trial struct {
-	ledger.Trial
+// A DryRun is the outcome of a possible request under a balance.
+type DryRun struct {
+	ledger.DryRun
 	Balance balances.Balance
 	Remedy  *ledger.Remedy // what would have it accepted; nil: it would be, or is suspended
 }
@@ -23,23 +23,23 @@ type Request struct {
 
 // Try returns the outcome of a request; NoProject for another
 // organization's project.
-func (s *Service) Try(ctx context.Context, organization string, request Request) (Trial, error) {
+func (s *Service) Try(ctx context.Context, organization string, request Request) (DryRun, error) {
 	if err := s.Owns.Check(organization, request.Project); err != nil {
-		return Trial{}, err
+		return DryRun{}, err
 	}
 	balance, err := s.Balances.Balance(ctx, organization, time.Time{})
 	if err != nil {
-		return Trial{}, err
+		return DryRun{}, err
 	}
 	budgets, err := s.Budgets.List(ctx, organization)
 	if err != nil {
-		return Trial{}, err
+		return DryRun{}, err
 	}
 	o, book, at := balance.Organization, balance.Book, balance.At
-	trial := Trial{Trial: o.Try(book, request.Bytes, at).Under(budgets.Budgets, request.Project, request.Key), Balance: balance}
-	if trial.Rule == ledger.RuleExhausted || trial.Rule == ledger.RuleQuota {
+	dryRun := DryRun{DryRun: o.Try(book, request.Bytes, at).Under(budgets.Budgets, request.Project, request.Key), Balance: balance}
+	if dryRun.Rule == ledger.RuleExhausted || dryRun.Rule == ledger.RuleQuota {
 		remedy := s.Tiers.RemedyOf(o, book, request.Bytes, at)
-		trial.Remedy = &remedy
+		dryRun.Remedy = &remedy
 	}
-	return trial, nil
+	return dryRun, nil
 }
