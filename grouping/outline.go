@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace"
 )
 
-// Outline is what the likeness of two errors is
+// Outline is what the similarity of two errors is
 // computed from. It is made of a stored sample.
 type Outline struct {
 	kind  int32    // type of the root cause

@@ -60,8 +60,8 @@ func (o Organization) Admits(book Book, at time.Time) int64 {
 	return max(0, book.limit(o.Plans.At(at))-book.Used())
 }
 
-// RemedyOf returns the remedy for a request beyond what is left.
-func (t Tiers) RemedyOf(o Organization, book Book, bytes int64, at time.Time) Remedy {
+// ResolutionOf returns the resolution for a request beyond what is left.
+func (t Tiers) ResolutionOf(o Organization, book Book, bytes int64, at time.Time) Resolution {
 	refusal := Refusal{Bytes: bytes, Remaining: o.Admits(book, at), Quota: book.limit(o.Plans.At(at)), Cause: Cause{At: at}}
-	return t.Remedy(o, refusal)
+	return t.Resolution(o, refusal)
 }

@@ -41,8 +41,8 @@ func TestTrial(t *testing.T) {
 		}
 	}
 	o := Organization{ID: "acme", Plans: Plans{plan}}
-	if remedy := smallTiers().RemedyOf(o, book(70, 30, 0, 0), 75, at); remedy.Grant != 5 {
-		t.Errorf("remedy %+v", remedy)
+	if resolution := smallTiers().ResolutionOf(o, book(70, 30, 0, 0), 75, at); resolution.Grant != 5 {
+		t.Errorf("resolution %+v", resolution)
 	}
 }
 

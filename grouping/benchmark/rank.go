@@ -92,15 +92,15 @@ func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rar
 		}
 		group := reports[i].Group
 		apart := reports[query].Created.Sub(reports[i].Created.Time)
-		best[group] = max(best[group], outlines[query].Likeness(outlines[i], apart, rarity))
+		best[group] = max(best[group], outlines[query].Similarity(outlines[i], apart, rarity))
 	}
 	own, found := best[reports[query].Group]
 	if !found {
 		return 0
 	}
 	var all []float64
-	for _, likeness := range best {
-		all = append(all, likeness)
+	for _, similarity := range best {
+		all = append(all, similarity)
 	}
 	slices.Sort(all)
 	at, _ := slices.BinarySearch(all, own)

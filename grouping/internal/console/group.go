@@ -156,7 +156,7 @@ type shownSimilar struct {
 
 func showSimilar(similar []groups.Similar) (shown []shownSimilar) {
 	for _, s := range similar[:min(len(similar), maxSimilar)] {
-		shown = append(shown, shownSimilar{groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Likeness), s.OnlyHere, s.OnlyThere})
+		shown = append(shown, shownSimilar{groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Similarity), s.OnlyHere, s.OnlyThere})
 	}
 	return shown
 }

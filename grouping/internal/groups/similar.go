@@ -15,16 +15,16 @@ import (
 
 // Similar is a group that may have the same fault.
 type Similar struct {
-	Group     postgres.Group
-	Likeness  float64  // from 0 to 1
-	OnlyHere  []string // calls of the other group that this one lacks
-	OnlyThere []string
+	Group      postgres.Group
+	Similarity float64  // from 0 to 1
+	OnlyHere   []string // calls of the other group that this one lacks
+	OnlyThere  []string
 }
 
 // Bounds of what counts as similar.
 const (
-	MaxSimilar  = 20   // groups
-	minLikeness = 0.05 // of each
+	MaxSimilar    = 20   // groups
+	minSimilarity = 0.05 // of each
 )
 
 // Similar finds the groups most like one. If the principal
@@ -49,17 +49,17 @@ func apart(a, b postgres.Group) time.Duration {
 	return max(0, a.FirstSeen.Sub(b.LastSeen), b.FirstSeen.Sub(a.LastSeen))
 }
 
-// rank sorts groups by likeness, and adds differing calls.
+// rank sorts groups by similarity, and adds differing calls.
 func rank(alike postgres.Candidates) []Similar {
 	of, ranked := alike.Of, []Similar(nil)
 	for _, other := range alike.Others {
-		likeness := of.Outline.Likeness(other.Outline, apart(of.Group, other.Group), alike.Rarity)
-		if here, there := of.Outline.Differences(other.Outline); likeness >= minLikeness {
-			ranked = append(ranked, Similar{Group: other.Group, Likeness: likeness, OnlyHere: here, OnlyThere: there})
+		similarity := of.Outline.Similarity(other.Outline, apart(of.Group, other.Group), alike.Rarity)
+		if here, there := of.Outline.Differences(other.Outline); similarity >= minSimilarity {
+			ranked = append(ranked, Similar{Group: other.Group, Similarity: similarity, OnlyHere: here, OnlyThere: there})
 		}
 	}
 	slices.SortStableFunc(ranked, func(a, b Similar) int {
-		return cmp.Or(cmp.Compare(b.Likeness, a.Likeness), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))
+		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))
 	})
 	return ranked[:min(len(ranked), MaxSimilar)]
 }

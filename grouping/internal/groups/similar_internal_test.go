@@ -41,8 +41,8 @@ func TestRank(t *testing.T) {
 	var order []string
 	for _, s := range ranked {
 		order = append(order, s.Group.ID)
-		if s.Likeness <= 0 || s.Likeness > 1 {
-			t.Errorf("%s is alike by %v", s.Group.ID, s.Likeness)
+		if s.Similarity <= 0 || s.Similarity > 1 {
+			t.Errorf("%s is alike by %v", s.Group.ID, s.Similarity)
 		}
 	}
 	if got := strings.Join(order, ", "); got != "another message, another caller, top alone" {

@@ -15,15 +15,15 @@ import (
 // the same fault as the requested one.
 type similarErrorGroupBody struct {
 	errorGroupBody
-	Likeness  float64  `json:"likeness" minimum:"0" maximum:"1" description:"How much alike the first samples of the two are"`
-	OnlyHere  []string `json:"only_here" maxItems:"10" description:"Calls of the group in the path that this one lacks, the innermost first"`
-	OnlyThere []string `json:"only_there" maxItems:"10" description:"Calls of this one that the group in the path lacks"`
+	Similarity float64  `json:"similarity" minimum:"0" maximum:"1" description:"How much alike the first samples of the two are"`
+	OnlyHere   []string `json:"only_here" maxItems:"10" description:"Calls of the group in the path that this one lacks, the innermost first"`
+	OnlyThere  []string `json:"only_there" maxItems:"10" description:"Calls of this one that the group in the path lacks"`
 }
 
 func newSimilarErrorGroupBody(s groups.Similar) similarErrorGroupBody {
 	const decimals = 1000
 	return similarErrorGroupBody{
-		errorGroupBody: newErrorGroupBody(s.Group), Likeness: math.Round(s.Likeness*decimals) / decimals,
+		errorGroupBody: newErrorGroupBody(s.Group), Similarity: math.Round(s.Similarity*decimals) / decimals,
 		OnlyHere: append([]string{}, s.OnlyHere...), OnlyThere: append([]string{}, s.OnlyThere...),
 	}
 }

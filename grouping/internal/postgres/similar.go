@@ -57,10 +57,10 @@ func Similar(ctx context.Context, tx pgx.Tx, organization pg.Organization, id st
 
 // tracedGroup is a group and the numbers of its calls.
 type tracedGroup struct {
-	id       string
-	calls    []int32
-	hashed   bool // it shares the loosest hash
-	likeness float64
+	id         string
+	calls      []int32
+	hashed     bool // it shares the loosest hash
+	similarity float64
 }
 
 // traced returns a group, and those that may be like it.
@@ -100,13 +100,13 @@ func rarityAmong(groups []tracedGroup) *grouping.Rarity {
 func nearest(of tracedGroup, others []tracedGroup, rarity *grouping.Rarity) (ids []string) {
 	query := rarity.Query(of.calls)
 	for i := range others {
-		if others[i].likeness = query.Alignment(others[i].calls); others[i].hashed {
-			others[i].likeness++
+		if others[i].similarity = query.Alignment(others[i].calls); others[i].hashed {
+			others[i].similarity++
 		}
 	}
-	others = slices.DeleteFunc(others, func(g tracedGroup) bool { return g.likeness == 0 })
+	others = slices.DeleteFunc(others, func(g tracedGroup) bool { return g.similarity == 0 })
 	slices.SortFunc(others, func(a, b tracedGroup) int {
-		return cmp.Or(cmp.Compare(b.likeness, a.likeness), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.id, b.id))
 	})
 	for _, g := range others[:min(len(others), maxCompared)] {
 		ids = append(ids, g.id)

@@ -71,7 +71,7 @@ func spenderOf(r ledger.Refusal) string {
 func (c *console) showRefusal(r usage.ExplainedRefusal) shownRefusal {
 	shown := shownRefusal{
 		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
-		Spender: spenderOf(r.Refusal), Grant: r.Remedy.Grant, Tiers: r.Remedy.Tiers, EndsAt: r.EndsAt,
+		Spender: spenderOf(r.Refusal), Grant: r.Resolution.Grant, Tiers: r.Resolution.Tiers, EndsAt: r.EndsAt,
 	}
 	if r.Crossed != nil {
 		for _, share := range r.Crossed.UsedBy {

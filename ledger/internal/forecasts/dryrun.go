@@ -11,8 +11,8 @@ import (
 // A DryRun is the outcome of a possible request under a balance.
 type DryRun struct {
 	ledger.DryRun
-	Balance balances.Balance
-	Remedy  *ledger.Remedy // what would have it accepted; nil: it would be, or is suspended
+	Balance    balances.Balance
+	Resolution *ledger.Resolution // what would have it accepted; nil: it would be, or is suspended
 }
 
 // A Request is a possible request.
@@ -38,8 +38,8 @@ func (s *Service) Try(ctx context.Context, organization string, request Request)
 	o, book, at := balance.Organization, balance.Book, balance.At
 	dryRun := DryRun{DryRun: o.Try(book, request.Bytes, at).Under(budgets.Budgets, request.Project, request.Key), Balance: balance}
 	if dryRun.Rule == ledger.RuleExhausted || dryRun.Rule == ledger.RuleQuota {
-		remedy := s.Tiers.RemedyOf(o, book, request.Bytes, at)
-		dryRun.Remedy = &remedy
+		resolution := s.Tiers.ResolutionOf(o, book, request.Bytes, at)
+		dryRun.Resolution = &resolution
 	}
 	return dryRun, nil
 }

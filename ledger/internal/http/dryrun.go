@@ -30,19 +30,19 @@ type tryBody struct {
 }
 
 type dryRunBody struct {
-	Organization string      `json:"organization"`
-	Bytes        int64       `json:"bytes"`
-	Accepted     bool        `json:"accepted"`
-	Code         string      `json:"code,omitempty" enum:"quota_exceeded" description:"Of the answer that the request would get; left out: it would be accepted"`
-	Rule         *string     `json:"rule" enum:"suspended,exhausted,quota,budget" description:"By which it would be refused. exhausted: an earlier request needed more than was left, and everything is refused since; budget: that of its project or key does not cover it; null: it would be accepted"`
-	Covered      int64       `json:"covered" description:"Of its bytes, by the allowance and grants"`
-	Overage      int64       `json:"overage" description:"Of its bytes, by nothing"`
-	Remaining    int64       `json:"remaining" description:"Of the allowance and grants, afterwards"`
-	Exhausts     bool        `json:"exhausts" description:"Nothing more would be accepted afterwards"`
-	EndsAt       time.Time   `json:"ends_at" description:"When the period ends"`
-	EndedBy      *remedyBody `json:"ended_by" description:"What would have it accepted before the period ends; null where it would be, the organization is suspended, or a budget refuses it"`
-	Budget       *budgetBody `json:"budget" description:"That would refuse it, where the rule is budget"`
-	AsOf         asOfBody    `json:"as_of"`
+	Organization string          `json:"organization"`
+	Bytes        int64           `json:"bytes"`
+	Accepted     bool            `json:"accepted"`
+	Code         string          `json:"code,omitempty" enum:"quota_exceeded" description:"Of the answer that the request would get; left out: it would be accepted"`
+	Rule         *string         `json:"rule" enum:"suspended,exhausted,quota,budget" description:"By which it would be refused. exhausted: an earlier request needed more than was left, and everything is refused since; budget: that of its project or key does not cover it; null: it would be accepted"`
+	Covered      int64           `json:"covered" description:"Of its bytes, by the allowance and grants"`
+	Overage      int64           `json:"overage" description:"Of its bytes, by nothing"`
+	Remaining    int64           `json:"remaining" description:"Of the allowance and grants, afterwards"`
+	Exhausts     bool            `json:"exhausts" description:"Nothing more would be accepted afterwards"`
+	EndsAt       time.Time       `json:"ends_at" description:"When the period ends"`
+	EndedBy      *resolutionBody `json:"ended_by" description:"What would have it accepted before the period ends; null where it would be, the organization is suspended, or a budget refuses it"`
+	Budget       *budgetBody     `json:"budget" description:"That would refuse it, where the rule is budget"`
+	AsOf         asOfBody        `json:"as_of"`
 }
 
 // codeQuotaExceeded is the code with which ingest refuses a request,
@@ -62,15 +62,15 @@ func newDryRunBody(t forecasts.DryRun) dryRunBody {
 		budget := newBudgetBody(t.Budget, b.Book.Period.End)
 		body.Budget = &budget
 	}
-	if t.Remedy != nil {
-		remedy := newRemedyBody(*t.Remedy)
-		body.EndedBy = &remedy
+	if t.Resolution != nil {
+		resolution := newResolutionBody(*t.Resolution)
+		body.EndedBy = &resolution
 	}
 	return body
 }
 
-func newRemedyBody(r ledger.Remedy) remedyBody {
-	body := remedyBody{Grant: r.Grant, Tiers: []string{}}
+func newResolutionBody(r ledger.Resolution) resolutionBody {
+	body := resolutionBody{Grant: r.Grant, Tiers: []string{}}
 	for _, tier := range r.Tiers {
 		body.Tiers = append(body.Tiers, string(tier))
 	}

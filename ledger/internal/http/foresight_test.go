@@ -58,7 +58,7 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// A dry run returns the outcome of a request, its rule and the remedy,
+// A dry run returns the outcome of a request, its rule and the resolution,
 // and charges nothing.
 func TestDryRun(t *testing.T) {
 	a := newAPI(t)
@@ -68,8 +68,8 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("what fits: %v", fits)
 	}
 	refused := a.must(t, 200, "POST", "dry-run", `{"bytes":41}`)
-	remedy, _ := refused["ended_by"].(map[string]any)
-	if refused["accepted"] != false || refused["rule"] != ledger.RuleQuota || refused["code"] != "quota_exceeded" || refused["remaining"] != 40.0 || remedy["grant"] != 1.0 {
+	resolution, _ := refused["ended_by"].(map[string]any)
+	if refused["accepted"] != false || refused["rule"] != ledger.RuleQuota || refused["code"] != "quota_exceeded" || refused["remaining"] != 40.0 || resolution["grant"] != 1.0 {
 		t.Errorf("beyond the quota: %v", refused)
 	}
 	a.must(t, 200, "PUT", "budgets", `[{"project":"project","bytes":65}]`)

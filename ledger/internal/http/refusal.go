@@ -23,20 +23,20 @@ func refusalOperations(a *API) []openapi.Operation {
 }
 
 type refusalBody struct {
-	At          time.Time     `json:"at" description:"When the request was refused"`
-	RequestID   string        `json:"request_id" description:"That of the answer"`
-	Requests    int64         `json:"requests" description:"How many refusals of this key these are: the first is listed by itself, later ones are gathered for ten minutes, and the last of them is described"`
-	Project     string        `json:"project" description:"Empty, as key and environment, of more keys than are counted apart"`
-	Key         string        `json:"key" description:"The id of the API key"`
-	Environment string        `json:"environment" description:"Of the API key"`
-	Reason      string        `json:"reason" enum:"exhausted,suspended,project_budget,key_budget" description:"What did not cover it: the quota, or the budget of its project or key"`
-	Bytes       int64         `json:"bytes" description:"Of the request: of its entries as they are charged, or where it was not read, as announced"`
-	Remaining   int64         `json:"remaining" description:"What was left of the allowance or the budget"`
-	Quota       int64         `json:"quota" description:"The allowance of the period then, or the budget"`
-	CrossedBy   *crossingBody `json:"crossed_by" description:"How the allowance came to be exhausted: by the batch that used it up, by the request that needed more than was left, or as the last bytes expired, were voided or adjusted; null for a budget"`
-	UsedBy      []shareBody   `json:"used_by" description:"Who had used most of the allowance by then: of projects, keys, environments, hours and adjustments the five largest each. To the instant, and of environments to the end of its hour; by the time of acceptance, so that what is charged later does not count, unless it was accepted before"`
-	EndsAt      *time.Time    `json:"ends_at" description:"When the next period begins"`
-	EndedBy     *remedyBody   `json:"ended_by" description:"What would have the request accepted before that"`
+	At          time.Time       `json:"at" description:"When the request was refused"`
+	RequestID   string          `json:"request_id" description:"That of the answer"`
+	Requests    int64           `json:"requests" description:"How many refusals of this key these are: the first is listed by itself, later ones are gathered for ten minutes, and the last of them is described"`
+	Project     string          `json:"project" description:"Empty, as key and environment, of more keys than are counted apart"`
+	Key         string          `json:"key" description:"The id of the API key"`
+	Environment string          `json:"environment" description:"Of the API key"`
+	Reason      string          `json:"reason" enum:"exhausted,suspended,project_budget,key_budget" description:"What did not cover it: the quota, or the budget of its project or key"`
+	Bytes       int64           `json:"bytes" description:"Of the request: of its entries as they are charged, or where it was not read, as announced"`
+	Remaining   int64           `json:"remaining" description:"What was left of the allowance or the budget"`
+	Quota       int64           `json:"quota" description:"The allowance of the period then, or the budget"`
+	CrossedBy   *crossingBody   `json:"crossed_by" description:"How the allowance came to be exhausted: by the batch that used it up, by the request that needed more than was left, or as the last bytes expired, were voided or adjusted; null for a budget"`
+	UsedBy      []shareBody     `json:"used_by" description:"Who had used most of the allowance by then: of projects, keys, environments, hours and adjustments the five largest each. To the instant, and of environments to the end of its hour; by the time of acceptance, so that what is charged later does not count, unless it was accepted before"`
+	EndsAt      *time.Time      `json:"ends_at" description:"When the next period begins"`
+	EndedBy     *resolutionBody `json:"ended_by" description:"What would have the request accepted before that"`
 }
 
 type crossingBody struct {
@@ -56,7 +56,7 @@ type shareBody struct {
 	Bytes int64  `json:"bytes" description:"What was charged"`
 }
 
-type remedyBody struct {
+type resolutionBody struct {
 	Grant  int64    `json:"grant" description:"The bytes of the least grant; 0: none would"`
 	Tiers  []string `json:"tiers" description:"Those whose allowance for the rest of the period covers it, the smallest first"`
 	Budget int64    `json:"budget,omitempty" description:"The bytes of the least budget, where it was one that did not cover the request"`
@@ -71,11 +71,11 @@ func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
 		Reason: r.Reason, Bytes: r.Bytes, Remaining: r.Remaining, Quota: r.Quota, UsedBy: []shareBody{},
 	}
 	if r.Reason == "" {
-		remedy := newRemedyBody(r.Remedy)
-		body.Reason, body.EndsAt, body.EndedBy = reasonExhausted, &r.EndsAt, &remedy
+		resolution := newResolutionBody(r.Resolution)
+		body.Reason, body.EndsAt, body.EndedBy = reasonExhausted, &r.EndsAt, &resolution
 	}
 	if r.Budget > 0 {
-		body.EndsAt, body.EndedBy = &r.EndsAt, &remedyBody{Tiers: []string{}, Budget: r.Budget}
+		body.EndsAt, body.EndedBy = &r.EndsAt, &resolutionBody{Tiers: []string{}, Budget: r.Budget}
 	}
 	if c := r.Crossed; c != nil {
 		body.CrossedBy = &crossingBody{

@@ -153,7 +153,7 @@ func (a *api) refusal(request string, bytes, remaining int64, exhausts bool) led
 }
 
 // A refusal names the request that crossed the limit, the usage by
-// then, when it ends and the remedy.
+// then, when it ends and the resolution.
 func TestWhyARequestWasRefused(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -183,15 +183,15 @@ func TestWhyARequestWasRefused(t *testing.T) {
 		t.Errorf("while suspended: %v", item)
 	}
 	item := items[1].(map[string]any)
-	crossing, remedy := item["crossed_by"].(map[string]any), item["ended_by"].(map[string]any)
+	crossing, resolution := item["crossed_by"].(map[string]any), item["ended_by"].(map[string]any)
 	if item["request_id"] != "req_2" || item["key"] != "key" || item["bytes"] != 3.0 || item["remaining"] != 28.0 || item["ends_at"] != "2026-12-01T00:00:00Z" {
 		t.Errorf("%v", item)
 	}
 	if crossing["request_id"] != "req_1" || crossing["at"] != crossed.Format(time.RFC3339) || crossing["bytes"] != 50.0 || crossing["batch"] != nil {
 		t.Errorf("crossed by %v", crossing)
 	}
-	if fmt.Sprint(remedy) != "map[grant:1 tiers:[scale]]" {
-		t.Errorf("ended by %v", remedy)
+	if fmt.Sprint(resolution) != "map[grant:1 tiers:[scale]]" {
+		t.Errorf("ended by %v", resolution)
 	}
 	if got, want := usedBy(item), "project project 72, key batch-job 60, key key 12, environment staging 60, environment prod 12, hour 2026-11-20T12:00:00Z 72"; got != want {
 		t.Errorf("used by %s, want %s", got, want)

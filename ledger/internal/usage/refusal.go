@@ -16,10 +16,10 @@ import (
 // An ExplainedRefusal is a refusal with its reason.
 type ExplainedRefusal struct {
 	ledger.Refusal
-	Crossed *Crossing // nil: refused by a suspension or a budget, or it is gone
-	EndsAt  time.Time // when the next period begins; zero: the organization was suspended
-	Remedy  ledger.Remedy
-	Budget  int64 // the least that would have covered it; 0: no budget refused it
+	Crossed    *Crossing // nil: refused by a suspension or a budget, or it is gone
+	EndsAt     time.Time // when the next period begins; zero: the organization was suspended
+	Resolution ledger.Resolution
+	Budget     int64 // the least that would have covered it; 0: no budget refused it
 }
 
 // A Crossing exhausted an allowance: the request that used its last
@@ -75,7 +75,7 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 			continue
 		}
 		at := limit{o.PeriodAt(r.Cause.At), r.Quota, r.Remaining == 0}
-		explained[i].EndsAt, explained[i].Remedy = at.period.End, s.Tiers.Remedy(o, r)
+		explained[i].EndsAt, explained[i].Resolution = at.period.End, s.Tiers.Resolution(o, r)
 		crossing, known := crossings[at]
 		if !known {
 			var err error

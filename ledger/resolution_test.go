@@ -7,7 +7,7 @@ import (
 
 // A refusal ends with a grant of the missing bytes, or a tier whose
 // difference for the rest of the period covers them.
-func TestRemedy(t *testing.T) {
+func TestResolution(t *testing.T) {
 	tiers := Tiers{Indie: {Quota: 100}, Bootstrapper: {Quota: 200}, Compliance: {Quota: 700}, Scale: {Quota: 1300}}
 	indie, scale := Plan{Tier: Indie, TierTerms: tiers[Indie]}, Plan{Tier: Scale, TierTerms: tiers[Scale]}
 	larger := Plan{Tier: Indie, Quota: 650, TierTerms: tiers[Indie]}
@@ -30,15 +30,15 @@ func TestRemedy(t *testing.T) {
 	} {
 		o := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: 1}, Plans: Plans{c.plan}}
 		refusal := Refusal{Quota: c.limit, Bytes: c.bytes, Remaining: c.leftOver, Cause: Cause{At: at(t, c.at)}}
-		if got := tiers.Remedy(o, refusal); fmt.Sprint(got) != c.want {
+		if got := tiers.Resolution(o, refusal); fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
 	}
 }
 
-// An upgrade to a remedy's tier has the request accepted; a byte more
-// needs another remedy.
-func TestRemedyIsWhatAnUpgradeDoes(t *testing.T) {
+// An upgrade to a resolution's tier has the request accepted; a byte more
+// needs another resolution.
+func TestResolutionIsWhatAnUpgradeDoes(t *testing.T) {
 	for name, given := range map[string][]step{
 		"with a grant":           {use("11-02", 10), give("11-03", "g", 350), use("11-17", 430)},
 		"an overage cap":         {to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 500}), use("11-17", 590)},
@@ -54,9 +54,9 @@ func TestRemedyIsWhatAnUpgradeDoes(t *testing.T) {
 			before := newBooks(Indie)
 			perform(t, before, given...)
 			book, _ := before.At(date("11-18"))
-			remedy := smallTiers().RemedyOf(before.Organization, book, admitted(t, books)+more, date("11-18"))
-			if named := len(remedy.Tiers) > 0; named != want || admitted(t, books) <= accepted {
-				t.Errorf("%s, %d bytes more than the upgrade covers: %v", name, more, remedy)
+			resolution := smallTiers().ResolutionOf(before.Organization, book, admitted(t, books)+more, date("11-18"))
+			if named := len(resolution.Tiers) > 0; named != want || admitted(t, books) <= accepted {
+				t.Errorf("%s, %d bytes more than the upgrade covers: %v", name, more, resolution)
 			}
 		}
 	}

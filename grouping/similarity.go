@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Weights of a likeness' parts. They add up to 1.
+// Weights of a similarity's parts. They add up to 1.
 const (
 	weightCalls = 0.42
 	weightSite  = 0.22
@@ -17,16 +17,16 @@ const (
 // timeDecay is the distance at which time's weight falls to 1/e.
 const timeDecay = 60 * 24 * time.Hour
 
-// Likeness is from 0 to 1. It combines the alignment of the
+// Similarity is from 0 to 1. It combines the alignment of the
 // frames, and of the innermost own ones, the type and the
 // words of the message. Errors that began at about the same
 // time are more alike: one release may have broken both.
-func (o Outline) Likeness(p Outline, apart time.Duration, r *Rarity) float64 {
-	likeness := weightCalls*r.Query(o.calls).Alignment(p.calls) + weightSite*r.Query(o.site).Alignment(p.site) + weightWords*shared(o.words, p.words)
+func (o Outline) Similarity(p Outline, apart time.Duration, r *Rarity) float64 {
+	similarity := weightCalls*r.Query(o.calls).Alignment(p.calls) + weightSite*r.Query(o.site).Alignment(p.site) + weightWords*shared(o.words, p.words)
 	if o.kind == p.kind {
-		likeness += weightType
+		similarity += weightType
 	}
-	return likeness + weightTime*math.Exp(-float64(apart)/float64(timeDecay))
+	return similarity + weightTime*math.Exp(-float64(apart)/float64(timeDecay))
 }
 
 // shared is the share of common words.
