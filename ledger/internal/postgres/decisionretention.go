@@ -32,14 +32,14 @@ const organizationsPerPrune = 100
 // pastOrganizations selects organizations with a past decision; each
 // period makes at least one. Their horizon is the last number that is
 // old and no longer compared with a link.
-const pastOrganizations = `SELECT o.organization, watermark.version FROM organizations o
+const pastOrganizations = `SELECT o.organization, horizon.version FROM organizations o
 	CROSS JOIN LATERAL (SELECT version, ` + decidedAt + ` AS at FROM events e WHERE e.organization = o.organization AND stream = '` + decisionStream + `'
 		AND name = ANY($2) ORDER BY version LIMIT 1) oldest
 	CROSS JOIN LATERAL (SELECT coalesce((SELECT CASE WHEN sequence = 1 THEN 0 ELSE decisions END FROM links WHERE organization = o.organization
 			ORDER BY sequence LIMIT 1), (SELECT decisions FROM chains WHERE organization = o.organization), 0) AS version) linked
 	CROSS JOIN LATERAL (SELECT max(version) AS version FROM events e WHERE e.organization = o.organization AND stream = '` + decisionStream + `'
 		AND version <= linked.version AND version < o.decisions AND ` + decidedAt + ` < $1) horizon
-	WHERE oldest.at < $1 AND oldest.version <= watermark.version LIMIT $3`
+	WHERE oldest.at < $1 AND oldest.version <= horizon.version LIMIT $3`
 
 // transient are the decisions without effect once the books of their
 // time are gone.
