@@ -56,7 +56,7 @@ func TestSmallRequestsOnDisk(t *testing.T) {
 		report, kept := costs(before, k.sizes(), requests)
 		ratio := float64(kept) / float64(charged)
 		t.Logf("%d requests of %d bytes: %.1f bytes kept for each\n%s", requests, charged/requests, ratio, report)
-		if size >= 100 && ratio >= mostPerByte {
+		if ratio >= mostPerByte {
 			t.Errorf("a request of %d bytes takes %.1f times as many on the disk, want less than %d", size, ratio, mostPerByte)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,10 +13,20 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// forgetUnknown withdraws credentials that are newer than tenants'
-// database: they would stay valid, and nobody could revoke them.
-func (i *installation) forgetUnknown(ctx context.Context, out io.Writer) error {
+// settleCredentials makes the log and a database of an earlier hour agree:
+// what was revoked since stays so, and credentials made since are withdrawn,
+// as nobody could revoke them.
+func (i *installation) settleCredentials(ctx context.Context, out io.Writer) error {
 	return pg.InTxAsSystem(ctx, i.pools["tenants"], func(tx pgx.Tx) error {
+		revoked, err := tenants.RevokeAgain(ctx, i.pools["tenants"], tx, i.brokers, i.dialer, time.Now())
+		if err != nil {
+			return fmt.Errorf("tenants: cannot revoke what the log has as revoked: %w", err)
+		}
+		if len(revoked) > 0 {
+			if _, err := fmt.Fprintf(out, "\nRevoked again, as the log has it: %s.\n", strings.Join(revoked, ", ")); err != nil {
+				return err
+			}
+		}
 		forgotten, err := tenants.ForgetUnknown(ctx, tx, i.brokers, i.dialer, time.Now())
 		if err != nil {
 			return fmt.Errorf("tenants: cannot take back the credentials that it does not know: %w", err)

@@ -44,10 +44,10 @@ func must(t testing.TB, err error) {
 type drill struct {
 	database string
 	brokers  []string
-	dir      string // of the data, and of backups
-	backup   string // the last
-	unknown  string // an API key missing in the backup
-	bytes    int64  // accepted and not lost
+	dir      string   // of the data, and of backups
+	backup   string   // the last
+	refused  []string // API keys: revoked after the backup, and missing in it
+	bytes    int64    // accepted and not lost
 	entries  int
 }
 
@@ -58,20 +58,25 @@ func TestDrill(t *testing.T) {
 	t.Setenv("WEIR_DATABASE_URL", d.database)
 	d.runs(t, "a backup while it runs", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
 		d.post(t, api, env, 3)
+		revoked, err := api.CreateAPIKey(t.Context(), env.OperatorToken, env.Project, "dev", "revoked after the backup")
+		must(t, err)
 		d.copy(t)
+		must(t, api.RevokeAPIKey(t.Context(), env.OperatorToken, revoked.ID, "leaked"))
 		key, err := api.CreateAPIKey(t.Context(), env.OperatorToken, env.Project, "dev", "after the backup")
 		must(t, err)
-		d.unknown, env.APIKey = key.Key, key.Key
+		d.refused, env.APIKey = []string{revoked.Key, key.Key}, key.Key
 		d.post(t, api, env, 4)
 	})
 	t.Run("a backup that is damaged brings nothing back", d.damaged)
 
 	d.loseDatabases(t)
 	d.restore(t)
-	d.resumes(t, "Every position is in its log")
+	if said := d.resumes(t, "Every position is in its log"); !strings.Contains(said, "Revoked again, as the log has it: key_") {
+		t.Errorf("nothing of the key that was revoked: %s", said)
+	}
 	d.runs(t, "databases of an earlier hour, the log is there", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
 		d.post(t, api, env, 2)
-		d.refusesUnknown(t, api)
+		d.refusesKeys(t, api)
 	})
 	d.sound(t)
 
@@ -138,13 +143,15 @@ func (d *drill) post(t *testing.T, api *client.Client, env allinone.DevEnv, batc
 	testenv.Eventually(t, waitTimeout, func() error { return d.seen(t.Context(), api, env) })
 }
 
-// refusesUnknown posts with the key that the backup lacks.
-func (d *drill) refusesUnknown(t *testing.T, api *client.Client) {
+// refusesKeys posts with the keys that must not work.
+func (d *drill) refusesKeys(t *testing.T, api *client.Client) {
 	t.Helper()
-	_, err := api.Post(t.Context(), d.unknown, client.Batch{Body: []byte(`{"logs": [{"timestamp": "2026-11-20T12:00:00Z", "level": "info", "message": "m"}]}`)})
-	var problem *client.Problem
-	if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
-		t.Errorf("a key that nobody could revoke: %v", err)
+	for _, key := range d.refused {
+		_, err := api.Post(t.Context(), key, client.Batch{Body: []byte(`{"logs": [{"timestamp": "2026-11-20T12:00:00Z", "level": "info", "message": "m"}]}`)})
+		var problem *client.Problem
+		if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+			t.Errorf("a key that was revoked, or that nobody could revoke: %v", err)
+		}
 	}
 }
 
@@ -279,8 +286,8 @@ func (d *drill) loseLogs(t *testing.T) {
 	})
 }
 
-// resumes shows what it would do, and does it.
-func (d *drill) resumes(t *testing.T, words ...string) {
+// resumes shows what it would do, does it, and returns what it said.
+func (d *drill) resumes(t *testing.T, words ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	config := resume.Config{Source: d.source(), LogPartitions: contract.DefaultLogPartitions}
@@ -293,6 +300,7 @@ func (d *drill) resumes(t *testing.T, words ...string) {
 	}
 	config.Yes = true
 	must(t, resume.Run(t.Context(), config, &out))
+	return out.String()
 }
 
 // refuses checks that nothing is moved while Weir runs.

@@ -85,7 +85,7 @@ func (i *installation) do(ctx context.Context, out io.Writer, steps []Step) erro
 			return fmt.Errorf("cannot set the positions of partition %d of %s: %w", step.Partition, step.Topic, err)
 		}
 	}
-	if err := i.forgetUnknown(ctx, out); err != nil {
+	if err := i.settleCredentials(ctx, out); err != nil {
 		return err
 	}
 	if err := i.republish(ctx); err != nil {
