@@ -71,7 +71,7 @@ func (a API) Operations() []openapi.Operation {
 		},
 		{
 			Route: "POST /v1/api-keys/{id}/revoke", Handle: a.revoke, ID: "revokeAPIKey",
-			Summary: "Revoke an API key permanently, in every replica within a second. Again: changes nothing",
+			Summary: "Revoke an API key permanently, in every replica within a second, or once the broker is back. Again: changes nothing",
 			Body:    openapi.Body{Type: api.ReasonBody{}, Optional: true},
 			Answer:  openapi.Answer{Type: keyJSON{}, Description: "The key's state"},
 		},

@@ -35,7 +35,7 @@ func serviceTokenOperations(a API) []openapi.Operation {
 		{
 			Route: "POST /v1/service-tokens/{id}/revoke", ID: "revokeServiceToken",
 			Handle:  api.ChangeHandler(a.Kit, "service token", api.ReasonOf, a.Tokens.Revoke, showServiceToken),
-			Summary: "Revoke a service token permanently, in every replica within a second. Again: changes nothing",
+			Summary: "Revoke a service token permanently, in every replica within a second, or once the broker is back. Again: changes nothing",
 			Body:    openapi.Body{Type: api.ReasonBody{}, Optional: true},
 			Answer:  openapi.Answer{Type: serviceTokenJSON{}, Description: "The token's state"},
 		},

@@ -34,7 +34,7 @@ func (a API) Operations() []openapi.Operation {
 		{
 			Route: "POST /v1/sessions/{id}/revoke", ID: "revokeSession",
 			Handle: api.ChangeHandler(a.Kit, "session", api.ReasonOf, a.sessions.Revoke, showSession),
-			Summary: "End a session at once, in every replica within a second. Again: changes nothing. Those of owners are ended by " +
+			Summary: "End a session at once, in every replica within a second, or once the broker is back. Again: changes nothing. Those of owners are ended by " +
 				"operators only",
 			Body:   openapi.Body{Type: api.ReasonBody{}, Optional: true},
 			Answer: openapi.Answer{Type: sessionJSON{}, Description: "The session's state"},
