@@ -22,9 +22,9 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 	gauge("weir_ingest_rate_buckets", "Rate limits of projects and keys that are held in memory.",
 		func() int64 { return int64(gate.Buckets()) })
 	gauge("weir_ingest_client_buckets", "Rate limits of client networks without a valid key that are held in memory.",
-		func() int64 { return int64(intake.Clients.Len()) })
+		func() int64 { return int64(intake.Service.Clients.Len()) })
 	gauge("weir_ingest_idempotency_keys", "Idempotency keys that are held in memory.",
-		func() int64 { return int64(intake.Replays.Len()) })
+		func() int64 { return int64(intake.Service.Replays.Len()) })
 	measureBodies(registerer, intake.Bodies, "key")
 	measureBodies(registerer, intake.AnonymousBodies, "none")
 }

@@ -32,10 +32,10 @@ func addOrganization(tb testing.TB, in *Intake, name string) string {
 	tb.Helper()
 	key := fmt.Sprintf("weir_%048x", []byte(name))
 	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_" + name, Organization: name, Project: "prj_" + name, Environment: "prod", State: contract.CredentialActive})
-	if err != nil || in.Credentials.Apply(contract.CredentialKey(key), value) != nil {
+	if err != nil || in.Service.Credentials.Apply(contract.CredentialKey(key), value) != nil {
 		tb.Fatal(err)
 	}
-	in.Gate.Apply(name, 1_000_000, ingest.Account{Limit: 1 << 50, NextLimit: 1 << 50, Period: calendar.PeriodAt(start, 1), AnchorDay: 1})
+	in.Service.Gate.Apply(name, 1_000_000, ingest.Account{Limit: 1 << 50, NextLimit: 1 << 50, Period: calendar.PeriodAt(start, 1), AnchorDay: 1})
 	return key
 }
 
@@ -124,7 +124,7 @@ func TestSlowBodiesPass(t *testing.T) {
 		if p.left(now) <= 0 {
 			t.Fatalf("it ends after %s", now.Sub(start))
 		}
-		p.came(now, 2*minPace)
+		p.received(now, 2*minPace)
 	}
 	p.pause(time.Hour)
 	if now = now.Add(time.Hour + idleTime - 1); p.left(now) <= 0 {
@@ -135,7 +135,7 @@ func TestSlowBodiesPass(t *testing.T) {
 	}
 	p = newPace(start)
 	for now = start; p.left(now) > 0; now = now.Add(time.Second) {
-		p.came(now, 1<<20)
+		p.received(now, 1<<20)
 	}
 	if took := now.Sub(start); took > bodyTime+time.Second {
 		t.Errorf("a body may take %s", took)
@@ -275,8 +275,8 @@ func TestWasteIsCharged(t *testing.T) {
 			}
 			in := newIntake(t, log, plenty)
 			other := addOrganization(t, in, "org_2")
-			in.Bodies = testBodies(64<<20, 2<<20, in.Clock)
-			in.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: perSecond})
+			in.Bodies = testBodies(64<<20, 2<<20, in.Service.Clock)
+			in.Service.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: perSecond})
 			if w := serve(in, c.request()); w.Code != c.status {
 				t.Fatalf("got %d %s", w.Code, w.Body)
 			}
@@ -304,7 +304,7 @@ func TestWasteIsCharged(t *testing.T) {
 // Waste without a key is charged to the client's network.
 func TestWasteOfAnonymousClients(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
-	in.Clients.LimitWaste(fairshare.Rate{Burst: 1000, PerSecond: 100})
+	in.Service.Clients.LimitWaste(fairshare.Rate{Burst: 1000, PerSecond: 100})
 	post := func(address string, body io.Reader) *httptest.ResponseRecorder {
 		r := newPost(body)
 		r.Header.Del("X-Api-Key")
@@ -329,7 +329,7 @@ func TestRequestsUnderWay(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
 		in := newIntake(t, log, plenty)
 		other := addOrganization(t, in, "org_2")
-		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 1 << 20, Requests: 3, LargeBodies: 1}, in.Clock)
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 1 << 20, Requests: 3, LargeBodies: 1}, in.Service.Clock)
 		answers := make(chan int, 4)
 		for range 3 {
 			go func() { answers <- serve(in, newPost(bytes.NewReader(body(1)))).Code }()

@@ -201,7 +201,7 @@ func (r *reading) fill(source io.Reader, limit int) error {
 			runtime.Gosched() // to inflate a large body must not keep small requests from the processor
 		}
 		n, err := source.Read(r.buffer.room())
-		r.came(n)
+		r.note(n)
 		switch {
 		case len(r.buffer.Bytes) > limit:
 			return errBodyTooLarge
@@ -213,17 +213,17 @@ func (r *reading) fill(source io.Reader, limit int) error {
 	}
 }
 
-// came adds n bytes to the buffer.
-func (r *reading) came(n int) {
+// note adds n received bytes to the buffer.
+func (r *reading) note(n int) {
 	end := len(r.buffer.Bytes)
 	r.buffer.Bytes = r.buffer.Bytes[:end+n]
 	useful := usefulIn(r.buffer.Bytes[end:])
 	r.wire.inflated += n
-	r.wire.pace.came(r.wire.clock(), useful)
+	r.wire.pace.received(r.wire.clock(), useful)
 	r.lease.Progress(useful)
 }
 
-// grow makes room in a full buffer. Once more than trusted came,
+// grow makes room in a full buffer. Once more than trusted was received,
 // the announced length is believed.
 func (r *reading) grow() error {
 	next := r.buffer.kind + 1

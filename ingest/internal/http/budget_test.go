@@ -30,9 +30,9 @@ func TestBudgetRefuses(t *testing.T) {
 			account := plenty
 			account.Budgets = []ingest.Budget{c.budget}
 			in, to := newIntake(t, &memoryLog{}, account), &outcomesLog{}
-			in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: to})
+			in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: to})
 			value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_2", State: contract.CredentialActive})
-			if err != nil || in.Credentials.Apply(contract.CredentialKey(other), value) != nil {
+			if err != nil || in.Service.Credentials.Apply(contract.CredentialKey(other), value) != nil {
 				t.Fatal(err)
 			}
 			var codes []int
@@ -57,7 +57,7 @@ func TestBudgetRefuses(t *testing.T) {
 				budget["resets_at"] != "2026-12-01T00:00:00Z" || !strings.Contains(fmt.Sprint(body["detail"]), c.id) {
 				t.Errorf("answered %v", body)
 			}
-			if err := in.Outcomes.Finish(); err != nil || len(to.refused) == 0 {
+			if err := in.Service.Outcomes.Finish(); err != nil || len(to.refused) == 0 {
 				t.Fatalf("%v, published %+v", err, to.refused)
 			}
 			want := outcomes.Refusal{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,

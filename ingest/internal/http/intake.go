@@ -18,7 +18,7 @@ import (
 
 // An Intake serves POST /v1/logs.
 type Intake struct {
-	*intake.Service
+	Service         *intake.Service
 	Bodies          *Bodies // of requests with a key in the header
 	AnonymousBodies *Bodies // of requests whose key may be in the body
 	Refusals        *httpapi.Refusals
@@ -33,7 +33,7 @@ type Intake struct {
 
 // A request is one request in the intake.
 type request struct {
-	*Intake
+	in        *Intake
 	w         http.ResponseWriter
 	r         *http.Request
 	options   requestOptions
@@ -52,21 +52,21 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Ready(); err != nil {
 		return httpapi.Starting(err)
 	}
-	q := &request{Intake: in, w: w, r: r}
+	q := &request{in: in, w: w, r: r}
 	err := q.serve()
-	q.CountUse(q.caller, err, httpapi.ClientAddress(r, q.Proxies), r.UserAgent())
+	q.in.Service.CountUse(q.caller, err, httpapi.ClientAddress(r, q.in.Proxies), r.UserAgent())
 	q.countOutcome(err)
 	if q.wasted > 0 && !errors.Is(err, errNoFault) && !isServersFault(err) {
-		q.ChargeWaste(q.caller, q.network(), q.wasted)
-		q.Metrics.waste(q.wasted)
+		q.in.Service.ChargeWaste(q.caller, q.network(), q.wasted)
+		q.in.Metrics.waste(q.wasted)
 	}
-	q.Refusals.Pace(r.Context(), q.Clock(), q.network(), err)
+	q.in.Refusals.Pace(r.Context(), q.in.Service.Clock(), q.network(), err)
 	return err
 }
 
 func (q *request) serve() error {
 	var unreadable error
-	q.options, unreadable = readHeaders(q.r.Header, q.Strict)
+	q.options, unreadable = readHeaders(q.r.Header, q.in.Strict)
 	if q.options.key == "" && unreadable == nil && q.r.ContentLength != 0 {
 		return q.serveKeyInBody()
 	}
@@ -77,7 +77,7 @@ func (q *request) serve() error {
 // unreadable is the fault of its other headers.
 func (q *request) serveKey(key string, unreadable error) error {
 	if err := q.authenticate(key); err != nil {
-		if client := q.AdmitClient(q.network()); !client.Allowed {
+		if client := q.in.Service.AdmitClient(q.network()); !client.Allowed {
 			return rateLimited(client)
 		}
 		return errors.Join(unreadable, err)
@@ -85,13 +85,13 @@ func (q *request) serveKey(key string, unreadable error) error {
 	if err := q.admit(); unreadable != nil || err != nil {
 		return errors.Join(unreadable, err)
 	}
-	body, err := q.read(q.Bodies, q.caller.Organization)
+	body, err := q.read(q.in.Bodies, q.caller.Organization)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	parser := q.parser()
-	defer q.parsers.Put(parser)
+	defer q.in.parsers.Put(parser)
 	return q.accept(parsed(body, parser.ParseKeyed))
 }
 
@@ -100,25 +100,25 @@ func (q *request) serveKey(key string, unreadable error) error {
 // a key can't block those with one.
 func (q *request) serveKeyInBody() error {
 	network := q.network()
-	if client := q.AdmitClient(network); !client.Allowed {
+	if client := q.in.Service.AdmitClient(network); !client.Allowed {
 		return rateLimited(client)
 	}
-	if wait := q.WaitOf(network); wait > 0 {
+	if wait := q.in.Service.WaitOf(network); wait > 0 {
 		return wastedTooMuch("address without a key in the header", wait)
 	}
-	body, err := q.read(q.AnonymousBodies, network.String())
+	body, err := q.read(q.in.AnonymousBodies, network.String())
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	parser := q.parser()
-	defer q.parsers.Put(parser)
+	defer q.in.parsers.Put(parser)
 	batch, invalid := parsed(body, parser.Parse)
 	q.keyInBody = true
 	if err := q.authenticate(keyOf(batch)); err != nil {
 		return err
 	}
-	q.ReleaseClient(network)
+	q.in.Service.ReleaseClient(network)
 	deprecate(q.w.Header())
 	if err := q.admit(); err != nil {
 		return err
@@ -153,22 +153,22 @@ func deprecate(header http.Header) {
 
 func (q *request) authenticate(key string) (err error) {
 	_, span := tracing.Start(q.r.Context(), "authenticate")
-	q.caller, err = q.Authenticate(key)
+	q.caller, err = q.in.Service.Authenticate(key)
 	tracing.End(span, err)
 	tracing.SetOrganization(q.r.Context(), q.caller.Organization)
 	return err
 }
 
 func (q *request) network() netip.Prefix {
-	return httpapi.ClientNetwork(httpapi.ClientAddress(q.r, q.Proxies))
+	return httpapi.ClientNetwork(httpapi.ClientAddress(q.r, q.in.Proxies))
 }
 
 // admit takes the request's tokens and refuses it by rate, waste or quota.
 func (q *request) admit() error {
-	q.admission = q.Admit(q.caller.Principal)
+	q.admission = q.in.Service.Admit(q.caller.Principal)
 	if q.admission.Verdict == ingest.Unknown && !q.keyInBody { // with it, a body would wait in memory
 		q.awaitAccount()
-		q.admission = q.Admit(q.caller.Principal)
+		q.admission = q.in.Service.Admit(q.caller.Principal)
 	}
 	if q.admission.Verdict == ingest.Unknown {
 		return refusal(intake.Refusal{Verdict: ingest.Unknown, Quota: q.admission.Quota, At: q.admission.Time})
@@ -191,13 +191,13 @@ const accountTimeout = time.Second
 func (q *request) awaitAccount() {
 	ctx, cancel := context.WithTimeout(q.r.Context(), accountTimeout)
 	defer cancel()
-	q.Gate.Await(ctx, q.caller.Organization)
+	q.in.Service.Gate.Await(ctx, q.caller.Organization)
 }
 
 // read reads the body into the holder's memory.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	body, err := bodies.Read(q.w, q.r, q.options.encoding, holder)
-	q.wasted, q.came = body.Waste(), body.Received // wasted until something is accepted
+	q.wasted, q.received = body.Waste(), body.Received // wasted until something is accepted
 	if err == nil && q.options.idempotency != "" {
 		q.digest = body.Digest()
 	}
@@ -205,10 +205,10 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 }
 
 func (q *request) parser() *ingest.Parser {
-	if parser, ok := q.parsers.Get().(*ingest.Parser); ok {
+	if parser, ok := q.in.parsers.Get().(*ingest.Parser); ok {
 		return parser
 	}
-	return ingest.NewParser(q.Limits)
+	return ingest.NewParser(q.in.Limits)
 }
 
 // accept accepts a body's entries or returns its fault. It answers 200
@@ -217,7 +217,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if invalid != nil {
 		return invalidBody(invalid)
 	}
-	q.Metrics.judged(batch)
+	q.in.Metrics.judged(batch)
 	q.entries, q.charged = int64(batch.Entries), batch.Bytes
 	if q.options.preferred != "" {
 		q.w.Header().Set("Preference-Applied", q.options.preferred)
@@ -225,7 +225,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if len(batch.Accepted) == 0 || q.options.strict && batch.Rejected > 0 {
 		return invalidEntries(batch, q.options.strict)
 	}
-	receipt, err := q.Accept(q.r.Context(), &intake.Submission{
+	receipt, err := q.in.Service.Accept(q.r.Context(), &intake.Submission{
 		Caller: q.caller, Batch: batch, Idempotency: q.options.idempotency, Digest: q.digest,
 		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")),
 	})
@@ -248,7 +248,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 		q.w.Header().Set("Idempotency-Replayed", "true")
 	} else {
 		setRateLimit(q.w.Header(), q.admission, quota)
-		q.Metrics.accepted(batch)
+		q.in.Metrics.accepted(batch)
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
 	answer(q.w, batch, receipt.Bytes, quota)

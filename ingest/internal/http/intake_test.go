@@ -133,9 +133,9 @@ func TestRefusalsDoNotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := newIntake(t, &memoryLog{}, c.account)
 			c.account.Period, c.account.AnchorDay, c.account.Version = calendar.PeriodAt(start, 1), 1, 1
-			in.Gate.Apply("org_1", c.rate, c.account)
+			in.Service.Gate.Apply("org_1", c.rate, c.account)
 			if c.rate == 1 {
-				in.Gate.Enter(identity.Principal{Organization: "org_1", Project: "prj_1", ID: "key_1"})
+				in.Service.Gate.Enter(identity.Principal{Organization: "org_1", Project: "prj_1", ID: "key_1"})
 			}
 			r := newPost(untouchable{t}, c.headers...)
 			r.ContentLength = 100
@@ -154,7 +154,7 @@ func TestRefusalsDoNotRead(t *testing.T) {
 func TestPostAwaitsTheAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
-		in.Gate.Forget("org_1")
+		in.Service.Gate.Forget("org_1")
 		begun := time.Now()
 		if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != 500 || w.Header().Get("Retry-After") == "" || time.Since(begun) != time.Second {
 			t.Errorf("without an account: %d %s after %s", w.Code, w.Body, time.Since(begun))
@@ -166,7 +166,7 @@ func TestPostAwaitsTheAccount(t *testing.T) {
 			t.Errorf("with its key in the body: %d %s after %s", w.Code, w.Body, time.Since(begun))
 		}
 		time.AfterFunc(300*time.Millisecond, func() {
-			in.Gate.Apply("org_1", 60, ingest.Account{Limit: 1 << 20, NextLimit: 1 << 20, Period: calendar.PeriodAt(start, 1), AnchorDay: 1})
+			in.Service.Gate.Apply("org_1", 60, ingest.Account{Limit: 1 << 20, NextLimit: 1 << 20, Period: calendar.PeriodAt(start, 1), AnchorDay: 1})
 		})
 		if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != 200 || w.Header().Get("X-RateLimit-Limit") != "60" {
 			t.Errorf("once it has come: %d %s", w.Code, w.Body)
@@ -291,7 +291,7 @@ func TestOverloaded(t *testing.T) {
 func TestMemoryStaysFlat(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // tests collect garbage less often
 	in := newIntake(t, &memoryLog{}, plenty)
-	in.Bodies = testBodies(48<<20, 8<<20, in.Clock)
+	in.Bodies = testBodies(48<<20, 8<<20, in.Service.Clock)
 	large := []byte(`{"logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", 6<<20) + `"}`)
 	var wait sync.WaitGroup
 	var peak, good atomic.Uint64
@@ -329,7 +329,7 @@ func TestAnonymousBodiesGetLess(t *testing.T) {
 	if w := post(1 << 20); w.Code != 400 || !strings.Contains(w.Body.String(), "body_too_large") {
 		t.Errorf("a larger one: %d %s", w.Code, w.Body)
 	}
-	in.AnonymousBodies = testBodies(0, 1<<20, in.Clock)
+	in.AnonymousBodies = testBodies(0, 1<<20, in.Service.Clock)
 	if w := post(1); w.Code != 429 {
 		t.Errorf("without memory: %d %s", w.Code, w.Body)
 	}
@@ -356,7 +356,7 @@ func TestKeyInBodyStandsAnywhere(t *testing.T) {
 			for _, body := range []string{`{"api_key":"` + key + `","logs":` + c.logs + `}`, `{"logs":` + c.logs + `,"api_key":"` + key + `"}`} {
 				r := newPost(strings.NewReader(body))
 				r.Header.Del("X-Api-Key")
-				in.Clients = admission.NewClients(10)
+				in.Service.Clients = admission.NewClients(10)
 				if w := serve(in, r); w.Code != want.status || !strings.Contains(w.Body.String(), `"`+want.code+`"`) {
 					t.Errorf("%.60s: %d %s, want %d %s", body, w.Code, w.Body, want.status, want.code)
 				}
@@ -404,8 +404,8 @@ func (d *discard) WriteHeader(int)             {}
 // answer, without network and broker.
 func BenchmarkPost(b *testing.B) {
 	in := newIntake(b, nothing{}, plenty)
-	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: &outcomesLog{}})
-	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Clock})
+	in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: &outcomesLog{}})
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Service.Clock})
 	router.Post("/v1/logs", httpapi.Handle(in.Post))
 	text := body(100)
 	reader := bytes.NewReader(text)

@@ -20,7 +20,7 @@ func TestUsesAreCounted(t *testing.T) {
 	in := newIntake(t, log, plenty)
 	ended := "weir_" + strings.Repeat("cd", 24)
 	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialRevoked})
-	if err != nil || in.Credentials.Apply(contract.CredentialKey(ended), value) != nil {
+	if err != nil || in.Service.Credentials.Apply(contract.CredentialKey(ended), value) != nil {
 		t.Fatal(err)
 	}
 	post := func(body, key string, want int) {
@@ -46,7 +46,7 @@ func TestUsesAreCounted(t *testing.T) {
 	post(good, secret, http.StatusInternalServerError)
 	var mu sync.Mutex // uses of several keys are published at once
 	published := map[string]contract.KeyUsed{}
-	in.Meter.Flush(t.Context(), func(_ context.Context, used contract.KeyUsed) error {
+	in.Service.Meter.Flush(t.Context(), func(_ context.Context, used contract.KeyUsed) error {
 		mu.Lock()
 		defer mu.Unlock()
 		published[used.APIKey] = used

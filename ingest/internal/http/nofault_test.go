@@ -14,7 +14,7 @@ import (
 
 // strictly has the smallest waste delay the next request.
 func strictly(in *Intake) *Intake {
-	in.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: 1000})
+	in.Service.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: 1000})
 	return in
 }
 
@@ -50,12 +50,12 @@ func TestReplaysAreChargedForWhiteSpace(t *testing.T) {
 	in := strictly(newIntake(t, &memoryLog{}, plenty))
 	padded := append(bytes.Repeat([]byte(" "), 3*freeWaste), body(1)...)
 	serve(in, newPost(bytes.NewReader(padded), "Idempotency-Key", "k"))
-	in.Gate.LimitWaste(fairshare.Rate{Burst: 4 * freeWaste, PerSecond: 1000})
+	in.Service.Gate.LimitWaste(fairshare.Rate{Burst: 4 * freeWaste, PerSecond: 1000})
 	checkCharged(t, in, false)
 	if w := serve(in, newPost(bytes.NewReader(padded), "Idempotency-Key", "k")); w.Header().Get("Idempotency-Replayed") != "true" {
 		t.Fatalf("the repetition: %d %s", w.Code, w.Body)
 	}
-	in.Gate.LimitWaste(fairshare.Rate{Burst: 3 * freeWaste, PerSecond: 1000})
+	in.Service.Gate.LimitWaste(fairshare.Rate{Burst: 3 * freeWaste, PerSecond: 1000})
 	checkCharged(t, in, true)
 }
 
@@ -106,7 +106,7 @@ func TestFullMemoryIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
 		in := strictly(newIntake(t, log, plenty))
-		in.Bodies = testBodies(64<<10*4*reserveShare*holderShare, 1<<20, in.Clock)
+		in.Bodies = testBodies(64<<10*4*reserveShare*holderShare, 1<<20, in.Service.Clock)
 		first := make(chan int, 3)
 		for range cap(first) {
 			go func() { first <- serve(in, newPost(bytes.NewReader(body(100)))).Code }()
@@ -132,10 +132,10 @@ func TestTooManyLargeBodiesAreNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
 		in := newIntake(t, log, plenty)
-		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 8 << 20, Requests: 3, LargeBodies: 1}, in.Clock)
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 8 << 20, Requests: 3, LargeBodies: 1}, in.Service.Clock)
 		first := make(chan int)
 		large := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 2<<20))
-		in.Gate.LimitWaste(fairshare.Rate{Burst: 2<<20 - freeWaste, PerSecond: 1000}) // that of the first alone
+		in.Service.Gate.LimitWaste(fairshare.Rate{Burst: 2<<20 - freeWaste, PerSecond: 1000}) // that of the first alone
 		go func() { first <- serve(in, newPost(strings.NewReader(large))).Code }()
 		synctest.Wait()
 		if w := serve(in, newPost(strings.NewReader(large))); w.Code != 429 || !bytes.Contains(w.Body.Bytes(), []byte(codeOverloaded)) {

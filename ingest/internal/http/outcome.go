@@ -19,7 +19,7 @@ const levelWaste = "wasted_bytes"
 type outcomeFacts struct {
 	refused                 intake.Refusal // zero: not refused
 	keyInBody               bool
-	came                    int64 // bytes of the body
+	received                int64 // bytes of the body
 	entries, charged        int64 // as far as they were read: charged are the bytes of the valid ones
 	rejected, rejectedBytes int64 // of a request of which other entries were accepted
 }
@@ -31,13 +31,13 @@ func (q *request) countOutcome(err error) {
 	}
 	ended := outcomes.Request{Requests: 1, Entries: q.entries, Bytes: q.bytes(), KeyInBody: q.keyInBody}
 	if ended.Outcome, ended.Reason = q.outcome(err); err != nil {
-		q.Outcomes.Note(q.caller.Principal, ended)
+		q.in.Service.Outcomes.Note(q.caller.Principal, ended)
 		return
 	}
 	ended.Bytes = q.charged
-	q.Outcomes.Note(q.caller.Principal, ended)
+	q.in.Service.Outcomes.Note(q.caller.Principal, ended)
 	if q.rejected > 0 {
-		q.Outcomes.Note(q.caller.Principal, outcomes.Request{
+		q.in.Service.Outcomes.Note(q.caller.Principal, outcomes.Request{
 			Outcome: contract.OutcomeRejected, Reason: string(ingest.CodeInvalidEntries), Entries: q.rejected, Bytes: q.rejectedBytes,
 		})
 	}
@@ -93,10 +93,10 @@ func (q *request) bytes() int64 {
 	switch {
 	case q.charged > 0:
 		return q.charged
-	case q.came > 0:
-		return q.came
+	case q.received > 0:
+		return q.received
 	}
-	return max(0, min(q.r.ContentLength, int64(q.Bodies.max)))
+	return max(0, min(q.r.ContentLength, int64(q.in.Bodies.max)))
 }
 
 // refuse answers and reports a request over the quota; nil if it
@@ -115,6 +115,6 @@ func (q *request) refuse(refused intake.Refusal, exhausts bool) error {
 		RequestID: httpapi.RequestID(q.r.Context()), At: refused.At.UTC(), Bytes: q.bytes(), Remaining: met.Remaining,
 		PeriodStart: met.ResetsAt.Add(-met.Period).UTC(), Quota: met.Limit, Since: met.Since, Exhausts: exhausts, Reason: reasonOf(refused),
 	}
-	q.Outcomes.Refuse(fact)
+	q.in.Service.Outcomes.Refuse(fact)
 	return refusal(refused)
 }

@@ -71,7 +71,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 				log.err = errors.New("no broker")
 			}
 			in, to := newIntake(t, log, c.account), &outcomesLog{}
-			in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: to})
+			in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: to})
 			for _, body := range c.bodies {
 				r := newPost(strings.NewReader(body), c.headers...)
 				if r.Header.Get("X-Api-Key") == "" {
@@ -79,7 +79,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 				}
 				serve(in, r)
 			}
-			if err := in.Outcomes.Finish(); err != nil {
+			if err := in.Service.Outcomes.Finish(); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -103,21 +103,21 @@ func TestOutcomesAreCounted(t *testing.T) {
 // Rate limits are counted by level. Ended keys count too, unknown ones don't.
 func TestOutcomesOfRefusedKeys(t *testing.T) {
 	in, to := newIntake(t, &memoryLog{}, plenty), &outcomesLog{}
-	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: to})
+	in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: to})
 	slow, ended := "weir_"+strings.Repeat("ef", 24), "weir_"+strings.Repeat("cd", 24)
 	for key, credential := range map[string]contract.Credential{
 		slow:  {Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive, RatePerMinute: 1},
 		ended: {Kind: contract.CredentialAPIKey, ID: "key_3", Organization: "org_1", Project: "prj_1", State: contract.CredentialRevoked},
 	} {
 		value, err := json.Marshal(credential)
-		if err != nil || in.Credentials.Apply(contract.CredentialKey(key), value) != nil {
+		if err != nil || in.Service.Credentials.Apply(contract.CredentialKey(key), value) != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, key := range []string{slow, slow, ended, "weir_" + strings.Repeat("01", 24)} {
 		serve(in, newPost(strings.NewReader(`{"logs":[`+goodEntry+`]}`), "X-Api-Key", key))
 	}
-	if err := in.Outcomes.Finish(); err != nil {
+	if err := in.Service.Outcomes.Finish(); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -139,9 +139,9 @@ func TestRefusalsArePublished(t *testing.T) {
 		exhausts bool
 	}{{"a new request", nil, true}, {"perhaps a repeated one", []string{"Idempotency-Key", "k"}, false}} {
 		in, to := newIntake(t, &memoryLog{}, ingest.Account{Limit: 30, NextLimit: 30}), &outcomesLog{}
-		in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: to})
+		in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: to})
 		answer := serve(in, newPost(strings.NewReader(`{"logs":[`+goodEntry+`]}`), c.headers...))
-		if err := in.Outcomes.Finish(); err != nil || answer.Code != http.StatusTooManyRequests || len(to.refused) != 1 {
+		if err := in.Service.Outcomes.Finish(); err != nil || answer.Code != http.StatusTooManyRequests || len(to.refused) != 1 {
 			t.Fatalf("%s: %d %v, published %+v", c.name, answer.Code, err, to.refused)
 		}
 		want := outcomes.Refusal{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,

@@ -31,8 +31,8 @@ func newPace(now time.Time) pace {
 // left is how long the body may wait for more; not positive: it is too slow.
 func (p *pace) left(now time.Time) time.Duration { return p.deadline.Sub(now) }
 
-// came adds useful bytes.
-func (p *pace) came(now time.Time, useful int) {
+// received adds useful bytes.
+func (p *pace) received(now time.Time, useful int) {
 	slowest := minPace
 	if p.useful += useful; p.useful > smallBody {
 		slowest = largePace

@@ -19,14 +19,14 @@ import (
 func newRoutes(t *testing.T) http.Handler {
 	t.Helper()
 	in := newIntake(t, nothing{}, plenty)
-	credentials := identity.NewCredentials(in.Clock)
+	credentials := identity.NewCredentials(in.Service.Clock)
 	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive})
 	if err != nil || credentials.Apply(contract.CredentialKey(secret), value) != nil {
 		t.Fatal(err)
 	}
-	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Clock})
-	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: in.Clock})
-	Mount(router, guard, in, &Logs{Service: &searches.Service{Searches: &tape{n: 1}, Directory: identity.NewDirectory()}, Clock: in.Clock})
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Service.Clock})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: in.Service.Clock})
+	Mount(router, guard, in, &Logs{Service: &searches.Service{Searches: &tape{n: 1}, Directory: identity.NewDirectory()}, Clock: in.Service.Clock})
 	return routetest.Handler(router)
 }
 

@@ -150,7 +150,7 @@ func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {
 			log := &memoryLog{}
 			in := strictly(newIntake(t, log, plenty))
-			in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 1 << 20, Requests: 8, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 100}}, in.Clock)
+			in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 1 << 20, Requests: 8, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 100}}, in.Service.Clock)
 			in.Bodies.throttle.Note("org_2")
 			in.Bodies.throttle.Note("org_1")
 			in.Bodies.throttle.Received("org_1", 590)
@@ -185,7 +185,7 @@ func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 			if use := in.Bodies.Use(); use.Throttled != 0 || use.UnderWay != 0 || len(log.accepted) != 0 {
 				t.Errorf("%+v, accepted %d", use, len(log.accepted))
 			}
-			in.Bodies = testBodies(64<<20, 2<<20, in.Clock)
+			in.Bodies = testBodies(64<<20, 2<<20, in.Service.Clock)
 			checkCharged(t, in, false)
 		})
 	}

@@ -51,7 +51,7 @@ func (r *reading) inflateBuffer() error {
 		n, err := r.inflateInto(larger, packed.Bytes)
 		if err == nil {
 			r.replace(larger)
-			r.came(n)
+			r.note(n)
 			return tooLargeIf(n > r.bodies.max)
 		}
 		r.bodies.buffers.giveBack(larger)
