@@ -106,7 +106,7 @@ func TestBudgets(t *testing.T) {
 		{"a threshold is announced once in a period", []step{allow("11-02", shop, 50, 30), allow("11-03", shop, 100, 0)}, send("11-04", 20),
 			"project:shop 50 of 100", ""},
 		{"a removed budget is none", []step{allow("11-02", shop, 50, 50)}, decide("11-03", BudgetsChanged{Removed: []Spender{shop}}), "", ""},
-		{"a period's end begins it anew, for who sends nothing too", []step{allow("11-02", shop, 50, 50)}, advance("12-01"), "project:shop 0 of 50",
+		{"a period's end starts it over, for who sends nothing too", []step{allow("11-02", shop, 50, 50)}, advance("12-01"), "project:shop 0 of 50",
 			"project:shop restored"},
 		{"so does the first charge of the next period, before that is closed", []step{allow("11-02", shop, 50, 50)}, send("12-01", 30),
 			"project:shop 30 of 50", "project:shop restored; project:shop 50%"},

@@ -27,7 +27,7 @@ func TestThresholds(t *testing.T) {
 		{"those of the installation come back, but for what was announced", []step{set("11-02", 60), use("11-03", 85)},
 			decide("11-04", ThresholdsSet{}), "80% by decision/2"},
 		{"one above 100 is of overage", []step{soft, set("11-02", 120), use("11-03", 119)}, use("11-04", 1), "120% by 11-04"},
-		{"of the next period they begin anew", []step{set("11-02", 10), use("11-03", 10), advance("12-01")}, use("12-02", 10), "10% by 12-02"},
+		{"of the next period they start over", []step{set("11-02", 10), use("11-03", 10), advance("12-01")}, use("12-02", 10), "10% by 12-02"},
 		{"they are those of budgets as well", []step{allow("11-02", shop, 50, 0), send("11-03", 20)}, set("11-04", 40), "project:shop 40%"},
 	} {
 		books := newBooks(Indie)

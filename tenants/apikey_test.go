@@ -60,7 +60,7 @@ func TestAPIKeyIssueDecisions(t *testing.T) {
 	})
 }
 
-// A key is revoked once and for ever; the first reason stays.
+// A key is revoked once and forever; the first reason stays.
 func TestAPIKeyRevokeDecisions(t *testing.T) {
 	revoked := tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: later}
 	revoke := func(reason string) func(tenants.APIKey) ([]tenants.Event, error) {

@@ -95,7 +95,7 @@ func TestEveryEventHasASample(t *testing.T) {
 	}
 }
 
-// Whoever goes through tenants.Events goes through all of them.
+// Anyone who goes through tenants.Events goes through all of them.
 func TestEventsAreAll(t *testing.T) {
 	var listed []string
 	for _, event := range tenants.Events() {

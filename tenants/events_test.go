@@ -14,7 +14,7 @@ const golden = "testdata/events"
 
 // samples has one event of each kind, and, behind a +, one of
 // each form with later members. Golden files, which are never
-// edited, pin their encoding: stored events must decode for ever.
+// edited, pin their encoding: stored events must decode forever.
 func samples() map[string]tenants.Event {
 	token := tokenIssued()
 	token.Configured = true

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-var update = flag.Bool("update", false, "write the table of permissions anew")
+var update = flag.Bool("update", false, "rewrite the table of permissions")
 
 const permissionsFile = "testdata/permissions.txt"
 

@@ -21,7 +21,7 @@ type Revocation struct {
 	Reason string // for people; may be empty
 }
 
-// Revoke is the command to end a credential at once, for ever.
+// Revoke is the command to end a credential at once, forever.
 type Revoke struct {
 	Reason string // for people; optional, as an emergency must not fail for lack of it
 	At     time.Time

@@ -66,7 +66,7 @@ func TestServiceTokenRegisterDecisions(t *testing.T) {
 	})
 }
 
-// A token is revoked once and for ever; the first reason stays.
+// A token is revoked once and forever; the first reason stays.
 func TestServiceTokenRevokeDecisions(t *testing.T) {
 	revoked := tenants.ServiceTokenRevoked{ServiceToken: "tok_1", Reason: "leaked", At: later}
 	revoke := func(s tenants.ServiceToken) ([]tenants.Event, error) {

@@ -96,7 +96,7 @@ func TestSessionRenewal(t *testing.T) {
 		"after the sign-out":            {given: append(given, ended), when: renew(due, "ab12"), fails: tenants.ErrNotFound},
 		"one that was never started":    {when: renew(due, "ab12"), fails: tenants.ErrNotFound},
 		"confirming renews as well":     {given: append(given, sessionConfirmed()), when: renew(due, "ef56")},
-		"the idle clock starts anew":    {given: append(given, sessionConfirmed()), when: renew(later.Add(tenants.RenewAfter), "ef56"), then: []tenants.Event{renewedAt(later.Add(tenants.RenewAfter), "cd34")}},
+		"the idle clock starts over":    {given: append(given, sessionConfirmed()), when: renew(later.Add(tenants.RenewAfter), "ef56"), then: []tenants.Event{renewedAt(later.Add(tenants.RenewAfter), "cd34")}},
 		"a stranger's secret renews no": {given: given, when: renew(due, "0000")},
 	})
 }

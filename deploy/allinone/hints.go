@@ -57,7 +57,7 @@ A minute of realistic traffic: make demo
 // always has the operator's token.
 const firstHints = `
 There is no demo organization here. Who has signed in to the console creates a project and an API key there, and is shown a command that
-sends the first log. Whoever runs Weir does the same over the API:
+sends the first log. Anyone who runs Weir does the same over the API:
 
 List the organizations:
   . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/organizations" -H "Authorization: Bearer $WEIR_OPERATOR_TOKEN"

@@ -23,7 +23,7 @@ import (
 type Config struct {
 	To   string `help:"Directory that backups are put into, a folder for each." env:"WEIR_BACKUP_DIR" required:""`
 	Keep int    `help:"How many backups to keep: older ones are removed once this one is whole. 0: all." default:"0"`
-	Keys bool   `help:"Copy the files of secrets and certificates too, readable by you alone. Whoever has them can act as the installation."`
+	Keys bool   `help:"Copy the files of secrets and certificates too, readable by you alone. Anyone who has them can act as the installation."`
 	Jobs int    `help:"How many tables are copied at a time; each takes a connection to the database." default:"2"`
 
 	Source `embed:""`

@@ -27,7 +27,7 @@ var consumerFaults = []fault{
 		const change = `UPDATE ledger.bus_positions SET last_sum = last_sum # 1 WHERE group_name = 'ledger.quota'`
 		i.change(t, change, change)
 	}, Finding{Check: "consumer", Subject: "ledger.quota on weir.logs.v1", Level: Fail, Seen: "has grown since"}},
-	{"topic that was made anew", func(t *testing.T, i *installation, _ *Config) {
+	{"topic that was recreated", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `UPDATE tenants.bus_positions SET topic_id = overlay(topic_id::text PLACING '00' FROM 1)::uuid, owner = topic_id::text WHERE group_name = 'tenants.ledger'`,
 			`UPDATE tenants.bus_positions SET topic_id = owner::uuid WHERE group_name = 'tenants.ledger'`)
 	}, Finding{Check: "consumer", Subject: "tenants.ledger on weir.ledger.v1", Level: Fail, Seen: "another topic"}},

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-var update = flag.Bool("update", false, "write the lists of objects anew")
+var update = flag.Bool("update", false, "rewrite the lists of objects")
 
 // The doctor knows exactly the objects of all migrations; -update
 // writes them after a migration.

@@ -401,7 +401,7 @@ func (s *siege) compare() {
 	for _, difference := range made.Differences {
 		s.t.Error(difference)
 	}
-	s.t.Logf("made anew: %d things of %d organizations are the same", made.Things, len(s.all))
+	s.t.Logf("recreated: %d things of %d organizations are the same", made.Things, len(s.all))
 }
 
 // chained reports whether every organization has a chain.

@@ -49,7 +49,7 @@ var exceptions = map[string]string{
 
 	"checkpoint_rows.checkpoint_rows_hour_fkey": "a checkpoint is the installation's",
 
-	"gap_charges.gap_charges_run":           "whoever sums up stretches, as the system, does so for all organizations in them",
+	"gap_charges.gap_charges_run":           "anyone who sums up stretches, as the system, does so for all organizations in them",
 	"bus_parked.bus_parked_replay":          "a consumer, which acts as the system, looks for what is to be applied again in its partitions",
 	"facts.facts_relay":                     "the relay, which acts as the system, reads all tenants' facts in the order of their commits",
 	"events.events_in_commit_order":         "the same for the events; and a position stands for one event of the installation",
@@ -78,12 +78,12 @@ var exceptions = map[string]string{
 	"erasures.erasures_open":                "the loop that erases what is deleted looks, as the system, for that of all organizations",
 	"api_keys.api_keys_by_hash":             "a leak report says only the key, not whose it is",
 	"sign_in_failures.sign_in_failures_due": "the loop that tells of failures looks, as the system, for those of all organizations that are due",
-	"devices.devices_by_hash":               "whoever signs in has a cookie and says an address, not an organization",
-	"members.members_by_email":              "whoever signs in says an address, not an organization",
+	"devices.devices_by_hash":               "anyone who signs in has a cookie and says an address, not an organization",
+	"members.members_by_email":              "anyone who signs in says an address, not an organization",
 	"members.members_by_identity":           "an identity provider says who signs in, not an organization",
-	"members.members_by_reset_hash":         "whoever sets a password anew has a code, and says no organization",
-	"invitations.invitations_by_code_hash":  "whoever was invited has a code, and says no organization",
-	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
+	"members.members_by_reset_hash":         "anyone who resets a password has a code, and says no organization",
+	"invitations.invitations_by_code_hash":  "anyone who was invited has a code, and says no organization",
+	"passkeys.passkeys_by_credential":       "anyone who signs in with a passkey says its credential alone",
 }
 
 // A table is a table's row in the catalogue.

@@ -44,10 +44,10 @@ func TestPlan(t *testing.T) {
 	}{
 		"the log reaches back":                   {facts, 10, 100, at(now, 40, 100), nil, false, []int64{40, 100}, []int64{60, 0}, []int64{0, 0}},
 		"the log begins later":                   {facts, 50, 100, at(now, 40, 100), nil, false, []int64{50, 100}, []int64{50, 0}, []int64{10, 0}},
-		"an empty log, made anew":                {facts, 0, 0, at(before, 80, 100), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{20, 0}},
+		"an empty log, recreated":                {facts, 0, 0, at(before, 80, 100), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{20, 0}},
 		"with deferred records":                  {facts, 0, 0, deferring(before, Deferred{Next: 3, Last: 70, Records: 7}, 100, 80), nil, true, []int64{100, 100}, []int64{0, 0}, []int64{0, 27}},
-		"a log made anew that has records":       {facts, 0, 30, at(before, 80, 100), nil, true, []int64{100, 100}, []int64{30, 30}, []int64{20, 0}},
-		"a log made anew that is longer":         {facts, 0, 300, at(before, 80, 100), nil, true, []int64{301, 301}, []int64{300, 300}, []int64{20, 0}},
+		"a log recreated that has records":       {facts, 0, 30, at(before, 80, 100), nil, true, []int64{100, 100}, []int64{30, 30}, []int64{20, 0}},
+		"a log recreated that is longer":         {facts, 0, 300, at(before, 80, 100), nil, true, []int64{301, 301}, []int64{300, 300}, []int64{20, 0}},
 		"nothing was ever applied":               {facts, 0, 5, at(before, 0), nil, false, []int64{0}, []int64{5}, []int64{0}},
 		"moved already, one module is not set":   {facts, 100, 120, append(at(before, 80), at(now, 100)...), nil, false, []int64{100, 100}, []int64{20, 20}, []int64{20, 0}},
 		"a topic whose id is not known":          {facts, 0, 100, []Position{{Next: 40}}, nil, false, []int64{40}, []int64{60}, []int64{0}},
@@ -63,7 +63,7 @@ func TestPlan(t *testing.T) {
 		"moved, run, and one module is not set":  {facts, 100, 120, append(at(before, 80), at(now, 105)...), nil, false, []int64{100, 105}, []int64{20, 15}, []int64{20, 0}},
 		"the log lost its end, one has not read": {facts, 0, 90, at(now, 80, 95, 100), nil, false, []int64{80, 95, 100}, []int64{10, 0, 0}, []int64{10, 5, 0}},
 		"it lost its start as well":              {facts, 50, 90, at(now, 40, 100), nil, false, []int64{50, 100}, []int64{40, 0}, []int64{20, 0}},
-		"a compacted topic, made anew":           {state, 0, 3, at(before, 80, 100), nil, false, []int64{0, 0}, []int64{3, 3}, []int64{0, 0}},
+		"a compacted topic, recreated":           {state, 0, 3, at(before, 80, 100), nil, false, []int64{0, 0}, []int64{3, 3}, []int64{0, 0}},
 		"a compacted topic that lost its end":    {state, 0, 3, at(now, 100, 2), nil, false, []int64{0, 2}, []int64{3, 1}, []int64{0, 0}},
 	}
 	for name, test := range tests {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace"
 )
 
-// Rules of other products, written anew from their
+// Rules of other products, rewritten from their
 // documentation. All get Weir's frames, and its choice
 // of own code: more than raw text would give them.
 

@@ -29,8 +29,8 @@ func TestOwnedBy(t *testing.T) {
 func TestTopicsHaveABound(t *testing.T) {
 	for _, topic := range contract.Topics(0, 7*24*time.Hour) {
 		forever := topic.Config["cleanup.policy"] == "delete" && topic.Config["retention.ms"] == "-1"
-		if topic.Keeps == "" || forever != strings.HasPrefix(topic.Keeps, "for ever ") {
-			t.Errorf("%s is kept for ever: %t, and says that it keeps %q", topic.Name, forever, topic.Keeps)
+		if topic.Keeps == "" || forever != strings.HasPrefix(topic.Keeps, "forever ") {
+			t.Errorf("%s is kept forever: %t, and says that it keeps %q", topic.Name, forever, topic.Keeps)
 		}
 	}
 }

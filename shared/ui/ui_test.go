@@ -216,7 +216,7 @@ func TestPagerKeepsFilters(t *testing.T) {
 	}
 }
 
-// An asset may be cached for ever under its own address, and not
+// An asset may be cached forever under its own address, and not
 // under that of another version.
 func TestAssets(t *testing.T) {
 	page := get(t, "/console/form", ui.View{Data: formData{}}).Body.String()

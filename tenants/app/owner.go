@@ -44,7 +44,7 @@ func (a *App) welcomeOwner(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot make a link for the first owner: %w", err)
 	}
-	_, err = fmt.Fprintf(a.config.Output, "\nNobody can sign in here yet. Whoever opens this link becomes the first owner:\n\n    %s\n\n"+
+	_, err = fmt.Fprintf(a.config.Output, "\nNobody can sign in here yet. Anyone who opens this link becomes the first owner:\n\n    %s\n\n"+
 		"It works once, until %s. A restart prints another one, and so does \"tenants owner-link\"; this one is void then.\n\n",
 		Link(cmp.Or(origin, DefaultOrigin), WelcomePath, code), expires.Format("2006-01-02 15:04 UTC"))
 	return err

@@ -115,7 +115,7 @@ func TestExpiryBesideWriters(t *testing.T) {
 	}
 	mustApply(t, pool, kept("A", 60*day, 7))
 	if groups := list(t, pool, "acme", postgres.GroupQuery{Project: "shop"}); len(groups) != 1 || groups[0].Title == "" {
-		t.Errorf("begun anew it has %+v", groups)
+		t.Errorf("started over it has %+v", groups)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 	l.Book(t, l.NewCharge("acme", 5))
 	made, err := l.Budgets.SetAll(t.Context(), "acme", unitofwork.Request{}, []ledger.BudgetSpec{{Spender: ofKey, Bytes: 50}, {Spender: ofProject, Bytes: 45}})
 	if err != nil || len(made.Budgets) != 2 || made.Budgets[0].Used != 45 || !made.Budgets[0].IsExhausted() || made.Budgets[1].Used != 45 || made.Budgets[1].IsExhausted() {
-		t.Errorf("set anew: %+v, %v", made, err)
+		t.Errorf("set again: %+v, %v", made, err)
 	}
 	l.CheckSound(t)
 }

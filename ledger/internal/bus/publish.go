@@ -220,7 +220,7 @@ func accountMessage(account contract.Account, at time.Time) *message.Message {
 }
 
 // publishCounted publishes the marker once every account of its round
-// is acknowledged. Whoever reads it has read them.
+// is acknowledged. Anyone who reads it has read them.
 func (a *Accounts) publishCounted(ctx context.Context, counted contract.Positions) error {
 	at := a.Clock()
 	attributes := contract.Attributes{

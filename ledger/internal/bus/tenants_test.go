@@ -50,7 +50,7 @@ func createdOrganizations(organizations ...string) (records []sharedbus.Record) 
 }
 
 // Plans that wait for an organization don't lock the outbox, least of
-// all for whoever holds the organization.
+// all for anyone who holds the organization.
 func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	recordTiers(t, pool, ledger.Tiers{ledger.Indie: {Quota: 1, RequestsPerMinute: 1, RetentionDays: 1}}) // used up when the plans start

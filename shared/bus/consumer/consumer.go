@@ -170,7 +170,7 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 // because its position is outside the log.
 func (c *Consumer) Ready() error { return c.status.Ready() }
 
-// LogIntact returns nil while every position of the group, whoever has
+// LogIntact returns nil while every position of the group, whichever member has
 // the partition, lies in the topic's log, with the record before it as
 // it was applied. Otherwise its error says why, and names the way out.
 // It is one until WatchLog has compared them; a log is trusted while

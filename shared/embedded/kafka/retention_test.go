@@ -51,7 +51,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("%d files of an expired log are left", n)
 	}
 	if n := files(t, dir, "test.facts"); n < 2 {
-		t.Errorf("%d files of a log that is kept for ever are left", n)
+		t.Errorf("%d files of a log that is kept forever are left", n)
 	}
 	crash := crashed(t, dir)
 	stop(t, b)

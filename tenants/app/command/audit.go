@@ -20,7 +20,7 @@ type verifyAudit struct {
 // Help implements kong.HelpProvider.
 func (verifyAudit) Help() string {
 	return `Every line of the audit has a hash of itself and the hash of the line before. This reads all lines, computes the hashes
-anew, and compares each line with the event that it tells of: it finds lines that were edited, removed, added, exchanged
+again, and compares each line with the event that it tells of: it finds lines that were edited, removed, added, exchanged
 or cut off. Where the oldest lines were removed because of their age, it begins with the hash of the last of these. For each
 organization it prints its id, how many lines there are, the hash of the last, and how many are gone; keep these somewhere
 else, and nobody can rewrite audit and events together without your noticing. It changes nothing, and ends with status 1 where something was found.`

@@ -27,7 +27,7 @@ type ownerLink struct {
 
 // Help implements kong.HelpProvider.
 func (ownerLink) Help() string {
-	return `The link goes to standard output, alone and once: whoever opens it becomes the first owner. It works for 24 hours, and any
+	return `The link goes to standard output, alone and once: anyone who opens it becomes the first owner. It works for 24 hours, and any
 earlier link is void. Where there are members already, they invite others in the console; an owner who can't sign in
 any more gets a link from "tenants reset-link".`
 }
@@ -42,7 +42,7 @@ func (c *ownerLink) Run(ctx context.Context, logger *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		answer(c.to(app.WelcomePath, code), "Whoever opens this link first becomes the owner. It works until %s:", expires.Format(timeForm))
+		answer(c.to(app.WelcomePath, code), "Anyone who opens this link first becomes the owner. It works until %s:", expires.Format(timeForm))
 		return nil
 	})
 }
@@ -55,7 +55,7 @@ type resetLink struct {
 
 // Help implements kong.HelpProvider.
 func (resetLink) Help() string {
-	return `The link goes to standard output, alone and once: whoever opens it sets the member's password, which ends all of the member's
+	return `The link goes to standard output, alone and once: anyone who opens it sets the member's password, which ends all of the member's
 sessions. It works for 24 hours, and any earlier link is void. Owners and admins can do the same in the console.`
 }
 

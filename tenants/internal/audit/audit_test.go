@@ -137,7 +137,7 @@ func TestTamperingIsFound(t *testing.T) {
 // repaired stands for rehash, which an expert could do, too.
 const repaired = "repair the chain"
 
-// rehash computes the hashes anew from the lines.
+// rehash computes the hashes again from the lines.
 func rehash(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	head := tenants.AuditEvent{Hash: tenants.AuditStart}

@@ -120,7 +120,7 @@ func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err e
 // listEnded are streams of sessions, invitations, failed sign-ins,
 // and of things that no table shows any more. An operator's token
 // stays while any organization's lines name it: the newest line of a
-// quiet one stays for ever, and is checked against the token's name.
+// quiet one stays forever, and is checked against the token's name.
 const listEnded = `
 SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
  CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing

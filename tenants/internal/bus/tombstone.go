@@ -26,7 +26,7 @@ const TombstonesName = "tenants-forgetting"
 const tombstoneDelay = 24 * time.Hour
 
 // SessionTombstones removes past sessions from weir.credentials.v1, which
-// would otherwise keep every sign-in and renewal for ever, in the memory
+// would otherwise keep every sign-in and renewal forever, in the memory
 // of every service. Revoked keys stay: their holders get the reason.
 type SessionTombstones struct {
 	events *events

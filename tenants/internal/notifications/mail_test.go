@@ -111,7 +111,7 @@ func TestMailOfABudget(t *testing.T) {
 	}
 }
 
-// What the server refuses for ever is given
+// What the server refuses forever is given
 // up, what it may accept later is retried.
 func TestMailThatIsNotTaken(t *testing.T) {
 	for email, want := range map[string]notifications.State{

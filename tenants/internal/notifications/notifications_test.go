@@ -164,7 +164,7 @@ func TestOrganizationsComeInTurn(t *testing.T) {
 	}
 }
 
-// A free worker takes a delivery of whoever has
+// A free worker takes a delivery of anyone who has
 // fewest under way, not of the older backlog.
 func TestNewcomersComeFirst(t *testing.T) {
 	to := newReceiver(t, 200)

@@ -31,7 +31,7 @@ func ProblemOf(err error, what, id string) error {
 			"The invitation was accepted or revoked before. Make another one.")
 	case errors.Is(err, tenants.ErrReused):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
-			"This form was sent before with other values. Open the page again and fill it in anew.")
+			"This form was sent before with other values. Open the page again and fill it in again.")
 	case errors.Is(err, tenants.ErrWebhookOff):
 		return httpapi.NewProblem(http.StatusConflict, "webhook_off", "The webhook is switched off. Switch it on first.")
 	case errors.Is(err, tenants.ErrWebhookRotated):

@@ -28,7 +28,7 @@ func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	for i := range 1000 {
 		go func() {
 			if _, err := h.turns.take(ctx, asker("flood "+strconv.Itoa(i))); err == nil {
-				<-ctx.Done() // hashes for ever
+				<-ctx.Done() // hashes forever
 			}
 		}()
 	}

@@ -71,7 +71,7 @@ func (p Pages) writeInvite(w http.ResponseWriter, r *http.Request, status int, w
 	}
 	email := ui.Field{
 		Name: "email", Label: "E-mail", Type: "email", Value: wanted.Email, Fault: pages.FaultOf(fault, "email"), Autocomplete: "off",
-		Required: true, Hint: "Whoever joins has to type this address.",
+		Required: true, Hint: "Anyone who joins has to type this address.",
 	}
 	p.Write(w, r, status, "invite", ui.View{
 		Title: "Invite somebody", Tabs: pages.Tabs(r, pages.MembersPath),
@@ -105,7 +105,7 @@ func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
 
 func (p Pages) writeInvited(w http.ResponseWriter, r *http.Request, invitation tenants.Invitation, code tenants.Secret) {
 	p.writeIssuedCode(w, r, "Pass on the invitation", joinPath, code, issuedCode{
-		For: invitation.Email, Does: "with that address, whoever opens it joins as " + string(invitation.Role),
+		For: invitation.Email, Does: "with that address, anyone who opens it joins as " + string(invitation.Role),
 		Expires: invitation.ExpiresAt, Back: invitationsPath,
 	})
 }

@@ -188,7 +188,7 @@ func (p Pages) resetMember(w http.ResponseWriter, r *http.Request) error {
 		return pages.ProblemOf(err, "member", chi.URLParam(r, "id"))
 	}
 	p.writeIssuedCode(w, r, "Pass on the link for a new password", ResetPath, code, issuedCode{
-		For: member.Name + ", " + member.Email, Does: "whoever opens it sets the password and can then sign in as that member",
+		For: member.Name + ", " + member.Email, Does: "anyone who opens it sets the password and can then sign in as that member",
 		Expires: member.Reset.ExpiresAt, Back: pages.MembersPath,
 	})
 	return nil

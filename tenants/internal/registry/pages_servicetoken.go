@@ -122,7 +122,7 @@ func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error 
 		return p.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-			"A token may do no more than whoever creates it. Open the form again and choose among the scopes there, or ask an owner.")
+			"A token may do no more than its creator. Open the form again and choose among the scopes there, or ask an owner.")
 	case errors.Is(err, tenants.ErrShownOnce):
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 			"This token was created already, and was shown once. If you did not save it, revoke it and create another.")

@@ -84,7 +84,7 @@ func TestFormsOfServiceTokens(t *testing.T) {
 	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", "/service-tokens", form), 403, "Your role here is developer")
 	tenantstest.Want(t, "no scope", r.page(t, tenants.Admin, "POST", "/service-tokens", url.Values{"name": {"typed"}}), 422, "Choose at least one.")
 	beyond := url.Values{"name": {"n"}, "scopes": {"tenants:admin"}}
-	tenantstest.Want(t, "a scope beyond", r.page(t, tenants.Admin, "POST", "/service-tokens", beyond), 403, "no more than whoever creates it")
+	tenantstest.Want(t, "a scope beyond", r.page(t, tenants.Admin, "POST", "/service-tokens", beyond), 403, "no more than its creator")
 	made := r.page(t, tenants.Admin, "POST", "/service-tokens", form)
 	secret := regexp.MustCompile(`weirsvc_[0-9a-f]{48}`).FindString(made.Body.String())
 	if made.Code != 201 || secret == "" {

@@ -67,7 +67,7 @@ func TestDevicesAreBounded(t *testing.T) {
 		t.Error("a device that gets another secret takes the place of others")
 	}
 	if known(20, tenantstest.Noon.Add(20*time.Minute).Add(tenants.DeviceLifetime)) {
-		t.Error("a device is known for ever")
+		t.Error("a device is known forever")
 	}
 	if _, err := views.DeviceOf(t.Context(), "b@example.com", []string{deviceHash(20)}, tenantstest.Noon); err == nil {
 		t.Error("the device is another member's too")
