@@ -50,8 +50,8 @@ func TestTopicsOfACluster(t *testing.T) {
 		"partitions of state": {state, func(s *cluster.Topic) { s.Partitions = append(s.Partitions, s.Partitions[0]) }, Fail, "must have one"},
 		"small records":       {logs, func(s *cluster.Topic) { s.Settings["max.message.bytes"] = "1000" }, Fail, "max.message.bytes is 1000"},
 		"long segments":       {state, func(s *cluster.Topic) { s.Settings["segment.ms"] = "604800000" }, Warn, "segment.ms"},
-		"forever":            {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = "-1" }, Warn, "longer than that is known"},
-		"nearly forever":     {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = strconv.Itoa(math.MaxInt64) }, Warn, "longer than that is known"},
+		"forever":             {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = "-1" }, Warn, "longer than that is known"},
+		"nearly forever":      {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = strconv.Itoa(math.MaxInt64) }, Warn, "longer than that is known"},
 		"bounded by size":     {logs, func(s *cluster.Topic) { s.Settings["retention.bytes"] = "1000" }, Warn, "retention.bytes is 1000"},
 	} {
 		seen := onThree(c.want)
