@@ -40,10 +40,10 @@ func (e *examination) losses(name string, seen relay.Backlog) {
 		return
 	}
 	e.report.add(Warn, "outbox", name,
-		fmt.Sprintf("%s ago the log had lost what the brokers acknowledged: %s; %d messages were published again since ever",
+		fmt.Sprintf("%s ago the log lacked what the database has: %s; %d messages were published again so far",
 			seen.Ago.Round(time.Second), seen.Lost, seen.Republished),
-		"Nothing is to be done for these topics. Find out why the brokers lost it, such as a disk that lies, or WEIR_BROKER_SYNC=os and a power cut: "+
-			"what else they had is not in the database.")
+		"Nothing is to be done for these topics. Find out why: the brokers lost what they had acknowledged (a disk that lies, or WEIR_BROKER_SYNC=os and "+
+			"a power cut), or the database is of an earlier hour, and weir resume was not run.")
 }
 
 func (e *examination) backlog(name string, waiting relay.Backlog) {
