@@ -8,8 +8,17 @@ import (
 // window is the time unit of limits: requests per minute.
 const window = int64(time.Minute)
 
+// start is when the process began, by the wall and the monotonic clock.
+var start = time.Now() //nolint:forbidigo // only an origin: what time it is comes from the caller
+
+// steady is the nanoseconds since 1970 at now, as if the wall clock had
+// not been set since start: set back, it must not hold up refills, and
+// set forward not make them. A reading without a monotonic part, as a
+// test's, counts as it is.
+func steady(now time.Time) int64 { return start.UnixNano() + int64(now.Sub(start)) }
+
 // A Bucket is a token bucket in one number: when it will be full again,
-// in nanoseconds since 1970. The zero value is full. This is the
+// in steady nanoseconds. The zero value is full. This is the
 // generic cell rate algorithm (ITU-T I.371): time alone refills it,
 // without a ticker.
 type Bucket struct {
@@ -17,7 +26,10 @@ type Bucket struct {
 }
 
 // Full reports whether the bucket is full at now, and so equals a new one.
-func (b *Bucket) Full(now int64) bool { return b.full <= now }
+func (b *Bucket) Full(now time.Time) bool { return b.missing(steady(now)) == 0 }
+
+// missing is the time until the bucket is full.
+func (b *Bucket) missing(now int64) int64 { return max(0, b.full-now) }
 
 // A Rate limits an amount, such as bytes: PerSecond come back, and a full
 // bucket holds Burst. The zero value limits nothing.
@@ -32,22 +44,22 @@ func (r Rate) refill(amount int64) int64 {
 
 // Spend takes amount, not negative, even from a bucket that holds less:
 // past use can't be refused, but what follows can wait.
-func (b *Bucket) Spend(now, amount int64, rate Rate) {
+func (b *Bucket) Spend(now time.Time, amount int64, rate Rate) {
 	if rate.limits() {
-		b.full = max(b.full, now) + rate.refill(amount)
+		b.full = max(b.full, steady(now)) + rate.refill(amount)
 	}
 }
 
 // Wait returns the time until the bucket holds anything; 0 if it does.
-func (b *Bucket) Wait(now int64, rate Rate) time.Duration {
+func (b *Bucket) Wait(now time.Time, rate Rate) time.Duration {
 	if !rate.limits() {
 		return 0
 	}
-	return time.Duration(max(0, b.full-now-rate.refill(rate.Burst)))
+	return time.Duration(max(0, b.missing(steady(now))-rate.refill(rate.Burst)))
 }
 
 // Allow spends one, if the bucket holds anything.
-func (b *Bucket) Allow(now int64, rate Rate) bool {
+func (b *Bucket) Allow(now time.Time, rate Rate) bool {
 	if b.Wait(now, rate) > 0 {
 		return false
 	}
@@ -82,45 +94,46 @@ type Result struct {
 	Scope      Scope
 	Limit      int           // requests per minute
 	Remaining  int           // whole tokens, never negative
-	Full       int64         // when that bucket is full again, nanoseconds since 1970
+	Full       time.Time     // when that bucket is full again
 	RetryAfter time.Duration // 0 if allowed; else when every level has a token, without other requests
 }
 
-// Take takes one token from every level, or none. now is in nanoseconds
-// since 1970; limits is not empty.
-func Take(now int64, limits []Limit) Result {
-	wait := int64(0)
+// Take takes one token from every level, or none. limits is not empty.
+func Take(now time.Time, limits []Limit) Result {
+	at, wait := steady(now), int64(0)
 	for _, limit := range limits {
-		wait = max(wait, limit.wait(now))
+		wait = max(wait, limit.wait(at))
 	}
 	if wait == 0 {
 		for _, limit := range limits {
-			limit.Bucket.full = max(limit.Bucket.full, now) + limit.interval()
+			limit.Bucket.full = max(limit.Bucket.full, at) + limit.interval()
 		}
 	}
-	rate := tightest(now, limits)
+	rate := tightest(now, at, limits)
 	rate.Allowed, rate.RetryAfter = wait == 0, time.Duration(wait)
 	return rate
 }
 
 // Peek describes the levels without taking a token: for a request
 // refused for another reason.
-func Peek(now int64, limits []Limit) Result { return tightest(now, limits) }
+func Peek(now time.Time, limits []Limit) Result { return tightest(now, steady(now), limits) }
 
 // Refund puts one token back: the request belongs elsewhere.
 func Refund(limit Limit) { limit.Bucket.full -= limit.interval() }
 
 // tightest describes the level with the fewest tokens; of several, the
-// one that is full last, then the widest.
-func tightest(now int64, limits []Limit) Result {
+// one that is full last, then the widest. at is steady now.
+func tightest(now time.Time, at int64, limits []Limit) Result {
 	var rate Result
+	most := int64(0)
 	for i, limit := range limits {
-		remaining := limit.remaining(now)
-		full := max(limit.Bucket.full, now)
-		if i == 0 || remaining < rate.Remaining || remaining == rate.Remaining && full > rate.Full {
-			rate = Result{Scope: limit.Scope, Limit: limit.PerMinute, Remaining: remaining, Full: full}
+		missing := limit.Bucket.missing(at)
+		remaining := limit.remaining(missing)
+		if i == 0 || remaining < rate.Remaining || remaining == rate.Remaining && missing > most {
+			rate, most = Result{Scope: limit.Scope, Limit: limit.PerMinute, Remaining: remaining}, missing
 		}
 	}
+	rate.Full = now.Add(time.Duration(most))
 	return rate
 }
 
@@ -132,11 +145,9 @@ func (l Limit) capacity() int64 { return l.interval() * int64(cmp.Or(l.Burst, l.
 
 // wait returns the time until there is a token; 0 if there is one.
 func (l Limit) wait(now int64) int64 {
-	ahead := max(l.Bucket.full, now) + l.interval() - now
-	return max(0, ahead-l.capacity())
+	return max(0, l.Bucket.missing(now)+l.interval()-l.capacity())
 }
 
-func (l Limit) remaining(now int64) int {
-	missing := max(l.Bucket.full, now) - now
+func (l Limit) remaining(missing int64) int {
 	return int(max(0, (l.capacity()-missing)/l.interval()))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/fairshare"
+	"github.com/weirlog/weir/shared/testenv/wallclock"
 )
 
 // modelBucket is a textbook token bucket, in fractions of a token.
@@ -30,9 +31,9 @@ func TestTakeAgreesWithModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
 		limits, models := randomLimits(random)
-		now := int64(1_800_000_000_000_000_000)
+		now := start
 		for range 400 {
-			now += int64(random.ExpFloat64() * float64(time.Minute) / float64(1+random.IntN(600)))
+			now = now.Add(time.Duration(random.ExpFloat64() * float64(time.Minute) / float64(1+random.IntN(600))))
 			checkTake(t, now, limits, models)
 		}
 	}
@@ -48,11 +49,11 @@ func randomLimits(random *rand.Rand) ([]fairshare.Limit, []modelBucket) {
 	return limits, make([]modelBucket, 3)
 }
 
-func checkTake(t *testing.T, now int64, limits []fairshare.Limit, models []modelBucket) {
+func checkTake(t *testing.T, now time.Time, limits []fairshare.Limit, models []modelBucket) {
 	t.Helper()
 	least := 1e18
 	for i := range models {
-		models[i].refill(now, limits[i].PerMinute)
+		models[i].refill(now.UnixNano(), limits[i].PerMinute)
 		least = min(least, models[i].tokens)
 	}
 	got := fairshare.Take(now, limits)
@@ -69,7 +70,7 @@ func checkTake(t *testing.T, now int64, limits []fairshare.Limit, models []model
 	if d := float64(got.Remaining) - left; d > 1e-3 || d < -1-1e-3 {
 		t.Fatalf("%d tokens left, the model has %f", got.Remaining, left)
 	}
-	if got.Remaining < 0 || got.Remaining > got.Limit || got.Full < now || got.Allowed != (got.RetryAfter == 0) {
+	if got.Remaining < 0 || got.Remaining > got.Limit || got.Full.Before(now) || got.Allowed != (got.RetryAfter == 0) {
 		t.Fatalf("impossible: %+v", got)
 	}
 	if !got.Allowed {
@@ -78,7 +79,7 @@ func checkTake(t *testing.T, now int64, limits []fairshare.Limit, models []model
 			bucket := *limit.Bucket
 			later[i] = fairshare.Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Bucket: &bucket}
 		}
-		if again := fairshare.Take(now+int64(got.RetryAfter), later); !again.Allowed {
+		if again := fairshare.Take(now.Add(got.RetryAfter), later); !again.Allowed {
 			t.Fatalf("waiting %v did not help", got.RetryAfter)
 		}
 	}
@@ -88,17 +89,17 @@ func checkTake(t *testing.T, now int64, limits []fairshare.Limit, models []model
 // 60th, and no more, each second.
 func TestTakeBurst(t *testing.T) {
 	limits := []fairshare.Limit{{Scope: fairshare.ScopeOrganization, PerMinute: 60, Bucket: &fairshare.Bucket{}}}
-	now := int64(1_800_000_000_000_000_000)
+	now := start
 	for i := range 60 {
 		if got := fairshare.Take(now, limits); !got.Allowed || got.Remaining != 59-i {
 			t.Fatalf("request %d: %+v", i, got)
 		}
 	}
 	got := fairshare.Take(now, limits)
-	if got.Allowed || got.RetryAfter != time.Second || got.Full != now+int64(time.Minute) {
+	if got.Allowed || got.RetryAfter != time.Second || !got.Full.Equal(now.Add(time.Minute)) {
 		t.Fatalf("request 61: %+v", got)
 	}
-	if got := fairshare.Take(now+int64(time.Second), limits); !got.Allowed || got.Remaining != 0 {
+	if got := fairshare.Take(now.Add(time.Second), limits); !got.Allowed || got.Remaining != 0 {
 		t.Fatalf("a second later: %+v", got)
 	}
 }
@@ -111,7 +112,7 @@ func TestTakeAllOrNone(t *testing.T) {
 		{Scope: fairshare.ScopeOrganization, PerMinute: 100, Bucket: organization},
 		{Scope: fairshare.ScopeKey, PerMinute: 1, Bucket: key},
 	}
-	now := int64(1_800_000_000_000_000_000)
+	now := start
 	fairshare.Take(now, limits)
 	for range 10 {
 		if got := fairshare.Take(now, limits); got.Allowed || got.Scope != fairshare.ScopeKey || got.RetryAfter != time.Minute {
@@ -127,9 +128,9 @@ func TestTakeAllOrNone(t *testing.T) {
 func TestTakeWithChangingLimit(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	bucket := &fairshare.Bucket{}
-	now := int64(1_800_000_000_000_000_000)
+	now := start
 	for range 10_000 {
-		now += int64(random.IntN(int(time.Second)))
+		now = now.Add(time.Duration(random.IntN(int(time.Second))))
 		limit := fairshare.Limit{Scope: fairshare.ScopeOrganization, PerMinute: 1 + random.IntN(2000), Bucket: bucket}
 		if got := fairshare.Take(now, []fairshare.Limit{limit}); got.Remaining < 0 || got.Remaining > limit.PerMinute || got.RetryAfter > time.Minute {
 			t.Fatalf("got %+v", got)
@@ -139,10 +140,40 @@ func TestTakeWithChangingLimit(t *testing.T) {
 
 func BenchmarkTake(b *testing.B) {
 	limits, _ := randomLimits(rand.New(rand.NewPCG(1, 1)))
-	now := int64(1_800_000_000_000_000_000)
+	now := start
 	b.ReportAllocs()
 	for b.Loop() {
-		now += int64(time.Second)
+		now = now.Add(time.Second)
 		fairshare.Take(now, limits)
+	}
+}
+
+// Setting the machine's clock neither takes tokens nor gives any; when a
+// bucket is full again is told by the clock as it is.
+func TestSetClock(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour} {
+		before, rate := time.Now(), fairshare.Rate{Burst: 60, PerSecond: 1}
+		after := wallclock.Set(before, by)
+		table := fairshare.NewTable[string](10)
+		limit := fairshare.KeyLimit[string]{Scope: fairshare.ScopeKey, Key: "requests", PerMinute: 60}
+		for range 30 {
+			table.Take(before, limit)
+		}
+		table.Spend(before, "bytes", 90, rate)
+		if wait := table.Wait(after, "bytes", rate); wait != 30*time.Second {
+			t.Errorf("set by %s: bytes wait for %s", by, wait)
+		}
+		for i := range 30 {
+			if got := table.Take(after, limit); !got.Allowed || got.Remaining != 29-i {
+				t.Fatalf("set by %s: request %d: %+v", by, i, got)
+			}
+		}
+		got := table.Take(after, limit)
+		if got.Allowed || got.RetryAfter != time.Second || got.Full.Unix() != after.Unix()+60 {
+			t.Errorf("set by %s: one more than the burst: %+v", by, got)
+		}
+		if got = table.Take(after.Add(time.Second), limit); !got.Allowed || got.Remaining != 0 {
+			t.Errorf("set by %s: a second later: %+v", by, got)
+		}
 	}
 }

@@ -7,21 +7,21 @@ import (
 )
 
 // sweepInterval is the least time between two sweeps of a full table.
-const sweepInterval = int64(time.Second)
+const sweepInterval = time.Second
 
 // Buckets are those of many keys, such as client networks, up to a fixed
 // number. They are not safe for concurrent use: see Table.
 type Buckets[K comparable] struct {
 	max   int
 	byKey map[K]*Bucket // bounded by max
-	swept int64         // when full ones were last dropped
+	swept time.Time     // when full ones were last dropped
 }
 
 // NewBuckets returns room for limit buckets, at least 1.
 func NewBuckets[K comparable](limit int) Buckets[K] { return Buckets[K]{max: max(limit, 1)} }
 
 // Of returns the bucket of a key.
-func (b *Buckets[K]) Of(key K, now int64) *Bucket {
+func (b *Buckets[K]) Of(key K, now time.Time) *Bucket {
 	found := b.byKey[key]
 	if found == nil {
 		b.makeRoom(now)
@@ -37,14 +37,14 @@ func (b *Buckets[K]) Len() int { return len(b.byKey) }
 // makeRoom drops full buckets, which equal new ones, and failing that
 // any: new keys must not fill the memory. It sweeps once a second at
 // most, so that a flood stays cheap.
-func (b *Buckets[K]) makeRoom(now int64) {
+func (b *Buckets[K]) makeRoom(now time.Time) {
 	if b.byKey == nil {
 		b.byKey = map[K]*Bucket{}
 	}
 	if len(b.byKey) < b.max {
 		return
 	}
-	if now-b.swept >= sweepInterval {
+	if now.Sub(b.swept) >= sweepInterval {
 		b.swept = now
 		maps.DeleteFunc(b.byKey, func(_ K, bucket *Bucket) bool { return bucket.Full(now) })
 	}
@@ -75,7 +75,7 @@ type KeyLimit[K comparable] struct {
 
 // Take takes one token from the bucket of every limit, or none. There
 // is at least one limit.
-func (t *Table[K]) Take(now int64, keyed ...KeyLimit[K]) Result {
+func (t *Table[K]) Take(now time.Time, keyed ...KeyLimit[K]) Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	limits := make([]Limit, len(keyed))
@@ -86,14 +86,14 @@ func (t *Table[K]) Take(now int64, keyed ...KeyLimit[K]) Result {
 }
 
 // Refund puts back the token of a request that belongs elsewhere.
-func (t *Table[K]) Refund(now int64, limit KeyLimit[K]) {
+func (t *Table[K]) Refund(now time.Time, limit KeyLimit[K]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	Refund(t.bound(limit, now))
 }
 
 // Spend is Bucket.Spend of the bucket of key.
-func (t *Table[K]) Spend(now int64, key K, amount int64, rate Rate) {
+func (t *Table[K]) Spend(now time.Time, key K, amount int64, rate Rate) {
 	if !rate.limits() {
 		return
 	}
@@ -103,7 +103,7 @@ func (t *Table[K]) Spend(now int64, key K, amount int64, rate Rate) {
 }
 
 // Wait is Bucket.Wait of the bucket of key.
-func (t *Table[K]) Wait(now int64, key K, rate Rate) time.Duration {
+func (t *Table[K]) Wait(now time.Time, key K, rate Rate) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if found := t.buckets.byKey[key]; found != nil {
@@ -119,6 +119,6 @@ func (t *Table[K]) Len() int {
 	return t.buckets.Len()
 }
 
-func (t *Table[K]) bound(limit KeyLimit[K], now int64) Limit {
+func (t *Table[K]) bound(limit KeyLimit[K], now time.Time) Limit {
 	return Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Burst: limit.Burst, Bucket: t.buckets.Of(limit.Key, now)}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/fairshare"
 )
 
-const start = int64(1_800_000_000_000_000_000)
+var start = time.Unix(1_800_000_000, 0)
 
 func ask(key int) fairshare.KeyLimit[int] {
 	return fairshare.KeyLimit[int]{Scope: fairshare.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 	if got := table.Take(start, ask(2)); !got.Allowed {
 		t.Errorf("another key: %+v", got)
 	}
-	later := start + int64(10*time.Second)
+	later := start.Add(10 * time.Second)
 	if first, second := table.Take(later, ask(1)), table.Take(later, ask(1)); !first.Allowed || second.Allowed {
 		t.Errorf("after the wait: %+v, then %+v", first, second)
 	}
@@ -67,7 +67,7 @@ func TestSpend(t *testing.T) {
 	}
 	table.Spend(start, "acme", 1500, rate)
 	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 3 * time.Second, 5 * time.Second: 0, time.Hour: 0} {
-		if wait := table.Wait(start+int64(after), "acme", rate); wait != want {
+		if wait := table.Wait(start.Add(after), "acme", rate); wait != want {
 			t.Errorf("after %s the wait is %s, want %s", after, wait, want)
 		}
 	}

@@ -32,7 +32,7 @@ func NewAnonymousLimit(perMinute int, proxies []netip.Prefix, clock func() time.
 // as other refusals are.
 func (l *AnonymousLimit) Admit(r *http.Request) error {
 	now, network := l.clock(), ClientNetwork(ClientAddress(r, l.proxies))
-	result := l.networks.Take(now.UnixNano(), fairshare.KeyLimit[netip.Prefix]{Scope: fairshare.ScopeClient, Key: network, PerMinute: l.perMinute})
+	result := l.networks.Take(now, fairshare.KeyLimit[netip.Prefix]{Scope: fairshare.ScopeClient, Key: network, PerMinute: l.perMinute})
 	if result.Allowed {
 		return nil
 	}

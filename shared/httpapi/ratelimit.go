@@ -17,7 +17,7 @@ const CodeRateLimited = "rate_limited"
 func SetRateLimit(header http.Header, result fairshare.Result) {
 	header.Set("X-RateLimit-Limit", strconv.Itoa(result.Limit))
 	header.Set("X-RateLimit-Remaining", strconv.Itoa(result.Remaining))
-	header.Set("X-RateLimit-Reset", strconv.FormatInt(ceilSeconds(result.Full), 10))
+	header.Set("X-RateLimit-Reset", strconv.FormatInt(ceilSeconds(result.Full.UnixNano()), 10))
 	header.Set("X-RateLimit-Scope", string(result.Scope))
 }
 
@@ -31,11 +31,11 @@ func AppendPolicy(text []byte, scope fairshare.Scope, perMinute int) []byte {
 }
 
 // AppendRateLimit appends what is left at the tightest level to the text of
-// RateLimit; now is nanoseconds since 1970.
-func AppendRateLimit(text []byte, result fairshare.Result, now int64) []byte {
+// RateLimit.
+func AppendRateLimit(text []byte, result fairshare.Result, now time.Time) []byte {
 	text = append(append(append(text, '"'), result.Scope...), `";r=`...)
 	text = strconv.AppendInt(text, int64(result.Remaining), 10)
-	return strconv.AppendInt(append(text, ";t="...), Seconds(time.Duration(result.Full-now)), 10)
+	return strconv.AppendInt(append(text, ";t="...), Seconds(result.Full.Sub(now)), 10)
 }
 
 // RateLimited is the 429 for too many requests; who is what the

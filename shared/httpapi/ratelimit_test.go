@@ -10,8 +10,7 @@ import (
 )
 
 func TestRateLimitHeaders(t *testing.T) {
-	const second = int64(time.Second)
-	result := fairshare.Result{Scope: fairshare.ScopeKey, Limit: 60, Remaining: 7, Full: 1_000*second + 1, RetryAfter: 1200 * time.Millisecond}
+	result := fairshare.Result{Scope: fairshare.ScopeKey, Limit: 60, Remaining: 7, Full: time.Unix(1_000, 1), RetryAfter: 1200 * time.Millisecond}
 	header := http.Header{}
 	httpapi.SetRateLimit(header, result)
 	for name, want := range map[string]string{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "7", "X-RateLimit-Reset": "1001", "X-RateLimit-Scope": "key"} {
@@ -23,7 +22,7 @@ func TestRateLimitHeaders(t *testing.T) {
 	if want := `"organization";q=300;w=60, "key";q=60;w=60`; string(policy) != want {
 		t.Errorf("RateLimit-Policy is %s, want %s", policy, want)
 	}
-	if got, want := string(httpapi.AppendRateLimit(nil, result, 998*second)), `"key";r=7;t=3`; got != want {
+	if got, want := string(httpapi.AppendRateLimit(nil, result, time.Unix(998, 0))), `"key";r=7;t=3`; got != want {
 		t.Errorf("RateLimit is %s, want %s", got, want)
 	}
 	problem := httpapi.RateLimited(result, "API key")

@@ -49,9 +49,9 @@ func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix
 // held too, as a request in flight on its connection: otherwise a client
 // that resets its streams would be refused as fast as it can ask.
 func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix) {
-	wait := r.networks.Wait(now.UnixNano(), network, refusalRate)
+	wait := r.networks.Wait(now, network, refusalRate)
 	if wait < longestRefusal { // so that a network's debt ends soon after its last request
-		r.networks.Spend(now.UnixNano(), network, 1, refusalRate)
+		r.networks.Spend(now, network, 1, refusalRate)
 	}
 	if wait > 0 {
 		r.hold(ctx, min(wait, longestRefusal))

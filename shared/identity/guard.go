@@ -170,7 +170,7 @@ func (g *Guard) unknown(r *http.Request, err error) error {
 		g.count("starting")
 		return err
 	}
-	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.ofNetwork(g.network(r))); !tried.Allowed {
+	if tried := g.limiter.networks.Take(g.clock(), g.limiter.ofNetwork(g.network(r))); !tried.Allowed {
 		return g.tooManyTries(tried)
 	}
 	g.count("credential")
@@ -212,7 +212,7 @@ func (g *Guard) note(r *http.Request, who Principal, err error) {
 
 // take takes a token from each of the levels of who, and sets the headers.
 func (g *Guard) take(header http.Header, who Principal) error {
-	now, levels := g.clock().UnixNano(), g.limiter.levels(who)
+	now, levels := g.clock(), g.limiter.levels(who)
 	result := g.limiter.callers.Take(now, levels...)
 	httpapi.SetRateLimit(header, result)
 	policies := make([]byte, 0, 96)

@@ -136,14 +136,14 @@ func (g *Guard) Session(r *http.Request) (Principal, error) {
 // stop waiting: they are counted.
 func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
 	bucket := g.limiter.ofNetwork(g.network(r))
-	if tried := g.limiter.networks.Take(g.clock().UnixNano(), bucket); !tried.Allowed {
+	if tried := g.limiter.networks.Take(g.clock(), bucket); !tried.Allowed {
 		return Principal{}, g.tooManyTries(tried)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), arrival)
 	defer cancel()
 	principal, err := g.credentials.Await(ctx, secret)
 	if err == nil {
-		g.limiter.networks.Refund(g.clock().UnixNano(), bucket)
+		g.limiter.networks.Refund(g.clock(), bucket)
 		return principal, nil
 	}
 	g.count("credential")

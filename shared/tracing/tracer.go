@@ -70,7 +70,7 @@ func (t *Tracer) Proxied(ctx context.Context, traceparent string) (context.Conte
 func (t *Tracer) follows() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.followed.Allow(t.clock().UnixNano(), fairshare.Rate{Burst: followedBurst, PerSecond: followedPerSecond})
+	return t.followed.Allow(t.clock(), fairshare.Rate{Burst: followedBurst, PerSecond: followedPerSecond})
 }
 
 // Transaction begins the trace of a transaction that applies records of topic,

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv/wallclock"
 )
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -153,7 +154,7 @@ func TestReplaysOfOthersStay(t *testing.T) {
 // The memory for clients is bounded, and each is limited.
 func TestClients(t *testing.T) {
 	clients := admission.NewClients(2)
-	now := start.UnixNano()
+	now := start
 	network := netip.MustParsePrefix("192.0.2.1/32")
 	for i, allowed := range []bool{true, true, false} {
 		if got := clients.Take(network, now); got.Allowed != allowed || got.Scope != fairshare.ScopeClient {
@@ -171,6 +172,36 @@ func TestClients(t *testing.T) {
 	}
 	if n := clients.Len(); n > 1<<16 {
 		t.Errorf("%d clients are remembered", n)
+	}
+}
+
+// When the machine's clock is set, keys and networks have the tokens that
+// they had: back refuses none, forward gives no second burst.
+func TestTokensAfterTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		now := time.Now()
+		gate, clients := admission.NewGate(func() time.Time { return now }), admission.NewClients(10)
+		gate.LimitWaste(fairshare.Rate{Burst: 1000, PerSecond: 100})
+		gate.Apply("org", 10, ingest.Account{Period: calendar.PeriodAt(now, 1), AnchorDay: 1, Limit: 1000, NextLimit: 1000, Version: 1})
+		network := netip.MustParsePrefix("192.0.2.1/32")
+		take := func(i int, allowed bool) {
+			t.Helper()
+			if got := gate.Enter(sender); got.Rate.Allowed != allowed || got.Wasted {
+				t.Errorf("set by %s: request %d of the key: %+v", by, i, got)
+			}
+			if got := clients.Take(network, now); got.Allowed != allowed {
+				t.Errorf("set by %s: request %d of the network: %+v", by, i, got)
+			}
+		}
+		gate.Waste("org", 500)
+		for i := range 5 {
+			take(i, true)
+		}
+		now = wallclock.Set(now, by)
+		for i := range 5 {
+			take(5+i, true)
+		}
+		take(10, false)
 	}
 }
 

@@ -29,22 +29,22 @@ func NewClients(perMinute int) *Clients {
 func (c *Clients) LimitWaste(limit fairshare.Rate) { c.waste = limit }
 
 // Waste charges a network for wasted bytes.
-func (c *Clients) Waste(network netip.Prefix, now, bytes int64) {
+func (c *Clients) Waste(network netip.Prefix, now time.Time, bytes int64) {
 	c.wasted.Spend(now, network, bytes, c.waste)
 }
 
 // Wait returns how long a network's waste delays its next body.
-func (c *Clients) Wait(network netip.Prefix, now int64) time.Duration {
+func (c *Clients) Wait(network netip.Prefix, now time.Time) time.Duration {
 	return c.wasted.Wait(now, network, c.waste)
 }
 
-// Take takes a token of network; now is nanoseconds since 1970.
-func (c *Clients) Take(network netip.Prefix, now int64) fairshare.Result {
+// Take takes a token of network.
+func (c *Clients) Take(network netip.Prefix, now time.Time) fairshare.Result {
 	return c.networks.Take(now, c.ask(network))
 }
 
 // Give returns a token of network: its request carried a valid key after all.
-func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Refund(now, c.ask(network)) }
+func (c *Clients) Give(network netip.Prefix, now time.Time) { c.networks.Refund(now, c.ask(network)) }
 
 // Len is how many networks are kept.
 func (c *Clients) Len() int { return c.networks.Len() }

@@ -154,17 +154,16 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 		admitted.Verdict = ingest.Unknown
 		return admitted
 	}
-	now := admitted.Time.UnixNano()
-	limits := o.limits(who, now)
+	limits := o.limits(who, admitted.Time)
 	admitted.Limits = [3]int{limits[0].PerMinute, limits[1].PerMinute, limits[2].PerMinute}
-	admitted.Rate, admitted.Wasted = g.take(o, now, limits[:])
+	admitted.Rate, admitted.Wasted = g.take(o, admitted.Time, limits[:])
 	admitted.Verdict, admitted.Budget = o.check(who, admitted.Time)
 	admitted.Quota = o.quota.Status(admitted.Time)
 	return admitted
 }
 
 // limits are those of the organization, the project and the key.
-func (o *organization) limits(who identity.Principal, now int64) [3]fairshare.Limit {
+func (o *organization) limits(who identity.Principal, now time.Time) [3]fairshare.Limit {
 	key := o.rate
 	if who.RatePerMinute > 0 {
 		key = min(key, who.RatePerMinute)
@@ -178,7 +177,7 @@ func (o *organization) limits(who identity.Principal, now int64) [3]fairshare.Li
 
 // take takes a token of each limit, but none from
 // an organization that has wasted too many bytes.
-func (g *Gate) take(o *organization, now int64, limits []fairshare.Limit) (result fairshare.Result, wasted bool) {
+func (g *Gate) take(o *organization, now time.Time, limits []fairshare.Limit) (result fairshare.Result, wasted bool) {
 	wait := o.wasted.Wait(now, g.waste)
 	if wait <= 0 {
 		return fairshare.Take(now, limits), false
@@ -207,7 +206,7 @@ func (g *Gate) Waste(name string, bytes int64) {
 	o := g.organization(name)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wasted.Spend(g.clock().UnixNano(), bytes, g.waste)
+	o.wasted.Spend(g.clock(), bytes, g.waste)
 }
 
 // A Reservation is what one request holds of the quota, and of

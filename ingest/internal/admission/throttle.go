@@ -74,7 +74,7 @@ func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait t
 	if t.limit.PerSecond <= 0 || !t.shared(holder) { // no debt from when it was alone
 		return 0, nil
 	}
-	t.large.Spend(t.clock().UnixNano(), holder, bytes, aSecond(t.limit.PerSecond))
+	t.large.Spend(t.clock(), holder, bytes, aSecond(t.limit.PerSecond))
 	wait = t.wait(holder)
 	return wait, t.sleep(ctx, wait)
 }
@@ -92,7 +92,7 @@ func (t *Throttle) Due(holder string) (wait time.Duration, err error) {
 	if t.limit.Ordinary <= 0 || !t.shared(holder) {
 		return 0, nil
 	}
-	if wait = t.ordinary.Wait(t.clock().UnixNano(), holder, aSecond(t.limit.Ordinary)); wait > longestWait {
+	if wait = t.ordinary.Wait(t.clock(), holder, aSecond(t.limit.Ordinary)); wait > longestWait {
 		return wait, ErrOverShare
 	}
 	return wait, nil
@@ -128,7 +128,7 @@ func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()
 // Received charges an ordinary body, for which the next one waits.
 func (t *Throttle) Received(holder string, bytes int64) {
 	if t.limit.Ordinary > 0 && t.shared(holder) {
-		t.ordinary.Spend(t.clock().UnixNano(), holder, bytes, aSecond(t.limit.Ordinary))
+		t.ordinary.Spend(t.clock(), holder, bytes, aSecond(t.limit.Ordinary))
 	}
 }
 
@@ -136,7 +136,7 @@ func (t *Throttle) Received(holder string, bytes int64) {
 func aSecond(amount int64) fairshare.Rate { return fairshare.Rate{Burst: amount, PerSecond: amount} }
 
 func (t *Throttle) wait(holder string) time.Duration {
-	return t.large.Wait(t.clock().UnixNano(), holder, aSecond(t.limit.PerSecond))
+	return t.large.Wait(t.clock(), holder, aSecond(t.limit.PerSecond))
 }
 
 // shared reports whether others than the holder send bodies.

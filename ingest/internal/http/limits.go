@@ -34,7 +34,7 @@ func policies(p admission.Admission) string {
 
 // setRateLimit sets what is left at the tightest level and of the quota.
 func setRateLimit(header http.Header, p admission.Admission, quota ingest.QuotaStatus) {
-	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time.UnixNano())
+	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time)
 	text = strconv.AppendInt(append(text, `, "quota";r=`...), quota.Remaining, 10)
 	text = strconv.AppendInt(append(text, ";t="...), httpapi.Seconds(quota.ResetsAt.Sub(p.Time)), 10)
 	header.Set("RateLimit", string(text))

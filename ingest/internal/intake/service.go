@@ -55,25 +55,25 @@ func (s *Service) Authenticate(key string) (caller Caller, err error) {
 // AdmitClient takes a token of a network from which a request
 // without a valid key comes.
 func (s *Service) AdmitClient(network netip.Prefix) fairshare.Result {
-	return s.Clients.Take(network, s.Clock().UnixNano())
+	return s.Clients.Take(network, s.Clock())
 }
 
 // WaitOf returns how long a network's waste delays its next body.
 func (s *Service) WaitOf(network netip.Prefix) time.Duration {
-	return s.Clients.Wait(network, s.Clock().UnixNano())
+	return s.Clients.Wait(network, s.Clock())
 }
 
 // ReleaseClient puts the token of a network back: its request
 // turned out to carry a valid key.
 func (s *Service) ReleaseClient(network netip.Prefix) {
-	s.Clients.Give(network, s.Clock().UnixNano())
+	s.Clients.Give(network, s.Clock())
 }
 
 // ChargeWaste charges bytes sent without effect to the caller,
 // or to its network where there is none.
 func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) {
 	if !caller.Known() || caller.Ended {
-		s.Clients.Waste(network, s.Clock().UnixNano(), bytes)
+		s.Clients.Waste(network, s.Clock(), bytes)
 		return
 	}
 	s.Gate.Waste(caller.Organization, bytes)

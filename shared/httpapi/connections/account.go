@@ -56,7 +56,7 @@ func newAllowances(config Config) *allowances {
 // spend takes work from what a network has, and returns how long it has
 // to wait then.
 func (a *allowances) spend(network netip.Prefix, work int64) (wait time.Duration) {
-	now := a.clock().UnixNano()
+	now := a.clock()
 	a.work.Spend(now, network, work, a.Work)
 	return a.work.Wait(now, network, a.Work)
 }
@@ -65,7 +65,7 @@ func (a *allowances) spend(network netip.Prefix, work int64) (wait time.Duration
 // beyond the longest wait it counts none, so that others in the network
 // can connect soon after a thousand faults.
 func (a *allowances) count(network netip.Prefix, arrivals int64) (wait time.Duration, counted bool) {
-	now := a.clock().UnixNano()
+	now := a.clock()
 	if a.arrivals.Wait(now, network, a.Arrivals) > longestArrival {
 		return 0, false
 	}
@@ -75,7 +75,7 @@ func (a *allowances) count(network netip.Prefix, arrivals int64) (wait time.Dura
 
 // payBack returns the cost of an arrival.
 func (a *allowances) payBack(network netip.Prefix) {
-	a.arrivals.Refund(a.clock().UnixNano(), fairshare.KeyLimit[netip.Prefix]{Key: network, PerMinute: int(60 * a.Arrivals.PerSecond)})
+	a.arrivals.Refund(a.clock(), fairshare.KeyLimit[netip.Prefix]{Key: network, PerMinute: int(60 * a.Arrivals.PerSecond)})
 }
 
 // An Account is what a connection costs its network. What is of use is

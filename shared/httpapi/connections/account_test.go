@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirlog/weir/shared/testenv/wallclock"
 )
 
 // rated is a table with default limits by the bubble's clock.
@@ -174,4 +176,32 @@ func TestFaultsAreForgotten(t *testing.T) {
 			t.Errorf("it can't connect after %s", time.Since(begun))
 		}
 	})
+}
+
+// When the machine's clock is set, new connections are served and work is
+// done as if it were not: back refuses none, forward gives no second burst.
+func TestConnectionsAfterTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		now, tab := time.Now(), rated(nil)
+		tab.allowances.clock = func() time.Time { return now }
+		one := account(tab, "192.0.2.1")
+		half := rates.Arrivals.Burst / 2
+		tab.allowances.count(one.network, half)
+		tab.allowances.spend(one.network, rates.Work.Burst/2)
+		now = wallclock.Set(now, by)
+		for range half {
+			if wait, counted := tab.allowances.count(one.network, 1); !counted || wait > 0 {
+				t.Fatalf("set by %s: a connection waits for %s, counted %t", by, wait, counted)
+			}
+		}
+		if wait := tab.allowances.spend(one.network, rates.Work.Burst/2); wait > 0 {
+			t.Errorf("set by %s: work waits for %s", by, wait)
+		}
+		if wait, _ := tab.allowances.count(one.network, 1); wait == 0 {
+			t.Errorf("set by %s: more connections than the burst do not wait", by)
+		}
+		if tab.allowances.spend(one.network, 8) == 0 {
+			t.Errorf("set by %s: more work than the burst does not wait", by)
+		}
+	}
 }

@@ -125,7 +125,7 @@ func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	spans := t.release(request.SpanContext().SpanID())
 	worth := t.isWorth(request)
-	keep := worth && t.kept.Allow(request.EndTime().UnixNano(), fairshare.Rate{Burst: keptBurst, PerSecond: keptPerSecond})
+	keep := worth && t.kept.Allow(request.EndTime(), fairshare.Rate{Burst: keptBurst, PerSecond: keptPerSecond})
 	t.mu.Unlock()
 	if keep {
 		t.queue.add(append(spans, request)...)

@@ -42,7 +42,7 @@ func (l *Limiter) take(principal identity.Principal) fairshare.Result {
 	if principal.Organization == "" { // bound to the installation
 		ask.Key, ask.PerMinute = key{operator: principal.ID}, l.perMinute*OperatorFactor
 	}
-	return l.table.Take(l.clock().UnixNano(), ask)
+	return l.table.Take(l.clock(), ask)
 }
 
 // Limit is middleware after the authentication that

@@ -43,7 +43,7 @@ func newAttempts(clock func() time.Time, burst, perMinute int) *attempts {
 // take counts one attempt under name, or returns
 // how long to wait for the next one: 0: counted.
 func (a *attempts) take(name string) (wait time.Duration) {
-	return a.table.Take(a.clock().UnixNano(), fairshare.KeyLimit[[sha256.Size]byte]{
+	return a.table.Take(a.clock(), fairshare.KeyLimit[[sha256.Size]byte]{
 		Scope: fairshare.ScopeClient, Key: sha256.Sum256([]byte(name)), PerMinute: a.perMinute, Burst: a.burst,
 	}).RetryAfter
 }
