@@ -32,6 +32,7 @@ type clockWatch struct {
 	machine func() time.Time // nil: the clock is trusted
 	logger  *slog.Logger
 	verdict atomic.Pointer[error] // nil: there is none yet
+	last    time.Time             // the last reading of machine
 }
 
 // run compares the clocks continuously: one may be set while the process runs.
@@ -48,6 +49,7 @@ func (w *clockWatch) compare(ctx context.Context) {
 	if w.machine == nil {
 		return
 	}
+	w.notice(w.machine())
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
 	ahead, err := pg.ClockAhead(ctx, w.pool, w.machine)
@@ -62,6 +64,16 @@ func (w *clockWatch) compare(ctx context.Context) {
 	if w.verdict.Store(&verdict); verdict != nil && (before == nil || *before == nil) {
 		w.logger.Error("entries are not accepted", slog.String("error", verdict.Error()))
 	}
+}
+
+// notice warns once after the machine's clock was set back, by the
+// monotonic clock: entries get times that others have had.
+func (w *clockWatch) notice(now time.Time) {
+	back := now.Sub(w.last) - now.Round(0).Sub(w.last.Round(0))
+	if !w.last.IsZero() && back >= time.Second {
+		w.logger.Warn("the clock of this machine was set back", slog.Duration("by", back))
+	}
+	w.last = now
 }
 
 // check returns nil if the clock is trusted.

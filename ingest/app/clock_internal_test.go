@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/service"
+	"github.com/weirlog/weir/shared/testenv/wallclock"
 )
 
 // A process with a clock a month ahead accepts nothing, and so opens no
@@ -45,5 +47,24 @@ func TestAClockThatRunsAheadAcceptsNothing(t *testing.T) {
 	a.clockWatch.compare(t.Context())
 	if err := a.Ready(); err != nil {
 		t.Errorf("without a database: %v", err)
+	}
+}
+
+// A clock that was set back is warned of once, by how much; one that only
+// goes on, or was set forward, is not.
+func TestAClockSetBackIsNoticed(t *testing.T) {
+	var log bytes.Buffer
+	w := &clockWatch{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	now := time.Now()
+	for i, step := range []struct {
+		set  time.Duration
+		want string
+	}{{0, ""}, {0, ""}, {-10 * time.Minute, "by=10m0s"}, {-10 * time.Minute, ""}, {time.Hour, ""}, {0, "by=1h0m0s"}} {
+		log.Reset()
+		now = now.Add(clockInterval)
+		w.notice(wallclock.Set(now, step.set))
+		if warned := strings.Contains(log.String(), "level=WARN"); warned != (step.want != "") || !strings.Contains(log.String(), step.want) {
+			t.Errorf("reading %d: %q, want %q", i+1, log.String(), step.want)
+		}
 	}
 }
