@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirlog/weir/shared/atomicfile"
 )
 
 // EnvFile is the name of the data directory's file with shell variables
@@ -107,34 +109,10 @@ func (e *DevEnv) Write(path string) error {
 	for _, v := range e.variables() {
 		text += v.name + "=" + quote(*v.value) + "\n"
 	}
-	err := writeSynced(path+".new", text)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
+	if err := atomicfile.Write(path, text, 0o600); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil
-}
-
-func writeSynced(path, text string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // maxKept is how many earlier files KeepDevEnv leaves.
@@ -149,7 +127,7 @@ func KeepDevEnv(path string, at time.Time) (kept string, err error) {
 		return "", fmt.Errorf("cannot keep %q: %w", path, err)
 	}
 	kept = path + "." + at.UTC().Format("20060102T150405.000Z")
-	if err := writeSynced(kept, string(text)); err != nil {
+	if err := atomicfile.Write(kept, string(text), 0o600); err != nil {
 		return "", fmt.Errorf("cannot keep %q: %w", path, err)
 	}
 	return kept, dropOldest(filepath.Dir(path), filepath.Base(path)+".2")

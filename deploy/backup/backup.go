@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/endpoint"
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
@@ -111,13 +112,10 @@ func (w *work) finish(dir string) error {
 	if err := w.manifest.write(w.dir); err != nil {
 		return err
 	}
-	if err := sync(w.dir); err != nil {
-		return err
-	}
 	if err := os.Rename(w.dir, dir); err != nil {
 		return err
 	}
-	if err := sync(w.To); err != nil {
+	if err := atomicfile.SyncDir(w.To); err != nil {
 		return errors.Join(fmt.Errorf("cannot have the name of %s on the disk: %w", dir, err), os.Rename(dir, w.dir))
 	}
 	return nil

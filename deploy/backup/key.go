@@ -1,12 +1,12 @@
 package backup
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -44,9 +44,6 @@ func (w *work) keys() (err error) {
 		}
 	}
 	fmt.Fprintf(w.out, "keys      %s\n", strings.Join(variables, ", "))
-	if err := sync(filepath.Join(w.dir, keysFolder)); err != nil {
-		return err
-	}
 	w.manifest.Keys, err = filesIn(w.dir, keysFolder)
 	return err
 }
@@ -56,10 +53,5 @@ func copyKey(from, to string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(raw)
-	return errors.Join(err, out.Sync(), out.Close())
+	return atomicfile.Write(to, string(raw), 0o600)
 }

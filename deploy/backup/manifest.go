@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/weirlog/weir/shared/atomicfile"
 )
 
 // ManifestName is the file that a whole backup has: it is written last.
@@ -174,19 +176,5 @@ func (m Manifest) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(filepath.Join(dir, ManifestName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(append(raw, '\n'))
-	return errors.Join(err, out.Sync(), out.Close())
-}
-
-// sync makes the names in a folder durable.
-func sync(dir string) error {
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return atomicfile.Write(filepath.Join(dir, ManifestName), string(raw)+"\n", 0o600)
 }

@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/weirlog/weir/shared/atomicfile"
 )
 
 // Lifetimes. A certificate is replaced once less than renewBefore of
@@ -150,12 +152,6 @@ func create(template *x509.Certificate, authority *tls.Certificate, now time.Tim
 	return writePEM(certFile, "CERTIFICATE", certificate, 0o644)
 }
 
-// writePEM replaces a file atomically: after a crash the old or the new
-// one is there.
 func writePEM(path, kind string, content []byte, mode fs.FileMode) error {
-	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
-	if err := os.WriteFile(path+".new", text, mode); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Write(path, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})), mode)
 }

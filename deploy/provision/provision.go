@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/acls"
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -119,10 +120,10 @@ func ensure(dir, name, content string) error {
 
 // write replaces a file atomically.
 func write(path, content string) error {
-	if err := os.WriteFile(path+".new", []byte(content), fileMode); err != nil { //nolint:gosec // the directory is closed
+	if err := atomicfile.Write(path, content, fileMode); err != nil { // the directory is closed
 		return fmt.Errorf("cannot write a secret: %w", err)
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 func random(bytes int) string {

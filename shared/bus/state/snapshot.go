@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
@@ -204,31 +205,11 @@ func (s *Reader) lastOf(partition int) lastRead {
 }
 
 // write replaces the file at path atomically, even in a crash.
-func (snap snapshot) write(path string) (err error) {
+func (snap snapshot) write(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(snap.writeTo(file), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename survive a crash of the machine.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return atomicfile.WriteFrom(path, 0o600, snap.writeTo)
 }
 
 func (snap snapshot) writeTo(file io.Writer) error {

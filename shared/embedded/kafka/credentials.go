@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/scram"
 )
 
@@ -36,7 +37,7 @@ func keepAddress(cfg Config, address string) error {
 	if cfg.Dir == "" {
 		return nil
 	}
-	if err := os.WriteFile(addressFile(cfg.Dir), []byte(address+"\n"), 0o600); err != nil {
+	if err := atomicfile.Write(addressFile(cfg.Dir), address+"\n", 0o600); err != nil {
 		return fmt.Errorf("cannot keep the embedded broker's address: %w", err)
 	}
 	return nil
@@ -90,10 +91,7 @@ func ensurePassword(cfg Config) (string, error) {
 // makePassword leaves a whole file or none.
 func makePassword(path string) (string, error) {
 	password := rand.Text()
-	if err := os.WriteFile(path+".new", []byte(password+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("cannot keep the embedded broker's password: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := atomicfile.Write(path, password+"\n", 0o600); err != nil {
 		return "", fmt.Errorf("cannot keep the embedded broker's password: %w", err)
 	}
 	return password, nil

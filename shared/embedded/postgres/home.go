@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/embedded/internal/dirlock"
 )
 
@@ -64,7 +65,11 @@ func reachablePlace(dir string, a account) (string, error) {
 			"or run as an ordinary user", a.name, dir, place)
 	}
 	note := "PostgreSQL cannot run as root, and its user cannot reach this folder. Its data is in " + place + "\n"
-	return place, os.WriteFile(filepath.Join(dir, "ELSEWHERE"), []byte(note), 0o644)
+	elsewhere := filepath.Join(dir, "ELSEWHERE")
+	if was, err := os.ReadFile(elsewhere); err == nil && string(was) == note {
+		return place, nil // it needs no space on a full disk
+	}
+	return place, atomicfile.Write(elsewhere, note, 0o644)
 }
 
 func lockDir(dir string) (*dirlock.Lock, error) {
@@ -95,5 +100,5 @@ func (h *home) password() (string, error) {
 		return "", err
 	}
 	password := rand.Text()
-	return password, os.WriteFile(h.path("password"), []byte(password+"\n"), 0o600)
+	return password, atomicfile.Write(h.path("password"), password+"\n", 0o600)
 }
