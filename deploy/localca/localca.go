@@ -63,14 +63,14 @@ func Ensure(dir string, now time.Time, hosts ...string) (Files, error) {
 	return files, issue(files, authority, names, now)
 }
 
-// ensureAuthority loads the authority, or creates one if it is missing
-// or about to expire.
+// ensureAuthority loads the authority, or creates one if it is missing,
+// about to expire, or was never whole: a power cut left empty files.
 func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 	authority, err := tls.LoadX509KeyPair(files.CA, files.CAKey)
 	switch {
 	case err == nil && authority.Leaf.NotAfter.Sub(now) > renewBefore:
 		return authority, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !(empty(files.CA) && empty(files.CAKey)):
 		return tls.Certificate{}, fmt.Errorf("the certificate authority in %q is damaged: %w; "+
 			"remove the directory, another one will be made", filepath.Dir(files.CA), err)
 	}
@@ -86,6 +86,11 @@ func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("cannot make a certificate authority: %w", err)
 	}
 	return tls.LoadX509KeyPair(files.CA, files.CAKey)
+}
+
+func empty(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() == 0
 }
 
 // serves reports whether the server certificate is valid for names

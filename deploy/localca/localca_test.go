@@ -46,6 +46,35 @@ func TestEnsureKeepsAndRenews(t *testing.T) {
 	}
 }
 
+// Empty files, which a power cut leaves, are made anew; an authority of
+// which something is left is refused, as clients may trust it.
+func TestEmptyFilesAreMadeAnew(t *testing.T) {
+	for name, test := range map[string]struct {
+		emptied func(files localca.Files) []string
+		refused bool
+	}{
+		"all":                {func(f localca.Files) []string { return []string{f.CA, f.CAKey, f.Server, f.ServerKey} }, false},
+		"the server's":       {func(f localca.Files) []string { return []string{f.Server, f.ServerKey} }, false},
+		"half the authority": {func(f localca.Files) []string { return []string{f.CA} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range test.emptied(ensure(t, dir, time.Now())) {
+				if err := os.Truncate(file, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			files, err := localca.Ensure(dir, time.Now())
+			if err == nil {
+				err = handshake(t, files, "localhost")
+			}
+			if (err != nil) != test.refused {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func ensure(t *testing.T, dir string, now time.Time) localca.Files {
 	t.Helper()
 	files, err := localca.Ensure(dir, now)

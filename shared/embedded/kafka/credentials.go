@@ -21,7 +21,7 @@ const (
 )
 
 // PasswordFile returns the path of a data directory's password. If it
-// is missing, the next start generates another.
+// is missing or empty, the next start generates another.
 func PasswordFile(dir string) string { return filepath.Join(dir, "password") }
 
 // ErrNotRunning means that no broker serves a data directory.
@@ -64,8 +64,8 @@ func Running(dir string) (string, error) {
 
 var errNoPlace = errors.New("an embedded broker that keeps nothing has no place for a password: it has to be Open")
 
-// ensurePassword reads the password, or generates a missing one; "" for
-// an open broker.
+// ensurePassword reads the password, or generates a missing or empty one;
+// "" for an open broker.
 func ensurePassword(cfg Config) (string, error) {
 	if cfg.Open {
 		return "", nil
@@ -75,21 +75,12 @@ func ensurePassword(cfg Config) (string, error) {
 	}
 	path := PasswordFile(cfg.Dir)
 	raw, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return makePassword(path)
-	case err != nil:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("cannot read the embedded broker's password: %w", err)
 	}
-	password := strings.TrimSpace(string(raw))
-	if password == "" {
-		return "", fmt.Errorf("the embedded broker's password in %q is empty: remove the file to get another one", path)
+	if password := strings.TrimSpace(string(raw)); password != "" {
+		return password, os.Chmod(path, 0o600)
 	}
-	return password, os.Chmod(path, 0o600)
-}
-
-// makePassword leaves a whole file or none.
-func makePassword(path string) (string, error) {
 	password := rand.Text()
 	if err := atomicfile.Write(path, password+"\n", 0o600); err != nil {
 		return "", fmt.Errorf("cannot keep the embedded broker's password: %w", err)
