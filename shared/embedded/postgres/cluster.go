@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -71,7 +72,10 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 	if err != nil {
 		return fmt.Errorf("cannot make a database in %q: %s", c.home.dir, lastLine(out, err))
 	}
-	return os.Rename(fresh, c.home.data())
+	if err := os.Rename(fresh, c.home.data()); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(c.home.dir) // or a power cut takes the name back, and the next start removes it
 }
 
 // Processes of a killed server end by themselves, once they notice. A

@@ -1,15 +1,12 @@
 package postgres
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/embedded/internal/dirlock"
@@ -88,17 +85,3 @@ func (h *home) close() error { return h.lock.Release() }
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) data() string            { return h.path("data") }
 func (h *home) log() string             { return h.path("server.log") }
-
-// password reads the password, or generates it the first time. It
-// belongs to the caller; the server does not read it.
-func (h *home) password() (string, error) {
-	raw, err := os.ReadFile(h.path("password"))
-	if err == nil && len(raw) > 0 {
-		return strings.TrimSpace(string(raw)), nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	password := rand.Text()
-	return password, atomicfile.Write(h.path("password"), password+"\n", 0o600)
-}

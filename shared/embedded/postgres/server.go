@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -104,38 +106,49 @@ func (s *Server) start(ctx context.Context, cfg Config) (err error) {
 			return err
 		}
 	}
-	if s.password, err = s.cluster.home.password(); err != nil {
+	kept, err := s.cluster.home.password()
+	if err != nil {
 		return err
 	}
-	if err := s.prepare(ctx, cfg); err != nil {
+	s.password = cmp.Or(kept, rand.Text())
+	existed, err := s.prepare(ctx, cfg)
+	if err == nil && existed && kept == "" {
+		err = s.renewPassword(ctx, cfg)
+	}
+	if err == nil {
+		err = s.serve(ctx, cfg)
+	}
+	if err != nil {
 		return err
 	}
-	if err := s.serve(ctx, cfg); err != nil {
-		return err
+	err = s.ensureDatabase(ctx)
+	if err == nil && kept == "" {
+		err = s.cluster.home.keepPassword(s.password) // now that the server has it
 	}
-	if err := errors.Join(s.ensureDatabase(ctx), s.countStatements(ctx)); err != nil {
+	if err := errors.Join(err, s.countStatements(ctx)); err != nil {
 		return errors.Join(err, s.cluster.stop(ctx))
 	}
 	s.endLog = s.cluster.log().keep(maxLog, logInterval, cfg.Logger)
 	return nil
 }
 
-// prepare finds the binaries and creates the data directory.
-func (s *Server) prepare(ctx context.Context, cfg Config) error {
+// prepare finds the binaries and creates the data directory, unless it
+// existed.
+func (s *Server) prepare(ctx context.Context, cfg Config) (existed bool, err error) {
 	major, err := s.cluster.home.major()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := s.findBinaries(cfg, major); err != nil {
-		return err
+		return false, err
 	}
 	if cfg.CountStatements && comeWithCounter(s.cluster.bin) {
 		s.settings[preloaded] = statementCounter
 	}
 	if major != 0 {
-		return nil
+		return true, nil
 	}
-	return s.cluster.initialize(ctx, s.password, cfg.Throwaway)
+	return false, s.cluster.initialize(ctx, s.password, cfg.Throwaway)
 }
 
 // findBinaries keeps fetched binaries beside the data unless a
@@ -282,10 +295,16 @@ func (s *Server) close() error {
 	return errors.Join(err, s.cluster.home.close())
 }
 
+const invalidPassword = "28P01" // as PostgreSQL calls it
+
 // ensureDatabase creates the missing role and database; a crash may
 // have separated the two.
 func (s *Server) ensureDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.AdminURL())
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == invalidPassword {
+		return fmt.Errorf("%w: the password in %q is not the server's: remove the file, the next start sets another one",
+			ErrDamaged, s.cluster.home.passwordFile())
+	}
 	if err != nil {
 		return damaged(s.cluster.home.dir, fmt.Sprintf("the server does not let its owner in: %v", err))
 	}
@@ -341,6 +360,9 @@ func Running(dir string) (string, error) {
 	}
 	if s.password, err = s.cluster.home.password(); err != nil {
 		return "", err
+	}
+	if s.password == "" {
+		return "", fmt.Errorf("%q has no password: the next start sets one", s.cluster.home.passwordFile())
 	}
 	return s.URL(), nil
 }
