@@ -46,9 +46,9 @@ func TestEnsureKeepsAndRenews(t *testing.T) {
 	}
 }
 
-// Empty files, which a power cut leaves, are made anew; an authority of
+// Empty files, which a power cut leaves, are created again; an authority of
 // which something is left is refused, as clients may trust it.
-func TestEmptyFilesAreMadeAnew(t *testing.T) {
+func TestEmptyFilesAreCreatedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		emptied func(files localca.Files) []string
 		refused bool
