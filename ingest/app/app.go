@@ -296,8 +296,10 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	defer a.finishOutcomes()
-	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readUncounted, a.resolve, a.countReplicas, a.clockWatch.run,
-		a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run}
+	loops := []func(context.Context) error{
+		a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readUncounted, a.resolve, a.countReplicas, a.clockWatch.run,
+		a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run,
+	}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

@@ -64,7 +64,9 @@ func RevokeAgain(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx, brokers []s
 	}
 	events := projections.NewEvents(pool)
 	for _, key := range slices.Sorted(maps.Keys(records)) {
-		id, err := revokeAgain(ctx, events, tx, records[key].Value, at)
+		var c contract.Credential
+		_ = json.Unmarshal(records[key].Value, &c) // ForgetUnknown takes back unreadable ones
+		id, err := revokeAgain(ctx, events, tx, c, at)
 		if err != nil {
 			return nil, fmt.Errorf("cannot revoke %q again: %w", id, err)
 		}
@@ -77,10 +79,9 @@ func RevokeAgain(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx, brokers []s
 
 // revokeAgain returns the id of the key or token that it has revoked;
 // empty: there was nothing to do.
-func revokeAgain(ctx context.Context, events *unitofwork.Events, tx pgx.Tx, record []byte, at time.Time) (id string, err error) {
-	var c contract.Credential
-	if json.Unmarshal(record, &c) != nil || c.State != contract.CredentialRevoked {
-		return "", nil // an unreadable one is taken back
+func revokeAgain(ctx context.Context, events *unitofwork.Events, tx pgx.Tx, c contract.Credential, at time.Time) (id string, err error) {
+	if c.State != contract.CredentialRevoked {
+		return "", nil
 	}
 	revoke := tenants.Revoke{Reason: "Revoked before the database was restored to an earlier hour.", At: at.UTC().Truncate(time.Microsecond)}
 	organization := cmp.Or(c.Organization, tenants.Installation)
