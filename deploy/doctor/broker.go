@@ -23,7 +23,9 @@ func (e *examination) bus(ctx context.Context) {
 	const fix = "Set WEIR_BROKERS to addresses of brokers (host:port), and WEIR_BROKERS_USER with WEIR_BROKERS_PASSWORD_FILE where they ask for a user."
 	var err error
 	if e.brokers, e.signIn = e.Brokers, e.BrokerAccess; len(e.brokers) == 0 {
-		e.brokers, e.signIn, err = endpoint.EmbeddedBroker(e.DataDir)
+		if e.brokers, e.signIn, err = endpoint.EmbeddedBroker(e.DataDir); err == nil {
+			e.ready(ctx)
+		}
 	}
 	if err == nil {
 		e.dialer, err = e.signIn.Dialer()

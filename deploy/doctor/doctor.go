@@ -64,7 +64,7 @@ func (e *examination) includes(module string) bool {
 func (e *examination) directories() {
 	dirs := []string{}
 	if _, err := os.Stat(e.DataDir); err == nil {
-		dirs = append(dirs, e.DataDir)
+		dirs = append(append(dirs, e.DataDir), e.mounted()...)
 	}
 	for _, dir := range []string{e.StateDir, e.BackupDir} {
 		if dir != "" {

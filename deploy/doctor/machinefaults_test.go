@@ -13,6 +13,14 @@ var machineFaults = []fault{
 	{"full disk", func(_ *testing.T, _ *installation, c *Config) {
 		c.Machine.Space = func(string) (Space, error) { return Space{Free: 3, Total: 100}, nil }
 	}, Finding{Check: "disk", Level: Fail, Seen: "3%"}},
+	{"full disk of the broker alone", func(_ *testing.T, i *installation, c *Config) {
+		c.Machine.Space = func(dir string) (Space, error) {
+			if dir == filepath.Join(i.dir, "kafka") {
+				return Space{Free: 3, Total: 100, Device: 2}, nil
+			}
+			return Space{Free: 50, Total: 100, Device: 1}, nil
+		}
+	}, Finding{Check: "disk", Level: Fail, Seen: "3%"}},
 	{"missing state directory", func(t *testing.T, _ *installation, c *Config) {
 		c.StateDir, c.Machine.Space = filepath.Join(t.TempDir(), "nowhere"), nil
 	}, Finding{Check: "disk", Level: Fail, Seen: "no such file"}},
@@ -87,6 +95,18 @@ func serve(t *testing.T, c *Config, issued time.Time) {
 	files, err := localca.Ensure(t.TempDir(), issued)
 	must(t, err)
 	c.TLSCertFile, c.TLSKeyFile, c.CAFile = files.Server, files.ServerKey, files.CA
+}
+
+// Folders of the data directory are looked at once, unless they are on
+// file systems of their own.
+func TestOneLookForEachFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "kafka"), 0o700))
+	e := &examination{Config: Config{DataDir: dir}.orDefault()}
+	e.directories()
+	if n := len(e.report.Findings); n != 1 {
+		t.Errorf("%d looks: %+v", n, e.report.Findings)
+	}
 }
 
 // A closed directory protects its files from other users.

@@ -1,20 +1,36 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"path/filepath"
 	"syscall"
 )
 
-// Space is the space of a file system, in bytes.
-type Space struct{ Free, Total uint64 }
+// Space is the space of a file system, in bytes, and which one it is.
+type Space struct{ Free, Total, Device uint64 }
 
 func spaceOf(dir string) (Space, error) {
 	var stat syscall.Statfs_t
-	if err := syscall.Statfs(dir, &stat); err != nil {
+	var folder syscall.Stat_t
+	if err := cmp.Or(syscall.Statfs(dir, &stat), syscall.Stat(dir, &folder)); err != nil {
 		return Space{}, err
 	}
-	size := uint64(stat.Bsize) //nolint:gosec // never negative
-	return Space{Free: stat.Bavail * size, Total: stat.Blocks * size}, nil
+	size, device := uint64(stat.Bsize), uint64(folder.Dev) //nolint:gosec,unconvert // never negative; of another type elsewhere
+	return Space{Free: stat.Bavail * size, Total: stat.Blocks * size, Device: device}, nil
+}
+
+// mounted returns the folders of the broker and the database that are
+// on other file systems than the data directory.
+func (e *examination) mounted() (dirs []string) {
+	data, err := e.Machine.Space(e.DataDir)
+	for _, name := range []string{"kafka", "postgres"} {
+		dir := filepath.Join(e.DataDir, name)
+		if own, missing := e.Machine.Space(dir); err == nil && missing == nil && own.Device != data.Device {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // Shares of a file system that should be free, in percent.
