@@ -202,8 +202,9 @@ func (a *App) buildAPI() {
 	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded})
 	api := &http.API{Services: a.services, Guard: guard, StatementPage: console.StatementPage(a.directory)}
-	api.Mount(router)
-	console.Mount(router, console.Config{Services: a.services, Directory: a.directory, Guard: guard, Operators: a.config.OperatingOrganization})
+	changing := router.With(httpapi.LimitChanges)
+	api.Mount(changing)
+	console.Mount(changing, console.Config{Services: a.services, Directory: a.directory, Guard: guard, Operators: a.config.OperatingOrganization})
 	a.handler = router
 }
 

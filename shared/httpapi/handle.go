@@ -71,6 +71,10 @@ func hide(r *http.Request, err error) *Problem {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return Unavailable("The request was cancelled.", time.Second)
 	}
+	if r.Context().Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		Logger(r.Context()).Error("request took too long", slog.String("method", r.Method), slog.String("path", Redact(r.URL.Path)))
+		return Unavailable("The database did not answer in time, and the change may have been made or not. Look, or send the whole request again.", time.Second)
+	}
 	if reads(r) && pg.IsData(err) {
 		return NewProblem(http.StatusBadRequest, CodeInvalidRequest,
 			"A value of the path or the query is none that anything could have, such as a text with U+0000. Correct it.")

@@ -224,3 +224,20 @@ func secure(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// changeTime is how long a change may take: a client that waits for a
+// database that hangs learns that it is unknown whether it was made.
+const changeTime = 30 * time.Second
+
+// LimitChanges ends the context of requests that change something after
+// half a minute. Those that only read may be sent in pieces for longer.
+func LimitChanges(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !reads(r) {
+			ctx, cancel := context.WithTimeout(r.Context(), changeTime)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -249,6 +251,31 @@ func TestUnknownPathsArePaced(t *testing.T) {
 		}
 		if d := took("198.51.100.2", 100); d > 0 {
 			t.Errorf("those of another client of the proxy take %s", d)
+		}
+	})
+}
+
+// A change has half a minute, also where its database hangs.
+func TestChangesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		router := chi.NewRouter()
+		limited := router.With(httpapi.LimitChanges)
+		wait := httpapi.Handle(func(_ http.ResponseWriter, r *http.Request) error {
+			select {
+			case <-r.Context().Done():
+				return r.Context().Err()
+			case <-time.After(time.Minute):
+				return nil
+			}
+		})
+		limited.Get("/", wait)
+		limited.Post("/", wait)
+		for method, want := range map[string]int{"GET": http.StatusOK, "POST": http.StatusInternalServerError} {
+			w, begun := httptest.NewRecorder(), time.Now()
+			router.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+			if took := time.Since(begun); w.Code != want || (method == "POST") != (took == 30*time.Second) {
+				t.Errorf("%s after %s: %d %s", method, took, w.Code, w.Body)
+			}
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants/internal/api"
@@ -22,7 +23,7 @@ import (
 func (a *App) routes() nethttp.Handler {
 	router := a.base.NewRouter(a.Ready, a.Behind)
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: a.credentials, Ready: a.Ready})
-	a.mount(router, guard)
+	a.mount(router.With(httpapi.LimitChanges), guard)
 	return router
 }
 
