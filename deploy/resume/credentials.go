@@ -18,18 +18,14 @@ import (
 // as nobody could revoke them.
 func (i *installation) settleCredentials(ctx context.Context, out io.Writer) error {
 	return pg.InTxAsSystem(ctx, i.pools["tenants"], func(tx pgx.Tx) error {
-		revoked, err := tenants.RevokeAgain(ctx, i.pools["tenants"], tx, i.brokers, i.dialer, time.Now())
+		revoked, forgotten, err := tenants.SettleCredentials(ctx, i.pools["tenants"], tx, i.brokers, i.dialer, time.Now())
 		if err != nil {
-			return fmt.Errorf("tenants: cannot revoke what the log has as revoked: %w", err)
+			return fmt.Errorf("tenants: cannot settle credentials with the log: %w", err)
 		}
 		if len(revoked) > 0 {
 			if _, err := fmt.Fprintf(out, "\nRevoked again, as the log has it: %s.\n", strings.Join(revoked, ", ")); err != nil {
 				return err
 			}
-		}
-		forgotten, err := tenants.ForgetUnknown(ctx, tx, i.brokers, i.dialer, time.Now())
-		if err != nil {
-			return fmt.Errorf("tenants: cannot take back the credentials that it does not know: %w", err)
 		}
 		if forgotten > 0 {
 			_, err = fmt.Fprintf(out, "\nTaken back: %d credentials (keys, tokens, sessions) of which the database of tenants does not know this state.\n", forgotten)

@@ -33,39 +33,37 @@ import (
 // restored database, or new topics. tx must work in the module's schema.
 func Republish(ctx context.Context, tx pgx.Tx) error { return relay.Rewind(ctx, tx, bus.RelayName) }
 
-// ForgetUnknown publishes tombstones, as of at, of credentials that
-// the database can't have published: they were created or changed
-// after its backup. It returns their number. Call it before Republish.
-func ForgetUnknown(ctx context.Context, tx pgx.Tx, brokers []string, dialer *sharedbus.Dialer, at time.Time) (int, error) {
+// SettleCredentials makes the tables, of an earlier hour, and the topic of
+// credentials agree, as of at: keys and tokens that the topic has as revoked
+// are revoked again, whose ids it returns, and those of which the tables do
+// not know the state are taken back, as nobody could revoke them. Call it
+// before Republish. tx must work in the module's schema, on a connection of
+// pool.
+func SettleCredentials(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx, brokers []string, dialer *sharedbus.Dialer, at time.Time) (
+	revoked []string, forgotten int, err error) {
 	logger := slog.New(slog.DiscardHandler)
 	records, err := readCredentials(ctx, state.Config{Brokers: brokers, Dialer: dialer, Topic: contract.TopicCredentials}, logger)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
+	}
+	if revoked, err = revokeThose(ctx, projections.NewEvents(pool), tx, records, at); err != nil {
+		return nil, 0, err
 	}
 	tombstones, err := bus.Unknown(ctx, tx, records, at)
 	if err != nil || len(tombstones) == 0 {
-		return 0, err
+		return revoked, 0, err
 	}
-	return len(tombstones), publishAll(ctx, publisher.Config{Brokers: brokers, Dialer: dialer}, logger, tombstones)
+	return revoked, len(tombstones), publishAll(ctx, publisher.Config{Brokers: brokers, Dialer: dialer}, logger, tombstones)
 }
 
-// RevokeAgain revokes, as of at, the keys and tokens that the topic has as
-// revoked and the tables, of an earlier hour, have not, and returns their
-// ids. Call it before ForgetUnknown, which takes back what is not in the
-// tables at all. tx must work in the module's schema as the system, on a
-// connection of pool.
-func RevokeAgain(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx, brokers []string, dialer *sharedbus.Dialer, at time.Time) (ids []string, err error) {
-	records, err := readCredentials(ctx, state.Config{Brokers: brokers, Dialer: dialer, Topic: contract.TopicCredentials}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
+// revokeThose revokes what records have as revoked, and returns the ids.
+func revokeThose(ctx context.Context, events *unitofwork.Events, tx pgx.Tx, records map[string]sharedbus.Record, at time.Time) (ids []string, err error) {
 	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return nil, err
 	}
-	events := projections.NewEvents(pool)
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		var c contract.Credential
-		_ = json.Unmarshal(records[key].Value, &c) // ForgetUnknown takes back unreadable ones
+		_ = json.Unmarshal(records[key].Value, &c) // unreadable ones are taken back
 		id, err := revokeAgain(ctx, events, tx, c, at)
 		if err != nil {
 			return nil, fmt.Errorf("cannot revoke %q again: %w", id, err)
@@ -74,7 +72,7 @@ func RevokeAgain(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx, brokers []s
 			ids = append(ids, id)
 		}
 	}
-	return ids, pg.AsSystem(ctx, tx)
+	return ids, nil
 }
 
 // revokeAgain returns the id of the key or token that it has revoked;
