@@ -51,18 +51,18 @@ type App struct {
 	merger      *postgres.Merger
 	searches    *searches.Searches
 
-	states    []*state.Reader // of other services
-	accounts  *state.Reader   // three of them
-	known     *state.Reader   // of credentials
-	projects  *state.Reader
-	consumer  *consumer.Consumer
-	tenants   *consumer.Consumer // of what is deleted
-	pruner    *prune.Pruner
-	eraser    *erasure.Eraser
-	log       *bus.Log
-	uncounted *uncounted.Reader
-	gapRead   atomic.Bool
-	counted   atomic.Bool // replicas are
+	states        []*state.Reader // of other services
+	accounts      *state.Reader   // three of them
+	known         *state.Reader   // of credentials
+	projects      *state.Reader
+	consumer      *consumer.Consumer
+	tenants       *consumer.Consumer // of what is deleted
+	pruner        *prune.Pruner
+	eraser        *erasure.Eraser
+	log           *bus.Log
+	uncounted     *uncounted.Reader
+	uncountedRead atomic.Bool
+	counted       atomic.Bool // replicas are
 
 	clockWatch *clockWatch
 	logWatch   *logWatch
@@ -259,7 +259,7 @@ func (a *App) canAccept() error {
 		return err
 	}
 	switch {
-	case !a.gapRead.Load():
+	case !a.uncountedRead.Load():
 		return errors.New("the log behind the ledger is not read yet")
 	case !a.counted.Load():
 		return errors.New("the replicas of ingest are not counted yet")

@@ -22,7 +22,7 @@ func TestAClockThatRunsAheadAcceptsNothing(t *testing.T) {
 	ahead := 30 * 24 * time.Hour
 	machine := func() time.Time { return time.Now().Add(ahead) }
 	a := &App{credentials: identity.NewCredentials(time.Now), clockWatch: &clockWatch{pool: pool, machine: machine, logger: slog.New(slog.DiscardHandler)}}
-	a.gapRead.Store(true)
+	a.uncountedRead.Store(true)
 	a.counted.Store(true)
 	a.base, a.logWatch = &service.Base{}, soundLog(t)
 	if err := a.Ready(); err == nil {

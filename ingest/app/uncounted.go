@@ -26,7 +26,7 @@ func (a *App) readUncounted(ctx context.Context) error {
 			for _, c := range charges {
 				a.gate.Found(c)
 			}
-			a.gapRead.Store(true)
+			a.uncountedRead.Store(true)
 			break
 		}
 		a.base.Logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))

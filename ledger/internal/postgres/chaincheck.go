@@ -20,7 +20,7 @@ func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the cuts: %w", err)
 	}
-	if err := hours.after(ctx, tx, since, `transfers`); err != nil {
+	if err := hours.after(ctx, tx, since, oldestTransfer); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `SELECT organization FROM chains UNION SELECT DISTINCT organization FROM links ORDER BY 1`)
@@ -54,7 +54,7 @@ func CheckChain(ctx context.Context, tx pgx.Tx, organization string, since time.
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the cuts: %w", err)
 	}
-	if err := hours.after(ctx, tx, since, `ranges`); err != nil {
+	if err := hours.after(ctx, tx, since, oldestRange); err != nil {
 		return nil, err
 	}
 	return hours.check(ctx, tx, organization)
@@ -141,25 +141,26 @@ func (h logHours) of(place logPosition) (hour time.Time, ok bool) {
 	return cuts[at].hour, true
 }
 
-// oldestCharge selects when the oldest charge of the hours after $3 counts,
-// by the table that is read: those of offsets from $2 on, and replayed ones.
-var oldestCharge = map[string]string{
-	`transfers`: `SELECT coalesce(min(effective_at), $3) FROM transfers t LEFT JOIN unnest($1::int[], $2::bigint[]) AS c (partition, first) USING (partition)
+// When the oldest charge of the hours after $3 counts: of offsets from $2
+// on, and of replayed ones. Where all ranges since then are kept, these say
+// so without a look at all transfers.
+var (
+	oldestTransfer = `SELECT coalesce(min(effective_at), $3) FROM transfers t LEFT JOIN unnest($1::int[], $2::bigint[]) AS c (partition, first) USING (partition)
 		WHERE ` + ofCharges + ` AND ("offset" >= first OR EXISTS (
-			SELECT FROM replays r WHERE r.hour > $3 AND r.partition = t.partition AND r."offset" = t."offset"))`,
-	`ranges`: `WITH begun AS (SELECT * FROM unnest($1::int[], $2::bigint[]) AS c (partition, first)),
+			SELECT FROM replays r WHERE r.hour > $3 AND r.partition = t.partition AND r."offset" = t."offset"))`
+	oldestRange = `WITH begun AS (SELECT * FROM unnest($1::int[], $2::bigint[]) AS c (partition, first)),
 		replayed AS (SELECT partition, "offset" AS at FROM replays WHERE hour > $3)
 	SELECT coalesce(min(effective_from), $3) FROM (
 		SELECT effective_from FROM begun b CROSS JOIN LATERAL (SELECT effective_from FROM ranges
 			WHERE partition = b.partition AND first_offset >= ` + rangeOf("b.partition", "b.first") + ` AND next_offset > b.first) r
 		UNION ALL SELECT effective_from FROM replayed p CROSS JOIN LATERAL (SELECT effective_from FROM ranges
-			WHERE partition = p.partition AND first_offset = ` + rangeOf("p.partition", "p.at") + `) r) o`,
-}
+			WHERE partition = p.partition AND first_offset = ` + rangeOf("p.partition", "p.at") + `) r) o`
+)
 
-// after sets since when links are compared, and reads the oldest charge
-// from a table. Records may lie in the log long after they were accepted,
+// after sets since when links are compared, and asks for the oldest charge
+// of those. Records may lie in the log long after they were accepted,
 // as those of a server whose clock was behind.
-func (h *logHours) after(ctx context.Context, tx pgx.Tx, since time.Time, table string) error {
+func (h *logHours) after(ctx context.Context, tx pgx.Tx, since time.Time, oldest string) error {
 	h.since = calendar.Later(since, h.first)
 	var partitions []int
 	var firsts []int64
@@ -172,7 +173,7 @@ func (h *logHours) after(ctx context.Context, tx pgx.Tx, since time.Time, table 
 		}
 		partitions, firsts = append(partitions, partition), append(firsts, first)
 	}
-	if err := tx.QueryRow(ctx, oldestCharge[table], customPlan, partitions, firsts, h.since).Scan(&h.oldest); err != nil {
+	if err := tx.QueryRow(ctx, oldest, customPlan, partitions, firsts, h.since).Scan(&h.oldest); err != nil {
 		return fmt.Errorf("cannot read the oldest charge since %s: %w", h.since, err)
 	}
 	return nil
