@@ -9,7 +9,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5/pgxpool"
-	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -113,17 +112,4 @@ func ReadAll(t testing.TB, brokers []string, topic string) []bus.Record {
 	mu.Lock()
 	defer mu.Unlock()
 	return records
-}
-
-// AddPartitions raises the number of partitions of a topic to n.
-func AddPartitions(t testing.TB, brokers []string, topic string, n int32) {
-	t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout}
-	res, err := client.CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: n}}})
-	if err == nil {
-		err = res.Errors[topic]
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
