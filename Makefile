@@ -17,20 +17,18 @@ TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
 # Without this, a package that is missing, or does not parse, would be omitted silently.
 LISTED   = $(call whole,$(shell $(GO) list $(TESTS) || echo incomplete))
 whole    = $(if $(filter incomplete,$(1)),$(error cannot list all packages of: $(TESTS)),$(1))
-# The packages whose tests use one of these kinds of servers: for others, and for deploy/isolation, another kind changes nothing.
-TESTENV  = github.com/weirlog/weir/shared/testenv
-USES     = {{range .Deps}}{{if eq . $(patsubst %,"$(TESTENV)/%",$(1))}}{{$$.ImportPath}} {{end}}{{end}}
-BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(patsubst %.test,%,$(filter %.test,$(call whole,$(shell \
-	$(GO) list -test -f '$(USES)' $(PACKAGES) || echo incomplete)))))
+# Where the kind of servers can change a result: the other packages reach them through these.
+SERVED   = ./shared/testenv/... ./shared/bus/... ./shared/inbox ./shared/outbox ./shared/eventstore/... ./ingest/internal/bus ./ingest/app ./ledger/app \
+	./deploy/e2e
 # Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores run at once. Vet is part of lint.
 TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compilers, linkers and tests live for seconds: collecting garbage a third as often saves a fifth of the CPU.
-test test-race test-kafka test-containers test-browser: export GOGC = 300
+test test-race test-kafka test-browser: export GOGC = 300
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify size test test-kafka test-containers test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -159,30 +157,24 @@ RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)
 
-EXCEPT   = # packages that another target tries with the race detector, e.g. make test-race EXCEPT=./shared/bus/...
-EXCEPTED = $(patsubst ./%,github.com/weirlog/weir/%,$(patsubst %/...,%,$(EXCEPT)) $(patsubst %/...,%/%,$(filter %/...,$(EXCEPT))))
-test-race: ## those tests in which the race detector can find something; it needs a C compiler
+test-race: ## those of the tests in which the race detector can find something and which test-kafka has not; it needs a C compiler
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
-	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(EXCEPTED),$(LISTED))
+	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(call whole,$(shell $(GO) list $(SERVED) || echo incomplete)),$(LISTED))
 
-# Tests take turns on a given node, so the bus has one of its own, and three more. The race detector is used for the packages of
-# `make test-race`.
+# Tests take turns on a given node, so the bus has one of its own, and three more.
 BUS      = github.com/weirlog/weir/shared/bus
 ON_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 REST     = $(filter-out $(ON_BUS),$(LISTED))
-ON_KAFKA = bin/backends -backend=kafka --
 RACED    = $(GO) test $(RACE) $(TESTFLAGS)
-APACHE   = -tags=apache
-test-kafka: TESTS = $(call BACKED,kafkatest)
-test-containers: TESTS = $(call BACKED,kafkatest postgrestest)
-test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus against three; with the race detector where there is a C compiler
-	$(BACKENDS) -slowest=10 -- sh -c '\
-		$(if $(ON_BUS),$(ON_KAFKA) $(RACED) $(APACHE) $(ON_BUS),:) & bus=$$!; \
-		$(ON_KAFKA) sh -c "\
-			{ $(if $(filter $(RACELESS),$(REST)),$(UNRACED) $(filter $(RACELESS),$(REST)),:); } & raceless=\$$!; \
-			$(if $(filter-out $(RACELESS),$(REST)),$(subst ",\",$(RACED)) $(filter-out $(RACELESS),$(REST)),:); raced=\$$?; \
-			wait \$$raceless && exit \$$raced"; others=$$?; \
-		wait $$bus && exit $$others'
+# started NAME COMMAND PACKAGE…: runs a command for packages, if there are any, beside the next one
+started  = $(if $(strip $(3)),$(2) $(strip $(3)),:) & $(1)=$$!;
+test-kafka: TESTS = $(SERVED)
+test-kafka: ## the tests of what stands on servers directly, and the end-to-end tests, on Apache Kafka and PostgreSQL: in containers if there is an engine, else on this machine; with the race detector where there is a C compiler
+	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
+		$(call started,bus,env -u WEIR_TEST_BROKERS bin/backends -backend=kafka -- $(RACED) -tags=apache,$(ON_BUS)) \
+		$(call started,raceless,$(UNRACED),$(filter $(RACELESS),$(REST))) \
+		$(call started,raced,$(RACED),$(filter-out $(RACELESS),$(REST))) \
+		wait $$bus; a=$$?; wait $$raceless; b=$$?; wait $$raced && exit $$((a + b))'
 
 ROUNDS ?= full
 SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
@@ -228,9 +220,6 @@ endif
 test-secured: ## the end-to-end scenario with every service as a user of its own at an Apache Kafka with rights, and as a role that owns nothing
 	$(BACKENDS) -- env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -run='^TestSecuredProcesses$$' -count=1 -v $(TESTFLAGS) -tags=apache ./deploy/e2e
 
-test-containers: ## the same tests against PostgreSQL and Kafka in containers
-	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)
-
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, input never runs as a script
 	$(BACKENDS) -- $(GO) test $(TESTFLAGS) -tags=browser ./deploy/browser
 
@@ -250,7 +239,7 @@ bin/kubernetes/etcd bin/kubernetes/kube-apiserver bin/kubernetes/kubectl: deploy
 bin/kubernetes/%:
 	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(^D) -ldflags='-s -w $(VARIABLES)' -o $(CURDIR)/$@ $(MAIN)
 
-test-images: ## build the images of test-containers where none can be pulled (Debian, root)
+test-images: ## build the images of test-kafka and test-compose where none can be pulled (Debian, root)
 	deploy/docker/build-test-images
 
 clean: ## remove what was built; data under .weir/ stays

@@ -3,5 +3,5 @@
 // ends with the command's exit code, and leaves alone what is given already
 // (WEIR_TEST_DATABASE_URL, WEIR_TEST_BROKERS).
 //
-//	backends [-backend machine|kafka|containers] [-measure] [-slowest n] -- go test ./...
+//	backends [-backend machine|kafka] [-measure] [-slowest n] -- go test ./...
 package main

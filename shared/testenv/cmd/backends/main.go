@@ -16,8 +16,8 @@ import (
 )
 
 func main() {
-	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests), "+
-		"kafka (PostgreSQL here, Apache Kafka), containers (both in containers)")
+	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests) or "+
+		"kafka (PostgreSQL and Apache Kafka, in containers if an engine has both images or can pull them, else on this machine)")
 	measure := flag.Bool("measure", false, "for measurements: an Apache Kafka that is as fast as it can be, and takes more of the processor until it is")
 	count := flag.Int("slowest", 0, "print at the end so many packages, of those that the command tests, which took longest")
 	flag.Parse()

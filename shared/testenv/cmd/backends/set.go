@@ -18,7 +18,7 @@ import (
 type set struct {
 	database string // URL of a role that may create databases; "" leaves it to each package
 	brokers  string // host:port; "" leaves it to each test
-	backend  string // machine, kafka or containers
+	backend  string // machine, kafka, or containers, which kafka becomes where there are some
 	measure  bool   // what is started is measured, and not only used
 	stops    []func() error
 }
@@ -41,11 +41,22 @@ func start(ctx context.Context, backend string, measure bool) (*set, error) {
 	case "machine":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
 	case "kafka":
-		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.anyKafka))
-	case "containers":
+		if why := inContainers(ctx); why != nil {
+			fmt.Printf("backends: not in containers: %v\n", why)
+			return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.jarsKafka))
+		}
+		s.backend = "containers"
 		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
 	}
-	return s, fmt.Errorf("there is no backend %q: machine, kafka or containers", backend)
+	return s, fmt.Errorf("there is no backend %q: machine or kafka", backend)
+}
+
+// inContainers returns nil where an engine has both images or can pull them.
+func inContainers(ctx context.Context) error {
+	if err := containers.Provides(ctx, docker.PostgresImage()); err != nil {
+		return err
+	}
+	return containers.Provides(ctx, apache.Image())
 }
 
 func say(what, where string) { fmt.Printf("backends: %s: %s\n", what, where) }
@@ -88,17 +99,6 @@ func (s *set) localDatabase(ctx context.Context) error {
 	s.database = server.AdminURL()
 	say("PostgreSQL", "local server, binaries in "+server.Binaries())
 	return nil
-}
-
-// anyKafka uses a container if an engine has the image, else
-// the published jars.
-func (s *set) anyKafka(ctx context.Context) error {
-	unavailable := containers.Provides(ctx, apache.Image())
-	if unavailable == nil {
-		return s.containerKafka(ctx)
-	}
-	fmt.Printf("backends: no container for Kafka: %v\n", unavailable)
-	return s.jarsKafka(ctx)
 }
 
 func (s *set) jarsKafka(ctx context.Context) error {

@@ -38,8 +38,8 @@ func Given(variable string) string {
 func MustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	t.Helper()
 	if chosen := Chosen(); slices.Contains(elsewhere, chosen) {
-		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-%s`, "+
-			"or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`", testenv.EnvBackend, chosen, variable, chosen, chosen)
+		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-kafka`, "+
+			"or `go run ./shared/testenv/cmd/backends -backend=kafka -- go test …`", testenv.EnvBackend, chosen, variable)
 	}
 }
 
