@@ -3,6 +3,10 @@ package ingest
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -91,4 +95,326 @@ func (b *Builder) Build() Block {
 	block := Block{Header: header, List: b.list}
 	*b = Builder{}
 	return block
+}
+
+// blockVersion is the first byte of a stored block. Old versions stay readable.
+const blockVersion = 1
+
+// errBlock means that a block's stored form is damaged.
+var errBlock = errors.New("cannot read block: its form is damaged")
+
+// AppendBinary appends the block's stored form, uncompressed: a
+// version, the environments, the batches, the directory (per entry:
+// time, level, environment, batch, index, length), then all texts.
+// Numbers are varints of encoding/binary.
+func (b Block) AppendBinary(dst []byte) []byte {
+	environments, batches := newTable[string](), newTable[batchOf]()
+	for _, entry := range b.List {
+		environments.number(entry.Environment)
+		batches.number(batchOf{entry.Batch, entry.ReceivedAt.UnixNano()})
+	}
+	dst = append(dst, blockVersion)
+	dst = binary.AppendUvarint(dst, uint64(len(environments.list)))
+	for _, environment := range environments.list {
+		dst = binary.AppendUvarint(dst, uint64(len(environment)))
+		dst = append(dst, environment...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(batches.list)))
+	for _, batch := range batches.list {
+		dst = append(dst, batch.id[:]...)
+		dst = binary.AppendVarint(dst, batch.receivedNanos)
+	}
+	return b.appendEntries(dst, &environments, &batches)
+}
+
+type batchOf struct {
+	id            [16]byte
+	receivedNanos int64
+}
+
+func (b Block) appendEntries(dst []byte, environments *table[string], batches *table[batchOf]) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b.List)))
+	previous := int64(0)
+	for _, entry := range b.List {
+		dst = binary.AppendVarint(dst, entry.Time.Seconds-previous)
+		dst = binary.AppendUvarint(dst, uint64(entry.Time.Nanos))
+		dst = append(dst, byte(entry.Level))
+		dst = binary.AppendUvarint(dst, environments.number(entry.Environment))
+		dst = binary.AppendUvarint(dst, batches.number(batchOf{entry.Batch, entry.ReceivedAt.UnixNano()}))
+		dst = binary.AppendUvarint(dst, uint64(entry.Index))
+		dst = binary.AppendUvarint(dst, uint64(len(entry.Text)))
+		previous = entry.Time.Seconds
+	}
+	for _, entry := range b.List {
+		dst = append(dst, entry.Text...)
+	}
+	return dst
+}
+
+// A table numbers distinct values in order of arrival; most equal the one before.
+type table[T comparable] struct {
+	at   map[T]uint64 // bounded by the entries of a block
+	list []T
+	last uint64 // the number given last
+}
+
+func newTable[T comparable]() table[T] { return table[T]{at: map[T]uint64{}} }
+
+func (t *table[T]) number(value T) uint64 {
+	if len(t.list) > 0 && t.list[t.last] == value {
+		return t.last
+	}
+	number, known := t.at[value]
+	if !known {
+		number = uint64(len(t.list))
+		t.at[value] = number
+		t.list = append(t.list, value)
+	}
+	t.last = number
+	return number
+}
+
+// ParseEntries reads the entries back in order. Their texts share data's memory.
+func ParseEntries(data []byte) ([]Stored, error) {
+	r := blockReader{data: data}
+	if version := r.byte(); version != blockVersion {
+		return nil, fmt.Errorf("cannot read block of version %d", version)
+	}
+	environments := make([]string, r.count())
+	for i := range environments {
+		environments[i] = string(r.bytes(r.count()))
+	}
+	batches := make([]batchOf, r.count())
+	for i := range batches {
+		copy(batches[i].id[:], r.bytes(16))
+		batches[i].receivedNanos = r.varint()
+	}
+	entries := r.entries(environments, batches)
+	if r.failed || len(r.data) > 0 {
+		return nil, errBlock
+	}
+	return entries, nil
+}
+
+func (r *blockReader) entries(environments []string, batches []batchOf) []Stored {
+	entries := make([]Stored, r.count())
+	lengths := make([]int, len(entries))
+	seconds := int64(0)
+	for i := range entries {
+		seconds += r.varint()
+		entry := Stored{Place: Place{Time: Instant{seconds, uint32(min(r.uvarint(), math.MaxUint32))}}, Level: Severity(r.byte())}
+		environment, batch := r.uvarint(), r.uvarint()
+		entry.Index, lengths[i] = r.index(), r.count()
+		if environment >= uint64(len(environments)) || batch >= uint64(len(batches)) {
+			r.failed = true
+			return nil
+		}
+		entry.Environment, entry.Batch = environments[environment], batches[batch].id
+		entry.ReceivedAt = time.Unix(0, batches[batch].receivedNanos).UTC()
+		entries[i] = entry
+	}
+	for i := range entries {
+		entries[i].Text = r.bytes(lengths[i])
+	}
+	return entries
+}
+
+// A blockReader reads from the front of data; after a failure it returns zeros.
+type blockReader struct {
+	data   []byte
+	failed bool
+}
+
+func (r *blockReader) byte() byte {
+	if b := r.bytes(1); len(b) == 1 {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *blockReader) bytes(n int) []byte {
+	if n < 0 || n > len(r.data) {
+		r.failed, r.data = true, nil
+		return nil
+	}
+	taken := r.data[:n:n]
+	r.data = r.data[n:]
+	return taken
+}
+
+func (r *blockReader) uvarint() uint64 {
+	value, size := binary.Uvarint(r.data)
+	r.bytes(max(size, 0))
+	r.failed = r.failed || size <= 0
+	return value
+}
+
+func (r *blockReader) varint() int64 {
+	value, size := binary.Varint(r.data)
+	r.bytes(max(size, 0))
+	r.failed = r.failed || size <= 0
+	return value
+}
+
+// count reads the number of following items, each of at least one byte:
+// a larger number means damage.
+func (r *blockReader) count() int {
+	value := r.uvarint()
+	if value > uint64(len(r.data)) {
+		r.failed, r.data = true, nil
+		return 0
+	}
+	return int(value)
+}
+
+func (r *blockReader) index() int {
+	value := r.uvarint()
+	if value > math.MaxInt32 {
+		r.failed = true
+		return 0
+	}
+	return int(value)
+}
+
+// StretchOffsets is the length of a stretch: at most this is read twice
+// at a start, at each end of a partition.
+const StretchOffsets = 1 << 15
+
+// A Stretch is a run of offsets of a partition, numbered from its
+// beginning: from StretchOffsets * Number on.
+type Stretch struct {
+	Partition int
+	Number    int64
+}
+
+// From is the first offset of a stretch.
+func (s Stretch) From() int64 { return s.Number * StretchOffsets }
+
+// To is the offset behind it.
+func (s Stretch) To() int64 { return s.From() + StretchOffsets }
+
+// StretchAt is the first stretch of a partition that begins at
+// an offset or behind it.
+func StretchAt(partition int, offset int64) Stretch {
+	return Stretch{Partition: partition, Number: (offset + StretchOffsets - 1) / StretchOffsets}
+}
+
+// Run is a run of s alone.
+func (s Stretch) Run() StretchRun { return StretchRun{s.Partition, s.Number, s.Number + 1} }
+
+// A StretchRun is consecutive stretches of a partition that are summed up
+// together, by their numbers: from First to before After.
+type StretchRun struct {
+	Partition    int
+	First, After int64
+}
+
+// From is the first offset of a run.
+func (r StretchRun) From() int64 { return r.First * StretchOffsets }
+
+// To is the offset behind it.
+func (r StretchRun) To() int64 { return r.After * StretchOffsets }
+
+// Stretches is how many r has.
+func (r StretchRun) Stretches() int64 { return r.After - r.First }
+
+// FoldAt returns the index of the first of two adjacent runs with the
+// fewest stretches together, so that no run grows beyond two shares of
+// all; -1: no two are adjacent.
+func FoldAt(runs []StretchRun) int {
+	at, fewest := -1, int64(0)
+	for i := 1; i < len(runs); i++ {
+		stretches := runs[i-1].Stretches() + runs[i].Stretches()
+		if runs[i-1].After == runs[i].First && (at < 0 || stretches < fewest) {
+			at, fewest = i-1, stretches
+		}
+	}
+	return at
+}
+
+// A Charge is the cost of an organization's requests accepted in
+// one period, the last at a position.
+type Charge struct {
+	Organization string
+	Project, Key string // empty in a sum
+	At           time.Time
+	Bytes        int64
+	Partition    int
+	Offset       int64
+}
+
+// A Span is a range of event times whose entries share blocks. Entries
+// within an hour of their receipt are in spans of one hour, all others in
+// one of a few classes of distance, ever wider: so odd times neither
+// widen ordinary blocks nor make many blocks.
+type Span struct {
+	class int8  // 0: near; further away in the future: 1, 2, …; in the past: -1, -2, …
+	hour  int64 // of the near ones, since 1970
+}
+
+const (
+	secondsOfHour = 3600
+	secondsOfDay  = 24 * secondsOfHour
+	secondsOfYear = 366 * secondsOfDay
+)
+
+// distances are where the classes end, in seconds; the last one has no end.
+var distances = [...]int64{secondsOfHour, secondsOfDay, 32 * secondsOfDay, secondsOfYear, 10 * secondsOfYear, 100 * secondsOfYear, 1000 * secondsOfYear}
+
+// MaxSpans is the most spans of one request: each class in both
+// directions, and the near hours.
+const MaxSpans = 2*len(distances) + 3
+
+// SpanOf is the span of an entry by event time and receipt.
+func SpanOf(event Instant, received time.Time) Span {
+	away := event.Seconds - received.Unix()
+	class := int8(0)
+	for class < int8(len(distances)) && max(away, -away) > distances[class] {
+		class++
+	}
+	if class == 0 {
+		return Span{hour: floorDiv(event.Seconds, secondsOfHour)}
+	}
+	return Span{class: class * int8(cmp.Compare(away, 0))} //nolint:gosec // -1 or 1
+}
+
+// Rounded widens the times of a day's entries to bounds, in
+// seconds, that most blocks of that day share.
+func Rounded(first, last Instant, day time.Time) (from, to int64) {
+	return day.Unix() - classEnd(day.Unix()-first.Seconds), day.Unix() + secondsOfDay + classEnd(last.Seconds-day.Unix()-secondsOfDay)
+}
+
+// classEnd is the end of the class of distances with away; one
+// more is beyond the last.
+func classEnd(away int64) int64 {
+	for _, end := range distances {
+		if away <= end {
+			return end
+		}
+	}
+	return math.MaxInt64 / 4
+}
+
+// floorDiv divides, rounded towards the past.
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return (a - b + 1) / b
+	}
+	return a / b
+}
+
+// An EnvironmentSet is the environments of a block's entries. Each is
+// one of 64 bits, so it may seem to hold others too. The empty set is
+// of an old block, which may hold any.
+type EnvironmentSet uint64
+
+// With returns the set with one more.
+func (s EnvironmentSet) With(environment string) EnvironmentSet {
+	return s | 1<<(hashWord([]byte(environment))%64)
+}
+
+// MayHold reports whether an entry of the environment may be there;
+// empty: of any.
+func (s EnvironmentSet) MayHold(environment string) bool {
+	return environment == "" || s == 0 || s&EnvironmentSet(0).With(environment) != 0
 }

@@ -142,3 +142,73 @@ func numbered(n int) (words []string) {
 	}
 	return words
 }
+
+// The spans of a receipt are few for any event times. Near ones are an
+// hour wide; none mixes past and future, or near and far.
+func TestSpans(t *testing.T) {
+	type ends struct{ min, max int64 }
+	spans := map[ingest.Span]ends{}
+	random := rand.New(rand.NewPCG(1, 1))
+	add := func(seconds int64) {
+		at := ingest.Instant{Seconds: seconds}
+		span := ingest.SpanOf(at, received)
+		known, again := spans[span]
+		if !again {
+			known = ends{seconds, seconds}
+		}
+		spans[span] = ends{min(known.min, seconds), max(known.max, seconds)}
+	}
+	const year0, year9999 = -62_167_219_200, 253_402_300_799
+	now := received.Unix()
+	for range 100_000 {
+		add(year0 + random.Int64N(year9999-year0))
+		distance := int64(1) << random.IntN(38)
+		add(max(year0, min(year9999, now+random.Int64N(2*distance)-distance)))
+	}
+	add(year0)
+	add(year9999)
+	if len(spans) > ingest.MaxSpans {
+		t.Errorf("%d spans, want at most %d", len(spans), ingest.MaxSpans)
+	}
+	hour := int64(time.Hour / time.Second)
+	for span, of := range spans {
+		near := min(max(of.min-now, now-of.min), max(of.max-now, now-of.max)) <= hour
+		if near && of.max-of.min >= hour || !near && (of.min < now) != (of.max < now) {
+			t.Errorf("%v reaches from %d to %d s after its receipt", span, of.min-now, of.max-now)
+		}
+	}
+}
+
+// Any number of stretches ends in few runs, none with more than two shares.
+func TestFoldAt(t *testing.T) {
+	const most = 64
+	var runs []ingest.StretchRun
+	for n := range int64(5000) {
+		runs = append(runs, ingest.Stretch{Number: n}.Run())
+		if len(runs) <= most {
+			continue
+		}
+		at := ingest.FoldAt(runs)
+		runs[at].After = runs[at+1].After
+		runs = append(runs[:at+1], runs[at+2:]...)
+		for i, r := range runs {
+			if r.Stretches() > 1+2*(n+1)/most || i > 0 && r.First != runs[i-1].After || len(runs) != most {
+				t.Fatalf("%d stretches: run %d of %d is %+v", n+1, i, len(runs), r)
+			}
+		}
+	}
+	if runs[0].First != 0 || runs[most-1].After != 5000 {
+		t.Errorf("5,000 stretches are summed up from %d to %d", runs[0].First, runs[most-1].After)
+	}
+}
+
+// Runs that do not touch each other stay apart.
+func TestFoldAtAHole(t *testing.T) {
+	runs := []ingest.StretchRun{{First: 0, After: 1}, {First: 2, After: 3}, {First: 4, After: 40}, {First: 40, After: 41}}
+	if at := ingest.FoldAt(runs); at != 2 {
+		t.Errorf("runs fold at %d, want 2", at)
+	}
+	if at := ingest.FoldAt(runs[:3]); at != -1 {
+		t.Errorf("runs with holes between them fold at %d", at)
+	}
+}

@@ -1,8 +1,12 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
+	"container/heap"
 	"math"
+	"slices"
+	"time"
 )
 
 // A Search selects entries, in an order. Its zero value selects all, newest first.
@@ -119,4 +123,315 @@ func (s *Search) justBefore(p Place) Place {
 		p.Index++
 	}
 	return p
+}
+
+// A Ref names a block in its store.
+type Ref struct {
+	Project       string
+	ReceivedAt    time.Time
+	RetentionDays int
+	ID            [16]byte
+}
+
+// A Candidate is a block that a search has not read.
+type Candidate struct {
+	Header
+	Ref
+}
+
+// A Key is the order of blocks in a search: by First, then by id.
+type Key struct {
+	First Instant
+	ID    [16]byte
+}
+
+// Compare orders keys: negative when k is before l, oldest first.
+func (k Key) Compare(l Key) int {
+	return cmp.Or(k.First.Compare(l.First), bytes.Compare(k.ID[:], l.ID[:]))
+}
+
+// Key returns the key of a block in the search.
+func (s *Search) Key(block *Candidate) Key { return Key{First: s.First(&block.Header), ID: block.ID} }
+
+// Sooner reports whether the search reaches the block at k before that at l.
+func (s *Search) Sooner(k, l Key) bool {
+	if s.OldestFirst {
+		return k.Compare(l) < 0
+	}
+	return k.Compare(l) > 0
+}
+
+// A Position is where a page starts.
+type Position struct {
+	After *Place // the page starts after it; nil: at the beginning
+
+	// Seen is how far the page before got if it stopped among blocks
+	// that overlap After, whose next entry is known once all are read;
+	// otherwise nil.
+	Seen    *Key   // the last block read
+	Leads   []Ref  // blocks with the first entries after After,
+	Horizon *Place // before this place; nil: all their entries
+	Merges  int64  // number of the organization's merges at the page before; later ones may have merged read blocks
+}
+
+// Passed reports whether earlier pages have passed a block between
+// these times that may match.
+func (s *Search) Passed(block *Candidate) bool {
+	return s.Start.Seen != nil && !s.Sooner(*s.Start.Seen, s.Key(block)) && s.Reaches(block.Min, block.Max)
+}
+
+// Resume has the search read passed blocks again that were merged
+// since, besides those of the position.
+func (s *Search) Resume(merged []Ref) {
+	s.Start.Leads = slices.Clone(s.Start.Leads)
+	for _, block := range merged {
+		named := func(lead Ref) bool { return lead.ID == block.ID } // a cursor from before there were merges
+		if !slices.ContainsFunc(s.Start.Leads, named) {
+			s.Start.Leads = append(s.Start.Leads, block)
+		}
+	}
+}
+
+// Restart begins again after After, where the merges since are unknown.
+func (s *Search) Restart() { s.Start = Position{After: s.Start.After} }
+
+// maxLeads bounds the blocks of a Position: a cursor has to fit into a
+// URL, and a page reads them again.
+const maxLeads = 24
+
+// Blocks are the blocks that a search reads.
+type Blocks interface {
+	// Next returns the next block in the order of Keys, the first after
+	// Start.Seen; nil at the end. It may skip blocks without a match.
+	Next() (*Candidate, error)
+	// Read returns the entries of a block, in order; none where it is
+	// gone. They are valid until the next Read.
+	Read(block Ref) ([]Stored, error)
+	// Message unescapes the message of an entry.
+	Message(entry []byte) ([]byte, error)
+	// Spent reports whether the search has had its share.
+	Spent() bool
+}
+
+// A Result is one page of a search.
+type Result struct {
+	Found      []Found
+	Next       *Position // where the next page starts; nil: there is none
+	Incomplete bool      // the share was used up before the page was full
+}
+
+// Find finds a page. It reads blocks until the page is complete or its
+// share is used up, and at least one, so every page makes progress.
+func (s *Search) Find(blocks Blocks) (Result, error) {
+	f := finding{search: s, blocks: blocks, page: NewPage(s), after: s.begin()}
+	for _, lead := range s.Start.Leads {
+		if !s.reads(lead.Project) {
+			continue // outside this search's scope, or of a deleted project
+		}
+		if err := f.look(lead); err != nil {
+			return Result{}, err
+		}
+	}
+	for {
+		c, err := blocks.Next()
+		if err != nil {
+			return Result{}, err
+		}
+		if c == nil || f.page.Complete(s.First(&c.Header)) {
+			found, next := f.page.Result()
+			return Result{Found: found, Next: next}, nil
+		}
+		if f.seen != nil && blocks.Spent() {
+			return f.stop(s.First(&c.Header)), nil
+		}
+		key := s.Key(c)
+		f.seen = &key
+		if s.MayFind(c) {
+			if err := f.look(c.Ref); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+}
+
+type finding struct {
+	search *Search
+	blocks Blocks
+	page   *Page
+	after  *Place // matches come after it
+	seen   *Key   // the last block
+}
+
+func (f *finding) look(block Ref) error {
+	entries, err := f.blocks.Read(block)
+	if err != nil {
+		return err
+	}
+	return f.page.Offer(entries, block, f.blocks.Message)
+}
+
+// stop ends the page before the blocks that begin at first.
+func (f *finding) stop(first Instant) Result {
+	if f.after != nil && !f.search.before(*f.after, f.search.Frontier(first)) {
+		leads, horizon := f.page.leads()
+		return Result{Incomplete: true, Next: &Position{After: f.after, Seen: f.seen, Leads: leads, Horizon: horizon}}
+	}
+	found, next, whole := f.page.ResultUpTo(first)
+	return Result{Found: found, Next: next, Incomplete: !whole}
+}
+
+// A Page collects the best entries of a search while blocks come in the
+// order of First.
+type Page struct {
+	search *Search
+	best   worstFirst
+	bytes  int // of the texts in best
+}
+
+// NewPage returns a page. It collects one entry more than fits, which
+// shows whether there is a next page.
+func NewPage(search *Search) *Page {
+	return &Page{search: search, best: worstFirst{before: search.before}}
+}
+
+// Offer adds the entries of one block to the page; message
+// unescapes an entry's message, for the words.
+func (p *Page) Offer(entries []Stored, block Ref, message func(entry []byte) ([]byte, error)) error {
+	for i := range entries {
+		entry := &entries[i]
+		if !p.improves(entry.Place) || !p.search.Matches(entry) {
+			continue
+		}
+		if len(p.search.Words) > 0 {
+			text, err := message(entry.Text)
+			if err != nil {
+				return err
+			}
+			if !p.search.Words.In(text) {
+				continue
+			}
+		}
+		p.take(Found{Stored: *entry, Project: block.Project, block: block})
+	}
+	return nil
+}
+
+// full reports whether the page holds all that fits and one entry more.
+func (p *Page) full() bool {
+	return len(p.best.list) > p.search.Limit || p.bytes > p.search.maxBytes() && len(p.best.list) > 1
+}
+
+// A Found is a found entry with its project.
+type Found struct {
+	Stored
+	Project string
+	block   Ref
+}
+
+// improves reports whether an entry at place belongs on the page.
+func (p *Page) improves(place Place) bool {
+	if horizon := p.search.Start.Horizon; horizon != nil && !p.search.before(place, *horizon) {
+		return false
+	}
+	return !p.full() || p.search.before(place, p.best.list[0].Place)
+}
+
+// take copies the text, which shares a whole block's memory. It drops
+// what no longer fits, except one more entry.
+func (p *Page) take(found Found) {
+	found.Text = bytes.Clone(found.Text)
+	heap.Push(&p.best, found)
+	p.bytes += len(found.Text)
+	for p.fullWithout(p.best.list[0]) {
+		p.bytes -= len(heap.Pop(&p.best).(Found).Text) //nolint:forcetypeassert // the heap holds nothing else
+	}
+}
+
+// fullWithout reports whether the page is full without its last entry, worst.
+func (p *Page) fullWithout(worst Found) bool {
+	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
+	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
+}
+
+// Complete reports whether no block that begins at first or later can
+// improve the page.
+func (p *Page) Complete(first Instant) bool { return !p.improves(p.search.Frontier(first)) }
+
+// Result returns the page in order and where the next one starts; nil:
+// there is none.
+func (p *Page) Result() (list []Found, next *Position) {
+	list = p.sorted()
+	if p.full() {
+		list = list[:len(list)-1]
+		return list, &Position{After: &list[len(list)-1].Place}
+	}
+	if horizon := p.search.Start.Horizon; horizon != nil {
+		after := p.search.justBefore(*horizon)
+		next = &Position{After: &after}
+	}
+	return list, next
+}
+
+// ResultUpTo returns the entries before any block that begins at first
+// or later: the certain result of a search that stops there. The next
+// page finds the rest. whole reports whether all of the page is certain.
+func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bool) {
+	frontier := p.search.Frontier(first)
+	list, next = p.Result()
+	certain := slices.IndexFunc(list, func(f Found) bool { return !p.search.before(f.Place, frontier) })
+	if certain < 0 && p.full() {
+		return list, next, true
+	}
+	if certain >= 0 {
+		list = list[:certain]
+	}
+	return list, &Position{After: &frontier}, false
+}
+
+// leads returns the blocks with the page's best entries, at most
+// maxLeads, and the place from which other blocks may have entries; nil: none.
+func (p *Page) leads() (blocks []Ref, horizon *Place) {
+	list := p.sorted()
+	horizon = p.search.Start.Horizon
+	if p.full() {
+		horizon = &list[len(list)-1].Place
+		list = list[:len(list)-1]
+	}
+	for i := range list {
+		if slices.Contains(blocks, list[i].block) {
+			continue
+		}
+		if len(blocks) == maxLeads {
+			return blocks, &list[i].Place
+		}
+		blocks = append(blocks, list[i].block)
+	}
+	return blocks, horizon
+}
+
+func (p *Page) sorted() []Found {
+	list := p.best.list
+	slices.SortFunc(list, func(a, b Found) int {
+		if p.search.OldestFirst {
+			return a.Compare(b.Place)
+		}
+		return b.Compare(a.Place)
+	})
+	return list
+}
+
+// worstFirst is a heap whose root is the entry to drop for a better one.
+type worstFirst struct {
+	list   []Found
+	before func(p, q Place) bool
+}
+
+func (h *worstFirst) Len() int           { return len(h.list) }
+func (h *worstFirst) Less(i, j int) bool { return h.before(h.list[j].Place, h.list[i].Place) }
+func (h *worstFirst) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
+func (h *worstFirst) Push(x any)         { h.list = append(h.list, x.(Found)) }
+func (h *worstFirst) Pop() any {
+	last := h.list[len(h.list)-1]
+	h.list = h.list[:len(h.list)-1]
+	return last
 }

@@ -327,3 +327,33 @@ func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a
 
 // Close releases what New took, where the App is never run.
 func (a *App) Close() { a.base.Close() }
+
+// Schema is that of the module's tables.
+func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
+
+// Connections is how many a process has to its database at most.
+func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.searches()) }
+
+// OpenAPI describes the module's API.
+func OpenAPI() []byte { return http.OpenAPI() }
+
+// replicasInterval is how often replicas are counted. Until then a new
+// one and the others may each admit all that is left.
+const replicasInterval = 2 * time.Second
+
+// countReplicas divides quotas among the running replicas. While they
+// can't be counted the last number holds.
+func (a *App) countReplicas(ctx context.Context) error {
+	for ; ctx.Err() == nil; lifecycle.Pause(ctx, replicasInterval) {
+		replicas, err := bus.Replicas(ctx, a.config.Brokers, a.base.Dialer)
+		if err != nil {
+			if ctx.Err() == nil {
+				a.base.Logger.Warn("cannot count the replicas of ingest", slog.String("error", err.Error()))
+			}
+			continue
+		}
+		a.gate.Divide(replicas)
+		a.counted.Store(true)
+	}
+	return nil
+}

@@ -2,14 +2,23 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
+	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
 )
 
@@ -136,3 +145,82 @@ func (c Config) timeout() time.Duration { return cmp.Or(c.PublishTimeout, defaul
 
 func (c Config) inFlight() int64 { return cmp.Or(c.InFlightBytes, defaultInFlight) }
 func (c Config) maxBody() int    { return cmp.Or(c.MaxBodyBytes, defaultMaxBody) }
+
+// newPruner keeps all tables of the schema within their bounds.
+func (a *App) newPruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool: a.base.Pool, Tables: a.tables,
+		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds()),
+		Clock: a.config.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
+	})
+}
+
+func (a *App) tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock),
+		[]prune.Table{a.config.Deletions.Table(clock)})
+}
+
+// Prune removes expired rows at once; Run does so continuously.
+func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
+
+// Bounds returns the bounds of all tables of the schema.
+func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }
+
+// Bodies read to find the key in them have a share of the
+// memory, and of the bytes that may be wasted: those with a key
+// in the header lose neither to them.
+const (
+	anonymousShare   = 8
+	anonymousMaxBody = 8 << 20
+)
+
+// minInFlight leaves each share of the memory a few bodies.
+const minInFlight = 16 << 20
+
+// keyedShare is the memory for bodies of requests with a key in the header.
+func keyedShare(inFlight int64) int64 { return inFlight - inFlight/anonymousShare }
+
+// bodies are those of requests with a key in the header, and of those without.
+func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
+	large := cmp.Or(c.LargeBodies, defaultLarge)
+	inFlight, throttle := c.inFlight(), c.throttle()
+	keyed = http.NewBodies(http.BodyLimits{
+		Bytes: keyedShare(inFlight), Max: c.maxBody(), Requests: cmp.Or(c.Requests, defaultRequests), LargeBodies: large,
+		Throttle: throttle,
+	}, clock)
+	fits := int(http.LargestBody(inFlight / anonymousShare))
+	anonymous = http.NewBodies(http.BodyLimits{
+		Bytes: inFlight / anonymousShare, Max: min(c.maxBody(), anonymousMaxBody, fits),
+		Requests: cmp.Or(c.ClientRequests, defaultAnonymous), LargeBodies: large, Throttle: throttle,
+	}, clock)
+	return keyed, anonymous
+}
+
+// throttledBodies is how many bodies of a throttled holder are under
+// way: one is read while another is published.
+const throttledBodies = 2
+
+// ordinaryRate is what one organization may send in ordinary bodies for each
+// processor: about half of what one processor takes from the request to the
+// views, 26,000 entries of 480 bytes of which a tenth are errors.
+const ordinaryRate = 24 << 20
+
+// throttle is how fast an organization's bodies come in while others send, too.
+func (c Config) throttle() admission.ThrottleLimit {
+	return admission.ThrottleLimit{
+		PerSecond: cmp.Or(c.LargeBodyBytesPerSecond, defaultLargeRate), Bodies: throttledBodies,
+		Ordinary: cmp.Or(c.BodyBytesPerSecond, int64(runtime.GOMAXPROCS(0))*ordinaryRate),
+	}
+}
+
+// waste bounds the bytes an organization may send without effect.
+func (c Config) waste() fairshare.Rate {
+	return fairshare.Rate{Burst: cmp.Or(c.WastedBytes, defaultWasted), PerSecond: cmp.Or(c.WastedPerSecond, defaultWastedBack)}
+}
+
+// clients limits requests without a valid key.
+func (c Config) clients() *admission.Clients {
+	clients, waste := admission.NewClients(cmp.Or(c.ClientsPerMinute, defaultClients)), c.waste()
+	clients.LimitWaste(fairshare.Rate{Burst: max(waste.Burst/anonymousShare, 1), PerSecond: max(waste.PerSecond/anonymousShare, 1)})
+	return clients
+}

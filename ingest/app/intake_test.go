@@ -5,10 +5,15 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +21,8 @@ import (
 
 	"github.com/weirlog/weir/ingest/app"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -268,4 +275,150 @@ func TestIdempotency(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Without the ledger a process admits exactly the quota, and a new
+// process reads the old one's charges from the log.
+func TestQuotaSurvivesRestart(t *testing.T) {
+	r := newRig(t)
+	one := entry("12345678")
+	r.account("org_a", func(a *contract.Account) { a.Quota = int64(5 * len(one)) })
+	key := r.key("org_a", "prj_a", nil)
+	for _, want := range [][]int{{200, 200, 200}, {200, 200, 429, 429}} {
+		p := r.start(nil)
+		for i, status := range want {
+			if got := p.post(key, bodyOf(one)); got.status != status {
+				t.Fatalf("request %d: %d %s, want %d", i, got.status, got.text, status)
+			}
+		}
+		p.stop()
+	}
+}
+
+// Without a broker nothing is accepted: 500, and the client may retry.
+func TestPostWithoutBroker(t *testing.T) {
+	broker, err := kafka.Start(kafka.Config{Open: true, Dir: t.TempDir(), Logger: testenv.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopBroker := sync.OnceFunc(func() { _ = broker.Close() })
+	t.Cleanup(stopBroker)
+	r := newRigOn(t, []string{broker.Addr()})
+	r.account("org_a", nil)
+	key := r.key("org_a", "prj_a", nil)
+	p := r.start(func(c *app.Config) { c.PublishTimeout = 500 * time.Millisecond })
+	if got := p.post(key, bodyOf(entry("before"))); got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.text)
+	}
+	stopBroker()
+	if got := p.post(key, bodyOf(entry("while it is down"))); got.status != 500 || got.code() != "unavailable" {
+		t.Errorf("%d %s", got.status, got.text)
+	}
+}
+
+// Without a database entries are accepted and stay in the log until
+// they can be stored. Searches answer 500.
+func TestPostWithoutDatabase(t *testing.T) {
+	r := newRig(t)
+	r.account("org_a", nil)
+	key := r.key("org_a", "prj_a", nil)
+	p := r.start(func(c *app.Config) { c.DatabaseURL = "postgres://nobody@127.0.0.1:1/nothing" })
+	if got := p.post(key, bodyOf(entry("m"))); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.text)
+	}
+	if got := p.get(key, "/v1/logs"); got.status != 500 || got.code() != "unavailable" {
+		t.Errorf("%d %s", got.status, got.text)
+	}
+}
+
+// emptyBlock is an empty deflate block: it continues a stream without content.
+var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
+
+// neverEnding sends a gzip body that inflates to size bytes of white
+// space and continues with empty blocks forever.
+func (p *replica) neverEnding(ctx context.Context, key string, size int) {
+	reader, writer := io.Pipe()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/v1/logs", reader)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Encoding", "gzip")
+	request.Header.Set("X-Api-Key", key)
+	go func() {
+		var packed bytes.Buffer
+		inflates := gzip.NewWriter(&packed)
+		_, _ = inflates.Write(bytes.Repeat([]byte(" "), size))
+		_ = inflates.Flush()
+		_, err := writer.Write(packed.Bytes())
+		for err == nil && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond) // the pace of a client that is slow
+			_, err = writer.Write(emptyBlock)
+		}
+		_ = writer.CloseWithError(context.Canceled)
+	}()
+	if response, err := p.client.Do(request); err == nil {
+		_ = response.Body.Close()
+	}
+	_ = reader.Close()
+}
+
+// gauge adds up the metrics of a name.
+func gauge(registry *telemetry.Registry, name string) (sum int) {
+	recorder := httptest.NewRecorder()
+	registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for line := range strings.Lines(recorder.Body.String()) {
+		if value, found := strings.CutPrefix(line, name+"{"); found {
+			number, _ := strconv.ParseFloat(strings.TrimSpace(value[strings.LastIndexByte(value, ' '):]), 64)
+			sum += int(number)
+		}
+	}
+	return sum
+}
+
+// Endless bodies of one organization block nobody else's requests, even
+// while they hold as much memory as they can.
+func TestNeverEndingBodiesStarveNobody(t *testing.T) {
+	r := newRig(t)
+	r.account("org_noisy", nil)
+	r.account("org_quiet", nil)
+	noisy, quiet := r.key("org_noisy", "prj_noisy", nil), r.key("org_quiet", "prj_quiet", nil)
+	registry := telemetry.New()
+	p := r.start(func(c *app.Config) { c.MaxBodyBytes, c.InFlightBytes, c.Telemetry.Registry = 8<<20, 32<<20, registry })
+	ctx, stop := context.WithCancel(t.Context())
+	var attacks sync.WaitGroup
+	defer attacks.Wait()
+	defer stop()
+	sizes := []int{8 << 20, 8 << 20, 8 << 20} // and what fills the gaps between them
+	for size := 4 << 20; size >= 64<<10; size /= 2 {
+		sizes = append(sizes, size, size)
+	}
+	var ended atomic.Int64 // some are refused: their organization's memory is full
+	for i, size := range sizes {
+		attacks.Go(func() {
+			p.neverEnding(ctx, noisy, size-1000)
+			ended.Add(1)
+		})
+		testenv.Eventually(t, waitTimeout, func() error {
+			if n := gauge(registry, "weir_ingest_in_flight_bodies"); n+int(ended.Load()) <= i && n < 4 {
+				return fmt.Errorf("%d of %d bodies are under way", n, i+1)
+			}
+			return nil
+		})
+	}
+	bodies := map[string][]byte{
+		"tiny":  bodyOf(entry("m")),
+		"small": bodyOf(strings.Split(strings.Repeat(entry(strings.Repeat("x", 900))+"|", 200), "|")[:200]...),
+	}
+	bodies["packed"] = compressed(t, bodies["small"], gzipped)
+	for i := range 120 {
+		for name, body := range bodies {
+			headers := []string{"Content-Encoding", map[bool]string{true: "gzip", false: "identity"}[name == "packed"]}
+			if got := p.post(quiet, body, headers...); got.status != http.StatusOK {
+				t.Fatalf("post %d, %s: %d %s", i, name, got.status, got.text)
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // the pace of a client that is quiet
+	}
 }

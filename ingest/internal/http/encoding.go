@@ -2,18 +2,25 @@ package http
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
 
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 // An encoding is how a body was compressed.
@@ -156,4 +163,202 @@ func reuse(pool *sync.Pool, source io.Reader, make func(io.Reader) io.ReadCloser
 		return nil, nil, err
 	}
 	return reader, func() { pool.Put(reader) }, nil
+}
+
+// zstdWindow is the largest window of a frame: what RFC 8878
+// asks every decoder to support.
+const zstdWindow = 8 << 20
+
+// maxPacked is how much of a zstd body is buffered before
+// decompression. Most bodies are smaller: they are decompressed at once
+// into their buffer and need no window, whatever their frames declare.
+const maxPacked = 256 << 10
+
+// errWindow is the error of a zstd body that declares too large a window.
+var errWindow = errors.New("the window is too large")
+
+// readZstd reads a body whose first small buffer is open.
+func (r *reading) readZstd() error {
+	err := r.fill(r.wire, maxPacked)
+	r.wire.inflated = 0 // what came so far is compressed
+	switch {
+	case err == nil:
+		err = r.inflateBuffer()
+	case errors.Is(err, errBodyTooLarge) && r.wire.got <= r.wire.max:
+		err = r.inflateStream(r.wire)
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		return errWindow
+	}
+	return err
+}
+
+// inflateBuffer decompresses what the buffer holds into another small
+// buffer, the smallest that is large enough.
+func (r *reading) inflateBuffer() error {
+	packed := r.buffer
+	if len(packed.Bytes) == 0 {
+		return io.ErrUnexpectedEOF
+	}
+	for kind := kindFor(min(4*len(packed.Bytes), trusted)); kind < len(bufferSizes); kind++ {
+		if err := r.growLease(int64(bufferSizes[kind])); err != nil {
+			return err
+		}
+		larger := r.bodies.buffers.lend(kind)
+		n, err := r.inflateInto(larger, packed.Bytes)
+		if err == nil {
+			r.replace(larger)
+			r.note(n)
+			return tooLargeIf(n > r.bodies.max)
+		}
+		r.bodies.buffers.giveBack(larger)
+		if isBroken(err) {
+			return err
+		}
+		r.lease.Shrink(packed.size() + r.overhead)
+	}
+	if r.bodies.max <= smallBody {
+		return errBodyTooLarge
+	}
+	return r.inflateStream(bytes.NewReader(nil))
+}
+
+// isBroken reports whether more room would not help: a decoder without
+// room returns other errors.
+func isBroken(err error) bool {
+	for _, final := range [...]error{
+		io.ErrUnexpectedEOF, zstd.ErrMagicMismatch, zstd.ErrWindowSizeExceeded, zstd.ErrWindowSizeTooSmall, zstd.ErrUnknownDictionary,
+		zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig, zstd.ErrBlockTooSmall, zstd.ErrCRCMismatch,
+	} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+func tooLargeIf(larger bool) error {
+	if larger {
+		return errBodyTooLarge
+	}
+	return nil
+}
+
+// inflateInto decompresses into an empty buffer, which may be too small.
+func (r *reading) inflateInto(buffer *Buffer, packed []byte) (int, error) {
+	decoder, err := r.bodies.decompressors.zstdDecoder()
+	if err != nil {
+		return 0, err
+	}
+	defer r.bodies.decompressors.zstd.Put(decoder)
+	room := buffer.room()
+	text, err := decoder.DecodeAll(packed, room[:0:len(room)])
+	if err != nil {
+		return 0, err
+	}
+	return copy(room, text), nil // onto itself
+}
+
+// inflateStream decompresses the buffer and the rest into a large
+// buffer. The decoder, with its whole window, is not reused.
+func (r *reading) inflateStream(rest io.Reader) error {
+	packed := r.buffer
+	defer r.bodies.buffers.giveBack(packed)
+	r.buffer = r.bodies.buffers.lend(0)
+	if err := r.enlarge(zstdStreamMemory - r.overhead); err != nil {
+		return err
+	}
+	decoder, err := zstd.NewReader(io.MultiReader(bytes.NewReader(packed.Bytes), rest),
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	return r.fill(decoder, r.bodies.max)
+}
+
+// zstdDecoder returns a decoder that decompresses into given memory,
+// and never allocates by declared sizes.
+func (d *decompressors) zstdDecoder() (*zstd.Decoder, error) {
+	if decoder, ok := d.zstd.Get().(*zstd.Decoder); ok {
+		return decoder, nil
+	}
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow),
+		zstd.WithDecodeAllCapLimit(true))
+}
+
+// Bounds of an answer in lines.
+const (
+	streamPage = 1 << 20   // bytes that it holds in memory at once
+	streamTime = time.Hour // in all
+)
+
+// The trailers of an answer in lines. An answer that was cut has none of them.
+const (
+	trailerNext       = "Weir-Next-Cursor"
+	trailerIncomplete = "Weir-Incomplete"
+)
+
+// stream answers with a line per matching entry. It reads page by page,
+// each in its turn and transaction, and holds one at a time. Its
+// trailers mark an early end.
+func (l *Logs) stream(w http.ResponseWriter, r *http.Request, who identity.Principal, search ingest.Search) error {
+	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
+	search.MaxBytes = streamPage
+	for ends, begun := l.Clock().Add(streamTime), false; ; begun = true {
+		if search.Limit = httpapi.MaxLimit; bounded {
+			search.Limit = min(left, httpapi.MaxLimit)
+		}
+		answer, err := l.Service.Search(r.Context(), who, search)
+		if begun && isOverload(err) {
+			return endStream(w, r, &search.Start, true)
+		}
+		if err != nil {
+			return NotFound(err, search)
+		}
+		if !begun {
+			beginStream(w)
+		}
+		left -= len(answer.Found)
+		if err := writeLines(w, answer); err != nil {
+			return err
+		}
+		late := !l.Clock().Before(ends)
+		if answer.Next == nil || bounded && left == 0 || late {
+			return endStream(w, r, answer.Next, late && answer.Next != nil)
+		}
+		search.Start = *answer.Next
+	}
+}
+
+func isOverload(err error) bool {
+	var problem *httpapi.Problem
+	return errors.As(err, &problem) && problem.Status == http.StatusTooManyRequests
+}
+
+func beginStream(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", httpapi.TypeLines)
+	w.Header().Set("Trailer", trailerNext+", "+trailerIncomplete)
+}
+
+// writeLines sends a page and returns its memory. Each page has its own deadline.
+func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
+	defer answer.Close()
+	out := httpapi.NewPacedWriter(w)
+	answer.AllowEviction(out.Stop)
+	for i := range answer.Found {
+		_, _ = out.Write(answer.Found[i].Text)
+		_, _ = out.Write([]byte{'\n'})
+	}
+	return out.Flush()
+}
+
+// endStream sends where the next answer continues, and whether this one
+// ended early.
+func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, incomplete bool) error {
+	if cursor := NextCursor(r, next); cursor != nil {
+		w.Header().Set(trailerNext, *cursor)
+	}
+	w.Header().Set(trailerIncomplete, strconv.FormatBool(incomplete))
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -424,4 +425,172 @@ type nothing struct{}
 
 func (nothing) Publish(context.Context, ingest.Acceptance) (ingest.Outcome, error) {
 	return ingest.Outcome{Status: ingest.Published}, nil
+}
+
+// Only a preference of its own sets the handling, not text inside
+// another's quoted value.
+func TestPrefer(t *testing.T) {
+	for _, c := range []struct {
+		values  []string
+		strict  bool
+		applied string
+	}{
+		{nil, false, ""},
+		{[]string{"handling=strict"}, true, "handling=strict"},
+		{[]string{`respond-async, Handling = "Strict"; x=y`}, true, "handling=strict"},
+		{[]string{`handling="str\ict"`}, true, "handling=strict"},
+		{[]string{"wait=10", "handling=strict"}, true, "handling=strict"},
+		{[]string{"handling=lenient, handling=strict"}, false, "handling=lenient"},
+		{[]string{"handling=other"}, false, ""},
+		{[]string{`foo="a, handling=strict"`}, false, ""},
+		{[]string{`foo="a\", handling=strict"`}, false, ""},
+		{[]string{`foo="a\\", handling=strict`}, true, "handling=strict"},
+		{[]string{`foo; x="a, handling=strict"`}, false, ""},
+		{[]string{`foo="`, "handling=strict"}, true, "handling=strict"},
+	} {
+		asked, err := readHeaders(http.Header{"Content-Type": {"application/json"}, "Prefer": c.values}, false)
+		if err != nil || asked.strict != c.strict || asked.preferred != c.applied {
+			t.Errorf("%q: strict %t, applied %q, %v", c.values, asked.strict, asked.preferred, err)
+		}
+	}
+}
+
+// Two different keys or content types are refused, whichever comes
+// first, and no key is shown; the same one twice is as one.
+func TestHeadersThatContradict(t *testing.T) {
+	other := "weir_other"
+	for name, c := range map[string]struct {
+		header string
+		values []string
+		status int
+	}{
+		"two keys":                {"X-Api-Key", []string{secret, other}, 400},
+		"the other key first":     {"X-Api-Key", []string{other, secret}, 400},
+		"a key and an empty one":  {"X-Api-Key", []string{"", secret}, 400},
+		"one key twice":           {"X-Api-Key", []string{secret, secret}, 200},
+		"two content types":       {"Content-Type", []string{"application/json", "text/plain"}, 400},
+		"one content type, twice": {"Content-Type", []string{"application/json", "application/json"}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newPost(bytes.NewReader(body(1)))
+			r.Header[c.header] = c.values
+			w := serve(newIntake(t, &memoryLog{}, plenty), r)
+			if w.Code != c.status || c.status == 400 && !strings.Contains(w.Body.String(), `"invalid_request"`) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if text := w.Body.String(); strings.Contains(text, secret) || strings.Contains(text, other) {
+				t.Errorf("a key is shown: %s", text)
+			}
+		})
+	}
+}
+
+// A project or key with an exhausted budget gets 429 with its id, limit
+// and use; the outcome names the budget. Others continue.
+func TestBudgetRefuses(t *testing.T) {
+	other := "weir_" + strings.Repeat("ef", 24)
+	for _, c := range []struct {
+		name, reason, member, id string
+		budget                   ingest.Budget
+	}{
+		{"a project", contract.ReasonProjectBudget, "project", "prj_1", ingest.Budget{Spender: ingest.Spender{Project: "prj_1"}, Limit: 100, Used: 20}},
+		{"a key", contract.ReasonKeyBudget, "key", "key_1", ingest.Budget{Spender: ingest.Spender{Key: "key_1"}, Limit: 100, Used: 20}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			account := plenty
+			account.Budgets = []ingest.Budget{c.budget}
+			in, to := newIntake(t, &memoryLog{}, account), &outcomesLog{}
+			in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: to})
+			value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_2", State: contract.CredentialActive})
+			if err != nil || in.Service.Credentials.Apply(contract.CredentialKey(other), value) != nil {
+				t.Fatal(err)
+			}
+			var codes []int
+			var body map[string]any
+			for range 3 { // 65 of 80 bytes; 15 are left; not read
+				answer := serve(in, newPost(strings.NewReader(`{"logs":[`+goodEntry+`]}`)))
+				codes = append(codes, answer.Code)
+				if answer.Code == http.StatusTooManyRequests && body == nil {
+					if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if !slices.Equal(codes, []int{200, 429, 429}) {
+				t.Fatalf("answered %v", codes)
+			}
+			if answer := serve(in, newPost(strings.NewReader(`{"logs":[`+goodEntry+`]}`), "X-Api-Key", other)); answer.Code != http.StatusOK {
+				t.Errorf("another project: %d %s", answer.Code, answer.Body)
+			}
+			budget, _ := body["budget"].(map[string]any)
+			if body["code"] != codeQuotaExceeded || budget[c.member] != c.id || budget["limit"] != 100.0 || budget["used"] != 85.0 || budget["remaining"] != 15.0 ||
+				budget["resets_at"] != "2026-12-01T00:00:00Z" || !strings.Contains(fmt.Sprint(body["detail"]), c.id) {
+				t.Errorf("answered %v", body)
+			}
+			if err := in.Service.Outcomes.Finish(); err != nil || len(to.refused) == 0 {
+				t.Fatalf("%v, published %+v", err, to.refused)
+			}
+			want := outcomes.Refusal{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,
+				Bytes: 65, Remaining: 15, PeriodStart: calendar.PeriodAt(start, 1).Start, Quota: 100, Exhausts: true, Requests: 1, Reason: c.reason}
+			if to.refused[0] != want {
+				t.Errorf("published %+v, want %+v", to.refused[0], want)
+			}
+			if !slices.ContainsFunc(to.counts, func(n outcomes.Count) bool {
+				return n.Outcome == contract.OutcomeQuotaExceeded && n.Reason == c.reason && n.Requests == 2
+			}) {
+				t.Errorf("counted %+v", to.counts)
+			}
+		})
+	}
+}
+
+// Every request with a known key is counted once by its outcome; others are not.
+func TestUsesAreCounted(t *testing.T) {
+	log := &memoryLog{}
+	in := newIntake(t, log, plenty)
+	ended := "weir_" + strings.Repeat("cd", 24)
+	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialRevoked})
+	if err != nil || in.Service.Credentials.Apply(contract.CredentialKey(ended), value) != nil {
+		t.Fatal(err)
+	}
+	post := func(body, key string, want int) {
+		t.Helper()
+		r := newPost(bytes.NewReader([]byte(body)), "User-Agent", "checkout/1")
+		r.RemoteAddr = "192.0.2.7:1234"
+		r.Header.Set("X-Api-Key", key)
+		if key == "" {
+			r.Header.Del("X-Api-Key")
+		}
+		if got := serve(in, r); got.Code != want {
+			t.Fatalf("%s with %q: %d %s", body, key, got.Code, got.Body)
+		}
+	}
+	good := `{"logs":[{"timestamp":"2026-11-20T10:00:00Z","level":"info","message":"m"}]}`
+	post(good, secret, http.StatusOK)
+	post(strings.Replace(good, "{", `{"api_key":"`+secret+`",`, 1), "", http.StatusOK)
+	post(`{}`, secret, http.StatusBadRequest)
+	post(good, ended, http.StatusUnauthorized)
+	post(good, "weir_"+strings.Repeat("ef", 24), http.StatusUnauthorized)
+	post(`{}`, "", http.StatusUnauthorized)
+	log.err = errors.New("no broker")
+	post(good, secret, http.StatusInternalServerError)
+	var mu sync.Mutex // uses of several keys are published at once
+	published := map[string]contract.KeyUsed{}
+	in.Service.Meter.Flush(t.Context(), func(_ context.Context, used contract.KeyUsed) error {
+		mu.Lock()
+		defer mu.Unlock()
+		published[used.APIKey] = used
+		return nil
+	})
+	used := contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 2, Rejected: 2, LastUsedAt: start,
+		Address: "192.0.2.7", Client: "checkout/1"}
+	refused := used
+	refused.APIKey, refused.Accepted, refused.Rejected, refused.Refused = "key_2", 0, 0, 1
+	got := published["key_1"]
+	if got.FirstAcceptedAt == nil || !got.FirstAcceptedAt.Equal(start.In(time.UTC)) {
+		t.Errorf("first accepted at %v", got.FirstAcceptedAt)
+	}
+	if got.FirstAcceptedAt = nil; got != used || published["key_2"] != refused || len(published) != 2 {
+		t.Errorf("published %+v", published)
+	}
 }

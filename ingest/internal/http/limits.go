@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"strconv"
@@ -115,4 +116,77 @@ type quotaBody struct {
 
 func quotaOf(status ingest.QuotaStatus) quotaBody {
 	return quotaBody{status.Limit, status.Used, status.Remaining, status.ResetsAt.UTC().Format(time.RFC3339)}
+}
+
+// How slowly a body may come. It begins with idleTime and never has more: a
+// stalled body holds its memory no longer. Useful bytes, after decompression,
+// win time: a second for each minPace of a small body, and for each largePace
+// beyond. A body has bodyTime in all; then the answer has answerTime.
+const (
+	idleTime   = 10 * time.Second
+	minPace    = 16 << 10
+	largePace  = 64 << 10
+	bodyTime   = 3 * time.Minute
+	answerTime = time.Minute
+)
+
+// A pace is the time that one body has.
+type pace struct {
+	deadline time.Time // of the next useful bytes
+	last     time.Time // of the whole body
+	useful   int
+}
+
+func newPace(now time.Time) pace {
+	return pace{deadline: now.Add(idleTime), last: now.Add(bodyTime)}
+}
+
+// left is how long the body may wait for more; not positive: it is too slow.
+func (p *pace) left(now time.Time) time.Duration { return p.deadline.Sub(now) }
+
+// received adds useful bytes.
+func (p *pace) received(now time.Time, useful int) {
+	slowest := minPace
+	if p.useful += useful; p.useful > smallBody {
+		slowest = largePace
+	}
+	p.deadline = p.deadline.Add(time.Duration(useful) * time.Second / time.Duration(slowest))
+	for _, limit := range [...]time.Time{now.Add(idleTime), p.last} {
+		if p.deadline.After(limit) {
+			p.deadline = limit
+		}
+	}
+}
+
+// pause adds time during which the service made the body wait.
+func (p *pace) pause(waited time.Duration) {
+	p.deadline, p.last = p.deadline.Add(waited), p.last.Add(waited)
+}
+
+// usefulIn returns the bytes without the white space around them.
+func usefulIn(came []byte) int { return len(bytes.Trim(came, " \t\r\n")) }
+
+// freeWaste is the white space and the like that is no waste; more is
+// none up to the entries' size.
+const freeWaste = 64 << 10
+
+// wasteOf returns the wasted bytes of a partly accepted body: rejected
+// entries, and excessive white space and the like.
+func wasteOf(batch *ingest.Batch, came int64) int64 {
+	entries := batch.Bytes + batch.RejectedBytes
+	return batch.RejectedBytes + max(0, came-2*entries-freeWaste)
+}
+
+// wastedTooMuch is the answer to a sender over its limit of waste.
+func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited,
+		"Too many bytes came of which nothing could be accepted, for this "+who+". "+
+			"Correct the faults of the earlier answers, and send again after the time in Retry-After.").
+		RetryAfter(wait)
+}
+
+// isServersFault reports whether a request failed by no fault of its sender.
+func isServersFault(err error) bool {
+	var problem *httpapi.Problem
+	return errors.As(err, &problem) && problem.Status >= http.StatusInternalServerError
 }

@@ -1,14 +1,20 @@
 package http
 
 import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/shared/contract/tier"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -147,4 +153,175 @@ func readOrder(oldestFirst *bool, query url.Values) error {
 		return httpapi.Invalid("?order", httpapi.CodeInvalidRequest, fmt.Sprintf("order is %q.", order), "Use desc (newest first) or asc.")
 	}
 	return nil
+}
+
+// A page is the answer to a search, written without a second copy.
+type page struct {
+	organization string
+	found        []ingest.Found
+	next         *string
+	incomplete   bool
+}
+
+// pageBody is what a page is written as.
+type pageBody struct {
+	httpapi.List[foundBody]
+	Incomplete bool `json:"incomplete,omitempty" const:"true" description:"The search had its share of time or of bytes before the page was full. What it holds is certain; next_cursor goes on"`
+}
+
+type foundBody struct {
+	foundHead
+	Entry map[string]any `json:"entry" description:"The entry as it was accepted: its text, without insignificant white space, is byte for byte what was sent"`
+}
+
+// foundHead are the fields of an item before its entry, which no encoder touches.
+type foundHead struct {
+	ID           string    `json:"id"`
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Environment  string    `json:"environment" description:"The entry's own, or that of the key it came with"`
+	ReceivedAt   time.Time `json:"received_at"`
+}
+
+// A flusher writes at the latest when flushed, and returns every
+// earlier failure then.
+type flusher interface {
+	io.Writer
+	Flush() error
+}
+
+func (p *page) write(out flusher) error {
+	_, _ = io.WriteString(out, `{"items":[`)
+	for i := range p.found {
+		if i > 0 {
+			_, _ = io.WriteString(out, `,`)
+		}
+		if err := p.writeItem(out, &p.found[i]); err != nil {
+			return err
+		}
+	}
+	next, err := json.Marshal(p.next)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, `],"next_cursor":%s`, next)
+	if p.incomplete {
+		_, _ = io.WriteString(out, `,"incomplete":true`)
+	}
+	_, _ = io.WriteString(out, `}`)
+	return out.Flush()
+}
+
+func (p *page) writeItem(out io.Writer, found *ingest.Found) error {
+	head, err := json.Marshal(foundHead{
+		ID: hex.EncodeToString(found.Batch[:]) + "-" + strconv.Itoa(found.Index), Organization: p.organization,
+		Project: found.Project, Environment: found.Environment, ReceivedAt: found.ReceivedAt,
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = out.Write(head[:len(head)-1])
+	_, _ = io.WriteString(out, `,"entry":`)
+	_, _ = out.Write(found.Text)
+	_, err = io.WriteString(out, `}`)
+	return err
+}
+
+// position is the form of a Position in a cursor.
+type position struct {
+	After   *place `json:"a,omitempty"`
+	Seen    *key   `json:"k,omitempty"`
+	Leads   []lead `json:"l,omitempty"`
+	Horizon *place `json:"h,omitempty"`
+	Merges  int64  `json:"m,omitempty"`
+}
+
+type place struct {
+	Seconds int64  `json:"s"`
+	Nanos   uint32 `json:"n"`
+	Batch   id     `json:"b"`
+	Index   int    `json:"i"`
+}
+
+type key struct {
+	Seconds int64  `json:"s"`
+	Nanos   uint32 `json:"n"`
+	Block   id     `json:"b"`
+}
+
+type lead struct {
+	Project string `json:"p"`
+	Micros  int64  `json:"r"` // of the receipt
+	Days    int    `json:"d"` // of its retention
+	Block   id     `json:"b"`
+}
+
+// id is the id of a batch or a block.
+type id [16]byte
+
+// MarshalText writes it as hexadecimal digits.
+func (i id) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, i[:]), nil }
+
+// UnmarshalText reads it back.
+func (i *id) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(i)) {
+		return fmt.Errorf("cannot read id of %d digits", len(text))
+	}
+	_, err := hex.Decode(i[:], text)
+	return err
+}
+
+// NextCursor returns the cursor of the page that starts at next; nil for none.
+func NextCursor(r *http.Request, next *ingest.Position) *string {
+	if next == nil {
+		return nil
+	}
+	at := position{After: placeOf(next.After), Horizon: placeOf(next.Horizon), Merges: next.Merges}
+	if seen := next.Seen; seen != nil {
+		at.Seen = &key{seen.First.Seconds, seen.First.Nanos, seen.ID}
+	}
+	for i := range next.Leads {
+		ref := &next.Leads[i]
+		at.Leads = append(at.Leads, lead{ref.Project, ref.ReceivedAt.UnixMicro(), ref.RetentionDays, ref.ID})
+	}
+	cursor := httpapi.EncodeCursor(r, at)
+	return &cursor
+}
+
+func placeOf(p *ingest.Place) *place {
+	if p == nil {
+		return nil
+	}
+	return &place{p.Time.Seconds, p.Time.Nanos, p.Batch, p.Index}
+}
+
+func readCursor(into *ingest.Position, r *http.Request, cursor string) error {
+	if cursor == "" {
+		return nil
+	}
+	var at position
+	if err := httpapi.DecodeCursor(r, cursor, &at); err != nil {
+		return err
+	}
+	*into = at.read()
+	return nil
+}
+
+func (p *position) read() ingest.Position {
+	at := ingest.Position{After: p.After.read(), Horizon: p.Horizon.read(), Merges: p.Merges}
+	if p.Seen != nil {
+		at.Seen = &ingest.Key{First: ingest.Instant{Seconds: p.Seen.Seconds, Nanos: p.Seen.Nanos}, ID: p.Seen.Block}
+	}
+	for _, l := range p.Leads {
+		days := cmp.Or(l.Days, tier.LongestRetentionDays) // cursors had none when nothing was removed
+		at.Leads = append(at.Leads, ingest.Ref{Project: l.Project, ReceivedAt: time.UnixMicro(l.Micros).UTC(), RetentionDays: days, ID: l.Block})
+	}
+	return at
+}
+
+func (p *place) read() *ingest.Place {
+	if p == nil {
+		return nil
+	}
+	return &ingest.Place{Time: ingest.Instant{Seconds: p.Seconds, Nanos: p.Nanos}, Batch: p.Batch, Index: p.Index}
 }

@@ -3,13 +3,16 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // A Block is a block of entries with its owner.
@@ -113,4 +116,188 @@ func (s *Store) unpack(data, buffer []byte) ([]byte, error) {
 		return nil, fmt.Errorf("cannot unpack %d bytes: %w", len(data), err)
 	}
 	return text, nil
+}
+
+// headerPageSize is how many headers of blocks are read together.
+const headerPageSize = 64
+
+// narrow is the longest span of a block, in seconds, outside the
+// indexes of wide blocks.
+const narrow = 3600
+
+// planning allows the planner only indexes, whatever its statistics,
+// and plans each query for its values: a generic plan locks all partitions.
+const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
+
+// headers are those of an organization's blocks in one
+// partition, in the order of a search. They are queried when the
+// search gets there: until then a bound suffices.
+type headers struct {
+	reach   reach
+	bound   ingest.Instant
+	behind  *ingest.Key // the last one that was fetched, or that an earlier page has seen
+	fetched []ingest.Candidate
+	begun   bool
+	ended   bool
+}
+
+// headersOf returns those that may match. Narrow blocks begin near the
+// searched times, wide ones anywhere, so they are queried separately.
+func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
+	for _, r := range reaches {
+		first, last := ingest.Instant{Seconds: r.from}, ingest.Instant{Seconds: r.to, Nanos: maxNanos}
+		if search.Reaches(first, last) {
+			all = append(all, &headers{reach: r, bound: search.First(&ingest.Header{Min: first, Max: last}), behind: search.Start.Seen})
+		}
+	}
+	return all
+}
+
+const maxNanos = 999_999_999
+
+// mayBefore reports whether a header may come before key.
+func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
+	best := ingest.Key{First: h.bound}
+	if !search.OldestFirst {
+		for i := range best.ID {
+			best.ID[i] = math.MaxUint8
+		}
+	}
+	return search.Sooner(best, key)
+}
+
+// fetch reads the next headers.
+func (h *headers) fetch(s *scan) error {
+	q := newHeaderQuery(string(s.organization), s.search, h)
+	h.begun = true
+	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
+		h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.reach.day) })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	h.ended = len(h.fetched) < headerPageSize
+	if !h.ended {
+		last := s.search.Key(&h.fetched[len(h.fetched)-1])
+		h.behind = &last
+	}
+	return nil
+}
+
+func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
+	var minNanos, maxNanos int32
+	var levels int16
+	var environments int64
+	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &environments, &c.Bytes,
+		(*[]byte)(&c.Words))
+	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
+	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
+	c.RetentionDays = d.retention
+	return c, err
+}
+
+// query runs a query of the scan. It holds the locks of one partition,
+// however many a page reads.
+func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) error {
+	return pg.QueryInSavepoint(s.ctx, s.tx, text, args, read)
+}
+
+// A headerQuery selects headers of one partition by the order of an
+// index only: any other condition would skip headers uncounted, and a
+// sort would read them all for the first.
+type headerQuery struct {
+	search *ingest.Search
+	text   strings.Builder
+	args   []any
+}
+
+func newHeaderQuery(organization string, search *ingest.Search, h *headers) *headerQuery {
+	q := &headerQuery{search: search}
+	q.begin(organization, h)
+	if h.reach.wide {
+		q.write(` AND max_seconds - min_seconds > %d`, narrow)
+	} else {
+		q.near()
+	}
+	q.end()
+	return q
+}
+
+func (q *headerQuery) write(format string, args ...any) { fmt.Fprintf(&q.text, format, args...) }
+
+// arg is a parameter's place in the query.
+func (q *headerQuery) arg(value any) string {
+	q.args = append(q.args, value)
+	return fmt.Sprintf("$%d", len(q.args))
+}
+
+// begin selects headers by indexed conditions, and names the
+// partition by its columns.
+func (q *headerQuery) begin(organization string, h *headers) {
+	d := h.reach.day
+	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes,
+		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
+		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
+	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
+		q.write(` AND project = %s`, q.arg(q.search.Project))
+	}
+	end, behind := `max`, `<`
+	if q.search.OldestFirst {
+		end, behind = `min`, `>`
+	}
+	if h.behind != nil {
+		q.write(` AND (%[1]s_seconds, %[1]s_nanos, block) %[2]s (%[3]s, %[4]s, %[5]s::uuid)`, end, behind,
+			q.arg(h.behind.First.Seconds), q.arg(int32(h.behind.First.Nanos)), q.arg(uuidText(h.behind.ID))) //nolint:gosec // below 1e9
+	}
+	if q.search.OldestFirst && q.search.To != nil {
+		q.write(` AND min_seconds <= %s`, q.arg(q.search.To.Seconds))
+	}
+	if !q.search.OldestFirst && q.search.From != nil {
+		q.write(` AND max_seconds >= %s`, q.arg(q.search.From.Seconds))
+	}
+}
+
+// needsWords is where the word filter is worth reading: it is much
+// larger than the rest of a header.
+func (q *headerQuery) needsWords() string {
+	switch {
+	case len(q.search.Words) == 0:
+		return `false`
+	case q.search.Levels == 0:
+		return `true`
+	}
+	return `levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0`
+}
+
+func (q *headerQuery) end() {
+	if q.search.OldestFirst {
+		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, headerPageSize)
+	} else {
+		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC LIMIT %d`, headerPageSize)
+	}
+}
+
+// near is the condition that a block is narrow and reaches the first
+// searched time.
+func (q *headerQuery) near() {
+	q.write(` AND max_seconds - min_seconds <= %d`, narrow)
+	after := q.search.Start.After
+	if q.search.OldestFirst {
+		from := q.search.From
+		if after != nil && (from == nil || from.Compare(after.Time) < 0) {
+			from = &after.Time
+		}
+		if from != nil {
+			q.write(` AND min_seconds >= %s`, q.arg(from.Seconds-narrow))
+		}
+		return
+	}
+	to := q.search.To
+	if after != nil && (to == nil || to.Compare(after.Time) > 0) {
+		to = &after.Time
+	}
+	if to != nil {
+		q.write(` AND max_seconds <= %s`, q.arg(to.Seconds+narrow))
+	}
 }
