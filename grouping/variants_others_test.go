@@ -1,5 +1,12 @@
 package grouping
 
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
 var goVariants = []variants{{
 	name: "go",
 	base: thrown("runtime.boundsError", "index out of range [5] with length 3", `
@@ -197,3 +204,138 @@ thread 'main' panicked at src/main.rs:27:5:
 		"words": {Type: "TimeoutError", Message: `GET https://a.example/v1/users/42?x=1 was refused after 30s`},
 	},
 }}
+
+// The error may be named in a message alone.
+var causeVariants = []variants{{
+	name: "a remote error in the message",
+	base: thrown("java.lang.IllegalStateException", "no such order 4711", `
+java.lang.IllegalStateException: no such order 4711
+	at com.acme.order.Store.find(Store.java:41)
+	at com.acme.order.Service.show(Service.java:12)`),
+	same: map[string]Error{
+		"a wrapper of the same place": thrown("java.io.IOException", "java.lang.IllegalStateException: no such order 12", `
+	at com.acme.order.Store.find(Store.java:44)
+	at com.acme.order.Service.show(Service.java:12)`),
+		"two wrappers": thrown("com.acme.RemoteException", "java.io.IOException: java.lang.IllegalStateException: no such order 12", `
+	at com.acme.order.Store.find(Store.java:44)
+	at com.acme.order.Service.show(Service.java:12)`),
+		"the name of a logger instead of a type": thrown("com.acme.order.Worker", "cannot show 12: java.lang.IllegalStateException: no such order 12", `
+	at com.acme.order.Store.find(Store.java:44)
+	at com.acme.order.Service.show(Service.java:12)`),
+	},
+	other: map[string]Error{
+		"another error in the message": thrown("java.io.IOException", "java.lang.SecurityException: no such order 12", `
+	at com.acme.order.Store.find(Store.java:44)
+	at com.acme.order.Service.show(Service.java:12)`),
+		"no more than a name": thrown("java.lang.RuntimeException", "Error: no such order 12", `
+	at com.acme.order.Store.find(Store.java:44)
+	at com.acme.order.Service.show(Service.java:12)`),
+	},
+}, {
+	name: "a message that says that there is none",
+	base: thrown("java.io.EOFException", "", `
+	at com.acme.order.Wire.read(Wire.java:9)
+	at com.acme.order.Wire.open(Wire.java:5)
+	at com.acme.order.Main.main(Main.java:1)`),
+	same: map[string]Error{"null": thrown("java.io.EOFException", "null", `
+	at com.acme.order.Wire.read(Wire.java:9)
+	at com.acme.order.Wire.open(Wire.java:5)
+	at com.acme.order.Main.main(Main.java:1)`)},
+}, {
+	name: "a fault in a call of a library",
+	base: thrown("java.lang.NullPointerException", "", `
+	at java.base/java.util.Hashtable.put(Hashtable.java:475)
+	at com.acme.order.Settings.copy(Settings.java:14)`),
+	same: map[string]Error{"another release of the library": thrown("java.lang.NullPointerException", "", `
+	at java.base/java.util.Objects.requireNonNull(Objects.java:208)
+	at java.base/java.util.Hashtable.put(Hashtable.java:481)
+	at com.acme.order.Settings.copy(Settings.java:15)`)},
+	other: map[string]Error{
+		"in another call": thrown("java.lang.NullPointerException", "", `
+	at java.base/java.util.Hashtable.get(Hashtable.java:311)
+	at com.acme.order.Settings.copy(Settings.java:15)`),
+		"in none": thrown("java.lang.NullPointerException", "", `
+	at com.acme.order.Settings.copy(Settings.java:15)`),
+	},
+}, {
+	name: "half of the way to the entry point",
+	base: thrown("com.acme.Refused", "connection refused", `
+	at com.acme.db.Pool.connect(Pool.java:9)
+	at com.acme.db.Pool.take(Pool.java:5)
+	at com.acme.db.Query.first(Query.java:7)
+	at com.acme.web.Cart.show(Cart.java:3)
+	at com.acme.web.Router.route(Router.java:2)
+	at com.acme.web.Main.main(Main.java:1)`),
+	same: map[string]Error{"another page": thrown("com.acme.Refused", "connection refused", `
+	at com.acme.db.Pool.connect(Pool.java:9)
+	at com.acme.db.Pool.take(Pool.java:5)
+	at com.acme.db.Query.first(Query.java:7)
+	at com.acme.web.Login.show(Login.java:3)
+	at com.acme.web.Router.route(Router.java:2)
+	at com.acme.web.Main.main(Main.java:1)`)},
+	other: map[string]Error{"another query": thrown("com.acme.Refused", "connection refused", `
+	at com.acme.db.Pool.connect(Pool.java:9)
+	at com.acme.db.Pool.take(Pool.java:5)
+	at com.acme.db.Query.all(Query.java:7)
+	at com.acme.web.Cart.show(Cart.java:3)
+	at com.acme.web.Router.route(Router.java:2)
+	at com.acme.web.Main.main(Main.java:1)`)},
+}}
+
+// fieldVariants are whole traces as runtimes print them, with the
+// text around. testdata/traces.txt holds them: "=== base NAME" begins
+// an error, "=== same" what must join it, "=== other" what must not.
+var fieldVariants = readVariants("testdata/traces.txt")
+
+func readVariants(path string) (all []variants) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	for n, part := range strings.Split(string(text), "=== ")[1:] {
+		head, body, _ := strings.Cut(part, "\n")
+		what, name, _ := strings.Cut(head, " ")
+		if what == "base" {
+			all = append(all, variants{name, readError(body), map[string]Error{}, map[string]Error{}})
+			continue
+		}
+		one := all[len(all)-1]
+		map[string]map[string]Error{"same": one.same, "other": one.other}[what][fmt.Sprintf("%s, part %d of the file", what, n)] = readError(body)
+	}
+	return all
+}
+
+// readError reads "type: " and "message: ", if present, and the trace.
+func readError(s string) (e Error) {
+	for _, member := range []struct {
+		name string
+		into *string
+	}{{"type: ", &e.Type}, {"message: ", &e.Message}} {
+		if rest, ok := strings.CutPrefix(s, member.name); ok {
+			*member.into, s, _ = strings.Cut(rest, "\n")
+		}
+	}
+	e.StackTrace = strings.Split(strings.Trim(s, "\n"), "\n")
+	return e
+}
+
+// A trace in the message is the trace, with the
+// same words, even beside a field of blank pieces.
+func TestTraceInMessage(t *testing.T) {
+	for _, trace := range []string{
+		"Traceback (most recent call last):\n  File \"/app/a.py\", line 3, in load\n    x\nValueError: no such cart",
+		"panic: no such cart\n\ngoroutine 1 [running]:\nmain.load(0xc000)\n\t/app/a.go:3 +0x1",
+		"java.lang.IllegalStateException: no such cart\n\tat com.acme.Cart.load(Cart.java:3)",
+		"Uncaught Error: no such cart\n    at load (/app/a.js:3:1)",
+	} {
+		var g Grouper
+		sent := g.Fingerprint(Error{Message: "no such cart", StackTrace: []string{trace}}).Deciding()
+		for what, e := range map[string]Error{
+			"the message": {Message: trace}, "an empty piece": {Message: trace, StackTrace: []string{""}}, "blank pieces": {Message: trace, StackTrace: []string{" ", "\n"}},
+		} {
+			if g.Fingerprint(e).Deciding() != sent {
+				t.Errorf("%s moves %q: %+v", what, strings.Split(trace, "\n")[0], g.Fingerprint(e).Explain())
+			}
+		}
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
 )
@@ -171,3 +172,18 @@ func (a *App) Close() { a.base.Close() }
 func (a *App) ensureTopic(ctx context.Context) error {
 	return a.base.EnsureTopics(ctx, contract.Topics(0, 0))
 }
+
+// Schema is that of the module's tables.
+func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
+
+// Outboxes are the tables that are published.
+func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }
+
+// relays is how many relays publish, each on its own connection.
+const relays = 1
+
+// Connections is a process's most database connections.
+func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.reads()) + relays }
+
+// OpenAPI describes the module's API.
+func OpenAPI() []byte { return http.OpenAPI() }

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -257,6 +258,91 @@ func TestReadsAreUses(t *testing.T) {
 		defer mu.Unlock()
 		if read != 4 { // one was awaitKeys'
 			return fmt.Errorf("%d reads are told, want 4", read)
+		}
+		return nil
+	})
+}
+
+// A flood of unique types is counted exactly in one overflow group.
+// Another organization's new group, and older groups, are unaffected.
+func TestAFloodOfTypes(t *testing.T) {
+	r := newRig(t)
+	r.config.NewGroupsPerHour = 10
+	noisy, quiet := r.project("noisy", "shop"), r.project("quiet", "blog")
+	hour := time.Now().Truncate(time.Hour)
+	accept := func(all ...contract.LogsAccepted) {
+		for i := range all {
+			all[i].Time = hour
+		}
+		r.Accept(all...)
+	}
+	process, _ := r.start()
+	accept(logs("noisy", "shop", 1, failure("KnownError", 0)))
+	r.awaitApplied()
+	const requests, types = 5, 40
+	for i := range requests {
+		var entries []string
+		for k := range types {
+			entries = append(entries, failure(fmt.Sprintf("Flood%c%cError", 'A'+i, 'A'+k%26)+string(rune('a'+k/26)), 0))
+		}
+		accept(logs("noisy", "shop", types+1, append(entries, failure("KnownError", 0))...))
+	}
+	accept(logs("quiet", "blog", 1, failure("OwnError", 0)))
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, noisy, quiet)
+	got := counts(t, process, noisy, "shop")
+	if len(got) != 11 || got["KnownError"] != 1+requests || got[""] != requests*types-9 {
+		t.Errorf("counts %v", got)
+	}
+	if got := counts(t, process, quiet, "blog"); len(got) != 1 || got["OwnError"] != 1 {
+		t.Errorf("another organization's counts %v", got)
+	}
+	overflow := list(t, process, noisy, "shop", "?q=more+errors+than").Items
+	if len(overflow) != 1 || overflow[0].Title != "More errors than 10 new groups an hour" {
+		t.Fatalf("overflow %+v", overflow)
+	}
+	var g group
+	if status := get(t, process, noisy, "/v1/error-groups/"+overflow[0].ID, &g); status != 200 || g.Why.Rule == "" || len(g.Occurrences) == 0 {
+		t.Errorf("answered %d: %+v", status, g)
+	}
+}
+
+// While grouping is late, what an organization sends
+// beyond its share is deferred, so others' errors need
+// not wait. Each error still counts once, in its group.
+func TestAFloodIsLeftForLater(t *testing.T) {
+	r := newRig(t)
+	loud, quiet := r.project("loud", "flood"), r.project("quiet", "shop")
+	r.config.BatchRecords = 20
+	const flood = 400
+	var accepted []contract.LogsAccepted
+	for i := range flood {
+		accepted = append(accepted, logs("loud", "flood", 1, failure(fmt.Sprintf("Error%c", 'A'+i%5), 0)))
+	}
+	r.Accept(append(accepted, logs("quiet", "shop", 1, failure("ErrorA", 0)))...)
+	published := time.Now()
+	testenv.Eventually(t, timeout, func() error {
+		if time.Since(published) < time.Second {
+			return errors.New("grouping would not be late")
+		}
+		return nil
+	})
+	process, _ := r.start()
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, loud, quiet)
+	if got := counts(t, process, quiet, "shop"); got["ErrorA"] != 1 {
+		t.Errorf("counts %v of the quiet one, want 1", got)
+	}
+	for typ, n := range counts(t, process, loud, "flood") {
+		if n != flood/5 {
+			t.Errorf("%s counts %d, want %d", typ, n, flood/5)
+		}
+	}
+	testenv.Eventually(t, timeout, func() error {
+		if r.number(`SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred' AND schemaname = 'grouping'`) == 0 {
+			return errors.New("nothing was left for later")
 		}
 		return nil
 	})

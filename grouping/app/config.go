@@ -2,10 +2,19 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
 )
 
@@ -41,3 +50,23 @@ func (c Config) newGroups() grouping.Budgets {
 
 // reads is how many requests read the database at once.
 func (c Config) reads() int { return cmp.Or(c.Reads, 4) }
+
+// newPruner keeps all tables of the schema within their bounds.
+func (a *App) newPruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool: a.base.Pool, Tables: a.tables,
+		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Clock: a.config.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
+	})
+}
+
+func (a *App) tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock),
+		[]prune.Table{outbox.Table(bus.RelayName), a.config.Deletions.Table(clock)})
+}
+
+// Prune removes once what exceeds its bound; Run does it continuously.
+func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
+
+// Bounds are those of all tables of the schema.
+func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }

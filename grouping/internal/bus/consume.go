@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,8 +12,10 @@ import (
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
 )
 
 // A Consumer groups the errors of records.
@@ -125,4 +128,44 @@ func eventTime(text string, accepted time.Time) time.Time {
 		at = accepted
 	}
 	return time.UnixMicro(at.UnixMicro()).UTC()
+}
+
+// Lanes defers organizations that send more than their share: each
+// is a lane. A record costs the bytes of its entries, if they are
+// parsed because one has an error, and errorCost for each error.
+func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost, MaxCost: maxCost} }
+
+// maxCost bounds one transaction: 8 MiB of ordinary records
+// with errors in a tenth of the entries, and 4,000 new kinds.
+const maxCost = 16 << 20
+
+func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
+
+// unparsedCost is the cost of an unparsed record.
+const unparsedCost = 512
+
+// errorCost is the cost of an error beside its text: to store a new
+// kind of 100 bytes takes as long as to parse thousands. Without it one
+// transaction could create all groups that an organization may have.
+const errorCost = 4 << 10
+
+func cost(record bus.Record) int {
+	errors, err := strconv.Atoi(record.Header(contract.HeaderErrors))
+	if err == nil && errors <= 0 {
+		return unparsedCost
+	}
+	return unparsedCost + len(record.Value) + errorCost*min(max(errors, 0), len(record.Value)/minErrorSize)
+}
+
+// minErrorSize is fewer bytes than any entry with an
+// error has: a header may claim no more errors than fit.
+const minErrorSize = 32
+
+// RelayName names the relay's cursor in the outbox. It is
+// stored: another name would publish everything again.
+const RelayName = "grouping.facts"
+
+// Outbox is the outbox of weir.grouping.v1.
+func Outbox() outbox.Outbox {
+	return outbox.Outbox{Topic: contract.TopicGrouping, Source: "weir/grouping"}
 }

@@ -1,8 +1,18 @@
 package bus
 
 import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
 )
 
 // An entry of the year 9999 counts as of its acceptance:
@@ -19,5 +29,54 @@ func TestTheYear9999HeadsNoList(t *testing.T) {
 		if got := eventTime(text, accepted); !got.Equal(want) {
 			t.Errorf("%s is seen at %s, want %s", text, got, want)
 		}
+	}
+}
+
+// The saved events are all types of weir.grouping.v1,
+// with all members that were ever published.
+func TestEveryEventIsMapped(t *testing.T) {
+	fact := outboxFact(postgres.NewGroup{Organization: "acme", Project: "shop", ID: "grp_1", FirstSeen: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)})
+	if fact.ID != "grp_1/created/2026-11-22" || fact.Organization != "acme" {
+		t.Errorf("fact %+v", fact)
+	}
+	saved := map[string][]byte{fact.Type: fact.Body}
+	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TopicGrouping + ".*.json")
+	if err != nil || len(files) != len(saved) {
+		t.Fatalf("golden files %v of %d events: %v", files, len(saved), err)
+	}
+	for _, file := range files {
+		golden, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventType := filepath.Base(file[:len(file)-len(".json")])
+		if got, want := members(t, saved[eventType]), members(t, golden); !slices.Equal(got, want) {
+			t.Errorf("%s: members %v, want %v", eventType, got, want)
+		}
+	}
+}
+
+func members(t *testing.T, text []byte) []string {
+	t.Helper()
+	event := map[string]any{}
+	if err := json.Unmarshal(text, &event); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return slices.Sorted(maps.Keys(event))
+}
+
+// A record costs what applying it takes: many small errors more
+// than one of as many bytes, unparsed entries next to nothing.
+func TestCost(t *testing.T) {
+	value := []byte(strings.Repeat("x", 100_000))
+	of := func(errors string) int {
+		return cost(bus.Record{Value: value, Headers: []bus.Header{{Key: contract.HeaderErrors, Value: []byte(errors)}}})
+	}
+	none, one, many := of("0"), of("1"), of("1000")
+	if none >= 1000 || one < len(value) || many < 10*one {
+		t.Errorf("no error costs %d, one %d, a thousand %d", none, one, many)
+	}
+	if most := of("9999999999"); most > 200*one {
+		t.Errorf("more errors than there is room for cost %d", most)
 	}
 }

@@ -1,15 +1,22 @@
 package groups
 
 import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
 )
 
@@ -41,4 +48,142 @@ func New(config Config) *Service {
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
 		}),
 	}
+}
+
+// A Detail is a group with its samples, why it is
+// one, and similar groups, the most alike first.
+type Detail struct {
+	Group       postgres.Group
+	Why         postgres.Explanation
+	Occurrences []postgres.Occurrence
+	Similar     []Similar
+}
+
+// Group finds a group. If there is none that the
+// principal may read, the error is postgres.ErrNoGroup.
+func (s *Service) Group(ctx context.Context, who identity.Principal, id string) (found Detail, err error) {
+	var alike postgres.Candidates
+	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
+			return err
+		}
+		if !s.mayRead(who, found.Group.Project) {
+			return postgres.ErrNoGroup
+		}
+		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
+			return err
+		}
+		alike, err = postgres.Similar(ctx, tx, organization, id)
+		return err
+	})
+	found.Similar = rank(alike)
+	return found, err
+}
+
+// mayRead reports whether the principal may read a project's
+// groups. Nobody may once its deletion is requested.
+func (s *Service) mayRead(who identity.Principal, project string) bool {
+	return who.ReadsProject(project) && !s.Projects.Hides(who.Organization, project)
+}
+
+// timeUp returns a function that reports whether span has passed.
+func (s *Service) timeUp(span time.Duration) func() bool {
+	ends := s.Clock().Add(span)
+	return func() bool { return !s.Clock().Before(ends) }
+}
+
+// Groups finds a page of groups. After
+// maxSearchTime it ends with what was found.
+func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
+	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)
+		page, err = postgres.Groups(ctx, tx, organization, query)
+		return err
+	})
+	if page.Incomplete {
+		s.incomplete.Inc()
+	}
+	return page, err
+}
+
+// Libraries returns the libraries of projects that have
+// some. The caller's transaction must see all organizations.
+func (s *Service) Libraries(ctx context.Context, tx pgx.Tx, projects []postgres.Project) (map[postgres.Project]grouping.Libraries, error) {
+	return postgres.FindLibraries(ctx, tx, projects)
+}
+
+// Count adds errors to their groups and creates groups as far as the
+// budgets allow. The caller's transaction must see all organizations.
+func (s *Service) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
+	return postgres.Writer{NewGroups: s.NewGroups}.Apply(ctx, tx, tally.Counts())
+}
+
+// maxSearchTime ends the page of a long search.
+const maxSearchTime = 2 * time.Second
+
+// read runs fn in a snapshot of the organization's rows. Organizations take
+// turns. A Problem 429 means that the organization's share is used up.
+func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
+	release, err := s.limiter.Acquire(ctx, organization)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.Replica.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
+			return err
+		}
+		return fn(tx, pg.Organization(organization))
+	})
+}
+
+// Similar is a group that may have the same fault.
+type Similar struct {
+	Group      postgres.Group
+	Similarity float64  // from 0 to 1
+	OnlyHere   []string // calls of the other group that this one lacks
+	OnlyThere  []string
+}
+
+// Bounds of what counts as similar.
+const (
+	MaxSimilar    = 20   // groups
+	minSimilarity = 0.05 // of each
+)
+
+// Similar finds the groups most like one. If the principal
+// may not read it, the error is postgres.ErrNoGroup.
+func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) ([]Similar, error) {
+	var alike postgres.Candidates
+	err := s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		alike, err = postgres.Similar(ctx, tx, organization, id)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !s.mayRead(who, alike.Of.Project):
+		return nil, postgres.ErrNoGroup
+	}
+	return rank(alike), nil
+}
+
+// apart is the time from the last error of one group to the other's first.
+func apart(a, b postgres.Group) time.Duration {
+	return max(0, a.FirstSeen.Sub(b.LastSeen), b.FirstSeen.Sub(a.LastSeen))
+}
+
+// rank sorts groups by similarity, and adds differing calls.
+func rank(alike postgres.Candidates) []Similar {
+	of, ranked := alike.Of, []Similar(nil)
+	for _, other := range alike.Others {
+		similarity := of.Outline.Similarity(other.Outline, apart(of.Group, other.Group), alike.Rarity)
+		if here, there := of.Outline.Differences(other.Outline); similarity >= minSimilarity {
+			ranked = append(ranked, Similar{Group: other.Group, Similarity: similarity, OnlyHere: here, OnlyThere: there})
+		}
+	}
+	slices.SortStableFunc(ranked, func(a, b Similar) int {
+		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))
+	})
+	return ranked[:min(len(ranked), MaxSimilar)]
 }

@@ -2,10 +2,16 @@ package http
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -85,4 +91,279 @@ func notFound(err error, id string) error {
 		return httpapi.NotFound("error group", id)
 	}
 	return err
+}
+
+type errorGroupBody struct {
+	ID           string          `json:"id" maxLength:"64"`
+	Project      string          `json:"project" maxLength:"64"`
+	Title        string          `json:"title" description:"Type and message of the first occurrence, on one line; its first 200 bytes"`
+	Type         string          `json:"type" description:"Type of the error as sent, its first 200 bytes; empty when none was"`
+	Culprit      string          `json:"culprit" description:"The innermost frame of the sender's own code, its first 200 bytes; empty without a usable stack trace"`
+	Status       grouping.Status `json:"status" enum:"unresolved,resolved,ignored"`
+	Count        int64           `json:"count" minimum:"1" description:"How many accepted entries carried this error; exact"`
+	FirstSeen    time.Time       `json:"first_seen" description:"Earliest timestamp of an entry of the group"`
+	LastSeen     time.Time       `json:"last_seen" description:"Latest timestamp of an entry of the group"`
+	Levels       []string        `json:"levels" enum:"debug,info,warn,error,fatal"`
+	Environments []string        `json:"environments"`
+}
+
+func newErrorGroupBody(g postgres.Group) errorGroupBody {
+	return errorGroupBody{
+		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
+		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Names(), Environments: g.Environments,
+	}
+}
+
+type errorGroupDetailBody struct {
+	errorGroupBody
+	Occurrences []occurrenceBody     `json:"occurrences" maxItems:"25" description:"Samples: the first 5 and the newest 20 as they came, by time, the newest first; of many at once only some"`
+	Why         postgres.Explanation `json:"why"`
+	Similar     []string             `json:"similar" description:"Groups of the project that may be about the same thing"`
+}
+
+// groupsQuery are the filters of a list.
+type groupsQuery struct {
+	Status       string    `query:"status" enum:"unresolved,resolved,ignored" description:"Groups with this status"`
+	From         time.Time `query:"from" description:"Groups last seen at or after this time, by the entries' timestamps"`
+	To           time.Time `query:"to" description:"Groups first seen before this time, by the entries' timestamps"`
+	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
+	Environments []string  `query:"environment" description:"Groups with entries of one of these environments"`
+	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case"`
+	httpapi.Page
+}
+
+// groups lists a project's groups, last seen first.
+func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
+	project := chi.URLParam(r, "project")
+	if !a.mayRead(r, project) {
+		return httpapi.NotFound("project", project)
+	}
+	query, err := ParseQuery(r)
+	if err != nil {
+		return err
+	}
+	query.Project = project
+	page, err := a.Service.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	if err != nil {
+		return err
+	}
+	httpapi.WriteJSON(w, http.StatusOK, newErrorGroupListBody(r, page))
+	return nil
+}
+
+// errorGroupListBody is a page of groups. It may
+// end before its limit: its text is bounded.
+type errorGroupListBody struct {
+	httpapi.List[errorGroupBody]
+	Incomplete bool `json:"incomplete,omitempty" description:"true where the search timed out before the page was full: these are the groups found so far, none perhaps, and next_cursor goes on from there. Else absent"`
+}
+
+func newErrorGroupListBody(r *http.Request, page postgres.Page) errorGroupListBody {
+	body := errorGroupListBody{httpapi.List[errorGroupBody]{Items: make([]errorGroupBody, len(page.Groups))}, page.Incomplete}
+	for i, g := range page.Groups {
+		body.Items[i] = newErrorGroupBody(g)
+	}
+	if page.Next != nil {
+		next := httpapi.EncodeCursor(r, page.Next)
+		body.NextCursor = &next
+	}
+	return body
+}
+
+// group returns a group, some occurrences and its reason.
+func (a *API) group(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "group")
+	found, err := a.Service.Group(r.Context(), identity.FromContext(r.Context()), id)
+	if err != nil {
+		return notFound(err, id)
+	}
+	similar := make([]string, len(found.Similar))
+	for i, s := range found.Similar {
+		similar[i] = s.Group.ID
+	}
+	httpapi.WriteJSON(w, http.StatusOK, errorGroupDetailBody{newErrorGroupBody(found.Group), newOccurrenceBodies(found.Occurrences), found.Why, similar})
+	return nil
+}
+
+type occurrenceBody struct {
+	EntryID     string          `json:"entry_id" description:"Id of the log entry, as GET /v1/logs shows it; the entry there is whole"`
+	Time        time.Time       `json:"time"`
+	Level       string          `json:"level" enum:"debug,info,warn,error,fatal"`
+	Environment string          `json:"environment"`
+	Message     string          `json:"message" description:"Message of the log entry; its first 1,000 bytes, ending in … where it is longer"`
+	Exceptions  []exceptionBody `json:"exceptions" maxItems:"10" description:"The chain of errors, the root cause first; at most 10"`
+	Frames      []frameBody     `json:"frames" description:"The calls as parsed: of the root cause first, the innermost call first; at most 50 of each error and 12 KB of names in all, each name of at most 300 bytes"`
+
+	MoreExceptions int `json:"more_exceptions,omitempty" minimum:"1" description:"How many errors of the chain are not shown; absent where all are"`
+}
+
+// exceptionBody is one error of the chain. The root cause is 0.
+type exceptionBody struct {
+	Type    string `json:"type" description:"Its first 300 bytes, ending in … where it is longer"`
+	Message string `json:"message" description:"Its first 1,000 bytes, ending in … where it is longer"`
+
+	MoreFrames int `json:"more_frames,omitempty" minimum:"1" description:"How many frames of the error are not shown; absent where all are"`
+}
+
+type frameBody struct {
+	Exception int    `json:"exception" description:"Index in exceptions"`
+	Module    string `json:"module"`
+	Function  string `json:"function"`
+	File      string `json:"file"`
+	Line      int    `json:"line" description:"From 1; 0 is unknown"`
+	Column    int    `json:"column" description:"From 1; 0 is unknown"`
+	InApp     bool   `json:"in_app" description:"The sender's own code rather than a library's"`
+}
+
+func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
+	bodies := make([]occurrenceBody, len(occurrences))
+	for i, o := range occurrences {
+		bodies[i] = occurrenceBody{
+			EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Message: o.Message,
+			Exceptions: []exceptionBody{}, Frames: []frameBody{},
+		}
+		if words := o.Severity.Names(); len(words) > 0 {
+			bodies[i].Level = words[0]
+		}
+		for number, x := range o.Exceptions {
+			bodies[i].Exceptions = append(bodies[i].Exceptions, exceptionBody{x.Type, x.Message, x.MoreFrames})
+			bodies[i].MoreExceptions += x.MoreExceptions
+			for _, f := range x.Frames {
+				bodies[i].Frames = append(bodies[i].Frames, frameBody{number, f.Module, f.Function, f.File, f.Line, f.Column, f.InApp})
+			}
+		}
+	}
+	return bodies
+}
+
+// Bounds of a query.
+const (
+	maxWords = 20
+	maxValue = 256 // bytes of a searched value
+)
+
+// ParseQuery reads a list's filters and page.
+func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
+	page, err := httpapi.ParsePage(r)
+	if err != nil {
+		return q, err
+	}
+	q.Limit = page.Limit
+	values := r.URL.Query()
+	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords} {
+		if err := parse(&q, values); err != nil {
+			return q, err
+		}
+	}
+	if page.Cursor != "" {
+		err = httpapi.DecodeCursor(r, page.Cursor, &q.After)
+	}
+	return q, err
+}
+
+func parseStatus(q *postgres.GroupQuery, values url.Values) error {
+	word := values.Get("status")
+	if word == "" {
+		return nil
+	}
+	status, ok := grouping.ParseStatus(word)
+	if !ok {
+		return invalid("status", word, "Use unresolved, resolved or ignored.")
+	}
+	q.Status = status
+	return nil
+}
+
+func parseSpan(q *postgres.GroupQuery, values url.Values) (err error) {
+	if q.From, err = httpapi.QueryTime(values, "from"); err != nil {
+		return err
+	}
+	if q.To, err = httpapi.QueryTime(values, "to"); err != nil {
+		return err
+	}
+	return httpapi.CheckSpan(values, q.From, q.To)
+}
+
+func parseLevels(q *postgres.GroupQuery, values url.Values) error {
+	for _, word := range values["level"] {
+		level, ok := grouping.ParseSeverity(word)
+		if !ok {
+			return invalid("level", word, "Use debug, info, warn, error or fatal; repeat level for several.")
+		}
+		q.Severities |= level
+	}
+	return nil
+}
+
+func parseEnvironments(q *postgres.GroupQuery, values url.Values) error {
+	for _, name := range values["environment"] {
+		if !searchable(name) {
+			return invalid("environment", name, fmt.Sprintf("Use a name of at most %d bytes of UTF-8 without U+0000.", maxValue))
+		}
+		if name != "" {
+			q.Environments = append(q.Environments, name)
+		}
+	}
+	return nil
+}
+
+func parseWords(q *postgres.GroupQuery, values url.Values) error {
+	text := values.Get("q")
+	words := strings.Fields(text)
+	if !searchable(text) || len(words) > maxWords {
+		return invalid("q", text, fmt.Sprintf("Use at most %d words and %d bytes of UTF-8 without U+0000.", maxWords, maxValue))
+	}
+	if text != "" && len(words) == 0 {
+		return invalid("q", text, "Name words of title, type or culprit; all of them must stand there, in any order.")
+	}
+	q.Words = words
+	return nil
+}
+
+// searchable reports whether Postgres can search for s.
+func searchable(s string) bool {
+	return len(s) <= maxValue && strings.ToValidUTF8(s, "") == s && strings.IndexByte(s, 0) < 0
+}
+
+func invalid(name, value, fix string) error {
+	return httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, value), fix)
+}
+
+// similarErrorGroupBody is a group that may be about
+// the same fault as the requested one.
+type similarErrorGroupBody struct {
+	errorGroupBody
+	Similarity float64  `json:"similarity" minimum:"0" maximum:"1" description:"How much alike the first samples of the two are"`
+	OnlyHere   []string `json:"only_here" maxItems:"10" description:"Calls of the group in the path that this one lacks, the innermost first"`
+	OnlyThere  []string `json:"only_there" maxItems:"10" description:"Calls of this one that the group in the path lacks"`
+}
+
+func newSimilarErrorGroupBody(s groups.Similar) similarErrorGroupBody {
+	const decimals = 1000
+	return similarErrorGroupBody{
+		errorGroupBody: newErrorGroupBody(s.Group), Similarity: math.Round(s.Similarity*decimals) / decimals,
+		OnlyHere: append([]string{}, s.OnlyHere...), OnlyThere: append([]string{}, s.OnlyThere...),
+	}
+}
+
+// similarErrorGroupListBody is all groups that are alike.
+type similarErrorGroupListBody struct {
+	Items []similarErrorGroupBody `json:"items" maxItems:"20"`
+	httpapi.OnePage
+}
+
+// similar lists the groups most like one, the
+// most alike first, and how their calls differ.
+func (a *API) similar(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "group")
+	found, err := a.Service.Similar(r.Context(), identity.FromContext(r.Context()), id)
+	if err != nil {
+		return notFound(err, id)
+	}
+	body := similarErrorGroupListBody{Items: make([]similarErrorGroupBody, len(found))}
+	for i, s := range found {
+		body.Items[i] = newSimilarErrorGroupBody(s)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, body)
+	return nil
 }

@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"embed"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
@@ -11,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 )
 
 // Schema is the schema of the tables of this module.
@@ -61,3 +66,107 @@ func numbers(of []int32) string {
 	}
 	return string(append(literal, '}'))
 }
+
+// ofGroups is for tables whose rows name only a group.
+const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
+
+// Erasable are the tables of groups, in the order of erasure:
+// groups are last, because samples are found by them.
+func Erasable() []erasure.Table {
+	return []erasure.Table{
+		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
+		erasure.Rows("group_packages", erasure.OfProject),
+		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
+		erasure.Rows("error_groups", erasure.OfProject),
+	}
+}
+
+// rights are the privileges that serving needs.
+var rights = pg.Rights{
+	"error_groups":   "SELECT, INSERT, UPDATE, DELETE",
+	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",
+	"group_hashes":   "SELECT, INSERT, DELETE",
+	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
+	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
+}
+
+// idleBudgetsKept is longer than an hour's errors are on
+// their way; see activeBudgetsKept for projects at work.
+const idleBudgetsKept = 7 * 24 * time.Hour
+
+// Tables are the tables whose rows age, for a prune.Pruner.
+func Tables(clock func() time.Time) []prune.Table {
+	return []prune.Table{
+		&expiredGroups{clock: clock},
+		prune.Rows{
+			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
+			Before: prune.Ago(idleBudgetsKept, clock),
+		},
+	}
+}
+
+// Fixed are the bounds of the other tables.
+func Fixed() []prune.Bound {
+	return []prune.Bound{
+		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
+		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes", By: "grouping.Packages; it goes with the project"},
+		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
+	}
+}
+
+// expiredGroups removes groups whose last errors
+// are past retention, found once a day by a scan.
+type expiredGroups struct {
+	clock  func() time.Time
+	swept  time.Time // the day for which none is left
+	oldest time.Time // as of then
+}
+
+func (*expiredGroups) Name() string { return "error_groups" }
+
+func (*expiredGroups) Keeps() string { return "30 days longer than the entries that were last seen" }
+
+// groupBatch is how many groups one transaction removes.
+const groupBatch = 1000
+
+// removeExpired skips groups that a writer has locked. A writer that
+// found a group but locks it only later starts over; see errExpired.
+const removeExpired = `
+WITH gone AS (
+	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))
+	RETURNING organization, id, project, why
+), deciding AS (
+	DELETE FROM group_hashes h USING gone g WHERE (h.organization, h.project, h.version, h.hash)
+		= (g.organization, g.project, (g.why->>'version')::smallint, decode(g.why->>'hash', 'hex'))
+), stricter AS (
+	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'trace'
+), inherited AS (
+	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'inherited'
+), samples AS (
+	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
+)
+SELECT count(*) FROM gone`
+
+func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	today := e.clock().UTC().Truncate(24 * time.Hour)
+	if today.Equal(e.swept) {
+		return 0, false, nil
+	}
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed); err != nil || removed == groupBatch {
+		return removed, err == nil, err
+	}
+	var oldest *time.Time
+	if err := tx.QueryRow(ctx, `SELECT min(first_seen) FROM error_groups`).Scan(&oldest); err != nil {
+		return 0, false, err
+	}
+	e.swept, e.oldest = today, time.Time{}
+	if oldest != nil {
+		e.oldest = *oldest
+	}
+	return removed, false, nil
+}
+
+func (e *expiredGroups) Oldest(context.Context, pgx.Tx) (time.Time, error) { return e.oldest, nil }
