@@ -2,11 +2,15 @@ package allinone
 
 import (
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/testenv"
@@ -71,5 +75,125 @@ func TestTheDemoIsDroppedOnlyForCertain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A written file is read back by us and by a shell, with any text in
+// its path; nobody else may read it.
+func TestDevEnvRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "it's a dir.env")
+	env := DevEnv{BaseURL: "https://localhost:8443/v1", CAFile: "/home/o'neil/$x/ca.pem", APIKey: "weir_1", ConsolePassword: `a"b\c`}
+	if err := env.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := ReadDevEnv(path); err != nil || read != env {
+		t.Errorf("read %+v, %v, want %+v", read, err, env)
+	}
+	shell := exec.Command("sh", "-c", `. "$1" && printf '%s|%s|%s' "$WEIR_CA_FILE" "$WEIR_API_KEY" "$WEIR_CONSOLE_PASSWORD"`, "sh", path)
+	if out, err := shell.CombinedOutput(); err != nil || string(out) != env.CAFile+"|"+env.APIKey+"|"+env.ConsolePassword {
+		t.Errorf("a shell reads %q, %v", out, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := env.Write(path); err != nil {
+		t.Error(err)
+	}
+	if same, err := os.Stat(path); err != nil || !os.SameFile(info, same) {
+		t.Errorf("equal values were written again, to a disk that may be full: %v", err)
+	}
+}
+
+// A missing file is a first start; a damaged one is an error with the way out.
+func TestDevEnvMissingOrDamaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), EnvFile)
+	if read, err := ReadDevEnv(path); err != nil || read != (DevEnv{}) {
+		t.Errorf("missing: %+v, %v", read, err)
+	}
+	for _, damaged := range []string{"", "# How to reach it\n", "WEIR_API_KEY=weir_1\n", "\x00\x00"} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadDevEnv(path); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("damaged to %q: %v", damaged, err)
+		}
+	}
+}
+
+// One process at a time holds a data directory.
+func TestDataDirIsHeldOnce(t *testing.T) {
+	dir, err := openDataDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openDataDir(dir.path); err == nil || !strings.Contains(err.Error(), "another weir runs on") {
+		t.Errorf("second: %v", err)
+	}
+	if err := dir.close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openDataDir(dir.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.close()
+}
+
+// A kept file has the old credentials, for its owner only; the newest
+// five stay, and no other file goes.
+func TestKeptDevEnv(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "[it's]", EnvFile)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var kept []string
+	for i := range maxKept + 2 {
+		env := DevEnv{APIKey: fmt.Sprint("weir_", i)}
+		if err := env.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		as, err := KeepDevEnv(path, at.Add(time.Duration(i)*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, as)
+	}
+	for i, as := range kept {
+		env, err := ReadDevEnv(as)
+		want := DevEnv{APIKey: fmt.Sprint("weir_", i)}
+		if i < 2 {
+			want = DevEnv{} // as without a file
+		}
+		if err != nil || env != want {
+			t.Errorf("%s: %+v, %v, want %+v", as, env, err, want)
+		}
+	}
+	if info, err := os.Stat(kept[len(kept)-1]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// writes collects writes, each separately.
+type writes []string
+
+func (w *writes) Write(p []byte) (int, error) {
+	*w = append(*w, string(p))
+	return len(p), nil
+}
+
+// A reader that waits for the line that Weir is ready finds the
+// commands too: all or nothing is written.
+func TestHintsAreWrittenAtOnce(t *testing.T) {
+	for _, env := range []DevEnv{{}, {APIKey: "weir_1", ConsolePassword: "secret"}} {
+		var got writes
+		(&App{dir: &dataDir{path: "/data"}, env: env}).WriteHints(&got, time.Second)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "Weir is ready after 1.0 s") || !strings.Contains(got[0], "curl ") {
+			t.Errorf("written %q", []string(got))
+		}
 	}
 }

@@ -4,18 +4,30 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/deploy/gateway"
 	grouping "github.com/weirlog/weir/grouping/app"
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/bus/topics"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -149,4 +161,164 @@ func closeAll(modules map[gateway.Module]module) {
 	for _, module := range modules {
 		module.Close()
 	}
+}
+
+// Limits of the backends.
+const (
+	topicsTimeout   = 15 * time.Second
+	databaseTimeout = 30 * time.Second // to stop
+)
+
+// database returns the URL of the given PostgreSQL, or of one that it
+// starts in the data directory.
+func (a *App) database(ctx context.Context) (url string, err error) {
+	if given := a.config.DatabaseURL.Reveal(); given != "" {
+		return given, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{Dir: a.dir.postgres(), Metrics: a.metrics.Registerer, Logger: a.logger})
+	if err != nil {
+		return "", err
+	}
+	a.supervise = func(ctx context.Context) error { return server.Supervise(ctx, time.Now) }
+	a.atEnd(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+		defer cancel()
+		return server.Stop(ctx)
+	})
+	return server.URL(), nil
+}
+
+// watchBackends asks both backends continuously whether they answer.
+func (a *App) watchBackends(databaseURL string, brokers []string, access bus.Access) error {
+	dialer, err := access.Dialer()
+	if err != nil {
+		return err
+	}
+	up := NewBackendUp(a.metrics.Registerer)
+	a.watches = []*watch{
+		newWatch("database", func(ctx context.Context) error { return askDatabase(ctx, databaseURL) }, up, a.logger),
+		newWatch("broker", func(ctx context.Context) error {
+			return errors.Join(askBrokers(ctx, brokers, dialer), a.brokerRefuses())
+		}, up, a.logger),
+	}
+	return nil
+}
+
+// broker returns the addresses of the given brokers, or of one in this
+// process, with all topics created, and how the modules authenticate there.
+func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, err error) {
+	brokers, access = a.config.Brokers, a.config.BrokerAccess
+	a.brokerRefuses = func() error { return nil } // those given show it themselves
+	if len(brokers) == 0 {
+		embedded, err := kafka.Start(kafka.Config{
+			Dir: a.dir.kafka(), Sync: a.config.BrokerSync, Metrics: a.config.Telemetry.Registry.For("broker"), Logger: a.logger.With(slog.String("module", "broker")),
+		})
+		if err != nil {
+			return nil, access, err
+		}
+		a.atEnd(embedded.Close)
+		a.brokerRefuses = embedded.Err
+		brokers = []string{embedded.Addr()}
+		access = bus.Access{User: kafka.User, PasswordFile: kafka.PasswordFile(a.dir.kafka()), Mechanism: kafka.Mechanism}
+	}
+	dialer, err := access.Dialer()
+	if err != nil {
+		return nil, access, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
+	defer cancel()
+	if err := topics.EnsureWith(ctx, brokers, dialer, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
+		return nil, access, fmt.Errorf("cannot reach Kafka at %v: %w", brokers, err)
+	}
+	return brokers, access, nil
+}
+
+// How often backends are asked, and how long they may take.
+const (
+	watchInterval = time.Second
+	watchTimeout  = 3 * time.Second
+)
+
+// A watch asks one backend continuously whether it answers. Requests for
+// /readyz read what it found, so strangers cause no work.
+type watch struct {
+	name   string
+	ask    func(ctx context.Context) error
+	logger *slog.Logger
+	away   atomic.Pointer[error] // why it does not answer; nil: it does
+	up     prometheus.Gauge
+}
+
+// NewBackendUp registers the metric of the backends.
+func NewBackendUp(metrics prometheus.Registerer) *prometheus.GaugeVec {
+	return promauto.With(metrics).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "weir_backend_up", Help: "Whether the database or the broker of weir run answers: 1 or 0.",
+	}, []string{"backend"})
+}
+
+func newWatch(name string, ask func(ctx context.Context) error, up *prometheus.GaugeVec, logger *slog.Logger) *watch {
+	w := &watch{name: name, ask: ask, logger: logger.With(slog.String("backend", name)), up: up.WithLabelValues(name)}
+	w.up.Set(1) // the modules were built on it
+	return w
+}
+
+func (w *watch) run(ctx context.Context) error {
+	for ; ctx.Err() == nil; lifecycle.Pause(ctx, watchInterval) {
+		w.look(ctx)
+	}
+	return nil
+}
+
+func (w *watch) look(ctx context.Context) {
+	asked, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	err := w.ask(asked)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		if w.away.Swap(nil) != nil {
+			w.logger.Warn("answers again") // a warning, as its end was
+		}
+		w.up.Set(1)
+		return
+	}
+	if w.away.Swap(&err) == nil {
+		w.logger.Warn("does not answer", slog.String("error", err.Error()))
+	}
+	w.up.Set(0)
+}
+
+// check returns the part that is not ready, or nil.
+func (w *watch) check() error {
+	if away := w.away.Load(); away != nil {
+		return httpapi.Part(w.name, *away)
+	}
+	return nil
+}
+
+// askDatabase connects: open connections would answer while the server
+// admits no others.
+func askDatabase(ctx context.Context, url string) error {
+	config, err := pgxpool.ParseConfig(url) // it may have settings of pools, too
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Ping(ctx), conn.Close(ctx))
+}
+
+// askBrokers succeeds if any broker answers.
+func askBrokers(ctx context.Context, brokers []string, dialer *bus.Dialer) (err error) {
+	for _, broker := range brokers {
+		reached := cluster.Reach(ctx, broker, dialer)
+		if reached == nil {
+			return nil
+		}
+		err = errors.Join(err, reached)
+	}
+	return err
 }

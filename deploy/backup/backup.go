@@ -1,13 +1,19 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/endpoint"
@@ -15,6 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -216,4 +224,124 @@ func (s Source) look(ctx context.Context) (cluster.Cluster, error) {
 		names = append(names, topic.Name)
 	}
 	return cluster.Look(ctx, brokers, dialer, names, topicSettings)
+}
+
+// security matches the lines of a dump's contents that create
+// row level security.
+var security = regexp.MustCompile(`^\d+; \d+ \d+ (ROW SECURITY|POLICY) `)
+
+// passes writes a dump's contents to two files in a folder: all else,
+// and then row level security. In parallel, a table would be closed
+// before its policy exists, and foreign keys be compared with nothing.
+func passes(ctx context.Context, program, dump, folder string) (lists []string, err error) {
+	out, err := exec.CommandContext(ctx, program, "--list", dump).Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the contents of %s: %w", dump, err)
+	}
+	var parts [2]strings.Builder
+	for line := range strings.Lines(string(out)) {
+		part := &parts[0]
+		if security.MatchString(line) {
+			part = &parts[1]
+		}
+		part.WriteString(line)
+	}
+	for i := range parts {
+		list := filepath.Join(folder, fmt.Sprintf("pass-%d", i+1))
+		if err := os.WriteFile(list, []byte(parts[i].String()), 0o600); err != nil {
+			return nil, err
+		}
+		lists = append(lists, list)
+	}
+	return lists, nil
+}
+
+// List returns the folders of whole backups in a directory, oldest first.
+func List(dir string) (folders []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		folder := filepath.Join(dir, entry.Name())
+		if !entry.IsDir() || !isName(entry.Name()) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(folder, ManifestName)); err == nil {
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders)
+	return folders, err
+}
+
+// isName reports whether a folder has a name given by Make: nothing
+// else is ever removed.
+func isName(name string) bool {
+	at, ours := strings.CutPrefix(name, prefix)
+	_, err := time.Parse(stamp, at)
+	return ours && err == nil
+}
+
+// abandoned is the age from which on an unfinished backup is abandoned.
+const abandoned = 24 * time.Hour
+
+// forget removes surplus backups and abandoned ones.
+func (w *work) forget(now time.Time) error {
+	if w.Keep <= 0 {
+		return nil
+	}
+	folders, err := List(w.To)
+	if err != nil {
+		return err
+	}
+	gone := folders[:max(0, len(folders)-w.Keep)]
+	entries, err := os.ReadDir(w.To)
+	for _, entry := range entries {
+		name, unfinished := strings.CutSuffix(entry.Name(), partial)
+		if unfinished && isName(name) && isOlder(entry, now.Add(-abandoned)) {
+			gone = append(gone, filepath.Join(w.To, entry.Name()))
+		}
+	}
+	for _, folder := range gone {
+		fmt.Fprintf(w.out, "removing  %s\n", folder)
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	return err
+}
+
+func isOlder(entry fs.DirEntry, than time.Time) bool {
+	info, err := entry.Info()
+	return err == nil && info.ModTime().Before(than)
+}
+
+// tool finds one of PostgreSQL's programs: in a given folder, on PATH,
+// or where distributions put them.
+func tool(folder, name string) (string, error) {
+	if folder != "" {
+		return exec.LookPath(filepath.Join(folder, name))
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	if folder, err := postgres.Binaries(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no %s: install PostgreSQL's client programs, of the server's version or later, or name their folder with --postgres-bin", name)
+}
+
+// run runs one of PostgreSQL's programs on a database.
+func run(ctx context.Context, program string, database httpapi.Secret, args ...string) (err error) {
+	l, err := loginOf(database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.forget()) }()
+	cmd := exec.CommandContext(ctx, program, append(args, "--no-password", "--dbname="+l.address)...)
+	cmd.Env = append(os.Environ(), l.env...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, httpapi.Redact(strings.TrimSpace(said.String())))
+	}
+	return nil
 }

@@ -2,13 +2,19 @@ package backup
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/process"
 )
 
 // A login is how PostgreSQL's programs reach a database: the address,
@@ -94,4 +100,104 @@ func (l *login) forget() error {
 		return nil
 	}
 	return os.RemoveAll(l.folder)
+}
+
+// A Privilege is what a table's owner, or everybody, may do with it if
+// migrations changed the rights. Names of roles could not be restored
+// on a server with other roles.
+type Privilege struct {
+	Table  string   `json:"table"`
+	Column string   `json:"column,omitempty"` // "": the whole table
+	Public bool     `json:"public,omitempty"` // everybody; else the owner
+	Rights []string `json:"rights"`           // none: all were revoked
+}
+
+func privileges(ctx context.Context, tx pgx.Tx) ([]Privilege, error) {
+	found, err := tx.Query(ctx, `WITH of_tables AS (
+			SELECT relname, '' AS attname, relacl AS acl, relowner FROM pg_class
+			WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relacl IS NOT NULL
+		UNION ALL
+			SELECT relname, attname, attacl, relowner FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+			WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND attacl IS NOT NULL AND NOT attisdropped)
+		SELECT relname, attname, public, ARRAY(SELECT privilege_type FROM aclexplode(acl)
+			WHERE grantee = CASE WHEN public THEN 0 ELSE relowner END ORDER BY 1)
+		FROM of_tables, (VALUES (false), (true)) AS grantees (public) ORDER BY 1, 2, 3`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowToStructByPos[Privilege])
+}
+
+// restorePrivileges gives a restored table, which has all rights, its former
+// ones. Rights on the table come before those on columns: revoking the first revokes both.
+func restorePrivileges(ctx context.Context, tx pgx.Tx, all []Privilege) error {
+	for _, p := range all {
+		if _, err := tx.Exec(ctx, p.statements()); err != nil {
+			return fmt.Errorf("cannot set the rights on %s: %w", p.Table, err)
+		}
+	}
+	return nil
+}
+
+func (p Privilege) statements() string {
+	table, grantee, columns := pgx.Identifier{p.Table}.Sanitize(), "CURRENT_USER", ""
+	if p.Public {
+		grantee = "PUBLIC"
+	}
+	var all strings.Builder
+	if p.Column == "" {
+		fmt.Fprintf(&all, "REVOKE ALL ON %s FROM %s;", table, grantee)
+	} else {
+		columns = " (" + pgx.Identifier{p.Column}.Sanitize() + ")"
+	}
+	for _, right := range p.Rights {
+		fmt.Fprintf(&all, "GRANT %s%s ON %s TO %s;", right, columns, table, grantee)
+	}
+	return all.String()
+}
+
+// keysFolder holds the copies of secrets and certificates.
+const keysFolder = "keys"
+
+// keyFiles returns the settings that name a file which no database
+// contains: without it nobody can sign in at the brokers and databases,
+// verify old signatures, or be trusted by clients.
+func keyFiles() (variables []string) {
+	for _, setting := range os.Environ() {
+		name, file, _ := strings.Cut(setting, "=")
+		if strings.HasPrefix(name, "WEIR_") && strings.HasSuffix(name, process.FileSuffix) && file != "" {
+			variables = append(variables, name)
+		}
+	}
+	return variables
+}
+
+// keys copies those files, or names them.
+func (w *work) keys() (err error) {
+	variables := keyFiles()
+	if !w.Keys {
+		if len(variables) > 0 {
+			fmt.Fprintf(w.out, "keys      are not in it, keep them elsewhere: %s\n", strings.Join(variables, ", "))
+		}
+		return nil
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, keysFolder), 0o700); err != nil {
+		return err
+	}
+	for _, variable := range variables {
+		if err := copyKey(os.Getenv(variable), filepath.Join(w.dir, keysFolder, variable)); err != nil {
+			return fmt.Errorf("cannot copy the file of %s: %w", variable, err)
+		}
+	}
+	fmt.Fprintf(w.out, "keys      %s\n", strings.Join(variables, ", "))
+	w.manifest.Keys, err = filesIn(w.dir, keysFolder)
+	return err
+}
+
+func copyKey(from, to string) error {
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(to, string(raw), 0o600)
 }

@@ -4,11 +4,14 @@ package browser
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weirlog/weir/deploy/client"
 )
@@ -139,4 +142,148 @@ func (b *tab) createKey(name, environment string) string {
 		b.t.Fatalf("copied %d characters that are no key", len(key))
 	}
 	return key
+}
+
+// reached names the focused element, as screen readers do.
+const reached = `(() => {
+	const e = document.activeElement;
+	if (!e || e === document.body) return "";
+	const label = e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || e.value || "";
+	return e.tagName.toLowerCase() + " " + label.replace(/\s+/g, " ").trim();
+})()`
+
+// maxStops exceeds the number of stops on any page.
+const maxStops = 150
+
+// reach presses Tab until the focused element's name begins with name;
+// kind is the element's, such as "a" or "input".
+func (b *tab) reach(kind, name string) {
+	b.t.Helper()
+	var seen []string
+	for range maxStops {
+		at := ask[string](b, reached)
+		if strings.HasPrefix(at, kind+" "+name) {
+			b.mustShowFocus(at)
+			return
+		}
+		seen = append(seen, at)
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.t.Fatalf("no way by Tab to %s %q; there are:\n%s\n%s", kind, name, strings.Join(seen[:min(len(seen), 40)], "\n"), b.describe())
+}
+
+// mustShowFocus fails if the focus is not visible.
+func (b *tab) mustShowFocus(at string) {
+	b.t.Helper()
+	if ask[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+		b.t.Errorf("nothing shows that %q has the focus: %s", at, b.describe())
+	}
+}
+
+// press focuses a link or button and presses Enter.
+func (b *tab) press(kind, name string) {
+	b.t.Helper()
+	b.reach(kind, name)
+	b.do(chromedp.KeyEvent(kb.Enter))
+}
+
+// leave is press for what leads to another page, whose heading is
+// title; it may be the same page again.
+func (b *tab) leave(kind, name, title string) {
+	b.t.Helper()
+	b.reach(kind, name)
+	ask[bool](b, `window.left = true`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.await(fmt.Sprintf("!window.left && document.querySelector('h1')?.innerText === %q", title))
+}
+
+// fill focuses a field and types; the former text is replaced.
+func (b *tab) fill(label, text string) {
+	b.t.Helper()
+	b.reach("input", label)
+	b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(kb.Delete), chromedp.KeyEvent(text))
+}
+
+// choose focuses a choice and types the beginning of one of its texts.
+func (b *tab) choose(label, text string) {
+	b.t.Helper()
+	b.reach("select", label)
+	b.do(chromedp.KeyEvent(text))
+	if chosen := ask[string](b, `document.activeElement.selectedOptions[0].text`); !strings.HasPrefix(chosen, text) {
+		b.t.Fatalf("typing %q into %q chooses %q", text, label, chosen)
+	}
+}
+
+// clipboard returns the last copied text.
+func (b *tab) clipboard() string {
+	b.t.Helper()
+	return ask[string](b, `navigator.clipboard.readText()`)
+}
+
+// plugAuthenticator gives the tab's person a device that stores
+// passkeys and verifies its owner, such as a phone.
+func (b *tab) plugAuthenticator() {
+	b.t.Helper()
+	call(b, webauthn.Enable, webauthn.EnableParams{})
+	call(b, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+		Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+		HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+	}})
+}
+
+// addPasskey adds a passkey in the settings of the person's account.
+func (b *tab) addPasskey(name string) {
+	b.t.Helper()
+	b.open("/console/settings/account")
+	b.leave("a", "Add a passkey", "Add a passkey")
+	b.await(`!document.querySelector("form[data-passkey]").hidden`)
+	b.fill("Name", name)
+	b.leave("button", "Add passkey", "Your account")
+	b.awaitText(name)
+}
+
+// signInByPasskey signs in without typing.
+func (b *tab) signInByPasskey() {
+	b.t.Helper()
+	b.await(`!document.querySelector("form[data-passkey]").hidden`)
+	b.leave("button", "Sign in with a passkey", "Logs")
+}
+
+// firstPasskey adds a person's first passkey, and returns its id.
+func (b *tab) firstPasskey(name string) string {
+	b.t.Helper()
+	b.plugAuthenticator()
+	b.addPasskey(name)
+	return ask[string](b, `document.querySelector("a[href$='/remove']").href.split("/").at(-2)`)
+}
+
+// By keyboard only, a person gets from an error to the logs around it,
+// and chooses another time in the browser's own field.
+func TestLogsAroundAnError(t *testing.T) {
+	in := newInstallation(t)
+	w := in.furnish(t, plainTexts)
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn(w.email, w.password)
+	b.open("/console/errors/" + w.group)
+	b.leave("a", "Logs around it", "Logs")
+	b.awaitText("checkout failed")
+	b.check("logs around an error")
+	b.leave("a", "Last hour", "Logs")
+	b.awaitText("order 4711 was paid")
+	b.enterTime("From (UTC)", "01022031\t0304PM", "2031-01-02T15:04")
+	b.leave("button", "Search", "Logs")
+	b.awaitText("No entry matches")
+	if from := ask[string](b, `document.getElementById("field-from").value`); from[:len("2031-01-02T15:04")] != "2031-01-02T15:04" {
+		t.Errorf("the field keeps %q", from)
+	}
+	b.blameless("logs around an error")
+}
+
+// enterTime types into a date and time field, whose parts are in the
+// order of American English.
+func (b *tab) enterTime(label, keys, want string) {
+	b.t.Helper()
+	b.reach("input", label)
+	b.do(chromedp.KeyEvent(keys))
+	b.await(`document.activeElement.value.startsWith("` + want + `")`)
 }

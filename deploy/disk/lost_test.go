@@ -4,20 +4,25 @@ package disk
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/docs/docstest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/port"
+	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 // The logs of credentials, facts and accounts lose their ends, as in a power
@@ -149,4 +154,173 @@ func (in *installation) refuses(key string) (end func()) {
 		}
 	})
 	return func() { cancel(); running.Wait() }
+}
+
+// The last bytes of the log are gone after a power cut, and the database is
+// intact: nothing is accepted until weir resume, as the page on backups has it,
+// and all goes on from there. What had been applied stays, once.
+func TestShortened(t *testing.T) {
+	for name, shorten := range map[string]func(t *testing.T, segment string){
+		"by forty bytes":     func(t *testing.T, segment string) { cutOff(t, segment, 40) },
+		"by its last batch":  func(t *testing.T, segment string) { cutOff(t, segment, lastBatch(t, segment)) },
+		"by its last file":   func(t *testing.T, segment string) { must(t, os.Remove(segment)) },
+		"by damaged batches": damage,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := start(t, folder(t), nil)
+			end := in.load(4, 20, 100)
+			in.awaitAcked(2000)
+			testenv.Eventually(t, time.Minute, func() error {
+				if n := len(in.newest()); n < 5 {
+					return fmt.Errorf("only %d partitions have records", n)
+				}
+				return nil
+			})
+			end()
+			in.verify()
+			in.running.Kill()
+			for _, segment := range in.newest()[:5] {
+				shorten(t, segment)
+			}
+			in.acceptsNothing()
+			in.resume("lost its end", "weir.logs.v1", "may be lost too")
+			in.restart()
+			in.verify()
+			end = in.load(4, 20, 100)
+			in.awaitAcked(500)
+			end()
+			in.verify()
+			in.stop()
+		})
+	}
+}
+
+// The last batch of every topic is gone, of keys and accounts as well. What
+// modules publish at the next start grows their logs past positions.
+func TestEveryTopicIsShortened(t *testing.T) {
+	in := start(t, folder(t), nil)
+	end := in.load(4, 20, 100)
+	in.awaitAcked(2000)
+	end()
+	in.verify()
+	in.running.Kill()
+	files, err := filepath.Glob(filepath.Join(in.dir, "kafka", "partitions", "*", "*.dat"))
+	must(t, err)
+	for _, segment := range files {
+		if info, err := os.Stat(segment); err == nil && info.Size() > 0 {
+			cutOff(t, segment, lastBatch(t, segment))
+		}
+	}
+	in.acceptsNothing()
+	in.resume("lost its end")
+	in.restart()
+	in.awaitPost(in.env.APIKey)
+	in.verify()
+	in.stop()
+	in.restart()
+	in.verify()
+	in.stop()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newest returns the newest file with records of each partition of
+// weir.logs.v1 that has any.
+func (in *installation) newest() (found []string) {
+	in.t.Helper()
+	for p := range contract.DefaultLogPartitions {
+		files, err := filepath.Glob(filepath.Join(in.dir, "kafka", "partitions", fmt.Sprintf("%s-%d", contract.TopicLogs, p), "*.dat"))
+		must(in.t, err)
+		slices.Sort(files)
+		for _, file := range slices.Backward(files) { // the last is empty after packing
+			if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+				found = append(found, file)
+				break
+			}
+		}
+	}
+	return found
+}
+
+func cutOff(t *testing.T, file string, bytes int64) {
+	t.Helper()
+	info, err := os.Stat(file)
+	must(t, err)
+	must(t, os.Truncate(file, info.Size()-bytes))
+}
+
+// lastBatch returns the size of a file's last batch.
+func lastBatch(t *testing.T, file string) (size int64) {
+	t.Helper()
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	for at := int64(0); at < int64(len(whole)); at += size {
+		size = 12 + int64(binary.BigEndian.Uint32(whole[at+8:]))
+	}
+	return size
+}
+
+// damage changes a byte of the last batch but one.
+func damage(t *testing.T, file string) {
+	t.Helper()
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	before := int64(len(whole)) - lastBatch(t, file)
+	whole[before-1] ^= 1
+	must(t, os.WriteFile(file, whole, 0o600))
+}
+
+// acceptsNothing starts a process, which refuses each post and says why, or
+// ends with the way out: it never serves on a damaged log.
+func (in *installation) acceptsNothing() {
+	in.t.Helper()
+	acked, _ := in.counts()
+	in.launch()
+	testenv.Eventually(in.t, startLimit, func() error {
+		if in.running.HasEnded() {
+			if !strings.Contains(in.running.Output.String(), "weir resume") {
+				in.t.Fatalf("ended without saying what to do:\n%s", in.output())
+			}
+			return nil
+		}
+		if err := in.connect(); err != nil {
+			return err
+		}
+		err := in.post(in.t.Context(), in.env.APIKey, 1, 10)
+		var problem *client.Problem
+		switch {
+		case !errors.As(err, &problem):
+			return fmt.Errorf("not answered: %w", err)
+		case problem.Status != http.StatusInternalServerError || problem.RetryAfter == 0:
+			in.t.Fatalf("a post is answered %v", problem)
+		case !strings.Contains(problem.Detail, "weir resume"):
+			return fmt.Errorf("the answer doesn't say why: %w", problem)
+		}
+		return nil
+	})
+	if now, _ := in.counts(); now > acked {
+		in.t.Errorf("%d entries were acknowledged on a log that lost its end", now-acked)
+	}
+	in.running.Kill()
+}
+
+// resume does what the page on backups says, and expects some words of it.
+func (in *installation) resume(words ...string) {
+	in.t.Helper()
+	weir := filepath.Dir(programs.Build(in.t, "deploy/cmd/weir"))
+	script := strings.ReplaceAll(strings.Join(docstest.BlocksOf(in.t, "backup.md", "A log that lost its end"), ""), "=.weir", "="+in.dir)
+	shell := programs.Launch(in.t, "/bin/sh", map[string]string{"PATH": weir + ":" + os.Getenv("PATH")}, "-c", script)
+	if err := shell.Wait(); err != nil {
+		in.t.Fatalf("%v:\n%s", err, shell.Output.String())
+	}
+	for _, word := range words {
+		if !strings.Contains(shell.Output.String(), word) {
+			in.t.Errorf("weir resume says nothing of %q:\n%s", word, shell.Output.String())
+		}
+	}
 }

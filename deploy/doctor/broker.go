@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 )
 
 // bus checks the brokers and the topics.
@@ -183,4 +185,177 @@ func (e *examination) recordAt(ctx context.Context, topic string, partition int,
 	reader := &logrange.Reader{Brokers: e.brokers, Dialer: e.dialer, Topic: topic}
 	_, err = reader.Read(ctx, partition, from, to, func(r bus.Record) { oldest = earlier(oldest, r.Time) })
 	return oldest, err
+}
+
+var topicSettings = []string{
+	"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable",
+}
+
+// A topicCheck compares one topic with its contract.
+type topicCheck struct {
+	want     contract.Topic
+	seen     cluster.Topic
+	brokers  int
+	deleted  erasure.Retention
+	findings []Finding
+}
+
+// judgeTopic compares a topic with its contract on so many brokers,
+// with the given retention of deletions.
+func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted erasure.Retention) []Finding {
+	l := &topicCheck{want: want, seen: seen, brokers: brokers, deleted: deleted}
+	if seen.Err != nil {
+		l.missing()
+		return l.findings
+	}
+	l.partitions()
+	l.copies()
+	l.leaders()
+	l.policy()
+	l.retention()
+	if len(l.findings) == 0 {
+		l.add(OK, fmt.Sprintf("partitions: %d, replicas: %d, %s", len(seen.Partitions), l.replicas(), seen.Settings["cleanup.policy"]), "")
+	}
+	return l.findings
+}
+
+func (l *topicCheck) add(level Level, seen, fix string) {
+	l.findings = append(l.findings, Finding{Check: "topic", Subject: l.want.Name, Level: level, Seen: oneLine(seen), Fix: fix})
+}
+
+func (l *topicCheck) missing() {
+	switch {
+	case errors.Is(l.seen.Err, kafka.UnknownTopicOrPartition):
+		l.add(Fail, "it does not exist", "Create it: weir topics, with the same settings.")
+	case errors.Is(l.seen.Err, kafka.TopicAuthorizationFailed):
+		l.add(Fail, "the user may not see it",
+			fmt.Sprintf("Grant it: kafka-acls.sh --add --allow-principal User:… --operation Read --operation Describe --topic %s.", l.want.Name))
+	default:
+		l.add(Fail, l.seen.Err.Error(), "Look at the brokers' logs.")
+	}
+}
+
+// partitions compares their number. A state topic must have one: its
+// order is that of all records (decision 2).
+func (l *topicCheck) partitions() {
+	got, want := len(l.seen.Partitions), l.want.Partitions
+	switch {
+	case want == 1 && got != 1:
+		l.add(Fail, fmt.Sprintf("it has %d partitions, and must have one: who follows it needs one order", got),
+			"Recreate the topic, and make its module publish again.")
+	case got < want:
+		l.add(Warn, fmt.Sprintf("it has %d partitions, fewer than %d: so many consumers of a kind share the work at most", got, want),
+			fmt.Sprintf("kafka-topics.sh --alter --topic %s --partitions %d, or set WEIR_LOG_PARTITIONS=%d.", l.want.Name, want, got))
+	}
+}
+
+// replicas returns the smallest number of replicas of a partition.
+func (l *topicCheck) replicas() int {
+	least := l.brokers
+	for _, p := range l.seen.Partitions {
+		least = min(least, p.Replicas)
+	}
+	return least
+}
+
+// wantedReplicas is the number of replicas with enough brokers.
+const wantedReplicas = 3
+
+// copies checks whether acknowledged records survive the loss of a
+// broker. A single broker has no replicas.
+func (l *topicCheck) copies() {
+	inSync, _ := strconv.Atoi(l.seen.Settings["min.insync.replicas"])
+	replicas := l.replicas()
+	for p, partition := range l.seen.Partitions {
+		switch {
+		case !partition.Led:
+			l.add(Fail, fmt.Sprintf("partition %d has no leader", p), "Start the brokers that have its replicas.")
+		case partition.InSync < inSync:
+			l.add(Fail, fmt.Sprintf("partition %d has %d replicas in sync, fewer than min.insync.replicas=%d: nothing can be written", p, partition.InSync, inSync),
+				"Start the brokers that are away.")
+		case partition.InSync < partition.Replicas:
+			l.add(Warn, fmt.Sprintf("partition %d has %d of %d replicas in sync", p, partition.InSync, partition.Replicas),
+				"Start the brokers that are away, or wait until they have caught up.")
+		}
+	}
+	if l.brokers < wantedReplicas {
+		return
+	}
+	if replicas < wantedReplicas {
+		l.add(Warn, fmt.Sprintf("it has %d replicas on %d brokers", replicas, l.brokers), "kafka-reassign-partitions.sh: three replicas of each partition.")
+	}
+	if replicas > 1 && inSync < 2 {
+		l.add(Fail, fmt.Sprintf("min.insync.replicas is %d: what one broker alone has is acknowledged, and lost with it", inSync), l.alter("min.insync.replicas=2"))
+	}
+	if replicas > 1 && inSync >= replicas {
+		l.add(Warn, fmt.Sprintf("min.insync.replicas is %d of %d replicas: without one nothing can be written", inSync, replicas),
+			l.alter("min.insync.replicas="+strconv.Itoa(replicas-1)))
+	}
+}
+
+// leaders checks whether only brokers with all records may lead.
+func (l *topicCheck) leaders() {
+	const unclean = "unclean.leader.election.enable"
+	if l.seen.Settings[unclean] == "true" {
+		l.add(Fail, unclean+" is true: a broker that lacks records may lead, and they are lost", l.alter(unclean+"=false"))
+	}
+}
+
+func (l *topicCheck) alter(setting string) string {
+	return fmt.Sprintf("kafka-configs.sh --alter --topic %s --add-config %s.", l.want.Name, setting)
+}
+
+func (l *topicCheck) policy() {
+	const name = "cleanup.policy"
+	if got, want := l.seen.Settings[name], l.want.Config[name]; got != want {
+		l.add(Fail, fmt.Sprintf("%s is %q, not %q: what is needed would be removed, or nothing ever", name, got, want), l.alter(name+"="+want))
+	}
+	const largest = "max.message.bytes"
+	if want, given := number(l.want.Config[largest]); given {
+		if got, known := number(l.seen.Settings[largest]); known && got < want {
+			l.add(Fail, fmt.Sprintf("%s is %d, less than %d: large entries could not be written", largest, got, want),
+				l.alter(fmt.Sprintf("%s=%d", largest, want)))
+		}
+	}
+	const segment = "segment.ms"
+	if want, given := number(l.want.Config[segment]); given {
+		if got, known := number(l.seen.Settings[segment]); known && got > want {
+			l.add(Warn, fmt.Sprintf("%s is %d, more than %d: for so long what is deleted may stay", segment, got, want),
+				l.alter(fmt.Sprintf("%s=%d", segment, want)))
+		}
+	}
+}
+
+// retention checks whether records stay as long as a consumer may be
+// down. -1 is forever.
+func (l *topicCheck) retention() {
+	const name = "retention.ms"
+	want, given := number(l.want.Config[name])
+	if !given {
+		return
+	}
+	if got, known := number(l.seen.Settings[name]); known && got >= 0 && (want < 0 || got < want) {
+		l.add(Fail, fmt.Sprintf("%s is %d, less than %d: a consumer that is away for longer loses records", name, got, want),
+			l.alter(fmt.Sprintf("%s=%d", name, want)))
+	}
+	l.outlivesDeletions(name)
+	const size = "retention.bytes"
+	if got, known := number(l.seen.Settings[size]); known && got >= 0 {
+		l.add(Warn, fmt.Sprintf("%s is %d: under load records go before their time", size, got), l.alter(size+"=-1"))
+	}
+}
+
+// outlivesDeletions checks whether records of a deletion may return
+// after it is forgotten.
+func (l *topicCheck) outlivesDeletions(name string) {
+	known := int64(l.deleted.Months()) * 28 * 24 * time.Hour.Milliseconds()
+	if got, given := number(l.seen.Settings[name]); given && (got < 0 || got > known) {
+		l.add(Warn, fmt.Sprintf("%s is %d: it may keep records of what was deleted for longer than that is known, %d months",
+			name, got, l.deleted.Months()), "Set WEIR_DELETIONS_MONTHS of every service to more, or keep records for a shorter time.")
+	}
+}
+
+func number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
 }

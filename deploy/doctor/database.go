@@ -1,13 +1,26 @@
 package doctor
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"embed"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/deploy/endpoint"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/replica"
 )
 
 // oldestPostgres is the oldest tested version.
@@ -130,6 +143,287 @@ func (e *examination) connections(all servers) {
 			e.report.add(Warn, "connections", address, seen, fix)
 		default:
 			e.report.add(OK, "connections", address, seen, "")
+		}
+	}
+}
+
+// migrations reports whether the schema is up to date.
+func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
+	var missing, unknown []string
+	ok := e.look(ctx, "migrations", o.name, "Look at the role's rights.", func(ctx context.Context) (err error) {
+		missing, unknown, err = pg.Migrated(ctx, o.pool, o.schema.Migrations...)
+		return err
+	})
+	switch {
+	case !ok:
+		return false
+	case len(missing) > 0:
+		e.report.add(Fail, "migrations", o.name, fmt.Sprintf("%d are missing: %s", len(missing), firstFew(missing)),
+			"weir migrate applies them, or the service of this version where its role owns the schema: its log says what keeps it from that.")
+		return false
+	case len(unknown) > 0:
+		e.report.add(Warn, "migrations", o.name, fmt.Sprintf("%d are of another version: %s", len(unknown), firstFew(unknown)),
+			"Use the weir of the version that the services have.")
+	default:
+		e.report.add(OK, "migrations", o.name, "all are applied", "")
+		e.objects(ctx, o)
+	}
+	return true
+}
+
+// firstFew returns the first of many.
+func firstFew(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// An object is a part of a schema whose loss stays unnoticed: without
+// it reads are slow, or forbidden rows are accepted.
+type object struct {
+	Kind       string `json:"kind"` // index, constraint, trigger or policy
+	Table      string `json:"table"`
+	Name       string `json:"name"`
+	Definition string `json:"definition"` // its CREATE statement
+}
+
+func (o object) is(other object) bool {
+	return o.Kind == other.Kind && o.Table == other.Table && o.Name == other.Name
+}
+
+// level returns the level of its absence.
+func (o object) level() Level {
+	if strings.HasPrefix(o.Definition, "CREATE INDEX") {
+		return Warn
+	}
+	return Fail
+}
+
+//go:embed objects/*.jsonl
+var objectFiles embed.FS
+
+// objectsOf returns the objects after all migrations of a module.
+func objectsOf(module string) (objects []object, err error) {
+	text, err := objectFiles.ReadFile("objects/" + module + ".jsonl")
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(text) {
+		var o object
+		if err := json.Unmarshal(line, &o); err != nil {
+			return nil, fmt.Errorf("cannot read an object of %s: %w", module, err)
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+// objectsQuery is for a schema. It omits invalid indexes, unvalidated
+// constraints and disabled triggers, and all objects of partitions:
+// theirs can't be lost without their table's.
+const objectsQuery = `WITH tables AS (SELECT oid, relname::text AS name, oid::regclass::text AS path FROM pg_class
+		WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind IN ('r', 'p') AND NOT relispartition),
+	constraints AS (SELECT c.*, t.name, t.path FROM pg_constraint c JOIN tables t ON conrelid = t.oid
+		WHERE contype IN ('c', 'f', 'p', 'u', 'x') AND conparentid = 0 AND convalidated)
+	SELECT 'index', t.name, c.relname::text, replace(pg_get_indexdef(c.oid), ' ON ONLY ', ' ON ')
+		FROM pg_index JOIN tables t ON indrelid = t.oid JOIN pg_class c ON indexrelid = c.oid
+		WHERE indisvalid AND c.oid NOT IN (SELECT conindid FROM constraints)
+	UNION ALL SELECT 'constraint', name, conname::text, format('ALTER TABLE %s ADD CONSTRAINT %I %s', path, conname, pg_get_constraintdef(oid)) FROM constraints
+	UNION ALL SELECT 'trigger', t.name, tgname::text, pg_get_triggerdef(g.oid) FROM pg_trigger g JOIN tables t ON tgrelid = t.oid
+		WHERE NOT tgisinternal AND tgenabled <> 'D'
+	UNION ALL SELECT 'policy', t.name, polname::text, format('CREATE POLICY %I ON %s AS %s FOR %s USING (%s)', polname, path,
+			CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+			CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+			pg_get_expr(polqual, polrelid)) || coalesce(' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')', '')
+		FROM pg_policy JOIN tables t ON polrelid = t.oid`
+
+// objects checks whether the schema still has all objects of its migrations.
+func (e *examination) objects(ctx context.Context, o opened) {
+	found, ok := readRows[object](ctx, e, o, "schema", objectsQuery, o.schema.Name)
+	wanted, err := objectsOf(o.name)
+	if !ok || err != nil {
+		return
+	}
+	whole := true
+	for _, want := range wanted {
+		if slices.ContainsFunc(found, want.is) {
+			continue
+		}
+		whole = false
+		e.report.add(want.level(), "schema", o.name, fmt.Sprintf("the %s %s of %s is missing, or not in force", want.Kind, want.Name, want.Table),
+			"As the role that owns the schema, within it: "+want.Definition+". What is there in its place, drop first.")
+	}
+	if whole {
+		e.report.add(OK, "schema", o.name, fmt.Sprintf("all %d indexes, constraints, triggers and policies are in force", len(wanted)), "")
+	}
+}
+
+// replica checks whether a module's read replica answers and has caught up.
+func (e *examination) replica(ctx context.Context, o opened) {
+	url, err := endpoint.ReplicaURL(o.name)
+	if err == nil && url == "" {
+		return
+	}
+	if err == nil {
+		err = e.checkReplica(ctx, o, replica.Config{DatabaseURL: url, Wait: e.CheckTimeout})
+	}
+	if err == nil {
+		e.report.add(OK, "replica", o.name, "it has what the database has", "")
+		return
+	}
+	e.report.add(Warn, "replica", o.name, err.Error(), fmt.Sprintf("Let %s name a standby of the module's database, and look at the standby's log and, "+
+		"on the database, at pg_stat_replication. The database answers until then.", endpoint.ReplicaOf(o.name)))
+}
+
+func (e *examination) checkReplica(ctx context.Context, o opened, config replica.Config) error {
+	reader, err := replica.Open(ctx, config, replica.Options{
+		Schema: o.schema.Name, Conns: 1, Clock: e.now, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	return reader.Check(ctx, o.pool)
+}
+
+func userOf(address httpapi.Secret) string {
+	parsed, err := url.Parse(address.Reveal())
+	if err != nil {
+		return ""
+	}
+	return parsed.User.Username()
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// rights are a role's rights.
+type rights struct {
+	Role                string
+	Superuser, Bypasses bool
+	Uses, Creates, Owns bool     // the schema
+	Closed              []string // its tables and sequences that the role can't use as serving needs
+	Beyond              []string // its tables and sequences with which the role may do more
+	Open                []string // its tables that show every tenant's rows
+	Foreign             []string // schemas of other modules that the role may use
+}
+
+// rightsQuery takes a schema, all modules' schemas, and tables and
+// sequences with the rights that serving needs.
+const rightsQuery = `WITH relations AS (
+		SELECT c.oid, relname::text AS name, relkind = 'S' AS sequence, string_to_array(coalesce(s.rights, ''), ', ') AS needed
+		FROM pg_class c LEFT JOIN unnest($3::text[], $4::text[]) AS s (name, rights) ON s.name = relname
+		WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind IN ('r', 'p', 'S') AND NOT relispartition),
+	held AS (
+		SELECT oid, name, needed, one FROM relations, unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS one
+			WHERE NOT sequence AND has_table_privilege(oid, one)
+		UNION ALL SELECT oid, name, needed, one FROM relations, unnest('{USAGE,SELECT,UPDATE}'::text[]) AS one
+			WHERE CASE WHEN sequence THEN has_sequence_privilege(oid, one) END
+		UNION ALL SELECT r.oid, name, needed, one || ' (' || attname || ')'
+			FROM relations r JOIN pg_attribute ON attrelid = r.oid AND attnum > 0 AND NOT attisdropped, unnest('{SELECT,INSERT,UPDATE,REFERENCES}'::text[]) AS one
+			WHERE NOT sequence AND has_column_privilege(r.oid, attnum, one) AND NOT has_table_privilege(r.oid, one))
+	SELECT r.rolname, r.rolsuper, r.rolbypassrls,
+	coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
+	coalesce(has_schema_privilege(n.oid, 'CREATE'), false) OR has_database_privilege(current_database(), 'CREATE'),
+	coalesce(pg_has_role(n.nspowner, 'USAGE'), false),
+	ARRAY(SELECT name FROM relations WHERE EXISTS (SELECT FROM unnest(needed) AS wanted WHERE NOT EXISTS
+		(SELECT FROM held WHERE held.oid = relations.oid AND held.one IN (wanted, split_part(wanted, ' ', 1)))) ORDER BY 1),
+	ARRAY(SELECT DISTINCT name FROM held WHERE one <> ALL (needed) ORDER BY 1),
+	ARRAY(SELECT relname::text FROM pg_class c WHERE relnamespace = n.oid AND relkind IN ('r', 'p') AND NOT relispartition
+		AND NOT (relrowsecurity AND relforcerowsecurity)
+		AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'organization' AND NOT attisdropped) ORDER BY 1),
+	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
+	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
+
+// role checks the rights of the module's role: with its own tables what serving
+// needs, nothing with those of others, and never past row level security.
+func (e *examination) role(ctx context.Context, o opened, users map[string]string) {
+	var schemas []string
+	for _, m := range modules {
+		schemas = append(schemas, m.schema.Name)
+	}
+	needed := o.schema.Rights()
+	var serving []string
+	for _, relation := range sorted(needed) {
+		serving = append(serving, needed[relation])
+	}
+	found, ok := readRow[rights](ctx, e, o, "role", rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
+	if !ok {
+		return
+	}
+	before := len(e.report.Findings)
+	e.bypasses(o.name, found)
+	e.ownTables(o, found)
+	e.beyondServing(o, found)
+	e.foreignTables(o.name, found, users)
+	if len(e.report.Findings) == before {
+		e.report.add(OK, "role", o.name, fmt.Sprintf("%s %s its schema and is bound by row level security", found.Role, found.relation()), "")
+	}
+}
+
+func (e *examination) bypasses(module string, found rights) {
+	if !found.Superuser && !found.Bypasses {
+		return
+	}
+	what := "BYPASSRLS"
+	if found.Superuser {
+		what = "SUPERUSER"
+	}
+	e.report.add(Fail, "role", module, fmt.Sprintf("%s has %s: it bypasses row level security, which keeps tenants apart", found.Role, what),
+		fmt.Sprintf(`ALTER ROLE %q NO%s; the service refuses to start with it.`, found.Role, what))
+}
+
+func (e *examination) ownTables(o opened, found rights) {
+	if !found.Uses && !found.Creates {
+		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s has neither the schema %s nor the right to make it", found.Role, o.schema.Name),
+			fmt.Sprintf("weir migrate makes it, as the role of %s; or ALTER DATABASE … OWNER TO %q.", endpoint.MigratingDatabaseOf(o.name), found.Role))
+	}
+	if len(found.Closed) > 0 {
+		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s can't use as serving needs %s", found.Role, strings.Join(found.Closed, ", ")),
+			"weir migrate gives the role what serving needs.")
+	}
+	if len(found.Open) > 0 {
+		e.report.add(Fail, "role", o.name, "row level security is not forced on "+strings.Join(found.Open, ", "),
+			fmt.Sprintf("ALTER TABLE %s.… ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY.", o.schema.Name))
+	}
+}
+
+// relation returns the role's relation to its schema.
+func (r rights) relation() string {
+	if r.Owns {
+		return "owns and serves"
+	}
+	return "serves, and doesn't own,"
+}
+
+// beyondServing checks for rights beyond serving, if another role
+// migrates: with one role for both nothing can be revoked.
+func (e *examination) beyondServing(o opened, found rights) {
+	if found.Owns && !endpoint.MigratesApart(o.name) {
+		return
+	}
+	what := "owns its schema, though another role migrates it: it can drop tables and turn row level security off"
+	switch {
+	case found.Owns:
+	case found.Uses && found.Creates:
+		what = "may make things in its schema or database, though it need not"
+	case len(found.Beyond) > 0:
+		what = "may do more than serving needs with " + firstFew(found.Beyond)
+	default:
+		return
+	}
+	e.report.add(Fail, "role", o.name, found.Role+" "+what, fmt.Sprintf(`Take it away (REASSIGN OWNED BY %q TO the role of %s, REVOKE), then weir migrate.`,
+		found.Role, endpoint.MigratingDatabaseOf(o.name)))
+}
+
+// foreignTables checks whether modules with separate roles are closed
+// to each other.
+func (e *examination) foreignTables(module string, found rights, users map[string]string) {
+	for _, other := range found.Foreign {
+		if user := cmp.Or(users[other], found.Role); user != found.Role {
+			e.report.add(Fail, "role", module, fmt.Sprintf("%s may look into the schema of %s", found.Role, other),
+				fmt.Sprintf("REVOKE ALL ON SCHEMA %s FROM %q.", other, found.Role))
 		}
 	}
 }

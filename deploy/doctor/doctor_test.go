@@ -3,20 +3,25 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
@@ -228,3 +233,85 @@ func (f fault) isFound(t *testing.T, i *installation) {
 }
 
 const wrongPassword = "not-the-password"
+
+// Scripts use the exit status: a failure is 2, only warnings are 1 if strict.
+func TestExitStatus(t *testing.T) {
+	for _, c := range []struct {
+		levels        []Level
+		loose, strict int
+	}{{nil, 0, 0}, {[]Level{OK}, 0, 0}, {[]Level{OK, Warn}, 0, 1}, {[]Level{Warn, Fail}, 2, 2}, {[]Level{Fail}, 2, 2}} {
+		var r Report
+		for _, level := range c.levels {
+			r.add(level, "check", "subject", "seen", "fix")
+		}
+		if loose, strict := r.ExitStatus(false), r.ExitStatus(true); loose != c.loose || strict != c.strict {
+			t.Errorf("%v: %d and %d, want %d and %d", c.levels, loose, strict, c.loose, c.strict)
+		}
+	}
+}
+
+// Programs read the same as people, and no foreign text controls a
+// terminal or shows a credential.
+func TestJSON(t *testing.T) {
+	r := Report{At: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
+	key := "weir_" + strings.Repeat("0123456789abcdef", 3)
+	r.add(Fail, "broker", "a:9092", "refused\x1b[2J\nby "+key, "Start it.")
+	var text strings.Builder
+	must(t, r.JSON(&text))
+	var read Report
+	must(t, json.Unmarshal([]byte(text.String()), &read))
+	f := read.Findings[0]
+	if f.Check != "broker" || f.Subject != "a:9092" || f.Level != Fail || f.Fix != "Start it." || !read.At.Equal(r.At) {
+		t.Errorf("read %+v", read)
+	}
+	if strings.ContainsAny(f.Seen, "\x1b\n") || strings.Contains(f.Seen, key) || !strings.HasPrefix(f.Seen, "refused [2J by") {
+		t.Errorf("seen is %q", f.Seen)
+	}
+}
+
+// A weir run whose broker answers but refuses records is found.
+func TestReadinessIsFound(t *testing.T) {
+	var refuses error
+	router := chi.NewRouter()
+	httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return nil, httpapi.Part("broker", refuses) })
+	server := httptest.NewServer(router)
+	defer server.Close()
+	config := Config{DataDir: t.TempDir()}
+	env := allinone.DevEnv{BaseURL: server.URL + "/v1"}
+	must(t, env.Write(filepath.Join(config.DataDir, allinone.EnvFile)))
+	broker, err := kafka.Start(kafka.Config{Dir: filepath.Join(config.DataDir, "kafka"), Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	defer broker.Close()
+	for want, err := range map[Level]error{OK: nil, Fail: errors.New("no space left")} {
+		refuses = err
+		e := &examination{Config: config.orDefault()}
+		e.bus(t.Context())
+		at := slices.IndexFunc(e.report.Findings, func(f Finding) bool { return f.Check == "ready" })
+		if at < 0 {
+			t.Fatalf("not asked: %+v", e.report.Findings)
+		}
+		if f := e.report.Findings[at]; f.Level != want || (want == Fail) != strings.Contains(f.Seen, "broker") {
+			t.Errorf("found %+v, want %s", f, want)
+		}
+	}
+}
+
+var booksFaults = []fault{
+	{"stale check", func(t *testing.T, i *installation, c *Config) {
+		i.change(t, `UPDATE ledger.checked_ranges SET next = 0`, `UPDATE ledger.checked_ranges c SET next = (SELECT next FROM ledger.bus_positions p
+			WHERE group_name = 'ledger.quota' AND p.partition = c.partition)`)
+		c.Machine.Clock = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	}, Finding{Check: "books", Subject: "checks", Level: Fail, Seen: "is not checked yet"}},
+	{"hour that is not sealed", func(_ *testing.T, _ *installation, c *Config) {
+		c.Machine.Clock = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	}, Finding{Check: "books", Subject: "seals", Level: Fail, Seen: "not sealed"}},
+	{"range that is not its transfers", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `UPDATE ledger.ranges SET charged_bytes = charged_bytes + 1`, `UPDATE ledger.ranges SET charged_bytes = charged_bytes - 1`)
+	}, Finding{Check: "books", Subject: "ledger", Level: Fail, Seen: "a range charged is the sum of its transfers"}},
+	{"range that is not the log", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `UPDATE ledger.ranges SET bytes = bytes + 1`, `UPDATE ledger.ranges SET bytes = bytes - 1`)
+	}, Finding{Check: "books", Subject: "ledger", Level: Fail, Seen: "the log has"}},
+	{"root that is not of the chains", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `INSERT INTO ledger.seals (hour, organizations, root, sealed_at) VALUES ('2100-01-01T00:00:00Z', 7, '\x00', now())`, `DELETE FROM ledger.seals WHERE organizations = 7`)
+	}, Finding{Check: "books", Subject: "ledger", Level: Fail, Seen: "of 7 chains"}},
+}

@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/client"
 	grouping "github.com/weirlog/weir/grouping/app"
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
@@ -82,4 +84,25 @@ func (e *examination) query(ctx context.Context, o opened, check string, collect
 // read works in a read-only transaction.
 func (o opened) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return pg.Snapshot(ctx, o.pool, fn)
+}
+
+// ready asks a weir run whether it can serve: its broker may answer, and
+// refuse what it cannot write.
+func (e *examination) ready(ctx context.Context) {
+	const fix = "Read its log: it says why a part is not ready. A broker that cannot write to its folder refuses records."
+	ok := e.look(ctx, "ready", "weir run", fix, func(ctx context.Context) error {
+		env, err := allinone.ReadDevEnv(filepath.Join(e.DataDir, allinone.EnvFile))
+		if err != nil {
+			return err
+		}
+		api, err := client.New(env.BaseURL, env.CAFile, 1)
+		if err != nil {
+			return err
+		}
+		defer api.Close()
+		return api.Ready(ctx)
+	})
+	if ok {
+		e.report.add(OK, "ready", "weir run", "answers that it can serve", "")
+	}
 }

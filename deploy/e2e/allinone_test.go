@@ -1,9 +1,16 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
@@ -13,7 +20,9 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	readreplica "github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/port"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
@@ -55,3 +64,180 @@ func connect(t *testing.T, base, caFile, operator string) installation {
 
 // envFile returns the path of a process's dev.env.
 func envFile(dataDir string) string { return filepath.Join(dataDir, allinone.EnvFile) }
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := port.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", free)
+}
+
+// backends returns testenv's backends, as variables of a process.
+func backends(t *testing.T) map[string]string {
+	t.Helper()
+	brokers := ""
+	for _, address := range kafkatest.Brokers(t) {
+		brokers += "," + address
+	}
+	return map[string]string{
+		"WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_BROKERS": brokers[1:],
+		"WEIR_TIER_BOOTSTRAPPER_BYTES": fmt.Sprint(quotaBytes),
+	}
+}
+
+// readByStandby looks that a standby has answered readers of each module, in the
+// process that shows its metrics at an address.
+func readByStandby(t *testing.T, in installation, metrics string) {
+	listed := in.tenant(t, t.Context(), "listed", "scale")
+	for _, path := range []string{"/organizations/" + listed.organization + "/usage", "/audit-events?organization=" + listed.organization} {
+		answer, err := in.api.Call(t.Context(), client.Request{Method: http.MethodGet, Path: path, Header: map[string]string{"Authorization": "Bearer " + in.operator}})
+		must(t, err)
+		if answer.Status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, answer.Status, answer.Body)
+		}
+	}
+	text, err := metricsAt(metrics)
+	must(t, err)
+	for _, module := range []string{"ingest", "ledger", "grouping", "tenants"} {
+		if answeredBy(text, module) == 0 {
+			t.Errorf("%s: no read was answered by the standby", module)
+		}
+	}
+}
+
+// metricsAt returns a process's metrics at an address, as text.
+func metricsAt(address string) (string, error) {
+	answer, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+var replicaReads = regexp.MustCompile(`(?m)^weir_postgres_replica_reads_total\{outcome="(\w+)",service="(\w+)"\} (\d+)`)
+
+// answeredBy returns how many reads of a service a standby has
+// answered, by metrics.
+func answeredBy(metrics, service string) (reads int) {
+	for _, found := range replicaReads.FindAllStringSubmatch(metrics, -1) {
+		if found[1] == "answered" && found[2] == service {
+			reads, _ = strconv.Atoi(found[3])
+		}
+	}
+	return reads
+}
+
+// An API key sent over plain HTTP to any of the services is refused and
+// flagged, whichever service owns the path.
+func TestKeysPlaintext(t *testing.T) {
+	in, started := startProcesses(t, nil, nil)
+	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")
+	must(t, err)
+	project, err := in.api.CreateProject(t.Context(), in.operator, organization.ID, "Shop")
+	must(t, err)
+	keys := map[string]client.APIKey{}
+	for service := range services {
+		keys[service], err = in.api.CreateAPIKey(t.Context(), in.operator, project.ID, "prod", service)
+		must(t, err)
+	}
+	for service, key := range keys {
+		testenv.Eventually(t, viewTimeout, func() error {
+			sendPlaintext(t, started[service].address, key.Key)
+			return in.isFlagged(t, service, key)
+		})
+	}
+}
+
+// sendPlaintext sends a key over plain HTTP, which is refused.
+func sendPlaintext(t *testing.T, address, key string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v1/logs", nil)
+	must(t, err)
+	request.Header.Set("X-Api-Key", key)
+	answer, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "https_required") {
+		t.Fatalf("http://%s answers %d %s, %v", address, answer.StatusCode, text, err)
+	}
+}
+
+// isFlagged returns why a key is not marked as seen over plain HTTP.
+func (in installation) isFlagged(t *testing.T, service string, key client.APIKey) error {
+	t.Helper()
+	answer, err := in.api.Call(t.Context(), client.Request{
+		Method: http.MethodGet, Path: "/api-keys/" + key.ID, Header: map[string]string{"Authorization": "Bearer " + in.operator},
+	})
+	must(t, err)
+	if !strings.Contains(string(answer.Body), `"kind":"plain_http"`) || !strings.Contains(string(answer.Body), `"address":"127.0.0.1"`) {
+		return fmt.Errorf("the key that %s was sent is not flagged: %d %s", service, answer.Status, answer.Body)
+	}
+	return nil
+}
+
+// upgrade: an organization with an exhausted quota is refused until
+// billing grants bytes, and again until its plan changes. Then
+// everything continues, and what was accepted is charged to the byte.
+func upgrade(t *testing.T, ctx context.Context, in installation) {
+	to := in.tenant(t, ctx, "growing", "bootstrapper")
+	m, h := &maker{mark: "growing"}, &history{}
+	useUp(t, ctx, in, to, m, h)
+	grant := in.decide(t, ctx, "POST", to.organization+"/grants", 201, map[string]any{"amount": quotaBytes, "reason": "a hand"})
+	if grant["remaining"] != float64(quotaBytes) {
+		t.Errorf("grant %v", grant)
+	}
+	goesOn(t, ctx, in, to, m, h)
+	useUp(t, ctx, in, to, m, h)
+	plan := in.decide(t, ctx, "PUT", to.organization+"/subscription", 200, map[string]any{"tier": "scale", "effective": "now"})
+	if plan["tier"] != "scale" || plan["state"] != "active" {
+		t.Errorf("subscription %v", plan)
+	}
+	goesOn(t, ctx, in, to, m, h)
+	verify(t, ctx, in, to, h)
+}
+
+// useUp posts until the quota is exhausted.
+func useUp(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history) {
+	t.Helper()
+	for range 100 {
+		if err := postOne(ctx, in, to, m, h); err != nil {
+			must(t, wantProblem(err, 429, "quota_exceeded"))
+			return
+		}
+	}
+	t.Fatal("nothing exhausts the quota")
+}
+
+// goesOn waits until posts are accepted again.
+func goesOn(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history) {
+	t.Helper()
+	testenv.Eventually(t, viewTimeout, func() error { return postOne(ctx, in, to, m, h) })
+}
+
+func postOne(ctx context.Context, in installation, to tenant, m *maker, h *history) error {
+	entries := []sent{m.sized(9_000, 2_000)}
+	_, err := in.api.Post(ctx, to.key, plainly(body(texts(entries)...)))
+	if err == nil {
+		h.accepted("growing", entries)
+	}
+	return err
+}
+
+// decide sends a request of billing about an organization.
+func (in installation) decide(t *testing.T, ctx context.Context, method, path string, want int, input any) (answered map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(input)
+	must(t, err)
+	answer, err := in.api.Call(ctx, client.Request{Method: method, Path: "/organizations/" + path, Body: text,
+		Header: map[string]string{"Authorization": "Bearer " + in.operator, "Content-Type": "application/json", "Idempotency-Key": fmt.Sprint(method, path)}})
+	must(t, err)
+	if answer.Status != want {
+		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+	}
+	must(t, json.Unmarshal(answer.Body, &answered))
+	return answered
+}

@@ -3,10 +3,17 @@
 package e2e
 
 import (
+	"flag"
+	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // answers record clients' answers, and how often each request is tried.
@@ -82,4 +89,146 @@ func (a *answers) check(t *testing.T, most int) {
 	for _, failure := range a.careless {
 		t.Errorf("%s without Retry-After", failure)
 	}
+}
+
+var slowest = flag.Duration("p99", time.Second, "how slow p99 of the answers to posts may be outside of events")
+
+// Limits around events.
+const (
+	calmAnswers = 200             // accepted posts between two
+	settled     = 5 * time.Second // time after one that still belongs to it
+)
+
+// An event is something that happens to an installation.
+type event struct{ begun, ended time.Time }
+
+// calm waits for further accepted posts.
+func (a *answers) calm(t *testing.T) {
+	t.Helper()
+	before := a.accepted()
+	testenv.Eventually(t, setupTimeout, func() error {
+		if now := a.accepted(); now < before+calmAnswers {
+			return fmt.Errorf("%d posts were accepted, %d before", now, before)
+		}
+		return nil
+	})
+}
+
+func (a *answers) accepted() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.all {
+		if one.post && one.status == http.StatusOK {
+			n++
+		}
+	}
+	return n
+}
+
+// fast fails the test if p99 of the posts outside of events is too
+// slow, or one of them failed.
+func (a *answers) fast(t *testing.T, events []event) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var took []time.Duration
+	for _, one := range a.all {
+		if !one.post || slices.ContainsFunc(events, one.during) {
+			continue
+		}
+		if one.failed() {
+			t.Errorf("at %s, outside of events, a post was answered %d", one.begun.Format(time.TimeOnly), one.status)
+		}
+		took = append(took, one.took)
+	}
+	slices.Sort(took)
+	p99 := took[len(took)*99/100]
+	t.Logf("%d posts outside of events: p50 %s, p99 %s", len(took), took[len(took)/2], p99)
+	if p99 > *slowest {
+		t.Errorf("p99 is %s, want %s", p99, *slowest)
+	}
+}
+
+func (one answered) during(e event) bool {
+	return one.begun.Add(one.took).After(e.begun) && one.begun.Before(e.ended.Add(settled))
+}
+
+// raises waits until an alert's metric is as wanted.
+func (r *replicated) raises(alert, metric string, is func(values []float64) bool) {
+	r.t.Helper()
+	if !strings.Contains(expression(r.t, alert), metric) {
+		r.t.Fatalf("%s does not go by %s", alert, metric)
+	}
+	r.await(setupTimeout, metric, is)
+}
+
+// await waits until a metric is as wanted.
+func (r *replicated) await(limit time.Duration, metric string, is func(values []float64) bool) {
+	r.t.Helper()
+	testenv.Eventually(r.t, limit, func() error {
+		values, err := r.shown(metric)
+		if err == nil && !is(values) {
+			err = fmt.Errorf("%s is %v", metric, values)
+		}
+		return err
+	})
+}
+
+// grows waits until a counter of an alert has grown from now on.
+func (r *replicated) grows(alert, metric string) {
+	r.t.Helper()
+	before, err := r.shown(metric)
+	must(r.t, err)
+	r.raises(alert, metric, func(now []float64) bool { return sum(now) > sum(before) })
+}
+
+// quiet fails the test if an alert's metric is not 0 everywhere.
+func (r *replicated) quiet(alert, metric string) {
+	r.t.Helper()
+	r.raises(alert, metric, func(values []float64) bool { return len(values) > 0 && slices.Max(values) == 0 })
+}
+
+// processes returns the addresses of all replicas' metrics.
+func (r *replicated) processes() (addresses []string) {
+	for _, s := range r.services {
+		for _, one := range s.replicas {
+			addresses = append(addresses, one.metrics)
+		}
+	}
+	return addresses
+}
+
+// shown returns the values of a metric's series, of all replicas.
+func (r *replicated) shown(metric string) (values []float64, err error) {
+	for _, s := range r.services {
+		for _, one := range s.replicas {
+			text, err := metricsAt(one.metrics)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, valuesOf(text, metric)...)
+		}
+	}
+	return values, nil
+}
+
+func valuesOf(text, metric string) (values []float64) {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name, _, _ = strings.Cut(name, "{"); name != metric {
+			continue
+		}
+		value = value[strings.LastIndex(value, " ")+1:]
+		if number, err := strconv.ParseFloat(value, 64); err == nil {
+			values = append(values, number)
+		}
+	}
+	return values
+}
+
+func sum(values []float64) (all float64) {
+	for _, value := range values {
+		all += value
+	}
+	return all
 }

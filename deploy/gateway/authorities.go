@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -60,4 +62,94 @@ func (a *Authorities) refresh() error {
 	}
 	a.text, a.pool = text, pool
 	return nil
+}
+
+// A Module is the name of a module that serves a part of the API.
+type Module string
+
+// The modules.
+const (
+	Ingest   Module = "ingest"
+	Ledger   Module = "ledger"
+	Grouping Module = "grouping"
+	Tenants  Module = "tenants"
+)
+
+// Modules lists all modules in their order of display.
+func Modules() []Module {
+	return []Module{Ingest, Ledger, Grouping, Tenants}
+}
+
+// nouns maps the first segment after /v1 to its owner, unless a
+// deeper segment decides.
+var nouns = map[string]Module{
+	"logs":           Ingest,
+	"error-groups":   Grouping,
+	"accounts":       Ledger,
+	"organizations":  Tenants,
+	"projects":       Tenants,
+	"api-keys":       Tenants,
+	"members":        Tenants,
+	"sessions":       Tenants,
+	"invitations":    Tenants,
+	"audit-events":   Tenants,
+	"service-tokens": Tenants,
+	"leak-reports":   Tenants,
+	"deletions":      Tenants,
+}
+
+// books are the parts of an organization that the ledger keeps.
+var books = []string{
+	"adjustments", "balance", "budgets", "thresholds", "chain", "entries", "statements", "grants", "test-clock", "subscription", "usage", "refusals", "forecast",
+	"dry-run", "simulation", "verification",
+}
+
+// pages maps the first segment after /console to its owner. All else
+// belongs to tenants: /console itself, signing in and out and the
+// settings; style sheets and icons are the same in every module.
+var pages = map[string]Module{
+	"logs":   Ingest,
+	"errors": Grouping,
+	"usage":  Ledger,
+}
+
+// Owner returns the module that serves path, given in its escaped form;
+// false if none does.
+func Owner(path string) (Module, bool) {
+	if segments, ok := under("/v1", path); ok {
+		return ownerOfNoun(segments)
+	}
+	if segments, ok := under("/console", path); ok {
+		return ownerOfPage(segments), true
+	}
+	return "", false
+}
+
+// under splits the rest of a path after prefix into its segments.
+func under(prefix, path string) (segments []string, ok bool) {
+	rest, ok := strings.CutPrefix(path, prefix)
+	if !ok || rest != "" && rest[0] != '/' {
+		return nil, false
+	}
+	return strings.Split(strings.TrimPrefix(rest, "/"), "/"), true
+}
+
+func ownerOfNoun(segments []string) (Module, bool) {
+	if len(segments) >= 3 {
+		switch {
+		case segments[0] == "organizations" && slices.Contains(books, segments[2]):
+			return Ledger, true
+		case segments[0] == "projects" && segments[2] == "error-groups":
+			return Grouping, true
+		}
+	}
+	module, known := nouns[segments[0]]
+	return module, known
+}
+
+func ownerOfPage(segments []string) Module {
+	if module, known := pages[segments[0]]; known {
+		return module
+	}
+	return Tenants
 }

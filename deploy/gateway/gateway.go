@@ -1,13 +1,20 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -68,4 +75,73 @@ func (g *Gateway) Ready(ctx context.Context) (behind []httpapi.Backlog, err erro
 		}
 	}
 	return behind, errors.Join(errs...)
+}
+
+// A Backend is one module as the gateway sees it.
+type Backend struct {
+	Handler http.Handler      // serves the module's full paths, and its part of /v1/openapi.json
+	Ready   httpapi.Readiness // nil once the module can serve
+}
+
+// Local is a module in this process.
+func Local(handler http.Handler, ready func() error, behind func() []httpapi.Backlog) Backend {
+	return Backend{Handler: handler, Ready: func(context.Context) ([]httpapi.Backlog, error) { return behind(), ready() }}
+}
+
+// ask sends a GET through a backend's handler and returns the answer's body.
+func (b Backend) ask(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.RemoteAddr = "127.0.0.1:0"
+	answer := &recorder{header: http.Header{}, status: http.StatusOK}
+	b.Handler.ServeHTTP(answer, request)
+	if answer.status != http.StatusOK {
+		return nil, fmt.Errorf("GET %s is answered with %d", path, answer.status)
+	}
+	return answer.body.Bytes(), nil
+}
+
+// A recorder keeps an answer in memory.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header            { return r.header }
+func (r *recorder) WriteHeader(status int)         { r.status = status }
+func (r *recorder) Write(text []byte) (int, error) { return r.body.Write(text) }
+
+// NewUnreached returns the metric of requests that did not reach their
+// module: no module can count them.
+func NewUnreached(registerer prometheus.Registerer) *prometheus.CounterVec {
+	unreached := promauto.With(registerer).NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_gateway_unreached_requests_total", Help: "Requests that were answered 500 because their module was not reached, or ended before it answered.",
+	}, []string{"module"})
+	for _, module := range Modules() {
+		unreached.WithLabelValues(string(module)) // shown as 0, so that the first request is a step
+	}
+	return unreached
+}
+
+// openAPIPath is where each module serves its own part, and the gateway the whole.
+const openAPIPath = "/v1/openapi.json"
+
+// joinOpenAPI joins all modules' parts in one document.
+func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
+	whole := httpapi.OpenAPI{
+		Version: "3.1.0", Info: map[string]string{"title": "Weir", "version": "1"}, Servers: []map[string]string{{"url": "/"}},
+	}
+	for _, module := range slices.Sorted(maps.Keys(g.backends)) {
+		text, err := g.backends[module].ask(ctx, openAPIPath)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the OpenAPI part of %s: %w", module, err)
+		}
+		if err := whole.Add(text); err != nil {
+			return nil, fmt.Errorf("cannot join the OpenAPI part of %s: %w", module, err)
+		}
+	}
+	return json.Marshal(whole)
 }

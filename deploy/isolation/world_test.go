@@ -32,6 +32,7 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -309,5 +310,34 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// shared are the tests that share one installation: each has its own tenants.
+var shared = []struct {
+	name string
+	test func(*testing.T, *world)
+}{
+	{"EveryRouteHasAPolicy", testEveryRouteHasAPolicy},
+	{"Matrix", testMatrix},
+	{"ForeignLooksUnknown", testForeignLooksUnknown},
+	{"EveryAuthenticatedRouteIsLimited", testEveryAuthenticatedRouteIsLimited},
+	{"Forgery", testForgery},
+	{"SessionFixation", testSessionFixation},
+	{"HeadersOfPages", testHeadersOfPages},
+	{"OpenRedirects", testOpenRedirects},
+	{"MassAssignment", testMassAssignment},
+	{"NobodyIsEnumerated", testNobodyIsEnumerated},
+	{"MethodsAndSizes", testMethodsAndSizes},
+}
+
+func TestInstallation(t *testing.T) {
+	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than they make
+	for _, s := range shared {
+		t.Run(s.name, func(t *testing.T) {
+			own := *w
+			own.checked = openapitest.Handler(t, w.gateway) // what it gets and is not described fails this test
+			s.test(t, &own)
+		})
 	}
 }

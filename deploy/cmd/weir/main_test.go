@@ -3,6 +3,11 @@ package main
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirlog/weir/shared/bus"
 )
 
 // An error is written as one line, each part once.
@@ -14,5 +19,48 @@ func TestOneLine(t *testing.T) {
 	refused := errors.New("WEIR_DRAIN is -1s")
 	if got := oneLine(errors.Join(refused, refused, refused)); got != refused.Error() {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Flags that were renamed have their former names until the next version.
+func TestFormerFlags(t *testing.T) {
+	for _, c := range []struct {
+		arguments []string
+		isSet     func(commands) bool
+	}{
+		{[]string{"doctor", "--patience=7s"}, func(c commands) bool { return c.Doctor.CheckTimeout == 7*time.Second }},
+		{[]string{"acls", "--passwords-in-clear"}, func(c commands) bool { return c.ACLs.PlaintextPasswords }},
+	} {
+		var chosen commands
+		parser, err := kong.New(&chosen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(c.arguments); err != nil || !c.isSet(chosen) {
+			t.Errorf("%q: %v, set %t", c.arguments, err, c.isSet(chosen))
+		}
+	}
+}
+
+// Salted passwords leave the machine only over TLS, or if that is allowed.
+func TestPasswordsAreSentWhereNobodyReads(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		command aclsCommand
+		sent    bool
+	}{
+		{"over TLS", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9093"}, BrokerAccess: bus.Access{TLS: true}}, true},
+		{"by its authority", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9093"}, BrokerAccess: bus.Access{CAFile: "ca.pem"}}, true},
+		{"on this machine", aclsCommand{Passwords: "secrets", Brokers: []string{"127.0.0.1:9094", "[::1]:9094", "localhost:9094"}}, true},
+		{"allowed", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9092"}, PlaintextPasswords: true}, true},
+		{"rights alone", aclsCommand{Brokers: []string{"kafka:9092"}}, true},
+		{"one elsewhere", aclsCommand{Passwords: "secrets", Brokers: []string{"127.0.0.1:9094", "kafka:9092"}}, false},
+		{"a name like it", aclsCommand{Passwords: "secrets", Brokers: []string{"localhost.example:9092"}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.command.refuseReaders(); (err == nil) != c.sent {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
