@@ -22,38 +22,38 @@ const (
 
 // books checks the progress of the running checks and the chains, and
 // compares the latest of both with the log.
-func (e *examination) books(ctx context.Context, o opened) {
-	if len(e.seen.Topics) == 0 {
+func (c *moduleChecker) books(ctx context.Context) {
+	if len(c.broker.seen.Topics) == 0 {
 		return // the log is needed
 	}
 	var found ledger.Condition
-	ok := e.look(ctx, "books", o.name, "Look at the ledger's log, and run ledger-verify.", func(ctx context.Context) (err error) {
-		config := e.services.Ledger
-		config.Brokers, config.BrokerAccess = e.brokers, e.signIn
-		found, err = ledger.Examine(ctx, config, o.pool, e.now().Add(-lateSeal))
+	ok := c.look(ctx, "books", c.name, "Look at the ledger's log, and run ledger-verify.", func(ctx context.Context) (err error) {
+		config := c.services.Ledger
+		config.Brokers, config.BrokerAccess = c.broker.brokers, c.broker.signIn
+		found, err = ledger.Examine(ctx, config, c.pool, c.now().Add(-lateSeal))
 		return err
 	})
 	if !ok {
 		return
 	}
-	before := len(e.report.Findings)
+	before := len(c.report.Findings)
 	for _, violation := range found.Violations {
-		e.report.add(Fail, "books", o.name, fmt.Sprintf("it does not hold that %s: %s", violation.Invariant, violation.Detail),
+		c.report.add(Fail, "books", c.name, fmt.Sprintf("it does not hold that %s: %s", violation.Invariant, violation.Detail),
 			"Run ledger-verify, which compares everything; change nothing by hand before it is understood.")
 	}
-	e.checked(found)
+	c.checked(found)
 	if found.Overdue {
-		e.report.add(Fail, "books", "seals", fmt.Sprintf("an hour is not sealed that ended more than %s ago; the last is %s", lateSeal, when(found.Sealed)),
+		c.report.add(Fail, "books", "seals", fmt.Sprintf("an hour is not sealed that ended more than %s ago; the last is %s", lateSeal, when(found.Sealed)),
 			"Look in the ledger's log for what keeps it from sealing an hour, and at the lag of ledger.quota.")
 	}
-	if len(e.report.Findings) == before {
-		e.report.add(OK, "books", o.name, fmt.Sprintf("all is checked in %d partitions, sealed through: %s", len(found.Verified), when(found.Sealed)), "")
+	if len(c.report.Findings) == before {
+		c.report.add(OK, "books", c.name, fmt.Sprintf("all is checked in %d partitions, sealed through: %s", len(found.Verified), when(found.Sealed)), "")
 	}
 }
 
 // checked reports how long the oldest unchecked booking waits.
-func (e *examination) checked(found ledger.Condition) {
-	waits := e.now().Sub(found.Unchecked)
+func (c *moduleChecker) checked(found ledger.Condition) {
+	waits := c.now().Sub(found.Unchecked)
 	if found.Unchecked.IsZero() || waits < lateCheck {
 		return
 	}
@@ -61,7 +61,7 @@ func (e *examination) checked(found ledger.Condition) {
 	if waits >= staleCheck {
 		level = Fail
 	}
-	e.report.add(level, "books", "checks", fmt.Sprintf("what was booked %s ago is not checked yet", waits.Round(time.Second)),
+	c.report.add(level, "books", "checks", fmt.Sprintf("what was booked %s ago is not checked yet", waits.Round(time.Second)),
 		"Look in the ledger's log for what keeps it from checking the books.")
 }
 
@@ -74,21 +74,21 @@ func when(at time.Time) string {
 
 // backups checks the newest backup: its age, and whether all of its
 // files are there.
-func (e *examination) backups() {
-	if e.BackupDir == "" {
+func (c *hostChecker) backups() {
+	if c.BackupDir == "" {
 		return
 	}
 	const fix = "Look why the last backup was not made, and make one: weir backup."
-	newest, seen, err := newestBackup(e.BackupDir)
-	switch age := e.now().Sub(newest).Round(time.Minute); {
+	newest, seen, err := newestBackup(c.BackupDir)
+	switch age := c.now().Sub(newest).Round(time.Minute); {
 	case err != nil:
-		e.report.add(Fail, "backup", e.BackupDir, err.Error(), fix)
+		c.report.add(Fail, "backup", c.BackupDir, err.Error(), fix)
 	case newest.IsZero():
-		e.report.add(Fail, "backup", e.BackupDir, "there is no backup", fix)
-	case age > e.BackupAge:
-		e.report.add(Fail, "backup", e.BackupDir, "the newest is "+age.String()+" old, it should be "+e.BackupAge.String()+" at most", fix)
+		c.report.add(Fail, "backup", c.BackupDir, "there is no backup", fix)
+	case age > c.BackupAge:
+		c.report.add(Fail, "backup", c.BackupDir, "the newest is "+age.String()+" old, it should be "+c.BackupAge.String()+" at most", fix)
 	default:
-		e.report.add(OK, "backup", e.BackupDir, "the newest is "+age.String()+" old"+seen, "")
+		c.report.add(OK, "backup", c.BackupDir, "the newest is "+age.String()+" old"+seen, "")
 	}
 }
 
@@ -124,18 +124,18 @@ func newestFile(dir string) (newest time.Time, err error) {
 }
 
 // restored reports whether a module was restored from a backup, and completely.
-func (e *examination) restored(ctx context.Context, o opened) {
+func (c *moduleChecker) restored(ctx context.Context) {
 	var comment string
-	ok := e.look(ctx, "restore", o.name, "Look at the role's rights.", func(ctx context.Context) error {
-		return o.pool.QueryRow(ctx, `SELECT coalesce(max(obj_description(oid, 'pg_namespace')), '')
-			FROM pg_namespace WHERE nspname = $1`, o.schema.Name).Scan(&comment)
+	ok := c.look(ctx, "restore", c.name, "Look at the role's rights.", func(ctx context.Context) error {
+		return c.pool.QueryRow(ctx, `SELECT coalesce(max(obj_description(oid, 'pg_namespace')), '')
+			FROM pg_namespace WHERE nspname = $1`, c.schema.Name).Scan(&comment)
 	})
 	switch {
 	case !ok:
 	case strings.HasPrefix(comment, pg.Unfinished):
-		e.report.add(Fail, "restore", o.name, comment,
-			fmt.Sprintf("Drop what there is of it (DROP SCHEMA %s CASCADE), and restore it again: weir restore.", o.schema.Name))
+		c.report.add(Fail, "restore", c.name, comment,
+			fmt.Sprintf("Drop what there is of it (DROP SCHEMA %s CASCADE), and restore it again: weir restore.", c.schema.Name))
 	case strings.HasPrefix(comment, backup.Restored):
-		e.report.add(OK, "restore", o.name, comment, "")
+		c.report.add(OK, "restore", c.name, comment, "")
 	}
 }

@@ -20,50 +20,60 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
+// A brokerChecker checks the brokers and the topics.
+type brokerChecker struct {
+	checker
+
+	brokers []string
+	signIn  bus.Access
+	dialer  *bus.Dialer
+	seen    cluster.Cluster // the brokers' answer; no topics without one
+}
+
 // bus checks the brokers and the topics.
-func (e *examination) bus(ctx context.Context) {
+func (c *brokerChecker) bus(ctx context.Context) {
 	const fix = "Set WEIR_BROKERS to addresses of brokers (host:port), and WEIR_BROKERS_USER with WEIR_BROKERS_PASSWORD_FILE where they ask for a user."
 	var err error
-	if e.brokers, e.signIn = e.Brokers, e.BrokerAccess; len(e.brokers) == 0 {
-		if e.brokers, e.signIn, err = endpoint.EmbeddedBroker(e.DataDir); err == nil {
-			e.ready(ctx)
+	if c.brokers, c.signIn = c.Brokers, c.BrokerAccess; len(c.brokers) == 0 {
+		if c.brokers, c.signIn, err = endpoint.EmbeddedBroker(c.DataDir); err == nil {
+			c.ready(ctx)
 		}
 	}
 	if err == nil {
-		e.dialer, err = e.signIn.Dialer()
+		c.dialer, err = c.signIn.Dialer()
 	}
 	if err != nil {
-		e.report.add(Fail, "broker", "brokers", err.Error(), fix)
+		c.report.add(Fail, "broker", "brokers", err.Error(), fix)
 		return
 	}
 	reached := 0
-	for _, address := range e.brokers {
-		if e.reach(ctx, address) {
+	for _, address := range c.brokers {
+		if c.reach(ctx, address) {
 			reached++
 		}
 	}
 	if reached > 0 {
-		e.topics(ctx)
+		c.topics(ctx)
 	}
 }
 
 // reach connects to one broker as services do: with the protocol's
 // versions, and authentication.
-func (e *examination) reach(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
+func (c *brokerChecker) reach(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.CheckTimeout)
 	defer cancel()
-	if err := cluster.Reach(ctx, address, e.dialer); err != nil {
-		e.report.add(Fail, "broker", address, err.Error(), brokerFix(err))
+	if err := cluster.Reach(ctx, address, c.dialer); err != nil {
+		c.report.add(Fail, "broker", address, err.Error(), brokerFix(err))
 		return false
 	}
 	seen := "answers, speaks the versions of the protocol that are needed"
-	if e.signIn.Encrypts() {
+	if c.signIn.Encrypts() {
 		seen += ", over TLS"
 	}
-	if e.signIn.User != "" {
-		seen += ", lets " + e.signIn.User + " in"
+	if c.signIn.User != "" {
+		seen += ", lets " + c.signIn.User + " in"
 	}
-	e.report.add(OK, "broker", address, seen, "")
+	c.report.add(OK, "broker", address, seen, "")
 	return true
 }
 
@@ -82,33 +92,33 @@ func brokerFix(err error) string {
 }
 
 // topics checks each topic of Weir.
-func (e *examination) topics(ctx context.Context) {
-	wanted := slices.DeleteFunc(contract.Topics(e.LogPartitions, e.LogRetention), func(topic contract.Topic) bool {
-		return !e.reads(topic) && !e.writes(topic)
+func (c *brokerChecker) topics(ctx context.Context) {
+	wanted := slices.DeleteFunc(contract.Topics(c.LogPartitions, c.LogRetention), func(topic contract.Topic) bool {
+		return !c.reads(topic) && !c.writes(topic)
 	})
 	names := make([]string, len(wanted))
 	for i, topic := range wanted {
 		names[i] = topic.Name
 	}
-	ok := e.look(ctx, "topic", "all", "Look at the brokers' logs.", func(ctx context.Context) (err error) {
-		e.seen, err = cluster.Look(ctx, e.brokers, e.dialer, names, topicSettings)
+	ok := c.look(ctx, "topic", "all", "Look at the brokers' logs.", func(ctx context.Context) (err error) {
+		c.seen, err = cluster.Look(ctx, c.brokers, c.dialer, names, topicSettings)
 		return err
 	})
 	if !ok {
 		return
 	}
 	for _, topic := range wanted {
-		e.report.Findings = append(e.report.Findings, judgeTopic(topic, e.seen.Topics[topic.Name], len(e.seen.Brokers), e.Deletions)...)
-		e.access(topic)
+		c.report.Findings = append(c.report.Findings, judgeTopic(topic, c.seen.Topics[topic.Name], len(c.seen.Brokers), c.Deletions)...)
+		c.access(topic)
 	}
-	e.unseen()
-	if _, looked := e.seen.Topics[contract.TopicLogs]; !looked {
+	c.unseen()
+	if _, looked := c.seen.Topics[contract.TopicLogs]; !looked {
 		return
 	}
-	e.look(ctx, "clock", "producers", "Look at the brokers' logs.", func(ctx context.Context) error {
-		newest, err := e.newestRecord(ctx)
+	c.look(ctx, "clock", "producers", "Look at the brokers' logs.", func(ctx context.Context) error {
+		newest, err := c.newestRecord(ctx)
 		if err == nil {
-			e.producers(newest)
+			c.producers(newest)
 		}
 		return err
 	})
@@ -116,28 +126,28 @@ func (e *examination) topics(ctx context.Context) {
 
 // reads reports whether an examined module reads a topic: then its user
 // must be allowed to.
-func (e *examination) reads(topic contract.Topic) bool {
-	return slices.ContainsFunc(topic.Readers, e.includes)
+func (c *brokerChecker) reads(topic contract.Topic) bool {
+	return slices.ContainsFunc(topic.Readers, c.includes)
 }
 
-func (e *examination) writes(topic contract.Topic) bool {
-	return slices.ContainsFunc(topic.Writers(), e.includes)
+func (c *brokerChecker) writes(topic contract.Topic) bool {
+	return slices.ContainsFunc(topic.Writers(), c.includes)
 }
 
 // readOnly reports whether the user is the doctor's own, without the
 // right to write.
-func (e *examination) readOnly() bool { return e.signIn.User == acls.Doctor }
+func (c *brokerChecker) readOnly() bool { return c.signIn.User == acls.Doctor }
 
 // unseen reports what is not checked.
-func (e *examination) unseen() {
-	if e.readOnly() {
-		e.report.add(OK, "access", "services", e.signIn.User+" sees topics and no rights of others: sign in as a service to see what it may", "")
+func (c *brokerChecker) unseen() {
+	if c.readOnly() {
+		c.report.add(OK, "access", "services", c.signIn.User+" sees topics and no rights of others: sign in as a service to see what it may", "")
 	}
 }
 
 // access checks whether the user may do with a topic what its services do.
-func (e *examination) access(topic contract.Topic) {
-	seen := e.seen.Topics[topic.Name]
+func (c *brokerChecker) access(topic contract.Topic) {
+	seen := c.seen.Topics[topic.Name]
 	if seen.Err != nil {
 		return
 	}
@@ -146,13 +156,13 @@ func (e *examination) access(topic contract.Topic) {
 		operation cluster.Operations
 		name      string
 		wanted    bool
-	}{{cluster.Read, "Read", e.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", e.writes(topic) && !e.readOnly()}} {
+	}{{cluster.Read, "Read", c.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", c.writes(topic) && !c.readOnly()}} {
 		if needed.wanted && !seen.Operations.Allow(needed.operation) {
 			lacks = append(lacks, needed.name)
 		}
 	}
 	if len(lacks) > 0 {
-		e.report.add(Fail, "access", topic.Name, "the user lacks "+strings.Join(lacks, ", "),
+		c.report.add(Fail, "access", topic.Name, "the user lacks "+strings.Join(lacks, ", "),
 			fmt.Sprintf("Grant it, weir acls prints all: kafka-acls.sh --add --allow-principal User:… --operation %s --topic %s.",
 				strings.Join(lacks, " --operation "), topic.Name))
 	}
@@ -162,10 +172,10 @@ func (e *examination) access(topic contract.Topic) {
 const looked = 12
 
 // newestRecord returns the time of the newest record of weir.logs.v1.
-func (e *examination) newestRecord(ctx context.Context) (newest time.Time, err error) {
-	partitions := e.seen.Topics[contract.TopicLogs].Partitions
+func (c *brokerChecker) newestRecord(ctx context.Context) (newest time.Time, err error) {
+	partitions := c.seen.Topics[contract.TopicLogs].Partitions
 	for p, partition := range partitions[:min(len(partitions), looked)] {
-		at, err := e.recordAt(ctx, contract.TopicLogs, p, max(partition.Start, partition.End-1), partition.End)
+		at, err := c.recordAt(ctx, contract.TopicLogs, p, max(partition.Start, partition.End-1), partition.End)
 		if err != nil {
 			return newest, err
 		}
@@ -178,11 +188,11 @@ func (e *examination) newestRecord(ctx context.Context) (newest time.Time, err e
 
 // recordAt returns the time of the oldest record in a range of offsets;
 // zero without any.
-func (e *examination) recordAt(ctx context.Context, topic string, partition int, from, to int64) (oldest time.Time, err error) {
+func (c *brokerChecker) recordAt(ctx context.Context, topic string, partition int, from, to int64) (oldest time.Time, err error) {
 	if from >= to {
 		return oldest, nil
 	}
-	reader := &logrange.Reader{Brokers: e.brokers, Dialer: e.dialer, Topic: topic}
+	reader := &logrange.Reader{Brokers: c.brokers, Dialer: c.dialer, Topic: topic}
 	_, err = reader.Read(ctx, partition, from, to, func(r bus.Record) { oldest = earlier(oldest, r.Time) })
 	return oldest, err
 }

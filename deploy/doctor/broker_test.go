@@ -132,15 +132,15 @@ func TestTopicsOfACluster(t *testing.T) {
 // A user without the right to write its services' topics is found.
 func TestAccess(t *testing.T) {
 	topics := contract.Topics(0, 0)
-	e := &examination{Config: Config{Modules: []string{"grouping"}}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
+	c := &brokerChecker{checker: newChecker(Config{Modules: []string{"grouping"}}), seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
 	for _, topic := range topics {
-		e.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe}
-		e.access(topic)
+		c.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe}
+		c.access(topic)
 	}
-	if len(e.report.Findings) != 3 { // its own, and the two gathered ones
-		t.Errorf("found %+v", e.report.Findings)
+	if len(c.report.Findings) != 3 { // its own, and the two gathered ones
+		t.Errorf("found %+v", c.report.Findings)
 	}
-	for _, f := range e.report.Findings {
+	for _, f := range c.report.Findings {
 		if f.Level != Fail || f.Seen != "the user lacks Write" {
 			t.Errorf("found %+v", f)
 		}
@@ -150,13 +150,13 @@ func TestAccess(t *testing.T) {
 // The doctor's own user may write nothing, and the report states that it
 // doesn't see the rights of services.
 func TestAccessOfTheDoctor(t *testing.T) {
-	e := &examination{signIn: bus.Access{User: acls.Doctor}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
+	c := &brokerChecker{checker: newChecker(Config{}), signIn: bus.Access{User: acls.Doctor}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
 	for _, topic := range contract.Topics(0, 0) {
-		e.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe | cluster.DescribeConfigs}
-		e.access(topic)
+		c.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe | cluster.DescribeConfigs}
+		c.access(topic)
 	}
-	e.unseen()
-	if found := e.report.Findings; len(found) != 1 || found[0].Level != OK || !strings.Contains(found[0].Seen, "no rights of others") {
+	c.unseen()
+	if found := c.report.Findings; len(found) != 1 || found[0].Level != OK || !strings.Contains(found[0].Seen, "no rights of others") {
 		t.Errorf("found %+v", found)
 	}
 }

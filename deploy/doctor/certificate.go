@@ -15,53 +15,70 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/endpoint"
+	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/process"
 )
 
 // renewWithin is how long before its expiry a certificate should be replaced.
 const renewWithin = 14 * 24 * time.Hour
 
+// A certificateChecker checks what is shown to clients and to brokers.
+type certificateChecker struct{ checker }
+
 // certificate checks the listeners' certificate.
-func (e *examination) certificate() {
-	files := e.certificates()
+func (c *certificateChecker) certificate() {
+	files := c.certificates()
 	if files.Server == "" && files.ServerKey == "" {
 		return
 	}
-	e.worldReadable("certificate's key", files.ServerKey)
+	c.worldReadable("certificate's key", files.ServerKey)
 	chain, err := readChain(files.Server)
 	if err != nil {
-		e.report.add(Fail, "certificate", files.Server, err.Error(),
+		c.report.add(Fail, "certificate", files.Server, err.Error(),
 			"Set WEIR_TLS_CERT_FILE to a PEM file with the certificate and what lies between it and its authority.")
 		return
 	}
 	if _, err := tls.LoadX509KeyPair(files.Server, files.ServerKey); err != nil {
-		e.report.add(Fail, "certificate", files.ServerKey, err.Error(), "Set WEIR_TLS_KEY_FILE to the PEM file with the key that this certificate was made for.")
+		c.report.add(Fail, "certificate", files.ServerKey, err.Error(), "Set WEIR_TLS_KEY_FILE to the PEM file with the key that this certificate was made for.")
 	}
-	found := len(e.report.Findings)
-	e.validity(files.Server, chain[0])
-	e.names(files.Server, chain[0])
-	e.trust(files.Server, files.CA, chain)
-	if len(e.report.Findings) == found {
-		e.report.add(OK, "certificate", files.Server,
+	found := len(c.report.Findings)
+	c.validity(files.Server, chain[0])
+	c.names(files.Server, chain[0])
+	c.trust(files.Server, files.CA, chain)
+	if len(c.report.Findings) == found {
+		c.report.add(OK, "certificate", files.Server,
 			fmt.Sprintf("for %s, until %s", strings.Join(namesOf(chain[0]), ", "), chain[0].NotAfter.Format(time.DateOnly)), "")
 	}
 }
 
 // brokerCertificate checks the client certificate for the brokers.
-func (e *examination) brokerCertificate() {
-	file := e.BrokerAccess.CertFile
+func (c *certificateChecker) brokerCertificate() {
+	file := c.BrokerAccess.CertFile
 	if file == "" {
 		return
 	}
 	chain, err := readChain(file)
 	if err != nil {
-		e.report.add(Fail, "certificate", file, err.Error(), "Set WEIR_BROKERS_CERT_FILE to a PEM file with the certificate that the brokers are shown.")
+		c.report.add(Fail, "certificate", file, err.Error(), "Set WEIR_BROKERS_CERT_FILE to a PEM file with the certificate that the brokers are shown.")
 		return
 	}
-	found := len(e.report.Findings)
-	if e.validity(file, chain[0]); len(e.report.Findings) == found {
-		e.report.add(OK, "certificate", file, fmt.Sprintf("of %s at the brokers, until %s", chain[0].Subject, chain[0].NotAfter.Format(time.DateOnly)), "")
+	found := len(c.report.Findings)
+	if c.validity(file, chain[0]); len(c.report.Findings) == found {
+		c.report.add(OK, "certificate", file, fmt.Sprintf("of %s at the brokers, until %s", chain[0].Subject, chain[0].NotAfter.Format(time.DateOnly)), "")
 	}
+}
+
+// certificates returns the served files: those of the data directory if
+// none are named.
+func (c *certificateChecker) certificates() localca.Files {
+	if c.TLSCertFile != "" || c.TLSKeyFile != "" {
+		return localca.Files{CA: c.CAFile, Server: c.TLSCertFile, ServerKey: c.TLSKeyFile}
+	}
+	files := localca.In(filepath.Join(c.DataDir, "tls"))
+	if _, err := os.Stat(files.Server); err != nil {
+		return localca.Files{}
+	}
+	return files
 }
 
 func readChain(file string) (chain []*x509.Certificate, err error) {
@@ -89,28 +106,28 @@ func readChain(file string) (chain []*x509.Certificate, err error) {
 	return chain, nil
 }
 
-func (e *examination) validity(file string, leaf *x509.Certificate) {
-	left := leaf.NotAfter.Sub(e.now())
+func (c *certificateChecker) validity(file string, leaf *x509.Certificate) {
+	left := leaf.NotAfter.Sub(c.now())
 	const fix = "Replace the files with a certificate that is valid: services take it with the next connection, without a restart."
 	switch {
 	case left <= 0:
-		e.report.add(Fail, "certificate", file, "it expired at "+leaf.NotAfter.Format(time.RFC3339), fix)
-	case e.now().Before(leaf.NotBefore):
-		e.report.add(Fail, "certificate", file, "it is not valid before "+leaf.NotBefore.Format(time.RFC3339), fix)
+		c.report.add(Fail, "certificate", file, "it expired at "+leaf.NotAfter.Format(time.RFC3339), fix)
+	case c.now().Before(leaf.NotBefore):
+		c.report.add(Fail, "certificate", file, "it is not valid before "+leaf.NotBefore.Format(time.RFC3339), fix)
 	case left < renewWithin:
-		e.report.add(Warn, "certificate", file, "it expires at "+leaf.NotAfter.Format(time.RFC3339), fix)
+		c.report.add(Warn, "certificate", file, "it expires at "+leaf.NotAfter.Format(time.RFC3339), fix)
 	}
 }
 
 // names checks whether the certificate is for its hosts.
-func (e *examination) names(file string, leaf *x509.Certificate) {
-	hosts := slices.Clone(e.Hosts)
-	if origin, err := url.Parse(e.ConsoleOrigin); err == nil && origin.Hostname() != "" {
+func (c *certificateChecker) names(file string, leaf *x509.Certificate) {
+	hosts := slices.Clone(c.Hosts)
+	if origin, err := url.Parse(c.ConsoleOrigin); err == nil && origin.Hostname() != "" {
 		hosts = append(hosts, origin.Hostname())
 	}
 	for _, host := range hosts {
 		if leaf.VerifyHostname(host) != nil {
-			e.report.add(Fail, "certificate", file, fmt.Sprintf("it is for %s, not for %s", strings.Join(namesOf(leaf), ", "), host),
+			c.report.add(Fail, "certificate", file, fmt.Sprintf("it is for %s, not for %s", strings.Join(namesOf(leaf), ", "), host),
 				"Have a certificate issued that names this host: clients refuse this one.")
 		}
 	}
@@ -127,22 +144,22 @@ func namesOf(leaf *x509.Certificate) []string {
 
 // trust checks whether an authority has signed the certificate, at a
 // time when it is valid.
-func (e *examination) trust(file, authorities string, chain []*x509.Certificate) {
+func (c *certificateChecker) trust(file, authorities string, chain []*x509.Certificate) {
 	roots, err := rootsIn(authorities)
 	if err != nil {
-		e.report.add(Fail, "certificate", authorities, err.Error(), "Set WEIR_CA_FILE to a PEM file with the authorities' certificates.")
+		c.report.add(Fail, "certificate", authorities, err.Error(), "Set WEIR_CA_FILE to a PEM file with the authorities' certificates.")
 		return
 	}
 	between := x509.NewCertPool()
 	for _, certificate := range chain[1:] {
 		between.AddCert(certificate)
 	}
-	at := e.now()
+	at := c.now()
 	if leaf := chain[0]; at.After(leaf.NotAfter) || at.Before(leaf.NotBefore) {
 		at = leaf.NotAfter.Add(-time.Second) // its expiry is another finding
 	}
 	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at}); err != nil {
-		e.report.add(Fail, "certificate", file, err.Error(),
+		c.report.add(Fail, "certificate", file, err.Error(),
 			"Put what lies between the certificate and its authority into the same file, behind it; of an authority of your own, set WEIR_CA_FILE.")
 	}
 }
@@ -165,25 +182,25 @@ func rootsIn(file string) (*x509.CertPool, error) {
 
 // secrets checks the files with secrets: each can be read, is not
 // empty, and can't be read by everybody.
-func (e *examination) secrets() {
-	files := e.secretFiles()
+func (c *hostChecker) secrets() {
+	files := c.secretFiles()
 	for _, variable := range slices.Sorted(maps.Keys(files)) {
 		file := files[variable]
 		if base := strings.TrimSuffix(variable, process.FileSuffix); os.Getenv(base) != "" {
-			e.report.add(Fail, "secret", variable, base+" is set, too", "Set one of the two: services refuse both.")
+			c.report.add(Fail, "secret", variable, base+" is set, too", "Set one of the two: services refuse both.")
 			continue
 		}
 		if _, err := process.SecretIn(file, variable); err != nil {
-			e.report.add(Fail, "secret", variable, err.Error(), "Write the secret into the file, and let the service's user read it.")
+			c.report.add(Fail, "secret", variable, err.Error(), "Write the secret into the file, and let the service's user read it.")
 			continue
 		}
-		e.worldReadable(variable, file)
+		c.worldReadable(variable, file)
 	}
 }
 
 // secretFiles returns the variables that name a file with a secret.
-func (e *examination) secretFiles() map[string]string {
-	known := append(secretVariables(e.catalogue), endpoint.SharedDatabase)
+func (c *hostChecker) secretFiles() map[string]string {
+	known := append(secretVariables(c.catalogue), endpoint.SharedDatabase)
 	for _, m := range modules {
 		known = append(known, endpoint.DatabaseOf(m.name))
 	}
@@ -194,8 +211,8 @@ func (e *examination) secretFiles() map[string]string {
 		}
 	}
 	for name, file := range map[string]string{
-		"WEIR_BROKERS_PASSWORD_FILE": e.BrokerAccess.PasswordFile, "WEIR_BROKERS_TOKEN_FILE": e.BrokerAccess.TokenFile,
-		"WEIR_BROKERS_KEY_FILE": e.BrokerAccess.KeyFile,
+		"WEIR_BROKERS_PASSWORD_FILE": c.BrokerAccess.PasswordFile, "WEIR_BROKERS_TOKEN_FILE": c.BrokerAccess.TokenFile,
+		"WEIR_BROKERS_KEY_FILE": c.BrokerAccess.KeyFile,
 	} {
 		if file != "" {
 			files[name] = file
@@ -206,18 +223,18 @@ func (e *examination) secretFiles() map[string]string {
 
 // worldReadable checks whether every user of the machine can read a
 // file: its mode and those of all directories above.
-func (e *examination) worldReadable(what, file string) {
+func (c *checker) worldReadable(what, file string) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return // its reader reports that
 	}
 	seen := fmt.Sprintf("%s has the mode %04o", file, info.Mode().Perm())
-	if info.Mode().Perm()&0o004 != 0 && e.Machine.Passable(filepath.Dir(file)) {
-		e.report.add(Warn, "secret", what, seen+": every user of this machine can read it",
+	if info.Mode().Perm()&0o004 != 0 && c.Machine.Passable(filepath.Dir(file)) {
+		c.report.add(Warn, "secret", what, seen+": every user of this machine can read it",
 			"Take the right from others (chmod o-rwx), or close the directory (chmod 0700).")
 		return
 	}
-	e.report.add(OK, "secret", what, seen, "")
+	c.report.add(OK, "secret", what, seen, "")
 }
 
 // passable reports whether every user may pass through a directory and

@@ -32,26 +32,28 @@ type position struct {
 // A followed topic is one that a consumer group applies.
 type followed struct{ group, topic string }
 
+// A consumerChecker compares what a module has applied and read with the topics.
+type consumerChecker struct{ *moduleChecker }
+
 // consumers compares positions with the ends of topics.
-func (e *examination) consumers(ctx context.Context, o opened) {
-	positions, ok := readRows[position](ctx, e, o, "consumer",
+func (c *consumerChecker) consumers(ctx context.Context) {
+	positions, ok := readRows[position](ctx, c.moduleChecker, "consumer",
 		`SELECT group_name, topic, partition, next, coalesce(halted, ''), topic_id, last_offset, last_sum FROM bus_positions ORDER BY 1, 2, 3`)
 	if !ok {
 		return
 	}
 	if len(positions) == 0 {
-		e.report.add(Warn, "consumer", o.name, "it has never applied anything", "Start the service; its log says what keeps it from the brokers.")
+		c.report.add(Warn, "consumer", c.name, "it has never applied anything", "Start the service; its log says what keeps it from the brokers.")
 	}
-	if !e.recheckEnds(ctx, o, positions) {
+	if !c.recheckEnds(ctx, positions) {
 		return
 	}
 	order, byTopic := byFollowed(positions)
 	for _, f := range order {
-		if topic, seen := e.seen.Topics[f.topic]; seen && topic.Err == nil {
-			e.follow(ctx, f, topic, byTopic[f])
+		if topic, seen := c.broker.seen.Topics[f.topic]; seen && topic.Err == nil {
+			c.follow(ctx, f, topic, byTopic[f])
 		}
 	}
-	e.deferred(ctx, o)
 }
 
 // byFollowed groups positions, in their order.
@@ -69,35 +71,35 @@ func byFollowed(positions []position) (order []followed, byTopic map[followed]ma
 
 // recheckEnds reads again the ends of topics that seem to be before
 // positions: consumers run on during the check.
-func (e *examination) recheckEnds(ctx context.Context, o opened, positions []position) bool {
+func (c *consumerChecker) recheckEnds(ctx context.Context, positions []position) bool {
 	var passed []string
 	for _, at := range positions {
-		if e.hasPassed(at) && !slices.Contains(passed, at.Topic) {
+		if c.hasPassed(at) && !slices.Contains(passed, at.Topic) {
 			passed = append(passed, at.Topic)
 		}
 	}
 	if len(passed) == 0 {
 		return true
 	}
-	return e.look(ctx, "consumer", o.name, "Look at the brokers' logs.", func(ctx context.Context) error {
-		later, err := cluster.Look(ctx, e.brokers, e.dialer, passed, topicSettings)
+	return c.look(ctx, "consumer", c.name, "Look at the brokers' logs.", func(ctx context.Context) error {
+		later, err := cluster.Look(ctx, c.broker.brokers, c.broker.dialer, passed, topicSettings)
 		for name, topic := range later.Topics {
-			e.seen.Topics[name], err = topic, errors.Join(err, topic.Err)
+			c.broker.seen.Topics[name], err = topic, errors.Join(err, topic.Err)
 		}
 		return err
 	})
 }
 
 // hasPassed reports whether a position is beyond the end that was seen.
-func (e *examination) hasPassed(at position) bool {
-	partitions := e.seen.Topics[at.Topic].Partitions
+func (c *consumerChecker) hasPassed(at position) bool {
+	partitions := c.broker.seen.Topics[at.Topic].Partitions
 	return at.Partition < len(partitions) && partitions[at.Partition].Led && at.Next > partitions[at.Partition].End
 }
 
 // follow checks one group on one topic. Partitions never claimed are
 // behind from their start.
-func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topic, positions map[int]position) {
-	subject, before := f.group+" on "+f.topic, len(e.report.Findings)
+func (c *consumerChecker) follow(ctx context.Context, f followed, topic cluster.Topic, positions map[int]position) {
+	subject, before := f.group+" on "+f.topic, len(c.report.Findings)
 	var behind []position
 	records := int64(0)
 	for p, partition := range topic.Partitions {
@@ -105,28 +107,28 @@ func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topi
 		if !taken {
 			at = position{Topic: f.topic, Partition: p, Next: partition.Start}
 		}
-		if !partition.Led || !e.inLog(subject, at, topic, partition) || !e.keepsLast(ctx, subject, at, partition) {
+		if !partition.Led || !c.inLog(subject, at, topic, partition) || !c.keepsLast(ctx, subject, at, partition) {
 			continue
 		}
 		if lag := partition.End - at.Next; lag > 0 {
 			behind, records = append(behind, at), records+lag
 		}
 	}
-	e.look(ctx, "consumer", subject, "Look at the brokers' logs: a record that waits can't be read.", func(ctx context.Context) error {
-		oldest, err := e.oldest(ctx, topic, behind[:min(len(behind), looked)])
-		e.lag(subject, records, oldest)
+	c.look(ctx, "consumer", subject, "Look at the brokers' logs: a record that waits can't be read.", func(ctx context.Context) error {
+		oldest, err := c.oldest(ctx, topic, behind[:min(len(behind), looked)])
+		c.lag(subject, records, oldest)
 		return err
 	})
-	if len(e.report.Findings) == before {
-		e.report.add(OK, "consumer", subject, fmt.Sprintf("records behind: %d, partitions: %d", records, len(topic.Partitions)), "")
+	if len(c.report.Findings) == before {
+		c.report.add(OK, "consumer", subject, fmt.Sprintf("records behind: %d, partitions: %d", records, len(topic.Partitions)), "")
 	}
 }
 
 // oldest returns the time of the oldest waiting record at some positions.
-func (e *examination) oldest(ctx context.Context, topic cluster.Topic, behind []position) (oldest time.Time, err error) {
+func (c *consumerChecker) oldest(ctx context.Context, topic cluster.Topic, behind []position) (oldest time.Time, err error) {
 	records := nextOf(topic)
 	for _, at := range behind {
-		next, err := e.recordAt(ctx, at.Topic, at.Partition, at.Next, min(at.Next+records, topic.Partitions[at.Partition].End))
+		next, err := c.broker.recordAt(ctx, at.Topic, at.Partition, at.Next, min(at.Next+records, topic.Partitions[at.Partition].End))
 		if err != nil {
 			return oldest, err
 		}
@@ -154,23 +156,23 @@ func earlier(a, b time.Time) time.Time {
 
 // inLog checks whether a consumer can continue, and reports whether its
 // position is in the log.
-func (e *examination) inLog(subject string, at position, topic cluster.Topic, partition cluster.Partition) bool {
+func (c *consumerChecker) inLog(subject string, at position, topic cluster.Topic, partition cluster.Partition) bool {
 	where := fmt.Sprintf("partition %d stands at %d, the log is [%d, %d)", at.Partition, at.Next, partition.Start, partition.End)
 	switch {
 	case at.Halted != "":
-		e.report.add(Fail, "consumer", subject, where+", and it is halted: "+at.Halted,
+		c.report.add(Fail, "consumer", subject, where+", and it is halted: "+at.Halted,
 			"weir resume shows what is lost, and lets the consumer go on. Set no position by hand: offsets would come twice.")
 		return false
 	case at.TopicID != nil && *at.TopicID != topic.ID:
-		e.report.add(Fail, "consumer", subject, where+" of another topic of that name, made since",
+		c.report.add(Fail, "consumer", subject, where+" of another topic of that name, made since",
 			"weir resume shows what is lost with the old one, and lets consumers go on in the new one. Set no position by hand: offsets would come twice.")
 		return false
 	case at.Next > partition.End:
-		e.report.add(Fail, "consumer", subject, where+": the log has lost its end",
+		c.report.add(Fail, "consumer", subject, where+": the log has lost its end",
 			"Look which broker lost data; ingest accepts nothing meanwhile. weir resume shows what is lost, and lets everything go on.")
 		return false
 	case at.Next < partition.Start:
-		e.report.add(Fail, "consumer", subject, where+": what lies between went unread",
+		c.report.add(Fail, "consumer", subject, where+": what lies between went unread",
 			"weir resume shows how much that is, and lets consumers go on without it; make retention.ms longer than any outage.")
 		return false
 	}
@@ -179,18 +181,18 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 
 // keepsLast checks whether the log has the last record that a consumer
 // has applied: one that lost its end and has grown since has another.
-func (e *examination) keepsLast(ctx context.Context, subject string, at position, partition cluster.Partition) bool {
+func (c *consumerChecker) keepsLast(ctx context.Context, subject string, at position, partition cluster.Partition) bool {
 	if at.LastOffset == nil || at.LastSum == nil || *at.LastOffset >= at.Next || *at.LastOffset < partition.Start {
 		return true
 	}
 	same := true
-	read := e.look(ctx, "consumer", subject, "Look at the brokers' logs: a record that was applied can't be read.", func(ctx context.Context) (err error) {
-		reader := &logrange.Reader{Brokers: e.brokers, Dialer: e.dialer, Topic: at.Topic}
+	read := c.look(ctx, "consumer", subject, "Look at the brokers' logs: a record that was applied can't be read.", func(ctx context.Context) (err error) {
+		reader := &logrange.Reader{Brokers: c.broker.brokers, Dialer: c.broker.dialer, Topic: at.Topic}
 		same, err = reader.Keeps(ctx, at.Partition, bus.Mark{Offset: *at.LastOffset, Sum: uint32(*at.LastSum)}) //nolint:gosec // it was one
 		return err
 	})
 	if !same {
-		e.report.add(Fail, "consumer", subject, fmt.Sprintf("partition %d stands at %d, and the log has another record before it than was applied: "+
+		c.report.add(Fail, "consumer", subject, fmt.Sprintf("partition %d stands at %d, and the log has another record before it than was applied: "+
 			"it lost its end, and has grown since", at.Partition, at.Next),
 			"Ingest accepts nothing meanwhile. weir resume shows what is lost, and lets everything go on.")
 	}
@@ -200,18 +202,61 @@ func (e *examination) keepsLast(ctx context.Context, subject string, at position
 // failureFactor is how many times MaxLag a record may wait before that is a failure.
 const failureFactor = 15
 
-func (e *examination) lag(subject string, behind int64, oldest time.Time) {
-	waits := e.now().Sub(oldest)
-	if oldest.IsZero() || waits < e.MaxLag {
+func (c *consumerChecker) lag(subject string, behind int64, oldest time.Time) {
+	waits := c.now().Sub(oldest)
+	if oldest.IsZero() || waits < c.MaxLag {
 		return
 	}
 	level := Warn
-	if waits >= failureFactor*e.MaxLag {
+	if waits >= failureFactor*c.MaxLag {
 		level = Fail
 	}
-	e.report.add(level, "consumer", subject, fmt.Sprintf("%d records behind, the oldest waits for %s", behind, waits.Round(time.Second)),
+	c.report.add(level, "consumer", subject, fmt.Sprintf("%d records behind, the oldest waits for %s", behind, waits.Round(time.Second)),
 		"Look whether the service runs, and in its log what fails; where it only can't keep up, run more processes of it, up to one for each partition.")
 }
+
+// A readTopic is how far a module has read a topic into its memory.
+type readTopic struct {
+	Topic      string
+	Partition  int
+	TopicID    [16]byte
+	LastOffset int64
+	LastSum    int64
+}
+
+// topicsRead checks that topics have the last records that a module has
+// read into its memory.
+func (c *consumerChecker) topicsRead(ctx context.Context) {
+	read, _ := readRows[readTopic](ctx, c.moduleChecker, "read", `SELECT topic, partition, topic_id, last_offset, last_sum FROM bus_read ORDER BY 1, 2`)
+	for _, r := range read {
+		topic, seen := c.broker.seen.Topics[r.Topic]
+		if !seen || topic.Err != nil {
+			continue
+		}
+		const fix = "A start of this service answers 500 until tenants has published again what is missing: start tenants, and find out which broker lost data."
+		subject := c.name + " of " + r.Topic
+		has := c.look(ctx, "read", subject, fix, func(ctx context.Context) error { return c.hasRead(ctx, r, topic.ID) })
+		if has {
+			c.report.add(OK, "read", subject, "the log has what was read last", "")
+		}
+	}
+}
+
+// hasRead returns why a topic lacks the last record that was read of it.
+func (c *consumerChecker) hasRead(ctx context.Context, r readTopic, now [16]byte) error {
+	if r.TopicID != now {
+		return fmt.Errorf("partition %d was read up to %d of another topic of that name", r.Partition, r.LastOffset)
+	}
+	reader := &logrange.Reader{Brokers: c.broker.brokers, Dialer: c.broker.dialer, Topic: r.Topic}
+	kept, err := reader.Keeps(ctx, r.Partition, bus.Mark{Offset: r.LastOffset, Sum: uint32(r.LastSum)}) //nolint:gosec // it was one
+	if err == nil && !kept {
+		err = fmt.Errorf("partition %d has another record at %d than was read: it has lost its end, and has grown since", r.Partition, r.LastOffset)
+	}
+	return err
+}
+
+// A queueChecker checks what a module has still to apply or to publish.
+type queueChecker struct{ *moduleChecker }
 
 // A left lane is what was deferred of an organization over its share.
 type left struct {
@@ -224,10 +269,10 @@ type left struct {
 
 // deferred checks what was deferred of organizations that send more
 // than their share.
-func (e *examination) deferred(ctx context.Context, o opened) {
+func (c *queueChecker) deferred(ctx context.Context) {
 	var lanes []left
-	ok := e.look(ctx, "deferred", o.name, "Look at the role's rights.", func(ctx context.Context) error {
-		return o.read(ctx, func(tx pgx.Tx) error {
+	ok := c.look(ctx, "deferred", c.name, "Look at the role's rights.", func(ctx context.Context) error {
+		return c.read(ctx, func(tx pgx.Tx) error {
 			if err := pg.AsSystem(ctx, tx); err != nil {
 				return err
 			}
@@ -244,24 +289,24 @@ func (e *examination) deferred(ctx context.Context, o opened) {
 		return
 	}
 	for _, lane := range lanes {
-		e.lane(lane)
+		c.lane(lane)
 	}
 }
 
 // longDeferred is for how long an organization may be behind by its own load.
 const longDeferred = time.Hour
 
-func (e *examination) lane(l left) {
+func (c *queueChecker) lane(l left) {
 	subject := l.Group + " on " + l.Topic
 	seen := fmt.Sprintf("%d records of %d organizations are deferred, since %s", l.Records, l.Organizations, l.Since.UTC().Format(time.RFC3339))
 	switch {
 	case l.Halted != "":
-		e.report.add(Fail, "deferred", subject, seen+", and halted: "+l.Halted,
+		c.report.add(Fail, "deferred", subject, seen+", and halted: "+l.Halted,
 			"weir resume shows how much is lost, and lets the lane go on without it; make retention.ms longer.")
-	case e.now().Sub(l.Since) > longDeferred:
-		e.report.add(Warn, "deferred", subject, seen, "These organizations send more than their share for long: run more processes of the module, or talk to them.")
+	case c.now().Sub(l.Since) > longDeferred:
+		c.report.add(Warn, "deferred", subject, seen, "These organizations send more than their share for long: run more processes of the module, or talk to them.")
 	default:
-		e.report.add(OK, "deferred", subject, seen, "")
+		c.report.add(OK, "deferred", subject, seen, "")
 	}
 }
 
@@ -269,19 +314,19 @@ func (e *examination) lane(l left) {
 // rows: a second of a fast one.
 const longBacklog = 10_000
 
-// outboxes checks what is still to be published.
-func (e *examination) outboxes(ctx context.Context, o opened) {
-	for _, source := range o.outboxes {
+// unpublished checks what is still to be published.
+func (c *queueChecker) unpublished(ctx context.Context) {
+	for _, source := range c.outboxes {
 		var waiting relay.Backlog
-		ok := e.look(ctx, "outbox", source.Relay, "Look at the role's rights.", func(ctx context.Context) error {
-			return o.read(ctx, func(tx pgx.Tx) (err error) {
+		ok := c.look(ctx, "outbox", source.Relay, "Look at the role's rights.", func(ctx context.Context) error {
+			return c.read(ctx, func(tx pgx.Tx) (err error) {
 				waiting, err = source.Backlog(ctx, tx)
 				return err
 			})
 		})
 		if ok {
-			e.backlog(source.Relay, waiting)
-			e.losses(source.Relay, waiting)
+			c.backlog(source.Relay, waiting)
+			c.losses(source.Relay, waiting)
 		}
 	}
 }
@@ -290,35 +335,35 @@ func (e *examination) outboxes(ctx context.Context, o opened) {
 const lossShown = 7 * 24 * time.Hour
 
 // losses shows what a log had lost though it was acknowledged.
-func (e *examination) losses(name string, seen relay.Backlog) {
+func (c *queueChecker) losses(name string, seen relay.Backlog) {
 	if seen.Lost == "" || seen.Ago > lossShown {
 		return
 	}
-	e.report.add(Warn, "outbox", name,
+	c.report.add(Warn, "outbox", name,
 		fmt.Sprintf("%s ago the log lacked what the database has: %s; %d messages were published again so far",
 			seen.Ago.Round(time.Second), seen.Lost, seen.Republished),
 		"Nothing is to be done for these topics. Find out why: the brokers lost what they had acknowledged (a disk that lies, or WEIR_BROKER_SYNC=os and "+
 			"a power cut), or the database is of an earlier hour, and weir resume was not run.")
 }
 
-func (e *examination) backlog(name string, waiting relay.Backlog) {
+func (c *queueChecker) backlog(name string, waiting relay.Backlog) {
 	seen := fmt.Sprintf("%d rows are to be published", waiting.Rows)
 	switch {
 	case waiting.Rows > 0 && !waiting.Held:
-		e.report.add(Fail, "outbox", name, seen+", and no process does it", "Start the service; its log says what keeps it from the brokers.")
+		c.report.add(Fail, "outbox", name, seen+", and no process does it", "Start the service; its log says what keeps it from the brokers.")
 	case waiting.Rows >= longBacklog:
-		e.report.add(Warn, "outbox", name, seen, "Look in the service's log whether the brokers refuse what it publishes, or are slow.")
+		c.report.add(Warn, "outbox", name, seen, "Look in the service's log whether the brokers refuse what it publishes, or are slow.")
 	default:
-		e.report.add(OK, "outbox", name, seen, "")
+		c.report.add(OK, "outbox", name, seen, "")
 	}
 }
 
 // parked looks for records that no consumer could apply.
-func (e *examination) parked(ctx context.Context, o opened) {
+func (c *queueChecker) parked(ctx context.Context) {
 	var count int64
 	var oldest time.Time
-	ok := e.look(ctx, "parked", o.name, "Look at the role's rights.", func(ctx context.Context) error {
-		return o.read(ctx, func(tx pgx.Tx) (err error) {
+	ok := c.look(ctx, "parked", c.name, "Look at the role's rights.", func(ctx context.Context) error {
+		return c.read(ctx, func(tx pgx.Tx) (err error) {
 			count, oldest, err = parked.Count(ctx, tx)
 			return err
 		})
@@ -326,9 +371,9 @@ func (e *examination) parked(ctx context.Context, o opened) {
 	switch {
 	case !ok:
 	case count > 0:
-		e.report.add(Warn, "parked", o.name, fmt.Sprintf("%d records could not be applied, the first at %s", count, oldest.Format(time.RFC3339)),
+		c.report.add(Warn, "parked", c.name, fmt.Sprintf("%d records could not be applied, the first at %s", count, oldest.Format(time.RFC3339)),
 			"weir parked list shows why; repair the cause, then weir parked replay.")
 	default:
-		e.report.add(OK, "parked", o.name, "no record is parked", "")
+		c.report.add(OK, "parked", c.name, "no record is parked", "")
 	}
 }

@@ -33,8 +33,8 @@ func TestOldestReadsNoMoreThanItNeeds(t *testing.T) {
 		must(t, answer.Error)
 		seen, err := cluster.Look(t.Context(), brokers, nil, []string{name}, topicSettings)
 		must(t, err)
-		e := &examination{brokers: brokers}
-		oldest, err := e.oldest(t.Context(), seen.Topics[name], []position{{Topic: name}})
+		c := &consumerChecker{&moduleChecker{broker: &brokerChecker{brokers: brokers}}}
+		oldest, err := c.oldest(t.Context(), seen.Topics[name], []position{{Topic: name}})
 		if err != nil || !oldest.Equal(want) {
 			t.Errorf("%s: oldest %v, %v, want %v", policy, oldest, err, want)
 		}

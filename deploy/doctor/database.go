@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
@@ -26,74 +27,87 @@ import (
 // oldestPostgres is the oldest tested version.
 const oldestPostgres = 15
 
+// A databaseChecker checks the databases of the modules.
+type databaseChecker struct {
+	checker
+
+	services allinone.Modules
+	broker   *brokerChecker
+	users    map[string]string // of the modules
+	load     servers
+}
+
 // databases checks each module's database and its contents.
-func (e *examination) databases(ctx context.Context) {
-	load := servers{}
-	users := map[string]string{} // of the modules
+func (c *databaseChecker) databases(ctx context.Context) {
+	c.load, c.users = servers{}, map[string]string{}
 	for _, m := range modules {
-		if url, err := endpoint.DatabaseURL(m.name, e.DataDir); err == nil {
-			users[m.name] = userOf(url)
+		if url, err := endpoint.DatabaseURL(m.name, c.DataDir); err == nil {
+			c.users[m.name] = userOf(url)
 		}
 	}
 	for _, m := range modules {
-		if !e.includes(m.name) {
+		if !c.includes(m.name) {
 			continue
 		}
-		o, ok := e.open(ctx, m)
-		if !ok {
-			continue
+		if opened, ok := c.open(ctx, m); ok {
+			c.check(ctx, opened)
+			opened.pool.Close()
 		}
-		e.server(ctx, o, load)
-		e.durability(ctx, o)
-		e.replica(ctx, o)
-		e.databaseClock(ctx, o)
-		e.role(ctx, o, users)
-		e.limits(ctx, o)
-		e.restored(ctx, o)
-		if e.migrations(ctx, o) {
-			e.contents(ctx, o)
-		}
-		o.pool.Close()
 	}
-	e.connections(load)
+	c.connections(c.load)
+}
+
+func (c *databaseChecker) check(ctx context.Context, m *moduleChecker) {
+	m.server(ctx, c.load)
+	m.durability(ctx)
+	m.replica(ctx)
+	m.databaseClock(ctx)
+	(&roleChecker{m}).role(ctx, c.users)
+	m.limits(ctx)
+	m.restored(ctx)
+	if m.migrations(ctx) {
+		m.contents(ctx)
+	}
 }
 
 // contents checks what the module has written.
-func (e *examination) contents(ctx context.Context, o opened) {
-	e.parked(ctx, o)
-	e.consumers(ctx, o)
-	e.topicsRead(ctx, o)
-	e.outboxes(ctx, o)
-	if o.name == "ledger" {
-		e.books(ctx, o)
+func (c *moduleChecker) contents(ctx context.Context) {
+	queues, consumers := &queueChecker{c}, &consumerChecker{c}
+	queues.parked(ctx)
+	consumers.consumers(ctx)
+	queues.deferred(ctx)
+	consumers.topicsRead(ctx)
+	queues.unpublished(ctx)
+	if c.name == "ledger" {
+		c.books(ctx)
 	}
 }
 
 // open connects for reading only.
-func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
-	o = opened{module: m}
-	var err error
-	if o.url, err = endpoint.DatabaseURL(m.name, e.DataDir); err != nil {
-		e.report.add(Fail, "database", m.name, err.Error(), fmt.Sprintf(
+func (c *databaseChecker) open(ctx context.Context, m module) (opened *moduleChecker, ok bool) {
+	url, err := endpoint.DatabaseURL(m.name, c.DataDir)
+	if err != nil {
+		c.report.add(Fail, "database", m.name, err.Error(), fmt.Sprintf(
 			"Set %s, or %s where each module has a database of its own; _FILE behind it names a file.", endpoint.SharedDatabase, endpoint.DatabaseOf(m.name)))
-		return o, false
+		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.CheckTimeout)
 	defer cancel()
-	begun := e.now()
-	if o.pool, err = pg.OpenReaders(ctx, o.url.Reveal(), m.schema.Name, 1); err == nil {
-		if err = o.pool.Ping(ctx); err != nil {
-			o.pool.Close()
+	begun := c.now()
+	pool, err := pg.OpenReaders(ctx, url.Reveal(), m.schema.Name, 1)
+	if err == nil {
+		if err = pool.Ping(ctx); err != nil {
+			pool.Close()
 		}
 	}
 	if err != nil {
-		e.report.add(Fail, "database", m.name, err.Error(), pg.Remedy(err))
-		return o, false
+		c.report.add(Fail, "database", m.name, err.Error(), pg.Remedy(err))
+		return nil, false
 	}
-	config := o.pool.Config().ConnConfig
-	took := e.now().Sub(begun).Milliseconds()
-	e.report.add(OK, "database", m.name, fmt.Sprintf("%s:%d/%s answers in %d ms", config.Host, config.Port, config.Database, took), "")
-	return o, true
+	config := pool.Config().ConnConfig
+	took := c.now().Sub(begun).Milliseconds()
+	c.report.add(OK, "database", m.name, fmt.Sprintf("%s:%d/%s answers in %d ms", config.Host, config.Port, config.Database, took), "")
+	return &moduleChecker{c.checker, m, c.services, c.broker, url, pool}, true
 }
 
 // Servers are the loads of PostgreSQL servers, by address.
@@ -105,11 +119,11 @@ type load struct {
 }
 
 // server checks the version, and notes the limit of connections.
-func (e *examination) server(ctx context.Context, o opened, all servers) {
+func (c *moduleChecker) server(ctx context.Context, all servers) {
 	var version string
 	var number, most int
-	ok := e.look(ctx, "database", o.name, "Look at the server's log.", func(ctx context.Context) error {
-		return o.pool.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
+	ok := c.look(ctx, "database", c.name, "Look at the server's log.", func(ctx context.Context) error {
+		return c.pool.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
 			current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
 				- coalesce(current_setting('reserved_connections', true)::int, 0)`).Scan(&version, &number, &most)
 	})
@@ -117,56 +131,56 @@ func (e *examination) server(ctx context.Context, o opened, all servers) {
 		return
 	}
 	if number/10000 < oldestPostgres {
-		e.report.add(Fail, "database", o.name, "PostgreSQL "+version, fmt.Sprintf("Upgrade to PostgreSQL %d or later.", oldestPostgres))
+		c.report.add(Fail, "database", c.name, "PostgreSQL "+version, fmt.Sprintf("Upgrade to PostgreSQL %d or later.", oldestPostgres))
 	} else {
-		e.report.add(OK, "database", o.name, "PostgreSQL "+version, "")
+		c.report.add(OK, "database", c.name, "PostgreSQL "+version, "")
 	}
-	config := o.pool.Config().ConnConfig
+	config := c.pool.Config().ConnConfig
 	address := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	if all[address] == nil {
 		all[address] = &load{most: most}
 	}
-	all[address].needed += e.Replicas * o.connections(e.services, o.url)
+	all[address].needed += c.Replicas * c.connections(c.services, c.url)
 }
 
 // connections compares the servers' limits with what all processes
 // open at most.
-func (e *examination) connections(all servers) {
+func (c *databaseChecker) connections(all servers) {
 	for _, address := range sorted(all) {
 		l := all[address]
-		seen := fmt.Sprintf("%d connections are for ordinary roles; with --replicas=%d services open %d at most", l.most, e.Replicas, l.needed)
+		seen := fmt.Sprintf("%d connections are for ordinary roles; with --replicas=%d services open %d at most", l.most, c.Replicas, l.needed)
 		fix := "Raise PostgreSQL's max_connections, or lower the pools (pool_max_conns=… in the address)."
 		switch {
 		case l.needed > l.most:
-			e.report.add(Fail, "connections", address, seen, fix)
+			c.report.add(Fail, "connections", address, seen, fix)
 		case l.needed*10 > l.most*9:
-			e.report.add(Warn, "connections", address, seen, fix)
+			c.report.add(Warn, "connections", address, seen, fix)
 		default:
-			e.report.add(OK, "connections", address, seen, "")
+			c.report.add(OK, "connections", address, seen, "")
 		}
 	}
 }
 
 // migrations reports whether the schema is up to date.
-func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
+func (c *moduleChecker) migrations(ctx context.Context) (current bool) {
 	var missing, unknown []string
-	ok := e.look(ctx, "migrations", o.name, "Look at the role's rights.", func(ctx context.Context) (err error) {
-		missing, unknown, err = pg.Migrated(ctx, o.pool, o.schema.Migrations...)
+	ok := c.look(ctx, "migrations", c.name, "Look at the role's rights.", func(ctx context.Context) (err error) {
+		missing, unknown, err = pg.Migrated(ctx, c.pool, c.schema.Migrations...)
 		return err
 	})
 	switch {
 	case !ok:
 		return false
 	case len(missing) > 0:
-		e.report.add(Fail, "migrations", o.name, fmt.Sprintf("%d are missing: %s", len(missing), firstFew(missing)),
+		c.report.add(Fail, "migrations", c.name, fmt.Sprintf("%d are missing: %s", len(missing), firstFew(missing)),
 			"weir migrate applies them, or the service of this version where its role owns the schema: its log says what keeps it from that.")
 		return false
 	case len(unknown) > 0:
-		e.report.add(Warn, "migrations", o.name, fmt.Sprintf("%d are of another version: %s", len(unknown), firstFew(unknown)),
+		c.report.add(Warn, "migrations", c.name, fmt.Sprintf("%d are of another version: %s", len(unknown), firstFew(unknown)),
 			"Use the weir of the version that the services have.")
 	default:
-		e.report.add(OK, "migrations", o.name, "all are applied", "")
-		e.objects(ctx, o)
+		c.report.add(OK, "migrations", c.name, "all are applied", "")
+		c.objects(ctx)
 	}
 	return true
 }
@@ -240,9 +254,9 @@ const objectsQuery = `WITH tables AS (SELECT oid, relname::text AS name, oid::re
 		FROM pg_policy JOIN tables t ON polrelid = t.oid`
 
 // objects checks whether the schema still has all objects of its migrations.
-func (e *examination) objects(ctx context.Context, o opened) {
-	found, ok := readRows[object](ctx, e, o, "schema", objectsQuery, o.schema.Name)
-	wanted, err := objectsOf(o.name)
+func (c *moduleChecker) objects(ctx context.Context) {
+	found, ok := readRows[object](ctx, c, "schema", objectsQuery, c.schema.Name)
+	wanted, err := objectsOf(c.name)
 	if !ok || err != nil {
 		return
 	}
@@ -252,40 +266,40 @@ func (e *examination) objects(ctx context.Context, o opened) {
 			continue
 		}
 		whole = false
-		e.report.add(want.level(), "schema", o.name, fmt.Sprintf("the %s %s of %s is missing, or not in force", want.Kind, want.Name, want.Table),
+		c.report.add(want.level(), "schema", c.name, fmt.Sprintf("the %s %s of %s is missing, or not in force", want.Kind, want.Name, want.Table),
 			"As the role that owns the schema, within it: "+want.Definition+". What is there in its place, drop first.")
 	}
 	if whole {
-		e.report.add(OK, "schema", o.name, fmt.Sprintf("all %d indexes, constraints, triggers and policies are in force", len(wanted)), "")
+		c.report.add(OK, "schema", c.name, fmt.Sprintf("all %d indexes, constraints, triggers and policies are in force", len(wanted)), "")
 	}
 }
 
 // replica checks whether a module's read replica answers and has caught up.
-func (e *examination) replica(ctx context.Context, o opened) {
-	url, err := endpoint.ReplicaURL(o.name)
+func (c *moduleChecker) replica(ctx context.Context) {
+	url, err := endpoint.ReplicaURL(c.name)
 	if err == nil && url == "" {
 		return
 	}
 	if err == nil {
-		err = e.checkReplica(ctx, o, replica.Config{DatabaseURL: url, Wait: e.CheckTimeout})
+		err = c.checkReplica(ctx, replica.Config{DatabaseURL: url, Wait: c.CheckTimeout})
 	}
 	if err == nil {
-		e.report.add(OK, "replica", o.name, "it has what the database has", "")
+		c.report.add(OK, "replica", c.name, "it has what the database has", "")
 		return
 	}
-	e.report.add(Warn, "replica", o.name, err.Error(), fmt.Sprintf("Let %s name a standby of the module's database, and look at the standby's log and, "+
-		"on the database, at pg_stat_replication. The database answers until then.", endpoint.ReplicaOf(o.name)))
+	c.report.add(Warn, "replica", c.name, err.Error(), fmt.Sprintf("Let %s name a standby of the module's database, and look at the standby's log and, "+
+		"on the database, at pg_stat_replication. The database answers until then.", endpoint.ReplicaOf(c.name)))
 }
 
-func (e *examination) checkReplica(ctx context.Context, o opened, config replica.Config) error {
+func (c *moduleChecker) checkReplica(ctx context.Context, config replica.Config) error {
 	reader, err := replica.Open(ctx, config, replica.Options{
-		Schema: o.schema.Name, Conns: 1, Clock: e.now, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Schema: c.schema.Name, Conns: 1, Clock: c.now, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	return reader.Check(ctx, o.pool)
+	return reader.Check(ctx, c.pool)
 }
 
 func userOf(address httpapi.Secret) string {
@@ -336,33 +350,36 @@ const rightsQuery = `WITH relations AS (
 	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
 	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
 
+// A roleChecker checks the rights of a module's role.
+type roleChecker struct{ *moduleChecker }
+
 // role checks the rights of the module's role: with its own tables what serving
 // needs, nothing with those of others, and never past row level security.
-func (e *examination) role(ctx context.Context, o opened, users map[string]string) {
+func (c *roleChecker) role(ctx context.Context, users map[string]string) {
 	var schemas []string
 	for _, m := range modules {
 		schemas = append(schemas, m.schema.Name)
 	}
-	needed := o.schema.Rights()
+	needed := c.schema.Rights()
 	var serving []string
 	for _, relation := range sorted(needed) {
 		serving = append(serving, needed[relation])
 	}
-	found, ok := readRow[rights](ctx, e, o, "role", rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
+	found, ok := readRow[rights](ctx, c.moduleChecker, "role", rightsQuery, c.schema.Name, schemas, sorted(needed), serving)
 	if !ok {
 		return
 	}
-	before := len(e.report.Findings)
-	e.bypasses(o.name, found)
-	e.ownTables(o, found)
-	e.beyondServing(o, found)
-	e.foreignTables(o.name, found, users)
-	if len(e.report.Findings) == before {
-		e.report.add(OK, "role", o.name, fmt.Sprintf("%s %s its schema and is bound by row level security", found.Role, found.relation()), "")
+	before := len(c.report.Findings)
+	c.bypasses(c.name, found)
+	c.ownTables(found)
+	c.beyondServing(found)
+	c.foreignTables(c.name, found, users)
+	if len(c.report.Findings) == before {
+		c.report.add(OK, "role", c.name, fmt.Sprintf("%s %s its schema and is bound by row level security", found.Role, found.relation()), "")
 	}
 }
 
-func (e *examination) bypasses(module string, found rights) {
+func (c *roleChecker) bypasses(module string, found rights) {
 	if !found.Superuser && !found.Bypasses {
 		return
 	}
@@ -370,22 +387,22 @@ func (e *examination) bypasses(module string, found rights) {
 	if found.Superuser {
 		what = "SUPERUSER"
 	}
-	e.report.add(Fail, "role", module, fmt.Sprintf("%s has %s: it bypasses row level security, which keeps tenants apart", found.Role, what),
+	c.report.add(Fail, "role", module, fmt.Sprintf("%s has %s: it bypasses row level security, which keeps tenants apart", found.Role, what),
 		fmt.Sprintf(`ALTER ROLE %q NO%s; the service refuses to start with it.`, found.Role, what))
 }
 
-func (e *examination) ownTables(o opened, found rights) {
+func (c *roleChecker) ownTables(found rights) {
 	if !found.Uses && !found.Creates {
-		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s has neither the schema %s nor the right to make it", found.Role, o.schema.Name),
-			fmt.Sprintf("weir migrate makes it, as the role of %s; or ALTER DATABASE … OWNER TO %q.", endpoint.MigratingDatabaseOf(o.name), found.Role))
+		c.report.add(Fail, "role", c.name, fmt.Sprintf("%s has neither the schema %s nor the right to make it", found.Role, c.schema.Name),
+			fmt.Sprintf("weir migrate makes it, as the role of %s; or ALTER DATABASE … OWNER TO %q.", endpoint.MigratingDatabaseOf(c.name), found.Role))
 	}
 	if len(found.Closed) > 0 {
-		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s can't use as serving needs %s", found.Role, strings.Join(found.Closed, ", ")),
+		c.report.add(Fail, "role", c.name, fmt.Sprintf("%s can't use as serving needs %s", found.Role, strings.Join(found.Closed, ", ")),
 			"weir migrate gives the role what serving needs.")
 	}
 	if len(found.Open) > 0 {
-		e.report.add(Fail, "role", o.name, "row level security is not forced on "+strings.Join(found.Open, ", "),
-			fmt.Sprintf("ALTER TABLE %s.… ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY.", o.schema.Name))
+		c.report.add(Fail, "role", c.name, "row level security is not forced on "+strings.Join(found.Open, ", "),
+			fmt.Sprintf("ALTER TABLE %s.… ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY.", c.schema.Name))
 	}
 }
 
@@ -399,8 +416,8 @@ func (r rights) relation() string {
 
 // beyondServing checks for rights beyond serving, if another role
 // migrates: with one role for both nothing can be revoked.
-func (e *examination) beyondServing(o opened, found rights) {
-	if found.Owns && !endpoint.MigratesApart(o.name) {
+func (c *roleChecker) beyondServing(found rights) {
+	if found.Owns && !endpoint.MigratesApart(c.name) {
 		return
 	}
 	what := "owns its schema, though another role migrates it: it can drop tables and turn row level security off"
@@ -413,16 +430,16 @@ func (e *examination) beyondServing(o opened, found rights) {
 	default:
 		return
 	}
-	e.report.add(Fail, "role", o.name, found.Role+" "+what, fmt.Sprintf(`Take it away (REASSIGN OWNED BY %q TO the role of %s, REVOKE), then weir migrate.`,
-		found.Role, endpoint.MigratingDatabaseOf(o.name)))
+	c.report.add(Fail, "role", c.name, found.Role+" "+what, fmt.Sprintf(`Take it away (REASSIGN OWNED BY %q TO the role of %s, REVOKE), then weir migrate.`,
+		found.Role, endpoint.MigratingDatabaseOf(c.name)))
 }
 
 // foreignTables checks whether modules with separate roles are closed
 // to each other.
-func (e *examination) foreignTables(module string, found rights, users map[string]string) {
+func (c *roleChecker) foreignTables(module string, found rights, users map[string]string) {
 	for _, other := range found.Foreign {
 		if user := cmp.Or(users[other], found.Role); user != found.Role {
-			e.report.add(Fail, "role", module, fmt.Sprintf("%s may look into the schema of %s", found.Role, other),
+			c.report.add(Fail, "role", module, fmt.Sprintf("%s may look into the schema of %s", found.Role, other),
 				fmt.Sprintf("REVOKE ALL ON SCHEMA %s FROM %q.", other, found.Role))
 		}
 	}

@@ -160,8 +160,8 @@ func TestUndurableIsFound(t *testing.T) {
 	pool, err := pg.Open(t.Context(), postgrestest.URL(t), "ledger")
 	must(t, err)
 	defer pool.Close()
-	e := &examination{Config: Config{}.orDefault()}
-	e.durability(t.Context(), opened{module: modules[1], pool: pool})
+	c := &moduleChecker{checker: newChecker(Config{}), module: modules[1], pool: pool}
+	c.durability(t.Context())
 	var want []Level
 	for _, setting := range sorted(undurable) {
 		var value string
@@ -171,10 +171,10 @@ func TestUndurableIsFound(t *testing.T) {
 		}
 	}
 	var found []Level
-	for _, f := range e.report.Findings {
+	for _, f := range c.report.Findings {
 		found = append(found, f.Level)
 	}
 	if !slices.Equal(found, want) {
-		t.Errorf("found %+v, want %v", e.report.Findings, want)
+		t.Errorf("found %+v, want %v", c.report.Findings, want)
 	}
 }

@@ -187,17 +187,18 @@ func TestFaultsAreFound(t *testing.T) {
 // goesOnMeanwhile checks databases whose consumers have advanced after
 // the doctor saw the topics' ends.
 func (i *installation) goesOnMeanwhile(t *testing.T) {
-	e := &examination{Config: i.healthy().orDefault()}
-	e.settings()
-	e.bus(t.Context())
-	for _, topic := range e.seen.Topics {
+	host := &hostChecker{checker: newChecker(i.healthy())}
+	host.settings()
+	broker := &brokerChecker{checker: host.checker}
+	broker.bus(t.Context())
+	for _, topic := range broker.seen.Topics {
 		for p := range topic.Partitions {
 			topic.Partitions[p].End = topic.Partitions[p].Start
 		}
 	}
-	e.report = Report{}
-	e.databases(t.Context())
-	for _, f := range e.report.Findings {
+	*host.report = Report{}
+	(&databaseChecker{checker: host.checker, services: host.services, broker: broker}).databases(t.Context())
+	for _, f := range host.report.Findings {
 		if f.Level != OK && !isOfTests(f) {
 			t.Errorf("found %+v", f)
 		}
@@ -284,7 +285,7 @@ func TestReadinessIsFound(t *testing.T) {
 	defer broker.Close()
 	for want, err := range map[Level]error{OK: nil, Fail: errors.New("no space left")} {
 		refuses = err
-		e := &examination{Config: config.orDefault()}
+		e := &brokerChecker{checker: newChecker(config)}
 		e.bus(t.Context())
 		at := slices.IndexFunc(e.report.Findings, func(f Finding) bool { return f.Check == "ready" })
 		if at < 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"syscall"
@@ -22,45 +23,45 @@ const (
 const clockFix = "Let both machines follow the same time servers (chrony, systemd-timesyncd)."
 
 // databaseClock compares this machine's clock with the database's.
-func (e *examination) databaseClock(ctx context.Context, o opened) {
-	e.look(ctx, "clock", o.name, "Look at the server's log.", func(ctx context.Context) error {
-		ahead, err := pg.ClockAhead(ctx, o.pool, e.Machine.Clock)
+func (c *moduleChecker) databaseClock(ctx context.Context) {
+	c.look(ctx, "clock", c.name, "Look at the server's log.", func(ctx context.Context) error {
+		ahead, err := pg.ClockAhead(ctx, c.pool, c.Machine.Clock)
 		if err != nil {
 			return err
 		}
-		e.skew(o.name, ahead)
+		c.skew(c.name, ahead)
 		return nil
 	})
 }
 
-func (e *examination) skew(subject string, ahead time.Duration) {
+func (c *moduleChecker) skew(subject string, ahead time.Duration) {
 	seen := fmt.Sprintf("this machine's clock is %s ahead of the database's", ahead.Round(time.Millisecond))
 	switch by := ahead.Abs(); {
 	case by >= failSkew:
-		e.report.add(Fail, "clock", subject, seen, clockFix)
+		c.report.add(Fail, "clock", subject, seen, clockFix)
 	case by >= warnSkew:
-		e.report.add(Warn, "clock", subject, seen, clockFix)
+		c.report.add(Warn, "clock", subject, seen, clockFix)
 	default:
-		e.report.add(OK, "clock", subject, seen, "")
+		c.report.add(OK, "clock", subject, seen, "")
 	}
 }
 
 // producers compares the newest record with this machine's clock, as
 // brokers report no time: a future record comes from a machine whose
 // clock is ahead.
-func (e *examination) producers(newest time.Time) {
+func (c *brokerChecker) producers(newest time.Time) {
 	const subject = "producers"
-	ahead := newest.Sub(e.now())
+	ahead := newest.Sub(c.now())
 	seen := fmt.Sprintf("the newest record is of %s", newest.Format(time.RFC3339))
 	switch {
 	case newest.IsZero():
-		e.report.add(OK, "clock", subject, "there is no record to compare with", "")
+		c.report.add(OK, "clock", subject, "there is no record to compare with", "")
 	case ahead >= failSkew:
-		e.report.add(Fail, "clock", subject, fmt.Sprintf("%s, %s in the future", seen, ahead.Round(time.Second)), clockFix)
+		c.report.add(Fail, "clock", subject, fmt.Sprintf("%s, %s in the future", seen, ahead.Round(time.Second)), clockFix)
 	case ahead >= warnSkew:
-		e.report.add(Warn, "clock", subject, fmt.Sprintf("%s, %s in the future", seen, ahead.Round(time.Second)), clockFix)
+		c.report.add(Warn, "clock", subject, fmt.Sprintf("%s, %s in the future", seen, ahead.Round(time.Second)), clockFix)
 	default:
-		e.report.add(OK, "clock", subject, seen, "")
+		c.report.add(OK, "clock", subject, seen, "")
 	}
 }
 
@@ -79,11 +80,11 @@ func spaceOf(dir string) (Space, error) {
 
 // mounted returns the folders of the broker and the database that are
 // on other file systems than the data directory.
-func (e *examination) mounted() (dirs []string) {
-	data, err := e.Machine.Space(e.DataDir)
+func (c *hostChecker) mounted() (dirs []string) {
+	data, err := c.Machine.Space(c.DataDir)
 	for _, name := range []string{"kafka", "postgres"} {
-		dir := filepath.Join(e.DataDir, name)
-		if own, missing := e.Machine.Space(dir); err == nil && missing == nil && own.Device != data.Device {
+		dir := filepath.Join(c.DataDir, name)
+		if own, missing := c.Machine.Space(dir); err == nil && missing == nil && own.Device != data.Device {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -97,10 +98,10 @@ const (
 )
 
 // space checks the file system of a directory.
-func (e *examination) space(dir string) {
-	space, err := e.Machine.Space(dir)
+func (c *hostChecker) space(dir string) {
+	space, err := c.Machine.Space(dir)
 	if err != nil {
-		e.report.add(Fail, "disk", dir, err.Error(), "Make the directory, or name another one: its service keeps its data there.")
+		c.report.add(Fail, "disk", dir, err.Error(), "Make the directory, or name another one: its service keeps its data there.")
 		return
 	}
 	free := 100 * space.Free / max(1, space.Total)
@@ -108,11 +109,11 @@ func (e *examination) space(dir string) {
 	fix := "Make room, or move the directory to a larger file system: a full one stops what writes to it."
 	switch {
 	case free < failFreeSpace:
-		e.report.add(Fail, "disk", dir, seen, fix)
+		c.report.add(Fail, "disk", dir, seen, fix)
 	case free < warnFreeSpace:
-		e.report.add(Warn, "disk", dir, seen, fix)
+		c.report.add(Warn, "disk", dir, seen, fix)
 	default:
-		e.report.add(OK, "disk", dir, seen, "")
+		c.report.add(OK, "disk", dir, seen, "")
 	}
 }
 
@@ -133,26 +134,26 @@ const limitsQuery = `SELECT rolname, rolconnlimit, nullif(rolvaliduntil, 'infini
 	FROM pg_roles r WHERE rolname = current_user`
 
 // limits checks whether the service can work within its role's limits.
-func (e *examination) limits(ctx context.Context, o opened) {
-	found, ok := readRow[limits](ctx, e, o, "role", limitsQuery)
+func (c *moduleChecker) limits(ctx context.Context) {
+	found, ok := readRow[limits](ctx, c, "role", limitsQuery)
 	if !ok {
 		return
 	}
-	e.fewConns(o, found)
-	e.passwordEnds(o.name, found)
-	e.harmfulSettings(o.name, found)
+	c.fewConns(found)
+	c.passwordEnds(c.name, found)
+	c.harmfulSettings(c.name, found)
 }
 
-func (e *examination) fewConns(o opened, found limits) {
-	if needed := e.Replicas * o.connections(e.services, o.url); found.Conns >= 0 && found.Conns < needed {
-		seen := fmt.Sprintf("%s may open %d connections; with --replicas=%d the service opens %d at most", found.Role, found.Conns, e.Replicas, needed)
-		e.report.add(Fail, "role", o.name, seen, fmt.Sprintf("ALTER ROLE %q CONNECTION LIMIT -1.", found.Role))
+func (c *moduleChecker) fewConns(found limits) {
+	if needed := c.Replicas * c.connections(c.services, c.url); found.Conns >= 0 && found.Conns < needed {
+		seen := fmt.Sprintf("%s may open %d connections; with --replicas=%d the service opens %d at most", found.Role, found.Conns, c.Replicas, needed)
+		c.report.add(Fail, "role", c.name, seen, fmt.Sprintf("ALTER ROLE %q CONNECTION LIMIT -1.", found.Role))
 	}
 }
 
-func (e *examination) passwordEnds(module string, found limits) {
-	if found.Until != nil && found.Until.Before(e.now().Add(passwordNotice)) {
-		e.report.add(Warn, "role", module, fmt.Sprintf("the password of %s ends at %s", found.Role, found.Until.UTC().Format(time.RFC3339)),
+func (c *moduleChecker) passwordEnds(module string, found limits) {
+	if found.Until != nil && found.Until.Before(c.now().Add(passwordNotice)) {
+		c.report.add(Warn, "role", module, fmt.Sprintf("the password of %s ends at %s", found.Role, found.Until.UTC().Format(time.RFC3339)),
 			fmt.Sprintf("ALTER ROLE %q PASSWORD '…' VALID UNTIL 'infinity', and the same password in the address.", found.Role))
 	}
 }
@@ -168,11 +169,11 @@ var harms = []struct {
 	{regexp.MustCompile(`^(statement|transaction)_timeout=[^0]`), Warn, "what takes longer is cancelled, migrations too"},
 }
 
-func (e *examination) harmfulSettings(module string, found limits) {
+func (c *moduleChecker) harmfulSettings(module string, found limits) {
 	for _, setting := range found.Set {
 		for _, harm := range harms {
 			if harm.setting.MatchString(setting) {
-				e.report.add(harm.level, "role", module, setting+" for "+found.Role+" or its database: "+harm.seen,
+				c.report.add(harm.level, "role", module, setting+" for "+found.Role+" or its database: "+harm.seen,
 					fmt.Sprintf("ALTER ROLE %q RESET …, or ALTER DATABASE … RESET …; then restart the service.", found.Role))
 			}
 		}
@@ -197,37 +198,54 @@ const undurableQuery = `SELECT name FROM pg_settings WHERE name = ANY($1) AND se
 	AND source NOT IN ('global', 'database', 'user', 'database user') ORDER BY 1`
 
 // durability checks whether the server keeps its commits.
-func (e *examination) durability(ctx context.Context, o opened) {
-	off, _ := readRows[struct{ Name string }](ctx, e, o, "database", undurableQuery, sorted(undurable))
+func (c *moduleChecker) durability(ctx context.Context) {
+	off, _ := readRows[struct{ Name string }](ctx, c, "database", undurableQuery, sorted(undurable))
 	for _, setting := range off {
 		harm := undurable[setting.Name]
-		e.report.add(harm.level, "database", o.name, setting.Name+"=off for the server: "+harm.seen,
+		c.report.add(harm.level, "database", c.name, setting.Name+"=off for the server: "+harm.seen,
 			"Take it from the server's command line and postgresql.conf, ALTER SYSTEM RESET "+setting.Name+", and reload.")
 	}
 }
 
 // files checks whether a process may open as many files as
 // its connections need.
-func (e *examination) files() {
+func (c *hostChecker) files() {
 	const subject = "this shell"
-	files, err := e.Machine.Files()
+	files, err := c.Machine.Files()
 	if err != nil {
-		e.report.add(Fail, "files", subject, err.Error(), "Look at the limit with ulimit -n.")
+		c.report.add(Fail, "files", subject, err.Error(), "Look at the limit with ulimit -n.")
 		return
 	}
-	wanted, err := e.Connections.Limits().Within(1 << 30)
+	wanted, err := c.Connections.Limits().Within(1 << 30)
 	if err != nil {
-		e.report.add(Fail, "files", subject, err.Error(), "Change WEIR_MAX_CONNECTIONS.")
+		c.report.add(Fail, "files", subject, err.Error(), "Change WEIR_MAX_CONNECTIONS.")
 		return
 	}
-	fits, err := e.Connections.Limits().Within(files)
+	fits, err := c.Connections.Limits().Within(files)
 	switch {
 	case err != nil:
-		e.report.add(Fail, "files", subject, err.Error(), "The service won't start: do as it says (systemd: LimitNOFILE=).")
+		c.report.add(Fail, "files", subject, err.Error(), "The service won't start: do as it says (systemd: LimitNOFILE=).")
 	case fits.Total < wanted.Total:
-		e.report.add(Warn, "files", subject, fmt.Sprintf("%d files may be open: a service holds %d connections instead of %d", files, fits.Total, wanted.Total),
+		c.report.add(Warn, "files", subject, fmt.Sprintf("%d files may be open: a service holds %d connections instead of %d", files, fits.Total, wanted.Total),
 			"Raise the limit of the services (ulimit -n, systemd: LimitNOFILE=).")
 	default:
-		e.report.add(OK, "files", subject, fmt.Sprintf("%d files may be open, for %d connections", files, fits.Total), "")
+		c.report.add(OK, "files", subject, fmt.Sprintf("%d files may be open, for %d connections", files, fits.Total), "")
 	}
+}
+
+// directories checks the named ones, and the data directory if there is one.
+func (c *hostChecker) directories() {
+	dirs := []string{}
+	if _, err := os.Stat(c.DataDir); err == nil {
+		dirs = append(append(dirs, c.DataDir), c.mounted()...)
+	}
+	for _, dir := range []string{c.StateDir, c.BackupDir} {
+		if dir != "" {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range dirs {
+		c.space(dir)
+	}
+	c.backups()
 }

@@ -103,10 +103,10 @@ func serve(t *testing.T, c *Config, issued time.Time) {
 func TestOneLookForEachFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "kafka"), 0o700))
-	e := &examination{Config: Config{DataDir: dir}.orDefault()}
-	e.directories()
-	if n := len(e.report.Findings); n != 1 {
-		t.Errorf("%d looks: %+v", n, e.report.Findings)
+	c := &hostChecker{checker: newChecker(Config{DataDir: dir})}
+	c.directories()
+	if n := len(c.report.Findings); n != 1 {
+		t.Errorf("%d looks: %+v", n, c.report.Findings)
 	}
 }
 

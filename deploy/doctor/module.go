@@ -45,17 +45,20 @@ var modules = []module{
 	}},
 }
 
-// An opened module is one whose database answers.
-type opened struct {
+// A moduleChecker checks a module whose database answers.
+type moduleChecker struct {
+	checker
 	module
 
-	url  httpapi.Secret
-	pool *pgxpool.Pool
+	services allinone.Modules // settings of the modules
+	broker   *brokerChecker   // what the brokers answered
+	url      httpapi.Secret
+	pool     *pgxpool.Pool
 }
 
 // readRows reads rows of a module's database.
-func readRows[T any](ctx context.Context, e *examination, o opened, check, query string, arguments ...any) (found []T, ok bool) {
-	ok = e.query(ctx, o, check, func(rows pgx.Rows) (err error) {
+func readRows[T any](ctx context.Context, c *moduleChecker, check, query string, arguments ...any) (found []T, ok bool) {
+	ok = c.query(ctx, check, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 		return err
 	}, query, arguments...)
@@ -63,17 +66,17 @@ func readRows[T any](ctx context.Context, e *examination, o opened, check, query
 }
 
 // readRow reads the one row that there must be.
-func readRow[T any](ctx context.Context, e *examination, o opened, check, query string, arguments ...any) (found T, ok bool) {
-	ok = e.query(ctx, o, check, func(rows pgx.Rows) (err error) {
+func readRow[T any](ctx context.Context, c *moduleChecker, check, query string, arguments ...any) (found T, ok bool) {
+	ok = c.query(ctx, check, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[T])
 		return err
 	}, query, arguments...)
 	return found, ok
 }
 
-func (e *examination) query(ctx context.Context, o opened, check string, collect func(pgx.Rows) error, query string, arguments ...any) bool {
-	return e.look(ctx, check, o.name, "Look at the role's rights.", func(ctx context.Context) error {
-		rows, err := o.pool.Query(ctx, query, arguments...)
+func (c *moduleChecker) query(ctx context.Context, check string, collect func(pgx.Rows) error, query string, arguments ...any) bool {
+	return c.look(ctx, check, c.name, "Look at the role's rights.", func(ctx context.Context) error {
+		rows, err := c.pool.Query(ctx, query, arguments...)
 		if err != nil {
 			return err
 		}
@@ -82,16 +85,16 @@ func (e *examination) query(ctx context.Context, o opened, check string, collect
 }
 
 // read works in a read-only transaction.
-func (o opened) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.Snapshot(ctx, o.pool, fn)
+func (c *moduleChecker) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pg.Snapshot(ctx, c.pool, fn)
 }
 
 // ready asks a weir run whether it can serve: its broker may answer, and
 // refuse what it cannot write.
-func (e *examination) ready(ctx context.Context) {
+func (c *brokerChecker) ready(ctx context.Context) {
 	const fix = "Read its log: it says why a part is not ready. A broker that cannot write to its folder refuses records."
-	ok := e.look(ctx, "ready", "weir run", fix, func(ctx context.Context) error {
-		env, err := allinone.ReadDevEnv(filepath.Join(e.DataDir, allinone.EnvFile))
+	ok := c.look(ctx, "ready", "weir run", fix, func(ctx context.Context) error {
+		env, err := allinone.ReadDevEnv(filepath.Join(c.DataDir, allinone.EnvFile))
 		if err != nil {
 			return err
 		}
@@ -103,6 +106,6 @@ func (e *examination) ready(ctx context.Context) {
 		return api.Ready(ctx)
 	})
 	if ok {
-		e.report.add(OK, "ready", "weir run", "answers that it can serve", "")
+		c.report.add(OK, "ready", "weir run", "answers that it can serve", "")
 	}
 }

@@ -17,23 +17,31 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
+// A hostChecker checks this machine: its settings, files and directories.
+type hostChecker struct {
+	checker
+
+	services  allinone.Modules   // settings of the modules
+	catalogue []settings.Setting // of all services
+}
+
 // settings checks whether the environment can be read as the services
 // do, and for misspelled settings.
-func (e *examination) settings() {
+func (c *hostChecker) settings() {
 	var err error
-	if e.catalogue, err = catalogue(); err != nil {
-		e.report.add(Fail, "settings", "catalogue", err.Error(), "Report it: no setting causes it.")
+	if c.catalogue, err = catalogue(); err != nil {
+		c.report.add(Fail, "settings", "catalogue", err.Error(), "Report it: no setting causes it.")
 	}
-	if e.services, err = allinone.ModulesFromEnvironment(); err != nil {
-		e.report.add(Fail, "settings", "environment", err.Error(), "Correct the setting: services with it don't start. --help of each shows what it can be.")
+	if c.services, err = allinone.ModulesFromEnvironment(); err != nil {
+		c.report.add(Fail, "settings", "environment", err.Error(), "Correct the setting: services with it don't start. --help of each shows what it can be.")
 	} else {
-		e.report.add(OK, "settings", "environment", "every module can read its settings", "")
+		c.report.add(OK, "settings", "environment", "every module can read its settings", "")
 	}
-	known := variables(e.catalogue)
+	known := variables(c.catalogue)
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant, misspelled := known.nearest(name); misspelled {
-			e.report.add(Warn, "settings", name, "it is no setting", fmt.Sprintf("Is %s meant? It is not set by this.", meant))
+			c.report.add(Warn, "settings", name, "it is no setting", fmt.Sprintf("Is %s meant? It is not set by this.", meant))
 		}
 	}
 }
