@@ -21,9 +21,9 @@ func TestAClockThatRunsAheadAcceptsNothing(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	ahead := 30 * 24 * time.Hour
 	machine := func() time.Time { return time.Now().Add(ahead) }
-	a := &App{credentials: identity.NewCredentials(time.Now), clockWatch: &clockWatch{pool: pool, machine: machine, logger: slog.New(slog.DiscardHandler)}}
-	a.uncountedRead.Store(true)
-	a.counted.Store(true)
+	a := &App{followed: &followed{credentials: identity.NewCredentials(time.Now)}, spending: &spending{}, clockWatch: &clockWatch{pool: pool, machine: machine, logger: slog.New(slog.DiscardHandler)}}
+	a.spending.read.Store(true)
+	a.spending.counted.Store(true)
 	a.base, a.logWatch = &service.Base{}, soundLog(t)
 	if err := a.Ready(); err == nil {
 		t.Error("it is ready before the clocks were compared")

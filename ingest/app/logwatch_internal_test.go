@@ -76,9 +76,9 @@ func (*deadlines) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDat
 // however long: an ended migration would start again forever.
 func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 	for name, c := range map[string]struct {
-		migrate func(*App, context.Context) error
+		migrate func(*logStore, context.Context) error
 		limited bool
-	}{"a start": {(*App).migrateAtStart, true}, "the log store": {(*App).migrate, false}} {
+	}{"a start": {(*logStore).migrateAtStart, true}, "the log store": {(*logStore).migrate, false}} {
 		config, err := pgxpool.ParseConfig(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		err = c.migrate(&App{base: &service.Base{Pool: pool, Cursors: httpapi.NewCursors(identity.OrganizationOf)}}, t.Context())
+		err = c.migrate(&logStore{base: &service.Base{Pool: pool, Cursors: httpapi.NewCursors(identity.OrganizationOf)}}, t.Context())
 		if err != nil || seen.all == 0 || (seen.limited > 0) != c.limited {
 			t.Errorf("%s: %d of %d statements have a deadline, %v", name, seen.limited, seen.all, err)
 		}

@@ -1,0 +1,145 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/searches"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/service"
+)
+
+// A logStore keeps accepted entries and finds them. Several share the work.
+type logStore struct {
+	config   Config
+	base     *service.Base
+	migrated bool // the schema is up to date
+
+	store    *postgres.Store
+	merger   *postgres.Merger
+	searches *searches.Searches
+	consumer *consumer.Consumer
+	deleted  *consumer.Consumer // of organizations and projects
+	pruner   *prune.Pruner
+	eraser   *erasure.Eraser
+}
+
+func (s *logStore) build() error {
+	s.buildStore()
+	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(postgres.Erasable())
+	return s.buildConsumers()
+}
+
+// buildStore makes the log store and the searches in it.
+func (s *logStore) buildStore() {
+	limits := postgres.DefaultLimits()
+	limits.Bytes, limits.Time = cmp.Or(s.config.SearchBytes, limits.Bytes), cmp.Or(s.config.SearchTime, limits.Time)
+	s.store = postgres.NewStore(postgres.Config{
+		Readers: s.base.Reads, Replica: s.base.Replica, Limits: limits, Clock: s.base.Clock, Metrics: s.base.Metrics,
+	})
+	s.merger = postgres.NewMerger(postgres.MergerConfig{
+		Store: s.store, Pool: s.base.Pool, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
+	})
+	s.searches = searches.New(searches.Config{
+		Store: s.store, Concurrency: s.config.searches(), AnswerBytes: cmp.Or(s.config.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
+	})
+}
+
+func (s *logStore) buildConsumers() (err error) {
+	logStore := &bus.LogStore{Store: s.store, NewID: uuid.NewString}
+	s.consumer, err = s.base.NewConsumer(s.config.Logs.Consumer(consumer.Config{
+		Group: contract.GroupLogStore, Handle: logStore.Consume, Lanes: bus.Lanes(), Tracer: s.base.Tracer,
+	}))
+	if err != nil {
+		return err
+	}
+	s.deleted, err = s.base.NewConsumer(erasure.Consumer(contract.GroupIngestTenants))
+	return err
+}
+
+// run stores the log once the topic exists: a group member that
+// joins earlier never gets partitions.
+func (s *logStore) run(ctx context.Context, sum func(context.Context) error) error {
+	if err := s.ensureTopics(ctx); err != nil {
+		return err
+	}
+	for {
+		err := s.migrate(ctx)
+		if err == nil {
+			break
+		}
+		if ended := ctx.Err(); ended != nil {
+			return ended
+		}
+		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
+		lifecycle.Pause(ctx, retryDelay)
+	}
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, sum)
+}
+
+// migrateTimeout is how long a start waits for the schema. run
+// continues without a deadline, which would restart large migrations forever.
+const migrateTimeout = 10 * time.Second
+
+// migrateAtStart is migrate for a start, which accepts entries without
+// the database.
+func (s *logStore) migrateAtStart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	return s.migrate(ctx)
+}
+
+// migrate brings the schema up to date, once, and reads the
+// cursor key. It may wait for another process.
+func (s *logStore) migrate(ctx context.Context) error {
+	if s.migrated {
+		return nil
+	}
+	err := s.base.Migrate(ctx, Schema())
+	s.migrated = err == nil
+	return err
+}
+
+// ensureTopics creates ingest's topics where they are missing.
+// It retries until there is a broker.
+func (s *logStore) ensureTopics(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := s.base.EnsureTopics(ctx, contract.Topics(s.config.LogPartitions, s.config.LogRetention))
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil {
+			s.base.Logger.Warn("cannot create the topics yet", slog.String("error", err.Error()))
+		}
+		lifecycle.Pause(ctx, retryDelay)
+	}
+	return nil
+}
+
+// newPruner keeps all tables of the schema within their bounds.
+func (s *logStore) newPruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool: s.base.Pool, Tables: s.tables,
+		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds()),
+		Clock: s.config.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
+	})
+}
+
+func (s *logStore) tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), s.config.Retention.Tables(clock),
+		[]prune.Table{s.config.Deletions.Table(clock)})
+}
