@@ -21,7 +21,7 @@ whole    = $(if $(filter incomplete,$(1)),$(error cannot list all packages of: $
 SERVED   = ./shared/testenv/... ./shared/bus/... ./shared/inbox ./shared/outbox ./shared/eventstore/... ./ingest/internal/bus ./ingest/app ./ledger/app \
 	./deploy/e2e
 # Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores run at once. Vet is part of lint.
-TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+TESTFLAGS = -timeout=30m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compilers, linkers and tests live for seconds: collecting garbage a third as often saves a fifth of the CPU.
 test test-race test-kafka test-browser: export GOGC = 300
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
@@ -161,18 +161,19 @@ test-race: ## those of the tests in which the race detector can find something a
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
 	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(call whole,$(shell $(GO) list $(SERVED) || echo incomplete)),$(LISTED))
 
-# Tests take turns on a given node, so the bus has one of its own, and three more.
+# Tests take turns on a given node, so the bus and the end-to-end tests have one each, and the bus three more.
 BUS      = github.com/weirlog/weir/shared/bus
 ON_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 REST     = $(filter-out $(ON_BUS),$(LISTED))
 RACED    = $(GO) test $(RACE) $(TESTFLAGS)
+ONE_MORE = env -u WEIR_TEST_BROKERS bin/backends -backend=kafka --
 # started NAME COMMAND PACKAGE…: runs a command for packages, if there are any, beside the next one
 started  = $(if $(strip $(3)),$(2) $(strip $(3)),:) & $(1)=$$!;
 test-kafka: TESTS = $(SERVED)
 test-kafka: ## the tests of what stands on servers directly, and the end-to-end tests, on Apache Kafka and PostgreSQL: in containers if there is an engine, else on this machine; with the race detector where there is a C compiler
 	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
-		$(call started,bus,env -u WEIR_TEST_BROKERS bin/backends -backend=kafka -- $(RACED) -tags=apache,$(ON_BUS)) \
-		$(call started,raceless,$(UNRACED),$(filter $(RACELESS),$(REST))) \
+		$(call started,bus,$(ONE_MORE) $(RACED) -tags=apache,$(ON_BUS)) \
+		$(call started,raceless,$(ONE_MORE) env $(UNRACED),$(filter $(RACELESS),$(REST))) \
 		$(call started,raced,$(RACED),$(filter-out $(RACELESS),$(REST))) \
 		wait $$bus; a=$$?; wait $$raceless; b=$$?; wait $$raced && exit $$((a + b))'
 
