@@ -1,16 +1,11 @@
 package measure
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
 )
 
 // A Usage is what a process has used so far; zeros without /proc.
@@ -20,53 +15,33 @@ type Usage struct {
 	Peak   int64         // the most so far, bytes
 }
 
-// clockTick is the unit of CPU times in /proc: USER_HZ is 100 on
-// every Linux platform of Go.
-const clockTick = 10 * time.Millisecond
-
 // UsageOf reads a process's usage.
 func UsageOf(pid int) Usage {
-	cpu, _, ok := readStat(pid)
+	stat, ok := statOf(pid)
 	if !ok {
 		return Usage{}
 	}
-	u := Usage{CPU: cpu}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	proc, _ := procfs.NewProc(pid)
+	status, err := proc.NewStatus()
 	if err != nil {
 		return Usage{}
 	}
-	for line := range strings.Lines(string(status)) {
-		name, value, _ := strings.Cut(line, ":")
-		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		switch name {
-		case "VmRSS":
-			u.Memory = kilobytes << 10
-		case "VmHWM":
-			u.Peak = kilobytes << 10
-		}
-	}
-	return u
+	return Usage{cpuOf(stat), int64(status.VmRSS), int64(status.VmHWM)} //nolint:gosec // far below
 }
 
-// readStat returns the CPU time of a process with its ended children,
-// and its parent.
-func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(stat, ')') // the program's name may contain anything
-	if err != nil || end < 0 {
-		return 0, 0, false
+func statOf(pid int) (stat procfs.ProcStat, ok bool) {
+	proc, err := procfs.NewProc(pid)
+	if err == nil {
+		stat, err = proc.Stat()
 	}
-	fields := strings.Fields(string(stat[end+1:])) // from the third field on, see proc(5)
-	if len(fields) < 15 {
-		return 0, 0, false
-	}
-	parent, err = strconv.Atoi(fields[1])
-	ticks := 0
-	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
-		n, _ := strconv.Atoi(field)
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, parent, err == nil
+	return stat, err == nil
+}
+
+// cpuOf is the time of a process with its ended children. USER_HZ is 100 on
+// every Linux platform of Go.
+func cpuOf(stat procfs.ProcStat) time.Duration {
+	const tick = 10 * time.Millisecond
+	return time.Duration(int(stat.UTime+stat.STime)+stat.CUTime+stat.CSTime) * tick //nolint:gosec // far below
 }
 
 // familyCPU adds up a process and its children, as PostgreSQL has one for
@@ -75,23 +50,15 @@ func familyCPU(pid int) (total time.Duration) {
 	const attempts = 10
 	for range attempts {
 		own := UsageOf(pid).CPU
-		total = own + childrenCPU(pid)
+		total = own
+		processes, _ := procfs.AllProcs()
+		for _, p := range processes {
+			if stat, ok := statOf(p.PID); ok && stat.PPID == pid {
+				total += cpuOf(stat)
+			}
+		}
 		if UsageOf(pid).CPU == own { // else a child has just ended, and was missed
 			break
-		}
-	}
-	return total
-}
-
-func childrenCPU(pid int) (total time.Duration) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, stat := range stats {
-		child, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-		if err != nil {
-			continue
-		}
-		if cpu, parent, ok := readStat(child); ok && parent == pid {
-			total += cpu
 		}
 	}
 	return total
@@ -162,9 +129,8 @@ func Postmaster(ctx context.Context, url string) Process {
 	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
 		return Process{}
 	}
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", backend))
-	if _, parent, ok := readStat(backend); ok && err == nil && strings.HasPrefix(string(name), "postgres") {
-		return Process{parent, true}
+	if stat, ok := statOf(backend); ok && stat.Comm == "postgres" {
+		return Process{stat.PPID, true}
 	}
 	return Process{}
 }
