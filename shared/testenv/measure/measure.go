@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Samples are measured durations. Safe for concurrent use.
@@ -158,5 +160,17 @@ func (l Load) schedule(ctx context.Context, begun time.Time, due chan<- time.Tim
 	for at := begun; at.Sub(begun) < l.For && ctx.Err() == nil; at = at.Add(interval) {
 		time.Sleep(time.Until(at))
 		due <- at
+	}
+}
+
+// Until looks, with pauses, until done is true or fails, or ctx ends.
+func Until(ctx context.Context, pause time.Duration, done func(ctx context.Context) (bool, error)) error {
+	for {
+		if is, err := done(ctx); is || err != nil {
+			return err
+		}
+		if lifecycle.Pause(ctx, pause); ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 }

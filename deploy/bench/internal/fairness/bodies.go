@@ -67,47 +67,45 @@ func storeOddYears(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// A stack writes a member with the frames of a kind of error.
-type stack func(to *bytes.Buffer, kind string)
-
-// newErrors returns a batch of errors of new types, each with its own stack.
-func newErrors(entries int, first int64, frames stack) []byte {
+// newErrors returns a batch of errors of new types, each with the stack of
+// its own: a member of JSON, or nothing.
+func newErrors(entries int, first int64, stack func(kind string) string) []byte {
 	var body bytes.Buffer
 	body.WriteString(`{"logs":[`)
 	for i := range int64(entries) {
 		kind := subject.Letters(first + i)
-		fmt.Fprintf(&body, `{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"`, now(), kind)
-		frames(&body, kind)
-		body.WriteString("}},")
+		fmt.Fprintf(&body, `{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}},`, now(), kind, stack(kind))
 	}
 	body.Truncate(body.Len() - 1)
 	body.WriteString("]}")
 	return body.Bytes()
 }
 
-func noStack(*bytes.Buffer, string) {}
+func noStack(string) string { return "" }
 
-// largeFrames are the parts of a stack of about 100 KB between which
-// its kind is inserted. They are made once: an attack takes processor
-// time from the watched organizations.
-var largeFrames = sync.OnceValue(func() []string {
-	const kind = "\x00\x00\x00\x00" // as long as most are
-	text := `,"stack_trace":["at main (/srv/shop/src/main.js:1:7)"`
+// anyKind stands for a kind in largeFrames, and is as long as most are.
+const anyKind = "\x00\x00\x00\x00"
+
+// largeFrames are a stack of about 100 KB. They are made once: an attack
+// takes processor time from the watched organizations.
+var largeFrames = sync.OnceValue(func() string {
 	var frames strings.Builder
+	frames.WriteString(`,"stack_trace":["at main (/srv/shop/src/main.js:1:7)"`)
 	for i := int64(0); frames.Len() < 100<<10; i++ {
-		fmt.Fprintf(&frames, `,"at %s.call%s (/srv/shop/src/%s/file.js:%d:7)"`, kind, subject.Letters(i), kind, i)
+		fmt.Fprintf(&frames, `,"at %s.call%s (/srv/shop/src/%s/file.js:%d:7)"`, anyKind, subject.Letters(i), anyKind, i)
 	}
-	return strings.Split(text+frames.String()+"]", kind)
+	return frames.String() + "]"
 })
 
-// largeStack writes a stack of about 100 KB.
-func largeStack(to *bytes.Buffer, kind string) {
-	for i, part := range largeFrames() {
-		if i > 0 {
-			to.WriteString(kind)
-		}
-		to.WriteString(part)
+func largeStack(kind string) string { return strings.ReplaceAll(largeFrames(), anyKind, kind) }
+
+// similarStack has 60 frames, one of them the kind's own.
+func similarStack(kind string) string {
+	frames := fmt.Sprintf(`,"stack_trace":["at %s (/srv/shop/src/cart.js:1:7)"`, kind)
+	for i := range int64(60) {
+		frames += fmt.Sprintf(`,"at step%s (/srv/shop/src/%s.js:%d:7)"`, subject.Letters(i), subject.Letters(i), i+1)
 	}
+	return frames + "]"
 }
 
 // mixedErrors is the number of new kinds of errors in a request.
@@ -125,26 +123,15 @@ func mixed(first int64) []byte {
 			at, kind, kind, kind))
 	}
 	kind := subject.Letters(first)
-	var large bytes.Buffer
-	largeStack(&large, kind)
 	nested := strings.Repeat("[", deepLevels) + strings.Repeat("]", deepLevels)
 	var names strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&names, `,"%s%d":"ü"`, kind, i)
 	}
 	return batch(append(list,
-		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, large.String()),
+		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, largeStack(kind)),
 		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"context":{"nested":%s}}}`, at, nested),
 		fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","metadata":{%s}}`, at, names.String()[1:])))
-}
-
-// similarStack writes a stack of 60 frames, one of them the kind's own.
-func similarStack(to *bytes.Buffer, kind string) {
-	fmt.Fprintf(to, `,"stack_trace":["at %s (/srv/shop/src/cart.js:1:7)"`, kind)
-	for i := range int64(60) {
-		fmt.Fprintf(to, `,"at step%s (/srv/shop/src/%s.js:%d:7)"`, subject.Letters(i), subject.Letters(i), i+1)
-	}
-	to.WriteByte(']')
 }
 
 // packBroken makes a body whose fault shows only once it is unpacked.

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +47,7 @@ func (c *Command) Validate() error {
 	if c.Each <= 0 || c.Idle < 0 || c.Quiet < 1 {
 		return errors.New("--each and --quiet must be more than 0, --idle at least 0")
 	}
-	_, err := c.chosen()
+	_, err := chosen(c.Attacks)
 	return err
 }
 
@@ -80,24 +84,15 @@ const (
 	idle  = "idle-tenants"
 )
 
-// A result is what quiet organizations noticed of one attack.
-type result struct {
-	attack  attack
-	took    *[views]measure.Samples
-	refused int64           // posts of quiet organizations
-	failed  []error         // of them
-	peak    int64           // most bytes resident of the measured process meanwhile
-	cores   []time.Duration // each process's CPU time of a second: an attack costs its own process some, and they share a machine
-	answers *outcome        // of the noisy tenant; nil without one
-	settled time.Duration   // after the attack, until the views of a post were within their goal again
-	drained time.Duration   // then, until the noisy tenant's own views showed what it had sent
-}
+// Limits of the wait for an attack's end, whose rest would count toward the
+// next, and of a quiet organization's request.
+const (
+	settleTimeout = time.Minute
+	probeTimeout  = 30 * time.Second
+)
 
-// settleTimeout limits the wait for an attack's end: its rest would count
-// toward the next.
-const settleTimeout = time.Minute
-
-// A run measures one installation.
+// A run measures one installation: quiet organizations and a member of the
+// demo organization are watched from outside.
 type run struct {
 	*Command
 
@@ -105,17 +100,17 @@ type run struct {
 	url        string
 	postmaster measure.Process
 	weir       *subject.Subject
+	host       string // host:port of the API
 	api        *client.Client
-	quiet      *quiet
-	results    []result
+	quiet      []*subject.Watched
+	browser    *subject.Browser
+	results    []*result
 }
 
 // install starts the installation, perhaps again, and measures.
 func (r *run) install(ctx context.Context, variables map[string]string, measured func(context.Context) error) (err error) {
 	all := map[string]string{"WEIR_DATABASE_URL": r.url}
-	for name, value := range variables {
-		all[name] = value
-	}
+	maps.Copy(all, variables)
 	if r.weir, err = r.Program.Start(ctx, filepath.Join(r.dir, "weir"), all); err != nil {
 		return err
 	}
@@ -128,7 +123,20 @@ func (r *run) install(ctx context.Context, variables map[string]string, measured
 	if err != nil {
 		return err
 	}
-	if r.quiet, err = newQuiet(r.weir, r.api, tenants); err != nil {
+	r.quiet = nil
+	for _, t := range tenants {
+		r.quiet = append(r.quiet, subject.Watch(r.api, t))
+	}
+	base, err := url.Parse(r.api.Base())
+	if err != nil {
+		return err
+	}
+	r.host = base.Host
+	if r.browser, err = subject.NewBrowser(r.weir.Env.ConsoleURL, r.weir.Env.CAFile); err != nil {
+		return err
+	}
+	r.browser.Timeout = probeTimeout
+	if r.browser.Jar, err = cookiejar.New(nil); err != nil {
 		return err
 	}
 	return measured(ctx)
@@ -138,11 +146,11 @@ func (r *run) install(ctx context.Context, variables map[string]string, measured
 func (r *run) attacked(ctx context.Context) error {
 	say("  %s for %s", alone, 2*r.Each)
 	r.results = append(r.results, r.watch(ctx, attack{name: alone, description: "nobody else", lawful: true}, 2*r.Each, 0))
-	chosen, err := r.chosen()
+	attacks, err := chosen(r.Attacks)
 	if err != nil {
 		return err
 	}
-	for _, a := range chosen {
+	for _, a := range attacks {
 		say("  beside %s: %s", a.name, a.description)
 		if err := r.beside(ctx, a); err != nil {
 			return fmt.Errorf("the attack %q: %w", a.name, err)
@@ -167,7 +175,8 @@ func (r *run) amongIdle(ctx context.Context) error {
 		if number%1000 == 0 {
 			say("    %d of %d", number, r.Idle)
 		}
-		return subject.NewIdle(ctx, r.api, r.weir.Env.OperatorToken, fmt.Sprintf("idle %d", number))
+		_, err := subject.NewTenant(ctx, r.api, r.weir.Env.OperatorToken, fmt.Sprintf("idle %d", number), "indie")
+		return err
 	})
 	if err != nil {
 		return err
@@ -175,19 +184,6 @@ func (r *run) amongIdle(ctx context.Context) error {
 	nothing := attack{name: idle, description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), lawful: true}
 	r.results = append(r.results, r.watch(ctx, nothing, r.Each, 0))
 	return ctx.Err()
-}
-
-// watch measures what the quiet organizations notice for d, while the
-// process attacker, if not 0, attacks.
-func (r *run) watch(ctx context.Context, a attack, d time.Duration, attacker int) result {
-	r.quiet.reset()
-	processes := []measure.Process{{Pid: r.weir.Pid()}, r.postmaster, {Pid: attacker}, {Pid: os.Getpid()}}
-	peak, begun, before := measure.WatchPeak(r.weir.Pid()), time.Now(), measure.CPU(processes...)
-	r.quiet.run(ctx, d)
-	return result{
-		attack: a, peak: peak(), cores: measure.Since(before, time.Since(begun).Seconds(), processes...),
-		took: r.quiet.took, refused: r.quiet.refused, failed: r.quiet.failures,
-	}
 }
 
 // beside measures while a separate organization attacks, and then waits
@@ -207,8 +203,8 @@ func (r *run) beside(ctx context.Context, a attack) error {
 	}
 	begun := time.Now()
 	for ctx.Err() == nil && time.Since(begun) < settleTimeout {
-		r.quiet.reset()
-		if err := r.quiet.probe(ctx, r.quiet.tenants[0]); err == nil && r.quiet.within(r.results[0]) {
+		rest := &result{}
+		if err := r.probe(ctx, rest, r.quiet[0]); err == nil && rest.within(r.results[0]) {
 			break
 		}
 		lifecycle.Pause(ctx, probeEvery)
@@ -246,9 +242,89 @@ func (r *run) drain(ctx context.Context, of subject.Tenant) time.Duration {
 			return err == nil && json.Unmarshal(answer.Body, &newest) == nil && len(newest.Items) > 0 && !newest.Items[0].LastSeen.Before(at)
 		},
 	} {
-		for ctx.Err() == nil && !done() {
-			lifecycle.Pause(ctx, 200*time.Millisecond)
-		}
+		_ = measure.Until(ctx, 200*time.Millisecond, func(context.Context) (bool, error) { return done(), nil }) // its end is in the table
 	}
 	return time.Since(begun)
+}
+
+// How a quiet organization is watched: the intervals of batches, handshakes
+// and sign-ins. A sign-in costs CPU, so it must be rare not to be an attack
+// itself.
+const (
+	probeEvery  = 500 * time.Millisecond
+	shakeEvery  = 40 * time.Millisecond
+	signInEvery = time.Second
+)
+
+// watch measures what the quiet organizations notice for d, while the
+// process attacker, if not 0, attacks.
+func (r *run) watch(ctx context.Context, a attack, d time.Duration, attacker int) *result {
+	found := &result{attack: a}
+	processes := []measure.Process{{Pid: r.weir.Pid()}, r.postmaster, {Pid: attacker}, {Pid: os.Getpid()}}
+	peak, begun, before := measure.WatchPeak(r.weir.Pid()), time.Now(), measure.CPU(processes...)
+	end := begun.Add(d)
+	var running sync.WaitGroup
+	// repeat begins again at an interval, or as soon as it has ended: slow
+	// operations must not be measured less often.
+	repeat := func(first, interval time.Duration, once func() error) {
+		running.Go(func() {
+			var due time.Time
+			for lifecycle.Pause(ctx, first); ctx.Err() == nil && time.Now().Before(end); lifecycle.Pause(ctx, time.Until(due)) {
+				due = time.Now().Add(interval)
+				if err := once(); err != nil && ctx.Err() == nil {
+					found.fail(err)
+				}
+				if due.After(end) {
+					due = end
+				}
+			}
+		})
+	}
+	for i, w := range r.quiet { // side by side, not all at once
+		repeat(probeEvery*time.Duration(i)/time.Duration(len(r.quiet)), probeEvery, func() error { return r.probe(ctx, found, w) })
+	}
+	repeat(0, shakeEvery, func() error { return found.took[handshake].Time(func() error { return r.shake(ctx) }) })
+	repeat(0, signInEvery, func() error { return found.took[signIn].Time(func() error { return r.signIn(ctx) }) })
+	running.Wait()
+	found.peak, found.cores = peak(), measure.Since(before, time.Since(begun).Seconds(), processes...)
+	return found
+}
+
+// probe posts a batch, looks at each view until it shows that, and
+// searches for a word.
+func (r *run) probe(ctx context.Context, found *result, w *subject.Watched) error {
+	if err := found.took[answer].Time(func() error { return w.Post(ctx) }); err != nil {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	if err := w.Look(ctx, found.took[balance:search]); err != nil {
+		return err
+	}
+	return found.took[search].Time(func() error {
+		page, err := r.api.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Words: "upstream pool answered", Limit: 20})
+		if err == nil && len(page.Items) == 0 {
+			err = errors.New("it finds nothing")
+		}
+		if err != nil {
+			return fmt.Errorf("a search: %w", err)
+		}
+		return nil
+	})
+}
+
+// shake opens a TLS connection, a newcomer's first wait.
+func (r *run) shake(ctx context.Context) error {
+	conn, err := r.browser.Dial(ctx, r.host, nil)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// signIn signs the member in, who is known from the same device.
+func (r *run) signIn(ctx context.Context) error {
+	status, err := r.browser.SignIn(ctx, r.weir.Env.ConsoleEmail, r.weir.Env.ConsolePassword)
+	if err == nil && status != http.StatusSeeOther {
+		err = fmt.Errorf("cannot sign in: answered %d", status)
+	}
+	return err
 }

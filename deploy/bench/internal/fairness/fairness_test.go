@@ -1,7 +1,6 @@
 package fairness
 
 import (
-	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -12,23 +11,22 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
-// took returns samples with d for each view, except slow samples of one
+// measured is a result with d for each view, except slow samples of one
 // view that took longer.
-func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Samples {
-	all := &[views]measure.Samples{}
-	for view := range all {
+func measured(name string, d time.Duration, slow int, longer time.Duration) *result {
+	r := &result{attack: attack{name: name}}
+	for view := range r.took {
 		for i := range 400 {
 			if view == search && i < slow {
-				all[view].Add(longer)
+				r.took[view].Add(longer)
 			} else {
-				all[view].Add(d)
+				r.took[view].Add(d)
 			}
 		}
 	}
-	return all
+	return r
 }
 
 // The table marks missed goals and those that too few samples leave
@@ -36,15 +34,16 @@ func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Sampl
 func TestTableMarksMissedGoals(t *testing.T) {
 	refused := &outcome{}
 	refused.count("429 rate_limited")
-	quick := result{attack: attack{name: alone}, took: took(200*time.Millisecond, 0, 0)}
-	fine, slow, open, lawful := quick, quick, quick, quick
-	fine.attack.name, fine.answers, fine.took = "fine", refused, took(399*time.Millisecond, 0, 0)
-	slow.attack.name, slow.answers, slow.refused, slow.peak = "slow", &outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
-	slow.took = took(10*time.Millisecond, 12, 401*time.Millisecond)
-	open.attack.name, open.answers, open.took = "open", refused, took(10*time.Millisecond, 4, 402*time.Millisecond)
-	lawful.attack.name, lawful.attack.lawful, lawful.answers = "lawful", true, &outcome{Times: map[string]int64{"200": 3}}
+	quick := measured(alone, 200*time.Millisecond, 0, 0)
+	fine := measured("fine", 399*time.Millisecond, 0, 0)
+	slow := measured("slow", 10*time.Millisecond, 12, 401*time.Millisecond)
+	open := measured("open", 10*time.Millisecond, 4, 402*time.Millisecond)
+	lawful := measured("lawful", 200*time.Millisecond, 0, 0)
+	fine.answers, open.answers = refused, refused
+	slow.answers, slow.refused, slow.peak = &outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
+	lawful.attack.lawful, lawful.answers = true, &outcome{Times: map[string]int64{"200": 3}}
 	var text strings.Builder
-	missed, err := write(&text, &Command{Quiet: 2, Each: time.Second}, []result{quick, fine, slow, open, lawful})
+	missed, err := write(&text, &Command{Quiet: 2, Each: time.Second}, []*result{quick, fine, slow, open, lawful})
 	if err != nil || missed != 4 {
 		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
 	}
@@ -103,9 +102,8 @@ func TestAttackingBodies(t *testing.T) {
 			t.Errorf("%s: %d types in %d entries", name, len(types), len(batch.Logs))
 		}
 	}
-	var large bytes.Buffer
-	if largeStack(&large, "abcd"); large.Len() < 100<<10 || large.Len() > 102<<10 {
-		t.Errorf("a large stack has %d bytes", large.Len())
+	if large := largeStack("abcd"); len(large) < 100<<10 || len(large) > 102<<10 {
+		t.Errorf("a large stack has %d bytes", len(large))
 	}
 }
 
@@ -147,12 +145,12 @@ func TestInflate(t *testing.T) {
 func TestAttacksHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range Attacks() {
-		if found, err := attackNamed(name); err != nil || found.name != name || seen[name] || found.description == "" {
+		if found, err := chosen([]string{name}); err != nil || len(found) != 1 || found[0].name != name || seen[name] || found[0].description == "" {
 			t.Errorf("attack %q: %+v, %v", name, found, err)
 		}
 		seen[name] = true
 	}
-	if _, err := attackNamed("none"); err == nil || !strings.Contains(err.Error(), Attacks()[0]) {
+	if _, err := chosen([]string{"none"}); err == nil || !strings.Contains(err.Error(), Attacks()[0]) {
 		t.Errorf("an unknown name: %v", err)
 	}
 }

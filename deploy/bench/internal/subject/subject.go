@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 // Database is the PostgreSQL to measure with.
@@ -113,22 +114,23 @@ func (p Program) Start(ctx context.Context, dir string, variables map[string]str
 }
 
 // awaitReady waits until the process serves and has its demo organization.
-func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
+func (s *Subject) awaitReady(ctx context.Context, envFile string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for {
-		if s.Env, err = allinone.ReadDevEnv(envFile); err == nil && s.Env.ConsolePassword != "" && s.serves(ctx) {
-			return nil
-		}
+	err := measure.Until(ctx, poll, func(ctx context.Context) (ready bool, err error) {
 		select {
 		case err := <-s.ended:
 			s.ended <- err
-			return fmt.Errorf("the measured process ended instead of serving: %s\n%w", s.output.Bytes(), cmp.Or(err, errors.New("without an error")))
-		case <-ctx.Done():
-			return fmt.Errorf("the measured process is not ready: %w", ctx.Err())
-		case <-time.After(poll):
+			return false, fmt.Errorf("the measured process ended instead of serving: %s\n%w", s.output.Bytes(), cmp.Or(err, errors.New("without an error")))
+		default:
 		}
+		s.Env, err = allinone.ReadDevEnv(envFile)
+		return err == nil && s.Env.ConsolePassword != "" && s.serves(ctx), nil
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("the measured process is not ready: %w", ctx.Err())
 	}
+	return err
 }
 
 // serves reports whether the process answers at the address in its
