@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/topics"
@@ -20,7 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/testenv/measure"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -30,19 +32,16 @@ const segmentBytes = 64 << 10
 
 // An installation is all of Weir in this process, and its broker.
 type installation struct {
-	broker *kafka.Broker
-	app    *allinone.App
-	api    *client.Client
-
-	console console
+	broker  *kafka.Broker
+	app     *allinone.App
+	api     *client.Client
+	browser *subject.Browser // an unknown one at each sign-in
 	db      *pgx.Conn
-	end     context.CancelFunc
-	ended   chan error
+	closers []func() error // of what has started, in order
 }
 
 // start continues with the data in the directory and the database.
 func (i *installation) start(ctx context.Context, config Config, now func() time.Time) (err error) {
-	*i = installation{ended: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.stop())
@@ -52,12 +51,14 @@ func (i *installation) start(ctx context.Context, config Config, now func() time
 	if err != nil {
 		return err
 	}
+	i.closers = append(i.closers, i.broker.Close)
 	if err := topics.Ensure(ctx, []string{i.broker.Addr()}, fleetingTombstones()); err != nil {
 		return err
 	}
 	if i.db, err = pgx.Connect(ctx, config.DatabaseURL); err != nil {
 		return err
 	}
+	i.closers = append(i.closers, func() error { return i.db.Close(context.Background()) })
 	modules, err := config.modules(now)
 	if err != nil {
 		return err
@@ -70,6 +71,48 @@ func (i *installation) start(ctx context.Context, config Config, now func() time
 		return err
 	}
 	return i.run(ctx)
+}
+
+// stop ends everything, the last first.
+func (i *installation) stop() (err error) {
+	for _, end := range slices.Backward(i.closers) {
+		err = errors.Join(err, end())
+	}
+	*i = installation{}
+	return err
+}
+
+// run runs the modules until stop, and returns once they are ready.
+func (i *installation) run(ctx context.Context) (err error) {
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- i.app.Run(running) }()
+	select {
+	case <-i.app.Started():
+	case err := <-ended:
+		end()
+		return errors.Join(errors.New("the modules ended before they were ready"), err)
+	case <-ctx.Done():
+		end()
+		return errors.Join(ctx.Err(), <-ended)
+	}
+	i.closers = append(i.closers, func() error {
+		end()
+		return <-ended
+	})
+	env := i.app.Env()
+	if i.api, err = client.New(env.BaseURL, env.CAFile, 4); err != nil {
+		return err
+	}
+	if i.browser, err = subject.NewBrowser(env.ConsoleURL, env.CAFile); err != nil {
+		return err
+	}
+	i.closers = append(i.closers, func() error {
+		i.api.Close()
+		i.browser.CloseIdleConnections()
+		return nil
+	})
+	return nil
 }
 
 const (
@@ -105,49 +148,6 @@ func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
 	m.Ingest.Deletions, m.Ledger.Deletions, m.Grouping.Deletions, m.Tenants.Deletions = deletions, deletions, deletions, deletions
 	m.Ledger.TransfersMonths, m.Ledger.BooksMonths, m.Tenants.AuditDays = c.Kept.TransfersMonths, c.Kept.BooksMonths, c.Kept.AuditDays
 	return m, err
-}
-
-// run runs the modules until stop, and returns once they are ready.
-func (i *installation) run(ctx context.Context) (err error) {
-	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	i.end = end
-	go func() { i.ended <- i.app.Run(running) }()
-	select {
-	case <-i.app.Started():
-	case err := <-i.ended:
-		i.app = nil
-		return errors.Join(errors.New("the modules ended before they were ready"), err)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if i.api, err = client.New(i.app.Env().BaseURL, i.app.Env().CAFile, 4); err == nil {
-		i.console, err = newConsole(i.app.Env())
-	}
-	return err
-}
-
-// stop ends everything, in order.
-func (i *installation) stop() (err error) {
-	if i.api != nil {
-		i.api.Close()
-	}
-	if i.console.http != nil {
-		i.console.http.CloseIdleConnections()
-	}
-	if i.end != nil {
-		i.end()
-		if i.app != nil {
-			err = <-i.ended
-		}
-	}
-	if i.db != nil {
-		err = errors.Join(err, i.db.Close(context.Background()))
-	}
-	if i.broker != nil {
-		err = errors.Join(err, i.broker.Close())
-	}
-	*i = installation{}
-	return err
 }
 
 // applied counts each consumer's records of the log before its
@@ -201,24 +201,14 @@ func (c *clock) Now() time.Time {
 
 func (c *clock) skip(span time.Duration) { c.skipped.Add(int64(span)) }
 
-// Bounds for waiting on the modules' own work.
-const (
-	awaitTimeout = time.Minute
-	awaitPoll    = 5 * time.Millisecond
-)
-
 // until returns once try is done or fails; what describes it.
 func until(ctx context.Context, what string, try func(ctx context.Context) (done bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	const timeout, poll = time.Minute, 5 * time.Millisecond
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for {
-		done, err := try(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("waited for %s until %s: %w", awaitTimeout, what, ctx.Err())
-		case err != nil || done:
-			return err
-		}
-		lifecycle.Pause(ctx, awaitPoll)
+	err := measure.Until(limited, poll, try)
+	if limited.Err() != nil {
+		return fmt.Errorf("waited for %s until %s: %w", timeout, what, limited.Err())
 	}
+	return err
 }

@@ -1,11 +1,11 @@
 package soak
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -34,30 +34,53 @@ const (
 	Goroutines Kind = "goroutines"
 )
 
-// A Size is a measured value.
-type Size struct {
+// A Figure is one thing that is measured, and what it was at each look.
+type Figure struct {
 	Kind Kind
 	Name string
-	N    int64
+	At   []int64 // 0 where there was none
+}
+
+// A Report is the measurements at the end of each month.
+type Report struct {
+	FlatFrom int // day
+	Days     []int
+	Figures  []*Figure // in the order in which they were found
+	written  []string  // tables, sorted
+}
+
+// Note adds what something measures now.
+func (r *Report) Note(kind Kind, name string, n int64) {
+	i := slices.IndexFunc(r.Figures, func(f *Figure) bool { return f.Kind == kind && f.Name == name })
+	if i < 0 {
+		i = len(r.Figures)
+		r.Figures = append(r.Figures, &Figure{Kind: kind, Name: name, At: make([]int64, len(r.Days))})
+	}
+	r.Figures[i].At[len(r.Days)-1] = n
+}
+
+// Begin begins the measurements after so many days.
+func (r *Report) Begin(day int) {
+	r.Days = append(r.Days, day)
+	for _, f := range r.Figures {
+		f.At = append(f.At, 0)
+	}
 }
 
 // look measures everything.
-func (r *run) look(ctx context.Context) ([]Size, error) {
-	sizes, err := r.lookAtTables(ctx)
-	if err != nil {
-		return nil, err
+func (r *run) look(ctx context.Context) error {
+	if err := r.lookAtTables(ctx); err != nil {
+		return err
 	}
-	logs, err := sizesUnder(filepath.Join(r.Dir, "kafka", "partitions"), Topic, func(path string) string {
-		partition := strings.Split(path, string(filepath.Separator))[0]
+	err := r.lookAtFiles(filepath.Join(r.Dir, "kafka", "partitions"), Topic, func(partition string) string {
 		return partition[:strings.LastIndexByte(partition, '-')]
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = r.lookAtFiles(filepath.Join(r.Dir, "weir"), Files, func(name string) string { return name })
 	}
-	files, err := sizesUnder(filepath.Join(r.Dir, "weir"), Files, func(path string) string { return strings.Split(path, string(filepath.Separator))[0] })
-	return slices.Concat(sizes, logs, files, []Size{
-		{Memory, "heap in use", heapInUse()}, {Goroutines, "of the process", int64(runtime.NumGoroutine())},
-	}), err
+	r.report.Note(Memory, "heap in use", heapInUse())
+	r.report.Note(Goroutines, "of the process", int64(runtime.NumGoroutine()))
+	return err
 }
 
 // heapInUse is the least of several collections: what a request or a loop
@@ -81,35 +104,35 @@ const tables = `SELECT n.nspname, coalesce(whole.relname, c.relname), sum(pg_tot
 	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND c.relkind IN ('r', 'p') GROUP BY 1, 2 ORDER BY 1, 2`
 
 // lookAtTables vacuums first, as happens within a month.
-func (r *run) lookAtTables(ctx context.Context) (sizes []Size, err error) {
+func (r *run) lookAtTables(ctx context.Context) error {
 	for _, statement := range []string{`VACUUM`, asSystem} {
 		if _, err := r.db.Exec(ctx, statement); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	rows, err := r.db.Query(ctx, tables)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var schema, table string
-	var bytes int64
+	var n int64
 	var names []pgx.Identifier
-	_, err = pgx.ForEachRow(rows, []any{&schema, &table, &bytes}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&schema, &table, &n}, func() error {
 		names = append(names, pgx.Identifier{schema, table})
-		sizes = append(sizes, Size{Bytes, schema + "." + table, bytes})
+		r.report.Note(Bytes, schema+"."+table, n)
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range names {
-		size := Size{Kind: Rows, Name: strings.Join(name, ".")}
-		if err := r.db.QueryRow(ctx, `SELECT `+counted(size.Name)+` FROM `+name.Sanitize()).Scan(&size.N); err != nil {
-			return nil, err
+		full := strings.Join(name, ".")
+		if err := r.db.QueryRow(ctx, `SELECT `+counted(full)+` FROM `+name.Sanitize()).Scan(&n); err != nil {
+			return err
 		}
-		sizes = append(sizes, size)
+		r.report.Note(Rows, full, n)
 	}
-	return sizes, nil
+	return nil
 }
 
 // counted is the quantity that grows with a table's rows. The number of
@@ -122,27 +145,27 @@ func counted(table string) string {
 	return `count(*)`
 }
 
-// sizesUnder adds up the files under a directory by a name derived
-// from their paths.
-func sizesUnder(dir string, kind Kind, name func(path string) string) (sizes []Size, err error) {
+// lookAtFiles adds up the files under a directory by a name derived from
+// that of the entry they are in.
+func (r *run) lookAtFiles(dir string, kind Kind, name func(entry string) string) error {
 	bytes := map[string]int64{}
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	err := filepath.WalkDir(dir, func(path string, file fs.DirEntry, err error) error {
+		if err != nil || file.IsDir() {
 			return err
 		}
-		info, err := entry.Info()
+		info, err := file.Info()
 		if err != nil {
 			return err
 		}
 		relative, err := filepath.Rel(dir, path)
-		bytes[name(relative)] += info.Size()
+		entry, _, _ := strings.Cut(relative, string(filepath.Separator))
+		bytes[name(entry)] += info.Size()
 		return err
 	})
-	for name, n := range bytes {
-		sizes = append(sizes, Size{kind, name, n})
+	for _, name := range slices.Sorted(maps.Keys(bytes)) {
+		r.report.Note(kind, name, bytes[name])
 	}
-	slices.SortFunc(sizes, func(a, b Size) int { return cmp.Compare(a.Name, b.Name) })
-	return sizes, err
+	return err
 }
 
 // idle are the tables that stay empty all year, with the reason: that
@@ -186,33 +209,14 @@ func (r *run) noteWritten(ctx context.Context) error {
 // Untouched lists the tables that unexpectedly got no rows, and those
 // that unexpectedly got some.
 func (r Report) Untouched() (untouched []string) {
-	for _, w := range r.figures() {
-		_, comes := slices.BinarySearch(r.written, w.Name)
-		_, either := occasional[w.Name]
-		if _, expected := idle[w.Name]; w.Kind == Rows && !either && comes == expected {
-			untouched = append(untouched, w.Name)
+	for _, f := range r.Figures {
+		_, comes := slices.BinarySearch(r.written, f.Name)
+		_, either := occasional[f.Name]
+		if _, expected := idle[f.Name]; f.Kind == Rows && !either && comes == expected {
+			untouched = append(untouched, f.Name)
 		}
 	}
 	return untouched
-}
-
-// A Report is the measurements at the end of each month.
-type Report struct {
-	FlatFrom int // day
-	Looks    []Look
-	written  []string // tables, sorted
-}
-
-// A Look is the measurements after so many days.
-type Look struct {
-	Day   int
-	Sizes []Size
-}
-
-// figure is one thing that is measured every month.
-type figure struct {
-	Kind Kind
-	Name string
 }
 
 // slack is how much something may grow beside a tenth: some things come
@@ -222,19 +226,19 @@ var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, 
 // Grown lists what is not flat: in the second half of the time it
 // exceeded its former maximum, or grew at each look.
 func (r Report) Grown() (grown []string) {
-	flat := slices.IndexFunc(r.Looks, func(look Look) bool { return look.Day >= r.FlatFrom })
+	flat := slices.IndexFunc(r.Days, func(day int) bool { return day >= r.FlatFrom })
 	if flat < 0 {
 		return []string{fmt.Sprintf("nothing was looked at from day %d on", r.FlatFrom)}
 	}
-	half := flat + (len(r.Looks)-flat)/2
-	for _, w := range r.figures() {
-		before, after := most(r.Looks[:half], w), most(r.Looks[half:], w)
+	half := flat + (len(r.Days)-flat)/2
+	for _, f := range r.Figures {
+		before, after := slices.Max(append(f.At[:half:half], 0)), slices.Max(f.At[half:])
 		switch {
-		case w.Kind == Rows && after <= byNumber[w.Name]:
-		case after > before+before/10+slack[w.Kind]:
-			grown = append(grown, fmt.Sprintf("%s %s: %d, and before at most %d", w.Kind, w.Name, after, before))
-		case w.Kind == Rows && climbs(r.Looks[flat:], w):
-			grown = append(grown, fmt.Sprintf("%s %s: %d, more every month", w.Kind, w.Name, after))
+		case f.Kind == Rows && after <= byNumber[f.Name]:
+		case after > before+before/10+slack[f.Kind]:
+			grown = append(grown, fmt.Sprintf("%s %s: %d, and before at most %d", f.Kind, f.Name, after, before))
+		case f.Kind == Rows && climbs(f.At[flat:]):
+			grown = append(grown, fmt.Sprintf("%s %s: %d, more every month", f.Kind, f.Name, after))
 		}
 	}
 	return grown
@@ -244,72 +248,36 @@ func (r Report) Grown() (grown []string) {
 // they reach later.
 var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts": outbox.Retained}
 
-// minClimb is the number of looks that distinguishes slow growth from
-// what comes and goes.
-const minClimb = 4
-
-// climbs reports whether each look showed more than the one before.
-func climbs(looks []Look, w figure) bool {
-	for i := 1; i < len(looks); i++ {
-		if looks[i].size(w) <= looks[i-1].size(w) {
+// climbs reports whether each of enough looks, to tell slow growth from what
+// comes and goes, showed more than the one before.
+func climbs(at []int64) bool {
+	const least = 4
+	for i := 1; i < len(at); i++ {
+		if at[i] <= at[i-1] {
 			return false
 		}
 	}
-	return len(looks) >= minClimb
-}
-
-func most(looks []Look, w figure) (n int64) {
-	for _, look := range looks {
-		n = max(n, look.size(w))
-	}
-	return n
-}
-
-// figures returns everything that was ever measured, in the order in
-// which it was found.
-func (r Report) figures() (all []figure) {
-	seen := map[figure]bool{}
-	for _, look := range r.Looks {
-		for _, size := range look.Sizes {
-			if w := (figure{size.Kind, size.Name}); !seen[w] {
-				all, seen[w] = append(all, w), true
-			}
-		}
-	}
-	return all
-}
-
-func (l Look) size(w figure) int64 {
-	for _, size := range l.Sizes {
-		if size.Kind == w.Kind && size.Name == w.Name {
-			return size.N
-		}
-	}
-	return 0
+	return len(at) >= least
 }
 
 // Write prints a line for each thing and a column for each month.
 func (r Report) Write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "day\t\t")
-	for _, look := range r.Looks {
-		fmt.Fprintf(table, "%d\t", look.Day)
+	for _, day := range r.Days {
+		fmt.Fprintf(table, "%d\t", day)
 	}
 	fmt.Fprintln(table)
-	for _, w := range r.figures() {
-		fmt.Fprintf(table, "%s\t%s\t", w.Kind, w.Name)
-		for _, look := range r.Looks {
-			fmt.Fprintf(table, "%s\t", shown(w, look.size(w)))
+	for _, f := range r.Figures {
+		fmt.Fprintf(table, "%s\t%s\t", f.Kind, f.Name)
+		for _, n := range f.At {
+			if f.Kind == Rows || f.Kind == Goroutines {
+				fmt.Fprintf(table, "%d\t", n)
+			} else {
+				fmt.Fprintf(table, "%.1fM\t", float64(n)/(1<<20))
+			}
 		}
 		fmt.Fprintln(table)
 	}
 	return table.Flush()
-}
-
-// shown formats a number for people.
-func shown(w figure, n int64) string {
-	if w.Kind == Rows || w.Kind == Goroutines {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/(1<<20))
 }

@@ -118,7 +118,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (report Report,
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if r.tenants, err = newTenants(ctx, r.api, r.operator(), receiver.URL); err != nil {
+	if err := r.found(ctx, receiver.URL); err != nil {
 		return report, err
 	}
 	for r.day = 0; r.day < config.Days; r.day += config.Step {
@@ -155,7 +155,7 @@ type run struct {
 
 	clock    *clock
 	tenants  []*tenant
-	visitors visitors
+	visitors known // of this month
 	day      int
 	accepted int64 // records of weir.logs.v1
 	report   Report
@@ -181,27 +181,12 @@ func (r *run) pass(ctx context.Context) error {
 	return errors.Join(r.app.Prune(ctx), r.broker.Retain(ctx))
 }
 
-// passOf is a tenant's day.
-func (r *run) passOf(ctx context.Context, t *tenant) error {
-	if err := t.end(ctx, r.api, r.day); err != nil || t.deleted {
-		return err
-	}
-	if err := r.changeTier(ctx, t); err != nil {
-		return err
-	}
-	sent, err := t.live(ctx, r.api, r.clock.Now(), r.day, r.Month)
-	r.accepted += sent
-	return errors.Join(err, t.visit(ctx, r.console))
-}
-
 // beginMonth does what happens once a month beside the tenants' work.
 func (r *run) beginMonth(ctx context.Context, month int) error {
 	if err := r.changeVisitors(ctx, month); err != nil {
 		return err
 	}
-	accepted, err := r.exceedBudget(ctx)
-	r.accepted += accepted
-	return errors.Join(err, r.publishInvalidRecords(ctx, r.tenants[1]), r.console.askForPasskey(ctx))
+	return errors.Join(r.exceedBudget(ctx), r.publishInvalidRecords(ctx, r.tenants[1]), r.askForPasskey(ctx))
 }
 
 // endMonth restarts everything, as operators sometimes do, and measures.
@@ -215,9 +200,8 @@ func (r *run) endMonth(ctx context.Context, passed int) error {
 	if err := errors.Join(r.app.Prune(ctx), r.noteWritten(ctx)); err != nil {
 		return err
 	}
-	found, err := r.look(ctx)
-	r.report.Looks = append(r.report.Looks, Look{Day: passed, Sizes: found})
-	return err
+	r.report.Begin(passed)
+	return r.look(ctx)
 }
 
 func (r *run) start(ctx context.Context) error {

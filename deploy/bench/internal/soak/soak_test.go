@@ -28,7 +28,7 @@ func TestShort(t *testing.T) {
 	if err := report.Write(t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(report.Looks); n != config.Days/config.Month {
+	if n := len(report.Days); n != config.Days/config.Month {
 		t.Errorf("%d looks", n)
 	}
 }
@@ -37,10 +37,11 @@ func TestShort(t *testing.T) {
 func TestGrown(t *testing.T) {
 	report := soak.Report{FlatFrom: 90}
 	for month, n := range []int64{100, 900, 1000, 1010, 1020, 1015} {
-		report.Looks = append(report.Looks, soak.Look{Day: 30 * (month + 1), Sizes: []soak.Size{
-			{Kind: soak.Rows, Name: "flat", N: n}, {Kind: soak.Rows, Name: "growing", N: int64(1000 * (month + 1))},
-			{Kind: soak.Rows, Name: "creeping", N: int64(100 + month)}, {Kind: soak.Rows, Name: "ledger.facts", N: int64(100 + month)},
-		}})
+		report.Begin(30 * (month + 1))
+		report.Note(soak.Rows, "flat", n)
+		report.Note(soak.Rows, "growing", int64(1000*(month+1)))
+		report.Note(soak.Rows, "creeping", int64(100+month))
+		report.Note(soak.Rows, "ledger.facts", int64(100+month))
 	}
 	if grown := report.Grown(); len(grown) != 2 || !strings.Contains(grown[0], "growing") || !strings.Contains(grown[1], "creeping") {
 		t.Errorf("grown are %q", grown)
