@@ -9,26 +9,23 @@ type bench struct {
 	levels   int      // how many of them are Weir's
 	verdicts [][]verdict
 	points   []point
-	units    []unit
-	samples  [][]tally // of the units, resampled
+	samples  [][]tally // of the reports, resampled
 }
 
 func newBench(reports []report) *bench {
 	learn(reports)
 	b := &bench{reports: reports, levels: len(grouping.Levels)}
-	var keys [][]string
+	rule := func(name string, keys []string) {
+		v := judge(reports, keys)
+		b.rules, b.verdicts, b.points = append(b.rules, name), append(b.verdicts, v), append(b.points, count(v).point())
+	}
 	for _, level := range grouping.Levels {
-		b.rules, keys = append(b.rules, "Weir "+string(level.Scope)), append(keys, levelKeys(reports, level))
+		rule("Weir "+string(level.Scope), levelKeys(reports, level))
 	}
 	for _, p := range peers {
-		b.rules, keys = append(b.rules, p.name), append(keys, peerKeys(reports, p))
+		rule(p.name, peerKeys(reports, p))
 	}
-	for _, k := range keys {
-		v := judge(reports, k)
-		b.verdicts, b.points = append(b.verdicts, v), append(b.points, count(v).point())
-	}
-	b.units = units(reports, b.verdicts)
-	resample(b.units, len(b.rules), func(sample []tally) { b.samples = append(b.samples, append([]tally(nil), sample...)) })
+	b.samples = resample(units(reports, b.verdicts), len(b.rules))
 	return b
 }
 

@@ -111,21 +111,30 @@ func units(reports []report, verdicts [][]verdict) []unit {
 	return all
 }
 
-// resample draws as many units as there are, repeatedly,
-// and measures each sample. Every run draws the same.
-func resample(all []unit, rules int, measure func(sample []tally)) {
+// resample draws as many units as there are, repeatedly. Every run draws
+// the same.
+func resample(all []unit, rules int) (samples [][]tally) {
 	random := rand.New(rand.NewPCG(1, 2))
-	sample := make([]tally, rules)
 	for range rounds {
-		clear(sample)
+		sample := make([]tally, rules)
 		for range all {
 			drawn := all[random.IntN(len(all))]
 			for rule := range sample {
 				sample[rule].add(drawn[rule])
 			}
 		}
-		measure(sample)
+		samples = append(samples, sample)
 	}
+	return samples
+}
+
+// interval is that of a figure in all samples.
+func (b *bench) interval(figure func(sample []tally) float64) interval {
+	var figures []float64
+	for _, sample := range b.samples {
+		figures = append(figures, figure(sample))
+	}
+	return intervalOf(figures)
 }
 
 // interval holds the middle 95 % of the figures.
@@ -159,7 +168,8 @@ func printJoins(out io.Writer, b *bench) {
 	fmt.Fprintln(out, "rule\tcapture\t\tfalse joins\t\tmisled\tgroups")
 	for rule, name := range b.rules {
 		t := count(b.verdicts[rule])
-		capture, mistakes := b.intervals(rule)
+		capture := b.interval(func(sample []tally) float64 { return sample[rule].point().capture })
+		mistakes := b.interval(func(sample []tally) float64 { return sample[rule].point().mistakes })
 		if grouping.Levels[min(rule, b.levels-1)].Decides && rule < b.levels {
 			name += " (default)"
 		}
@@ -168,26 +178,13 @@ func printJoins(out io.Writer, b *bench) {
 	}
 }
 
-func (b *bench) intervals(rule int) (capture, mistakes interval) {
-	var captures, falses []float64
-	for _, sample := range b.samples {
-		p := sample[rule].point()
-		captures, falses = append(captures, p.capture), append(falses, p.mistakes)
-	}
-	return intervalOf(captures), intervalOf(falses)
-}
-
 // printMargins compares each product with Weir's
 // curve at the product's share of false joins.
 func printMargins(out io.Writer, b *bench) {
 	fmt.Fprintln(out, "\nat its false joins\tcapture\tWeir's curve\tmargin\t")
 	for rule := b.levels; rule < len(b.rules); rule++ {
 		p, ours := b.points[rule], captureAt(b.points[:b.levels], b.points[rule].mistakes)
-		var margins []float64
-		for _, sample := range b.samples {
-			margins = append(margins, margin(sample, rule, b.levels))
-		}
-		i := intervalOf(margins)
+		i := b.interval(func(sample []tally) float64 { return margin(sample, rule, b.levels) })
 		fmt.Fprintf(out, "%s\t%.3f\t%.3f\t%+.3f\t%+.3f–%+.3f\n", b.rules[rule], p.capture, ours, ours-p.capture, i.low, i.high)
 	}
 }

@@ -38,10 +38,10 @@ func sentry(e *grouping.Description, sent grouping.Error) string {
 			}
 		}
 	}
-	switch {
-	case frames(e, isAny) == 0:
+	switch count, owned := frames(e); {
+	case count == 0:
 		return e.Type + "\n" + withoutDigits(sent.Message)
-	case frames(e, isOwn) == 0:
+	case owned == 0:
 		return all
 	}
 	return own
@@ -70,7 +70,7 @@ func rollbar(e *grouping.Description, sent grouping.Error) string {
 			key += f.Module + base(f.File) + "." + f.Function + "\n"
 		}
 	}
-	if frames(e, isAny) == 0 {
+	if all, _ := frames(e); all == 0 {
 		key += withoutDigits(sent.Message)
 	}
 	return key
@@ -89,7 +89,7 @@ func elastic(e *grouping.Description, sent grouping.Error) string {
 			key += f.Module + "." + f.Function + "\n"
 		}
 	}
-	if frames(e, isAny) == 0 {
+	if all, _ := frames(e); all == 0 {
 		key += sent.Message
 	}
 	return key
@@ -99,18 +99,17 @@ func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
 	return e.Type + "\n" + sent.Message
 }
 
-func isOwn(f trace.Frame) bool { return f.InApp }
-func isAny(trace.Frame) bool   { return true }
-
-func frames(e *grouping.Description, wanted func(trace.Frame) bool) (n int) {
+// frames returns how many there are, and how many are of own code.
+func frames(e *grouping.Description) (all, own int) {
 	for _, x := range e.Exceptions {
+		all += len(x.Frames)
 		for _, f := range x.Frames {
-			if wanted(f) {
-				n++
+			if f.InApp {
+				own++
 			}
 		}
 	}
-	return n
+	return all, own
 }
 
 // top is an exception's innermost own frame, else its innermost.

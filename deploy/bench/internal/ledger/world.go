@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	kafkago "github.com/segmentio/kafka-go"
 
@@ -24,7 +27,10 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/service"
+	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 // A world is a log, an empty schema, and the other modules' events.
@@ -54,40 +60,30 @@ func newWorld(ctx context.Context, made world) (w *world, err error) {
 }
 
 func (w *world) open(ctx context.Context) (err error) {
+	all := contract.Topics(0, 0)
 	if len(w.brokers) == 0 {
-		err = w.startBroker()
-	} else {
-		err = w.emptyTopics(ctx)
+		dir, err := os.MkdirTemp(w.dir, "broker-")
+		if err != nil {
+			return err
+		}
+		if w.broker, err = kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: w.logger}); err != nil {
+			return err
+		}
+		w.brokers = []string{w.broker.Addr()}
+	} else { // delete an earlier measurement's records
+		var names []string
+		for _, topic := range all {
+			names = append(names, topic.Name)
+		}
+		client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: 30 * time.Second}
+		if _, err := client.DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: names}); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if err := topics.Ensure(ctx, w.brokers, contract.Topics(0, 0)); err != nil {
+	if err := topics.Ensure(ctx, w.brokers, all); err != nil {
 		return err
 	}
 	w.publisher, err = publisher.New(publisher.Config{Brokers: w.brokers}, w.logger)
-	return err
-}
-
-func (w *world) startBroker() (err error) {
-	dir, err := os.MkdirTemp(w.dir, "broker-")
-	if err != nil {
-		return err
-	}
-	if w.broker, err = kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: w.logger}); err == nil {
-		w.brokers = []string{w.broker.Addr()}
-	}
-	return err
-}
-
-// emptyTopics deletes an earlier measurement's records from given brokers.
-func (w *world) emptyTopics(ctx context.Context) error {
-	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: 30 * time.Second}
-	var names []string
-	for _, topic := range contract.Topics(0, 0) {
-		names = append(names, topic.Name)
-	}
-	_, err := client.DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: names})
 	return err
 }
 
@@ -111,6 +107,7 @@ func (w *world) accept(ctx context.Context, n, organizations int) error {
 	if err := w.create(ctx, organizations, now); err != nil {
 		return err
 	}
+	const perPublish = 1000
 	for left := n; left > 0; left -= perPublish {
 		if err := w.publish(ctx, min(perPublish, left), organizations, now); err != nil {
 			return err
@@ -119,14 +116,10 @@ func (w *world) accept(ctx context.Context, n, organizations int) error {
 	return nil
 }
 
-const perPublish = 1000
-
-// projects is an organization's number of projects.
-const projects = 3
-
-// request returns the i-th request, of each organization and each of
-// its projects in turn.
+// request returns the i-th request, of each organization and each of its
+// three projects in turn.
 func request(i, organizations int, at time.Time) contract.LogsAccepted {
+	const projects = 3
 	project := fmt.Sprintf("prj_%04d_%d", i%organizations, i/organizations%projects)
 	return contract.LogsAccepted{
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization(i % organizations), Project: project,
@@ -209,4 +202,134 @@ func (w *world) ledger(perTransaction int) ledger.Config {
 		},
 		BatchRecords: perTransaction, CheckInterval: w.checked,
 	}
+}
+
+// with runs replicas while it does something.
+func (w *world) with(ctx context.Context, replicas, perTransaction int, do func(context.Context) error) error {
+	var run []func(context.Context) error
+	for range replicas {
+		app, err := w.replica(ctx, perTransaction)
+		if err != nil {
+			return err
+		}
+		run = append(run, app.Run)
+	}
+	return beside(ctx, func(ctx context.Context) error { return lifecycle.Run(ctx, run...) }, do)
+}
+
+// beside does something while another runs, and then ends that.
+func beside(ctx context.Context, other, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- other(ctx)
+		cancel()
+	}()
+	err := do(ctx)
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// poll is the interval of looks: a shorter one would distort the measurement.
+const poll = 10 * time.Millisecond
+
+// until polls until something is done, or fails.
+func until(ctx context.Context, done func(context.Context) (bool, error)) error {
+	return measure.Until(ctx, poll, done)
+}
+
+// await waits until at least so many records are committed, and returns
+// how many were, and when.
+func (w *world) await(ctx context.Context, least int64) (committed int64, at time.Time, err error) {
+	err = until(ctx, func(ctx context.Context) (bool, error) {
+		committed, err = w.committed(ctx)
+		return committed >= least, err
+	})
+	return committed, time.Now(), err
+}
+
+// committed returns how many records the ledger's positions cover. The
+// log begins at offset 0.
+func (w *world) committed(ctx context.Context) (n int64, err error) {
+	err = w.pool.QueryRow(ctx, `SELECT coalesce(sum(next), 0)::bigint FROM ledger.bus_positions WHERE group_name = $1 AND topic = $2`,
+		contract.GroupLedger, contract.TopicLogs).Scan(&n)
+	return n, err
+}
+
+// settled reports whether all account states are published.
+func (w *world) settled(ctx context.Context) (yes bool, err error) {
+	err = pg.InTxAsSystem(ctx, w.pool, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM ledger.unpublished)`).Scan(&yes)
+	})
+	return yes, err
+}
+
+// unchecked returns the age of the oldest unchecked range; 0: all are checked.
+func (w *world) unchecked(ctx context.Context) (time.Duration, error) {
+	var seconds float64
+	err := w.pool.QueryRow(ctx, `SELECT coalesce(extract(epoch FROM clock_timestamp() - min(booked_at)), 0)::float8
+		FROM ledger.bus_positions p LEFT JOIN ledger.checked_ranges c USING (partition) CROSS JOIN LATERAL (
+			SELECT booked_at FROM ledger.ranges r WHERE r.partition = p.partition AND first_offset >= coalesce(c.next, 0) ORDER BY first_offset LIMIT 1) oldest`).
+		Scan(&seconds)
+	return time.Duration(seconds * float64(time.Second)), err
+}
+
+// A reader repeats one request, without a network between.
+type reader struct {
+	handler     http.Handler
+	token, path string
+}
+
+// read runs a ledger, and lets do read a path of the first organization
+// once all records are applied and the path is answered.
+func (w *world) read(ctx context.Context, path string, do func(context.Context, *reader) error) error {
+	secret, err := w.token(ctx)
+	if err != nil {
+		return err
+	}
+	replica, err := w.replica(ctx, 0)
+	if err != nil {
+		return err
+	}
+	r := &reader{replica.Handler(), secret, "/v1/organizations/" + organization(0) + path}
+	return beside(ctx, replica.Run, func(ctx context.Context) error {
+		if _, _, err := w.await(ctx, w.published); err != nil {
+			return err
+		}
+		const long = 30 * time.Second
+		deadline := time.Now().Add(long)
+		err := until(ctx, func(ctx context.Context) (bool, error) {
+			if err := r.ask(ctx); err == nil || time.Now().After(deadline) {
+				return true, err
+			}
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+		return do(ctx, r)
+	})
+}
+
+func (r *reader) ask(ctx context.Context) error {
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, r.path, nil)
+	request.Header.Set("Authorization", "Bearer "+r.token)
+	recorder := httptest.NewRecorder()
+	if r.handler.ServeHTTP(recorder, request); recorder.Code != http.StatusOK {
+		return fmt.Errorf("%s is answered %d: %s", r.path, recorder.Code, recorder.Body.String())
+	}
+	return nil
+}
+
+// repeat asks for a time, 0: until ctx ends, with pauses that leave a core
+// idle, and returns p50 and p99.
+func (r *reader) repeat(ctx context.Context, long time.Duration) ([]time.Duration, error) {
+	const gap = 5 * time.Millisecond
+	var took measure.Samples
+	_, err := measure.Load{Workers: 1, For: long}.Run(ctx, func(ctx context.Context, _ int, _ time.Time) error {
+		lifecycle.Pause(ctx, gap)
+		return took.Time(func() error { return r.ask(context.WithoutCancel(ctx)) })
+	})
+	return took.Percentiles(50, 99), err
 }
