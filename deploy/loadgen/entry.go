@@ -69,9 +69,9 @@ const (
 	largestBatch  = 60
 )
 
-// batch returns the body of one post of s: the events of the last
-// second before now.
-func (s service) batch(d dice, now time.Time) (body []byte, entries, failures int, err error) {
+// batch returns the body of one post of s, the events of the last second
+// before now, and how many of them are failures.
+func (s service) batch(d dice, now time.Time) (body []byte, failures int, err error) {
 	logs := make([]entry, smallestBatch+d.IntN(largestBatch-smallestBatch+1))
 	for i := range logs {
 		logs[i] = s.entry(d, now.Add(-time.Second+time.Second*time.Duration(i)/time.Duration(len(logs))))
@@ -80,5 +80,5 @@ func (s service) batch(d dice, now time.Time) (body []byte, entries, failures in
 		}
 	}
 	body, err = json.Marshal(map[string]any{"logs": logs})
-	return body, len(logs), failures, err
+	return body, failures, err
 }

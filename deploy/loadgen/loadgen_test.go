@@ -27,13 +27,13 @@ func TestBatchesAreLegal(t *testing.T) {
 	d := newDice(2)
 	for _, s := range services {
 		for range 20 {
-			body, entries, _, err := s.batch(d, time.Now())
+			body, _, err := s.batch(d, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
 			var sent struct{ Logs []entry }
-			if err := json.Unmarshal(body, &sent); err != nil || len(sent.Logs) != entries {
-				t.Fatalf("%s: %d entries of %d, %v", s.name, len(sent.Logs), entries, err)
+			if err := json.Unmarshal(body, &sent); err != nil || len(sent.Logs) < smallestBatch || len(sent.Logs) > largestBatch {
+				t.Fatalf("%s: %d entries, %v", s.name, len(sent.Logs), err)
 			}
 			if text := string(body); strings.Contains(strings.ReplaceAll(text, "{main}", ""), "~") {
 				t.Errorf("%s: a placeholder was not filled: %s", s.name, text)
