@@ -41,15 +41,9 @@ func startEmbedded() (address string, stop func(), err error) {
 	command := exec.Command(program)
 	command.Env = append(os.Environ(), envBroker+"=1")
 	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := command.Start(); err != nil {
+	in, noInput := command.StdinPipe()
+	out, noOutput := command.StdoutPipe()
+	if err := errors.Join(noInput, noOutput, command.Start()); err != nil {
 		return "", nil, err
 	}
 	address, err = bufio.NewReader(out).ReadString('\n')

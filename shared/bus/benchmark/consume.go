@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
@@ -51,7 +52,7 @@ func consuming(table measure.Table, brokers []string, database string, reached *
 			return
 		}
 		found.row(table, name, size)
-		rates[name] = found.rate
+		rates[name] = found[rate]
 	}
 	table.Row(fmt.Sprintf("consume, %d messages of %d bytes, counted only", n, size), "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "")
 	read("bus StateReader", n, readState)
@@ -62,7 +63,7 @@ func consuming(table measure.Table, brokers []string, database string, reached *
 	read("bus Consumer", n, into(pool, "batch", 0))
 	read("bus, a transaction a message", few, into(pool, "single", 1))
 	if singles := rates["bus, a transaction a message"]; singles > 0 {
-		reached.ratio(rates["bus Consumer"]/singles, "times a transaction per message's messages/s, batches into Postgres", 20, false)
+		reached.atLeast(rates["bus Consumer"]/singles, "times a transaction per message's messages/s, batches into Postgres", 20)
 	}
 	return nil
 }
@@ -125,26 +126,22 @@ func readKafkaGo(ctx context.Context, brokers []string, n int64) (int64, error) 
 	var seen atomic.Int64
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done := make(chan error, partitions)
+	var reading errgroup.Group
 	for p := range partitions {
 		r := kafkago.NewReader(kafkago.ReaderConfig{Brokers: brokers, Topic: consumed, Partition: p, MinBytes: 1, MaxBytes: 4 << 20, QueueCapacity: 1000})
-		go func() {
+		reading.Go(func() error {
 			defer r.Close()
 			for {
 				if _, err := r.ReadMessage(ctx); err != nil {
-					done <- err
-					return
+					return err
 				}
 				if seen.Add(1) == n {
 					cancel()
 				}
 			}
-		}()
+		})
 	}
-	var err error
-	for range partitions {
-		err = <-done
-	}
+	err := reading.Wait()
 	return seen.Load(), enough(seen.Load(), n, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,15 +73,35 @@ func benchmark(broker string, brokers []string, span time.Duration, rounds int) 
 }
 
 // A result is a client's measurement.
-type result struct {
-	rate, cpu, allocs float64 // messages/s, CPU s/GB, allocations a message
-	p50, p99          time.Duration
-}
+type result [figures]float64
+
+// The figures of a result.
+const (
+	rate   = iota // messages/s
+	cpu           // CPU s/GB
+	allocs        // allocations a message
+	p50           // nanoseconds
+	p99
+	figures // how many there are
+)
 
 // row prints it.
 func (r result) row(table measure.Table, client string, size int) {
-	table.Row("  "+client, fmt.Sprintf("%.0f", r.rate), fmt.Sprintf("%.1f", r.rate*float64(size)/1e6), fmt.Sprintf("%.2f", r.cpu), fmt.Sprintf("%.1f", r.allocs),
-		measure.Millis(r.p50, r.p99))
+	table.Row("  "+client, fmt.Sprintf("%.0f", r[rate]), fmt.Sprintf("%.1f", r[rate]*float64(size)/1e6), fmt.Sprintf("%.2f", r[cpu]),
+		fmt.Sprintf("%.1f", r[allocs]), measure.Millis(time.Duration(r[p50]), time.Duration(r[p99])))
+}
+
+// median is that of each figure.
+func median(all []result) (m result) {
+	for figure := range m {
+		values := make([]float64, len(all))
+		for i, r := range all {
+			values[i] = r[figure]
+		}
+		slices.Sort(values)
+		m[figure] = values[len(values)/2]
+	}
+	return m
 }
 
 // used measures what do costs this process for each of the messages that it
@@ -90,37 +111,37 @@ func used(size int, do func() (messages int64, err error)) (found result, err er
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	self, begun := measure.Process{Pid: os.Getpid()}, time.Now()
-	cpu := measure.CPU(self)
+	busy := measure.CPU(self)
 	messages, err := do()
 	n := float64(max(1, messages))
-	found.cpu = measure.Since(cpu, n*float64(size)/1e9, self)[0].Seconds()
+	found[cpu] = measure.Since(busy, n*float64(size)/1e9, self)[0].Seconds()
 	runtime.ReadMemStats(&after)
-	found.rate, found.allocs = float64(messages)/time.Since(begun).Seconds(), float64(after.Mallocs-before.Mallocs)/n
+	found[rate], found[allocs] = float64(messages)/time.Since(begun).Seconds(), float64(after.Mallocs-before.Mallocs)/n
 	return found, err
 }
 
 // goals compares the measurements of one run with the bus's goals.
 type goals []string
 
-func (g *goals) ratio(value float64, goal string, limit float64, atMost bool) {
-	word, met := "at least", value >= limit
-	if atMost {
-		word, met = "at most", value <= limit
-	}
-	*g = append(*g, measure.Goal(met, "%.2f %s, goal: %s %.1f", value, goal, word, limit))
+func (g *goals) atMost(value float64, goal string, limit float64) {
+	*g = append(*g, measure.Goal(value <= limit, "%.2f %s, goal: at most %.1f", value, goal, limit))
+}
+
+func (g *goals) atLeast(value float64, goal string, limit float64) {
+	*g = append(*g, measure.Goal(value >= limit, "%.2f %s, goal: at least %.1f", value, goal, limit))
 }
 
 // published judges one load.
 func (g *goals) published(l load, found map[string]result) {
 	ours, franz, watermill := found["bus"], found["franz-go"], found["watermill-kafka"]
-	if ours.rate == 0 || franz.rate == 0 || watermill.rate == 0 {
+	if ours[rate] == 0 || franz[rate] == 0 || watermill[rate] == 0 {
 		return
 	}
-	g.ratio(ours.cpu/franz.cpu, fmt.Sprintf("CPU per GB of franz-go's, publishing %s", l), 1.3, true)
+	g.atMost(ours[cpu]/franz[cpu], fmt.Sprintf("CPU per GB of franz-go's, publishing %s", l), 1.3)
 	if !l.waits() { // else the broker decides
-		g.ratio(ours.rate/watermill.rate, fmt.Sprintf("times watermill-kafka's messages/s, publishing %s", l), 3, false)
+		g.atLeast(ours[rate]/watermill[rate], fmt.Sprintf("times watermill-kafka's messages/s, publishing %s", l), 3)
 	}
 	if l.callers == 1 {
-		g.ratio(float64(ours.p50)/float64(time.Millisecond), "ms until a lone message is acknowledged, median", 1, true)
+		g.atMost(ours[p50]/float64(time.Millisecond), "ms until a lone message is acknowledged, median", 1)
 	}
 }

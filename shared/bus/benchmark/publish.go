@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -75,24 +74,10 @@ func (l load) measure(table measure.Table, brokers []string, span time.Duration,
 	}
 	medians := map[string]result{}
 	for _, c := range clients {
-		all := results[c.name]
-		if len(all) == 0 {
-			continue
+		if all := results[c.name]; len(all) > 0 {
+			medians[c.name] = median(all)
+			medians[c.name].row(table, c.name, l.size)
 		}
-		median := func(of func(result) float64) float64 {
-			values := make([]float64, len(all))
-			for i, r := range all {
-				values[i] = of(r)
-			}
-			slices.Sort(values)
-			return values[len(values)/2]
-		}
-		m := result{
-			rate: median(func(r result) float64 { return r.rate }), cpu: median(func(r result) float64 { return r.cpu }), allocs: median(func(r result) float64 { return r.allocs }),
-			p50: time.Duration(median(func(r result) float64 { return float64(r.p50) })), p99: time.Duration(median(func(r result) float64 { return float64(r.p99) })),
-		}
-		m.row(table, c.name, l.size)
-		medians[c.name] = m
 	}
 	return medians
 }
@@ -128,7 +113,7 @@ func (l load) publish(open func([]string) (client, error), brokers []string, spa
 		return sent.Load(), err
 	})
 	p := took.Percentiles(50, 99)
-	found.p50, found.p99 = p[0], p[1]
+	found[p50], found[p99] = float64(p[0]), float64(p[1])
 	return found, err
 }
 
