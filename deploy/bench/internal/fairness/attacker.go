@@ -11,8 +11,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -75,17 +73,12 @@ func launch(ctx context.Context, task job) (*attacker, error) {
 	}
 	a := &attacker{command: exec.CommandContext(ctx, self, "fair", "--attack")}
 	a.command.Stderr = &a.complaints
-	if a.orders, err = a.command.StdinPipe(); err != nil {
+	orders, noOrders := a.command.StdinPipe()
+	says, noSaying := a.command.StdoutPipe()
+	if err := errors.Join(noOrders, noSaying, a.command.Start()); err != nil {
 		return nil, err
 	}
-	out, err := a.command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	a.says = bufio.NewReader(out)
-	if err := a.command.Start(); err != nil {
-		return nil, err
-	}
+	a.orders, a.says = orders, bufio.NewReader(says)
 	timeout := time.AfterFunc(prepareTimeout, func() { _ = a.command.Process.Kill() })
 	defer timeout.Stop()
 	if err = json.NewEncoder(a.orders).Encode(task); err == nil {
@@ -148,7 +141,6 @@ func attackBy(ctx context.Context, in io.Reader, out io.Writer) error {
 type noisy struct {
 	job
 
-	host    string // host:port of the API
 	api     *client.Client
 	browser *subject.Browser
 	plain   *http.Client // without cookies
@@ -163,21 +155,15 @@ type noisy struct {
 	streams []*http.Client // each with a connection of its own
 }
 
-func (n *noisy) open() error {
-	base, err := url.Parse(n.Env.BaseURL)
-	if err != nil {
-		return fmt.Errorf("cannot read the address %q: %w", n.Env.BaseURL, err)
-	}
-	n.host = base.Host
+func (n *noisy) open() (err error) {
 	if n.api, err = client.New(n.Env.BaseURL, n.Env.CAFile, 64); err != nil {
 		return err
 	}
-	if n.browser, err = subject.NewBrowser(n.Env.ConsoleURL, n.Env.CAFile); err != nil {
+	if n.browser, err = subject.NewBrowser(n.Env); err != nil {
 		return err
 	}
 	n.plain = subject.Over(n.browser.Transport)
-	n.browser.Jar, err = cookiejar.New(nil)
-	return err
+	return n.browser.Known()
 }
 
 // repeat runs workers that each repeat one thing until ctx ends. After a

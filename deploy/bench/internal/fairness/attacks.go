@@ -339,8 +339,8 @@ func guesses(n *noisy, _ int, i int64) ask {
 	}
 	a := n.guess(email)
 	a.rude, a.by = true, subject.Over(&http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: n.browser.TLS, DialTLSContext: func(ctx context.Context, _, host string) (net.Conn, error) {
-			return n.browser.Dial(ctx, host, network(rand.IntN(1<<22)))
+		DisableKeepAlives: true, TLSClientConfig: n.browser.TLS, DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return n.browser.Dial(ctx, network(rand.IntN(1<<22)))
 		},
 	})
 	return a
@@ -353,13 +353,7 @@ func (n *noisy) guess(email string) ask {
 		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
 }
 
-func signedIn(ctx context.Context, n *noisy) error {
-	status, err := n.browser.SignIn(ctx, n.Env.ConsoleEmail, n.Env.ConsolePassword)
-	if err == nil && status != http.StatusSeeOther {
-		err = fmt.Errorf("cannot sign in: answered %d", status)
-	}
-	return err
-}
+func signedIn(ctx context.Context, n *noisy) error { return n.browser.SignInMember(ctx) }
 
 // storeUsage sends entries in 50 environments, so that there is usage.
 func storeUsage(ctx context.Context, n *noisy) error {

@@ -8,13 +8,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
@@ -100,7 +99,6 @@ type run struct {
 	url        string
 	postmaster measure.Process
 	weir       *subject.Subject
-	host       string // host:port of the API
 	api        *client.Client
 	quiet      []*subject.Watched
 	browser    *subject.Browser
@@ -127,16 +125,11 @@ func (r *run) install(ctx context.Context, variables map[string]string, measured
 	for _, t := range tenants {
 		r.quiet = append(r.quiet, subject.Watch(r.api, t))
 	}
-	base, err := url.Parse(r.api.Base())
-	if err != nil {
-		return err
-	}
-	r.host = base.Host
-	if r.browser, err = subject.NewBrowser(r.weir.Env.ConsoleURL, r.weir.Env.CAFile); err != nil {
+	if r.browser, err = subject.NewBrowser(r.weir.Env); err != nil {
 		return err
 	}
 	r.browser.Timeout = probeTimeout
-	if r.browser.Jar, err = cookiejar.New(nil); err != nil {
+	if err := r.browser.Known(); err != nil {
 		return err
 	}
 	return measured(ctx)
@@ -163,22 +156,18 @@ func (r *run) attacked(ctx context.Context) error {
 func (r *run) amongIdle(ctx context.Context) error {
 	say("  creating %d organizations that do nothing", r.Idle)
 	const makers = 8
-	var made atomic.Int64
-	making, done := context.WithCancel(ctx)
-	defer done()
-	_, err := measure.Load{Workers: makers}.Run(making, func(context.Context, int, time.Time) error {
-		number := int(made.Add(1))
-		if number > r.Idle {
-			done()
-			return nil
-		}
+	making, limited := errgroup.WithContext(ctx)
+	making.SetLimit(makers)
+	for number := 1; number <= r.Idle && limited.Err() == nil; number++ {
 		if number%1000 == 0 {
 			say("    %d of %d", number, r.Idle)
 		}
-		_, err := subject.NewTenant(ctx, r.api, r.weir.Env.OperatorToken, fmt.Sprintf("idle %d", number), "indie")
-		return err
-	})
-	if err != nil {
+		making.Go(func() error {
+			_, err := subject.NewTenant(limited, r.api, r.weir.Env.OperatorToken, fmt.Sprintf("idle %d", number), "indie")
+			return err
+		})
+	}
+	if err := making.Wait(); err != nil {
 		return err
 	}
 	nothing := attack{name: idle, description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), lawful: true}
@@ -284,7 +273,7 @@ func (r *run) watch(ctx context.Context, a attack, d time.Duration, attacker int
 		repeat(probeEvery*time.Duration(i)/time.Duration(len(r.quiet)), probeEvery, func() error { return r.probe(ctx, found, w) })
 	}
 	repeat(0, shakeEvery, func() error { return found.took[handshake].Time(func() error { return r.shake(ctx) }) })
-	repeat(0, signInEvery, func() error { return found.took[signIn].Time(func() error { return r.signIn(ctx) }) })
+	repeat(0, signInEvery, func() error { return found.took[signIn].Time(func() error { return r.browser.SignInMember(ctx) }) })
 	running.Wait()
 	found.peak, found.cores = peak(), measure.Since(before, time.Since(begun).Seconds(), processes...)
 	return found
@@ -313,18 +302,9 @@ func (r *run) probe(ctx context.Context, found *result, w *subject.Watched) erro
 
 // shake opens a TLS connection, a newcomer's first wait.
 func (r *run) shake(ctx context.Context) error {
-	conn, err := r.browser.Dial(ctx, r.host, nil)
+	conn, err := r.browser.Dial(ctx, nil)
 	if err != nil {
 		return err
 	}
 	return conn.Close()
-}
-
-// signIn signs the member in, who is known from the same device.
-func (r *run) signIn(ctx context.Context) error {
-	status, err := r.browser.SignIn(ctx, r.weir.Env.ConsoleEmail, r.weir.Env.ConsolePassword)
-	if err == nil && status != http.StatusSeeOther {
-		err = fmt.Errorf("cannot sign in: answered %d", status)
-	}
-	return err
 }

@@ -24,12 +24,12 @@ import (
 // leaveUnread requests large answers and never reads them.
 func leaveUnread(ctx context.Context, n *noisy) error {
 	return repeat(ctx, 6, func(int) error {
-		conn, err := n.browser.Dial(ctx, n.host, nil)
+		conn, err := n.browser.Dial(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		if _, err := fmt.Fprintf(conn, "GET /v1/logs?limit=1000 HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\n\r\n", n.host, n.Tenant.Key); err != nil {
+		if _, err := fmt.Fprintf(conn, "GET /v1/logs?limit=1000 HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\n\r\n", n.browser.Host, n.Tenant.Key); err != nil {
 			return err
 		}
 		status, err := bufio.NewReaderSize(conn, 512).ReadString('\n')
@@ -157,7 +157,7 @@ func silence(networks int) step {
 				return ctx.Err()
 			}
 			dialer := &net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: network(int(serial.Add(1)) % networks)}}
-			conn, err := dialer.DialContext(ctx, "tcp", n.host)
+			conn, err := dialer.DialContext(ctx, "tcp", n.browser.Host)
 			if err != nil {
 				<-free
 				n.outcome.count("refused")
@@ -262,7 +262,7 @@ func sendFrames(connections int, floods ...flood) step {
 
 // dialHTTP2 opens a connection of HTTP/2 from another network.
 func (n *noisy) dialHTTP2(ctx context.Context) (net.Conn, error) {
-	conn, err := n.browser.Dial(ctx, n.host, network(0), "h2")
+	conn, err := n.browser.Dial(ctx, network(0), "h2")
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func breakRules(ctx context.Context, n *noisy) error {
 		send []byte
 	}{
 		{n.dialHTTP2, frame(frames.Data, 0, 0, nil)},
-		{func(ctx context.Context) (net.Conn, error) { return n.browser.Dial(ctx, n.host, network(0)) }, []byte("garbage\r\n\r\n")},
+		{func(ctx context.Context) (net.Conn, error) { return n.browser.Dial(ctx, network(0)) }, []byte("garbage\r\n\r\n")},
 	}
 	return repeat(ctx, 32, func(worker int) error {
 		fault := faults[worker%len(faults)]

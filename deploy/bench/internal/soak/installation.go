@@ -104,7 +104,7 @@ func (i *installation) run(ctx context.Context) (err error) {
 	if i.api, err = client.New(env.BaseURL, env.CAFile, 4); err != nil {
 		return err
 	}
-	if i.browser, err = subject.NewBrowser(env.ConsoleURL, env.CAFile); err != nil {
+	if i.browser, err = subject.NewBrowser(env); err != nil {
 		return err
 	}
 	i.closers = append(i.closers, func() error {

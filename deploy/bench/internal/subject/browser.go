@@ -3,33 +3,48 @@ package subject
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A Browser is a person's, at the console of an installation. It follows no
-// redirect, and without a jar it is unknown each time.
+// A Browser is a person's, at an installation. It follows no redirect, and
+// without a jar it is unknown each time.
 type Browser struct {
 	*http.Client
-	TLS *tls.Config
+	TLS  *tls.Config
+	Host string // host:port of the API
 
-	console string
+	env allinone.DevEnv
 }
 
-// NewBrowser trusts the authority in a file.
-func NewBrowser(console, caFile string) (*Browser, error) {
-	authorities, err := client.Authorities(caFile)
+// NewBrowser opens a browser for an installation.
+func NewBrowser(env allinone.DevEnv) (*Browser, error) {
+	base, err := url.Parse(env.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the address %q: %w", env.BaseURL, err)
+	}
+	authorities, err := client.Authorities(env.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	trusting := &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
-	return &Browser{Over(&http.Transport{TLSClientConfig: trusting, MaxIdleConnsPerHost: 64}), trusting, console}, nil
+	return &Browser{Over(&http.Transport{TLSClientConfig: trusting, MaxIdleConnsPerHost: 64}), trusting, base.Host, env}, nil
+}
+
+// Known gives the browser a jar, so that it is known once somebody has signed
+// in.
+func (b *Browser) Known() (err error) {
+	b.Jar, err = cookiejar.New(nil)
+	return err
 }
 
 // Over is a client that follows no redirect.
@@ -38,14 +53,14 @@ func Over(transport http.RoundTripper) *http.Client {
 }
 
 // Dial opens a TLS connection from a local address; nil: any.
-func (b *Browser) Dial(ctx context.Context, host string, from net.IP, protocols ...string) (net.Conn, error) {
+func (b *Browser) Dial(ctx context.Context, from net.IP, protocols ...string) (net.Conn, error) {
 	const timeout = 30 * time.Second
 	dialer, config := &net.Dialer{Timeout: timeout}, b.TLS.Clone()
 	if from != nil {
 		dialer.LocalAddr = &net.TCPAddr{IP: from}
 	}
 	config.NextProtos = protocols
-	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", host)
+	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", b.Host)
 }
 
 // SignIn tries to sign in, and returns the answer's status; a redirect is a
@@ -54,9 +69,18 @@ func (b *Browser) SignIn(ctx context.Context, email, password string) (status in
 	return b.Post(ctx, "/sign-in", url.Values{"email": {email}, "password": {password}})
 }
 
+// SignInMember signs the demo organization's member in.
+func (b *Browser) SignInMember(ctx context.Context) error {
+	status, err := b.SignIn(ctx, b.env.ConsoleEmail, b.env.ConsolePassword)
+	if err == nil && status != http.StatusSeeOther {
+		err = fmt.Errorf("cannot sign in: answered %d", status)
+	}
+	return err
+}
+
 // Post sends a form of the console.
 func (b *Browser) Post(ctx context.Context, path string, form url.Values) (status int, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.console+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.env.ConsoleURL+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return 0, err
 	}
