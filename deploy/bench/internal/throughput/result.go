@@ -70,7 +70,9 @@ func write(results []*result) error {
 	row("  connections to PostgreSQL", func(r *result) string { return fmt.Sprint(r.kept.connections) })
 	load("paced load", func(r *result) *phase { return &r.paced })
 	for view := range subject.Views {
-		row(fmt.Sprintf("  until the %s shows it p50 / p99", subject.ViewNames[view]), func(r *result) string { return measure.Millis(r.views[view].Percentiles(50, 99)...) })
+		row(fmt.Sprintf("  until the %s shows it p50 / p99", subject.ViewNames[view]), func(r *result) string {
+			return measure.Millis(r.views[view].Percentiles(50, 99)...)
+		})
 	}
 	row("resident before any load", func(r *result) string { return measure.Megabytes(r.idle) })
 	goal := func(title string, met func(*result) bool) {
