@@ -138,30 +138,24 @@ func mixed(first int64) []byte {
 func packBroken(_ context.Context, n *noisy) error {
 	body := subject.NewBody(1000)
 	body.Stamp(time.Now(), 0)
-	err := n.pack(body.Text)
-	if err == nil {
-		n.packed[len(n.packed)-8] ^= 0xff // of the checksum
-	}
-	return err
+	n.packed = gzipped(string(body.Text))
+	n.packed[len(n.packed)-8] ^= 0xff // of the checksum
+	return nil
 }
 
 // packBomb makes a small body that is large once unpacked, with nothing
 // valid in it.
 func packBomb(_ context.Context, n *noisy) error {
-	return n.pack([]byte(`{"logs":[` + strings.TrimSuffix(strings.Repeat(`{},`, 127<<20/3-8), ",") + `]}`))
+	n.packed = gzipped(`{"logs":[` + strings.TrimSuffix(strings.Repeat(`{},`, 127<<20/3-8), ",") + `]}`)
+	return nil
 }
 
-func (n *noisy) pack(text []byte) error {
+func gzipped(text string) []byte {
 	var to bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&to, gzip.BestCompression)
-	if err == nil {
-		_, err = writer.Write(text)
-	}
-	if err == nil {
-		err = writer.Close()
-	}
-	n.packed = to.Bytes()
-	return err
+	writer, _ := gzip.NewWriterLevel(&to, gzip.BestCompression) // neither this nor a buffer fails
+	_, _ = io.WriteString(writer, text)
+	_ = writer.Close()
+	return to.Bytes()
 }
 
 // endlessParts are pieces of deflated text. They are made once: to
@@ -169,26 +163,19 @@ func (n *noisy) pack(text []byte) error {
 // processor time than it cost the service.
 type endlessParts struct{ head, spaces, empty []byte }
 
-// gzipHeader is that of a file without a name.
-const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-
 func packEndless(_ context.Context, n *noisy) error {
-	for part, text := range map[*[]byte]string{&n.endless.head: `{"logs":[`, &n.endless.spaces: strings.Repeat(" ", 1<<20), &n.endless.empty: ""} {
-		var to bytes.Buffer
-		writer, err := flate.NewWriter(&to, flate.BestCompression)
-		if err == nil {
-			_, err = io.WriteString(writer, text)
-		}
-		if err == nil {
-			err = writer.Flush() // ends with a block that any other may follow
-		}
-		if err != nil {
-			return err
-		}
-		*part = to.Bytes()
-	}
-	n.endless.head = append([]byte(gzipHeader), n.endless.head...)
+	const header = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" // of gzip, for a file without a name
+	n.endless = endlessParts{append([]byte(header), deflated(`{"logs":[`)...), deflated(strings.Repeat(" ", 1<<20)), deflated("")}
 	return nil
+}
+
+// deflated ends with a block that any other may follow.
+func deflated(text string) []byte {
+	var to bytes.Buffer
+	writer, _ := flate.NewWriter(&to, flate.BestCompression) // neither this nor a buffer fails
+	_, _ = io.WriteString(writer, text)
+	_ = writer.Flush()
+	return to.Bytes()
 }
 
 // inflate writes a stream that unpacks to so many megabytes of white space,
