@@ -25,40 +25,26 @@ type Database struct {
 	DatabaseURL httpapi.Secret `help:"Empty Postgres database to measure with. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`
 }
 
-// Start returns its URL, or starts a server that flushes to disk as in
-// production, and measures statements if it can.
-func (d Database) Start(ctx context.Context, dir string, logger *slog.Logger) (url string, stop func() error, err error) {
+// Open makes an empty directory for the files of a measurement, and starts a
+// server there that flushes to disk as in production, and measures statements
+// if it can; not where a database is given. Closing stops the server, then
+// removes the directory.
+func (d Database) Open(ctx context.Context, logger *slog.Logger) (dir, url string, closeAll func() error, err error) {
+	if dir, err = os.MkdirTemp("", "weir-bench-"); err != nil {
+		return "", "", nil, err
+	}
+	remove := func() error { return os.RemoveAll(dir) }
+	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may run as another user
+		return "", "", nil, errors.Join(err, remove())
+	}
 	if url = d.DatabaseURL.Reveal(); url != "" {
-		return url, func() error { return nil }, nil
+		return dir, url, remove, nil
 	}
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(dir, "postgres"), Logger: logger, CountStatements: true})
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, errors.Join(err, remove())
 	}
-	return server.URL(), func() error { return server.Stop(context.WithoutCancel(ctx)) }, nil
-}
-
-// Open makes a Workplace and starts the database there. Closing stops
-// the database, then removes the directory.
-func (d Database) Open(ctx context.Context, logger *slog.Logger) (dir, url string, closeAll func() error, err error) {
-	dir, remove, err := Workplace()
-	if err != nil {
-		return "", "", nil, err
-	}
-	url, stop, err := d.Start(ctx, dir, logger)
-	if err != nil {
-		remove()
-		return "", "", nil, err
-	}
-	return dir, url, func() error { defer remove(); return stop() }, nil
-}
-
-// Workplace makes an empty directory for the files of a measurement.
-func Workplace() (dir string, remove func(), err error) {
-	if dir, err = os.MkdirTemp("", "weir-bench-"); err == nil {
-		err = os.Chmod(dir, 0o755) // PostgreSQL may run as another user
-	}
-	return dir, func() { _ = os.RemoveAll(dir) }, err
+	return dir, server.URL(), func() error { return errors.Join(server.Stop(context.WithoutCancel(ctx)), remove()) }, nil
 }
 
 // Program is the program that is measured.

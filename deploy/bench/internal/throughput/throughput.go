@@ -74,16 +74,11 @@ func (c *Command) brokers() []broker {
 
 // Run measures and prints a table.
 func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
-	dir, remove, err := subject.Workplace()
-	if err != nil {
-		return err
-	}
-	defer remove()
 	var results []*result
 	for _, b := range c.brokers() {
 		fmt.Fprintf(os.Stdout, "Measuring with the %s:\n", b.name)
 		found := &result{broker: b.name}
-		err := c.with(ctx, b, filepath.Join(dir, fmt.Sprint(len(results))), found, logger)
+		err := c.with(ctx, b, fmt.Sprintf("%d.pprof", len(results)), found, logger)
 		if errors.Is(err, apache.ErrMissing) {
 			say("skipped: %v; give the address of a Kafka with WEIR_BENCH_BROKERS", err)
 			continue
@@ -99,10 +94,12 @@ func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
 func say(format string, values ...any) { fmt.Fprintf(os.Stdout, "  "+format+"\n", values...) }
 
 // with starts all that a run needs, measures, and stops it again.
-func (c *Command) with(ctx context.Context, b broker, dir string, found *result, logger *slog.Logger) (err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func (c *Command) with(ctx context.Context, b broker, profile string, found *result, logger *slog.Logger) (err error) {
+	dir, url, closeAll, err := c.Database.Open(ctx, logger)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closeAll()) }()
 	variables, node := map[string]string{}, measure.Process{}
 	switch {
 	case b.sync != "":
@@ -117,14 +114,9 @@ func (c *Command) with(ctx context.Context, b broker, dir string, found *result,
 	default:
 		variables["WEIR_BROKERS"] = strings.Join(c.Brokers, ",")
 	}
-	url, stop, err := c.Database.Start(ctx, dir, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	variables["WEIR_DATABASE_URL"] = url
 	if c.Profiles != "" {
-		variables["WEIR_CPU_PROFILE"] = filepath.Join(c.Profiles, filepath.Base(dir)+".pprof")
+		variables["WEIR_CPU_PROFILE"] = filepath.Join(c.Profiles, profile)
 	}
 	weir, err := c.Program.Start(ctx, filepath.Join(dir, "weir"), variables)
 	if err != nil {
