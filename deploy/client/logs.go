@@ -3,10 +3,14 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // pageLimit is the API's largest page.
@@ -95,4 +99,71 @@ func (c *Client) EachLog(ctx context.Context, key string, query LogsQuery, visit
 // Logs reads the first page.
 func (c *Client) Logs(ctx context.Context, key string, query LogsQuery) (List[StoredEntry], error) {
 	return call[List[StoredEntry]](ctx, c, Request{Method: http.MethodGet, Path: query.path(), Header: apiKey(key)})
+}
+
+// Limits of the pause before a retry if the answer names none.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Deliver posts a batch until it is accepted, refused for good, or ctx
+// ends. It waits as long as each answer asks, else longer each time.
+// The batch needs an idempotency key: with it, any number of attempts
+// has the effect of one.
+func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted, error) {
+	if batch.IdempotencyKey == "" {
+		return Accepted{}, errors.New("cannot deliver a batch that has no idempotency key")
+	}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		accepted, err := c.Post(ctx, key, batch)
+		var problem *Problem
+		if err == nil || errors.As(err, &problem) && !problem.Temporary() {
+			return accepted, err
+		}
+		wait := pause/2 + rand.N(pause) // at random, so that clients do not return together
+		if problem != nil && problem.RetryAfter > 0 {
+			wait = problem.RetryAfter
+		}
+		if lifecycle.Pause(ctx, wait); ctx.Err() != nil {
+			return Accepted{}, ctx.Err()
+		}
+	}
+}
+
+// An ErrorGroup is one kind of error and how often it was seen.
+type ErrorGroup struct {
+	ID          string         `json:"id"`
+	Project     string         `json:"project"`
+	Title       string         `json:"title"`
+	Type        string         `json:"type"`
+	Culprit     string         `json:"culprit"`
+	Status      string         `json:"status"`
+	Count       int64          `json:"count"`
+	FirstSeen   time.Time      `json:"first_seen"`
+	LastSeen    time.Time      `json:"last_seen"`
+	Occurrences []ErrorSample  `json:"occurrences"`
+	Why         map[string]any `json:"why"`
+}
+
+// An ErrorSample is one stored occurrence.
+type ErrorSample struct {
+	Entry string    `json:"entry"`
+	Time  time.Time `json:"time"`
+}
+
+// ErrorGroups lists the groups of project.
+func (c *Client) ErrorGroups(ctx context.Context, key, project string) (groups []ErrorGroup, err error) {
+	path := "/projects/" + url.PathEscape(project) + "/error-groups?limit=" + pageLimit
+	err = each(ctx, c, path, apiKey(key), func(group ErrorGroup) error {
+		groups = append(groups, group)
+		return nil
+	})
+	return groups, err
+}
+
+// ErrorGroup reads one group with its samples.
+func (c *Client) ErrorGroup(ctx context.Context, key, id string) (ErrorGroup, error) {
+	path := "/error-groups/" + url.PathEscape(id)
+	return call[ErrorGroup](ctx, c, Request{Method: http.MethodGet, Path: path, Header: apiKey(key)})
 }

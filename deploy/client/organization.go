@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -99,4 +100,57 @@ type NewMember struct {
 func (c *Client) CreateMember(ctx context.Context, token string, member NewMember) error {
 	_, err := post[struct{}](ctx, c, "/members", bearer(token), member)
 	return err
+}
+
+// Balance is an organization's account with the ledger, in bytes.
+type Balance struct {
+	Organization string `json:"organization"`
+	Tier         string `json:"tier"`
+	Period       struct {
+		Start time.Time `json:"start"`
+		End   time.Time `json:"end"`
+	} `json:"period"`
+	Granted   int64  `json:"granted"`
+	Consumed  int64  `json:"consumed"`
+	Overage   int64  `json:"overage"`
+	Overshoot int64  `json:"overshoot"`
+	Remaining int64  `json:"remaining"`
+	State     string `json:"state"`
+}
+
+// Accepted returns all bytes that were booked in the period.
+func (b Balance) Accepted() int64 { return b.Consumed + b.Overage + b.Overshoot }
+
+// Balance reads an organization's balance; token needs the scope billing:read.
+func (c *Client) Balance(ctx context.Context, token, organization string) (Balance, error) {
+	path := "/organizations/" + url.PathEscape(organization) + "/balance"
+	return call[Balance](ctx, c, Request{Method: http.MethodGet, Path: path, Header: bearer(token)})
+}
+
+// A Subscription is an organization's current subscription.
+type Subscription struct {
+	Tier          string `json:"tier"`
+	RetentionDays int    `json:"retention_days"`
+}
+
+// Subscription reads an organization's subscription; token needs
+// the scope billing:read.
+func (c *Client) Subscription(ctx context.Context, token, organization string) (Subscription, error) {
+	return call[Subscription](ctx, c, Request{Method: http.MethodGet, Path: subscriptionOf(organization), Header: bearer(token)})
+}
+
+// Subscribe changes an organization's tier: at once to a larger one, at
+// the period's end to a smaller one. token needs the scope billing:write.
+func (c *Client) Subscribe(ctx context.Context, token, organization, tier string) (Subscription, error) {
+	body, err := json.Marshal(map[string]string{"tier": tier})
+	if err != nil {
+		return Subscription{}, err
+	}
+	header := bearer(token)
+	header["Content-Type"] = "application/json"
+	return call[Subscription](ctx, c, Request{Method: http.MethodPut, Path: subscriptionOf(organization), Header: header, Body: body})
+}
+
+func subscriptionOf(organization string) string {
+	return "/organizations/" + url.PathEscape(organization) + "/subscription"
 }
