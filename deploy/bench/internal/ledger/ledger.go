@@ -55,8 +55,16 @@ type part struct {
 
 func parts() []part {
 	return []part{
-		{"copy", (*bench).copyAlone}, {"spread", (*bench).spread}, {"hot", (*bench).hot}, {"replicas", (*bench).replicas}, {"single", (*bench).single},
-		{"checks", (*bench).checks}, {"checklag", (*bench).checkLag}, {"lag", (*bench).lag}, {"usage", (*bench).usage}, {"rebuild", (*bench).rebuild},
+		{"copy", (*bench).copyAlone},
+		{"spread", (*bench).spread},
+		{"hot", rated("one organization", 1, 1, "of 1,000 organizations, goal 1.00")},
+		{"replicas", rated("1,000 organizations, two replicas", organizations, 2, "of one replica, goal above 1.00")},
+		{"single", (*bench).single},
+		{"checks", (*bench).checks},
+		{"checklag", (*bench).checkLag},
+		{"lag", (*bench).lag},
+		{"usage", (*bench).usage},
+		{"rebuild", (*bench).rebuild},
 	}
 }
 

@@ -111,24 +111,17 @@ func startProfile(path string) (stop func() error, err error) {
 	}, nil
 }
 
-func (b *bench) hot(ctx context.Context, w *world) error {
-	return b.compare(ctx, w, "one organization", 1, 1, "of 1,000 organizations, goal 1.00")
-}
-
-func (b *bench) replicas(ctx context.Context, w *world) error {
-	return b.compare(ctx, w, "1,000 organizations, two replicas", organizations, 2, "of one replica, goal above 1.00")
-}
-
-// compare compares a rate with that of 1,000 organizations and one replica.
-func (b *bench) compare(ctx context.Context, w *world, what string, organizations, replicas int, goal string) error {
-	rate, err := b.rateOf(ctx, w, b.Events, organizations, replicas, 0)
-	if b.rate > 0 {
-		goal = measure.Goal(rate >= b.rate, "%.2f %s", rate/b.rate, goal)
-	} else {
-		goal = ""
+// rated measures a rate beside that of 1,000 organizations and one replica.
+func rated(what string, organizations, replicas int, goal string) func(*bench, context.Context, *world) error {
+	return func(b *bench, ctx context.Context, w *world) error {
+		rate, err := b.rateOf(ctx, w, b.Events, organizations, replicas, 0)
+		verdict := ""
+		if b.rate > 0 {
+			verdict = measure.Goal(rate >= b.rate, "%.2f %s", rate/b.rate, goal)
+		}
+		b.note(what, fmt.Sprintf("%.0f/s", rate), verdict)
+		return err
 	}
-	b.note(what, fmt.Sprintf("%.0f/s", rate), goal)
-	return err
 }
 
 // single has few records, so that it takes seconds.
