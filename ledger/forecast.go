@@ -119,3 +119,113 @@ func mean(history []int64) float64 {
 	}
 	return sum / float64(len(history))
 }
+
+// Rules that refuse requests.
+const (
+	RuleSuspended = "suspended" // the organization can send nothing
+	RuleExhausted = "exhausted" // an earlier request needed more than was left
+	RuleQuota     = "quota"     // the request needs more than is left
+	RuleBudget    = "budget"    // the request needs more than its budget has left
+)
+
+// A DryRun is the outcome of a request if sent now.
+type DryRun struct {
+	Bytes     int64
+	Rule      string // that would refuse it; empty: accepted
+	Covered   int64  // bytes covered by the allowance and grants
+	Overage   int64  // uncovered bytes
+	Remaining int64  // of the allowance and grants, afterwards
+	Exhausts  bool   // afterwards nothing more is accepted, of its budget if that refused it
+	Budget    Budget // the refusing budget; zero: none
+}
+
+// Try returns the outcome of an organization's request in the running
+// period's book.
+func (o Organization) Try(book Book, bytes int64, at time.Time) DryRun {
+	plan, dryRun := o.Plans.At(at), DryRun{Bytes: bytes, Remaining: book.Remaining()}
+	left := o.Admits(book, at)
+	switch {
+	case o.Suspended:
+		dryRun.Rule = RuleSuspended
+	case book.refuses(plan):
+		dryRun.Rule = RuleExhausted
+	case bytes > left:
+		dryRun.Rule, dryRun.Exhausts = RuleQuota, true
+	default:
+		dryRun.Covered = min(bytes, book.Remaining())
+		dryRun.Overage = bytes - dryRun.Covered
+		dryRun.Remaining, dryRun.Exhausts = book.Remaining()-dryRun.Covered, bytes == left
+	}
+	return dryRun
+}
+
+// Under applies the period's budgets to a dry run for a project's and
+// key's request: one may refuse it.
+func (t DryRun) Under(budgets []Budget, project, key string) DryRun {
+	if t.Rule != "" {
+		return t
+	}
+	for _, budget := range budgets {
+		if budget.spentBy(Cause{Project: project, Key: key}) && (budget.IsExhausted() || t.Bytes > budget.Remaining()) {
+			return DryRun{Bytes: t.Bytes, Rule: RuleBudget, Remaining: t.Remaining + t.Covered, Exhausts: true, Budget: budget}
+		}
+	}
+	return t
+}
+
+// Admits returns how many bytes ingest would still accept in the period.
+func (o Organization) Admits(book Book, at time.Time) int64 {
+	return max(0, book.limit(o.Plans.At(at))-book.Used())
+}
+
+// ResolutionOf returns the resolution for a request beyond what is left.
+func (t Tiers) ResolutionOf(o Organization, book Book, bytes int64, at time.Time) Resolution {
+	refusal := Refusal{Bytes: bytes, Remaining: o.Admits(book, at), Quota: book.limit(o.Plans.At(at)), Cause: Cause{At: at}}
+	return t.Resolution(o, refusal)
+}
+
+// SimulatedPeriods is how many periods a simulation covers, with the running one.
+const SimulatedPeriods = 12
+
+// A SimulatedPeriod is a period under another plan, without grants. A
+// day may be refused in part.
+type SimulatedPeriod struct {
+	Period  calendar.Period
+	Used    int64 // actually
+	Quota   int64 // of the plan; prorated for a short period
+	Covered int64 // of what was used
+	Overage int64
+	Refused int64
+	Runs    time.Time // first day (UTC) with a refusal; zero: none
+}
+
+// Simulate returns a period of an anchoring under the plan. days are
+// the daily use, in order.
+func (p Plan) Simulate(of Anchoring, period calendar.Period, days []DayCharge) SimulatedPeriod {
+	simulated := SimulatedPeriod{Period: period, Quota: of.share(p.Terms().Quota, period)}
+	for _, day := range days {
+		if !period.Contains(day.Day) {
+			continue
+		}
+		covered := min(day.Bytes, simulated.Quota-simulated.Covered)
+		overage := min(day.Bytes-covered, p.overageAllowed()-simulated.Overage)
+		simulated.Used, simulated.Covered, simulated.Overage = simulated.Used+day.Bytes, simulated.Covered+covered, simulated.Overage+overage
+		if refused := day.Bytes - covered - overage; refused > 0 {
+			simulated.Refused += refused
+			if simulated.Runs.IsZero() {
+				simulated.Runs = day.Day
+			}
+		}
+	}
+	return simulated
+}
+
+// LastPeriods returns the latest periods of an organization at an
+// instant, the running one first, back to its first.
+func (o Organization) LastPeriods(at time.Time, most int) (periods []calendar.Period) {
+	for period := o.PeriodAt(at); len(periods) < most && period.End.After(o.Plans[0].From); {
+		periods = append(periods, period)
+		period = o.PeriodAt(period.Start.Add(-instant))
+	}
+	return periods
+}

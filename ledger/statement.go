@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract/calendar"
@@ -300,4 +302,170 @@ func (s Statement) Adjusted() (bytes int64) {
 		bytes += a.Bytes
 	}
 	return bytes
+}
+
+// A LineKind is what a Line sums. Its numbers are stored.
+type LineKind uint8
+
+// The kinds of lines.
+const (
+	AllowanceIssued   LineKind = 1 // of the plan
+	AllowanceProrated LineKind = 2 // of a larger plan, for the rest of the period
+	GrantIssued       LineKind = 3
+	GrantUsed         LineKind = 4
+	GrantLapsed       LineKind = 5
+	GrantTakenBack    LineKind = 6
+	ChargedLate       LineKind = 7 // accepted in a closed period
+	AdjustmentMade    LineKind = 8
+)
+
+// A Line is a sum of a period besides the use of its allowance. Lines
+// that differ only in Bytes are added up.
+type Line struct {
+	Kind    LineKind
+	Start   time.Time // of the period
+	Subject string    // id of the grant or the adjustment; empty: of none
+	Of      time.Time // start of the corrected period; else Start
+	Bytes   int64     // negative for a charging AdjustmentMade
+}
+
+// Lines returns what opened books add to statements, in one order.
+func (b *Books) Lines() []Line {
+	sums := map[Line]int64{}
+	for _, t := range b.Transfers {
+		if kind := lineKind(t); kind != 0 {
+			sums[Line{Kind: kind, Start: t.Period.Start, Subject: t.Grant, Of: t.Period.Start}] += t.Amount
+		}
+	}
+	for _, e := range b.Events {
+		if e.Kind == BooksAdjusted {
+			line := e.line()
+			bytes := line.Bytes
+			line.Bytes = 0
+			sums[line] += bytes
+		}
+	}
+	return sorted(sums)
+}
+
+// lineKind is 0 for use of the allowance and overage, which charges detail.
+func lineKind(t Transfer) LineKind {
+	switch {
+	case t.From == Issuer && t.To == Allowance && t.Reason == Prorated:
+		return AllowanceProrated
+	case t.From == Issuer && t.To == Allowance:
+		return AllowanceIssued
+	case t.From == Issuer && t.To == Credit:
+		return GrantIssued
+	case t.From == Credit && t.To == Consumed:
+		return GrantUsed
+	case t.From == Credit && t.To == Expired:
+		return GrantLapsed
+	case t.From == Credit && t.To == Voided:
+		return GrantTakenBack
+	}
+	return 0
+}
+
+// line returns the line of a BooksAdjusted. Late charges are one line
+// for each period of acceptance.
+func (e Event) line() Line {
+	line := Line{Kind: AdjustmentMade, Start: e.Book.Period.Start, Subject: e.Subject, Of: e.Of, Bytes: e.Amount}
+	if line.Of.IsZero() {
+		line.Of = line.Start
+	}
+	if e.Cause.Source == FromLogs {
+		line.Kind, line.Subject, line.Bytes = ChargedLate, "", -e.Amount
+	}
+	return line
+}
+
+func sorted(sums map[Line]int64) []Line {
+	lines := slices.SortedFunc(maps.Keys(sums), Line.compare)
+	for i := range lines {
+		lines[i].Bytes = sums[lines[i]]
+	}
+	return lines
+}
+
+func (l Line) compare(other Line) int {
+	return cmp.Or(l.Start.Compare(other.Start), cmp.Compare(l.Kind, other.Kind), cmp.Compare(l.Subject, other.Subject), l.Of.Compare(other.Of))
+}
+
+// StatementColumns are the columns of Statement.Table.
+func StatementColumns() []string {
+	return []string{"statement", "line", "day", "project", "environment", "subject", "of_period", "requests", "entries", "bytes"}
+}
+
+// Table returns a statement as lines of text: totals, then their parts.
+func (s Statement) Table() [][]string {
+	t := statementTable{number: strconv.FormatInt(s.Number, 10)}
+	if s.Test {
+		t.add("test", statementCells{})
+	}
+	t.totals(s.Totals)
+	for _, g := range s.Grants {
+		t.grant(g)
+	}
+	for _, a := range s.Adjustments {
+		t.add("adjustment", statementCells{subject: a.ID, of: a.Of}, a.Bytes)
+	}
+	for _, l := range s.Late {
+		t.add("late", statementCells{of: l.Of}, l.Bytes)
+	}
+	for _, c := range s.Charges {
+		t.add("charge", statementCells{day: c.Day.Format(time.DateOnly), project: c.Project, environment: c.Environment}, c.Requests, c.Entries, c.Bytes)
+	}
+	return t.lines
+}
+
+type statementTable struct {
+	number string
+	lines  [][]string
+}
+
+type statementCells struct {
+	day, project, environment, subject string
+	of                                 time.Time
+}
+
+// add adds a line. numbers are the last of requests, entries and bytes.
+func (t *statementTable) add(line string, c statementCells, numbers ...int64) {
+	of := ""
+	if !c.of.IsZero() {
+		of = c.of.Format(time.RFC3339)
+	}
+	cells := []string{t.number, line, c.day, c.project, c.environment, c.subject, of, "", "", ""}
+	for i, n := range numbers {
+		cells[len(cells)-len(numbers)+i] = strconv.FormatInt(n, 10)
+	}
+	t.lines = append(t.lines, cells)
+}
+
+func (t *statementTable) totals(sums Totals) {
+	for _, total := range []struct {
+		line  string
+		bytes int64
+	}{
+		{"opening", sums.Opening}, {"allowance", sums.Allowance}, {"prorated", sums.Prorated}, {"granted", sums.Granted},
+		{"consumed", sums.Consumed}, {"overage", sums.Overage}, {"overshoot", sums.Overshoot},
+		{"expired", sums.Expired}, {"voided", sums.Voided}, {"closing", sums.Closing},
+	} {
+		t.add(total.line, statementCells{}, total.bytes)
+	}
+}
+
+// grant adds a grant's nonzero changes.
+func (t *statementTable) grant(g GrantMovement) {
+	for _, moved := range []struct {
+		line  string
+		bytes int64
+	}{
+		{"grant_opening", g.Opening}, {"grant_issued", g.Issued}, {"grant_used", g.Used}, {"grant_expired", g.Expired},
+		{"grant_voided", g.Voided}, {"grant_closing", g.Closing},
+	} {
+		if moved.bytes != 0 {
+			t.add(moved.line, statementCells{subject: g.Grant}, moved.bytes)
+		}
+	}
 }

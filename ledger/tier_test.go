@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // Given a plan of 100 bytes, and a larger one that is scheduled, other
@@ -44,5 +45,20 @@ func TestFollowingOtherTerms(t *testing.T) {
 	}
 	if _, err := books.Follow(Rules{Version: 3}, date("12-02")); !errors.Is(err, ErrUnknownTier) {
 		t.Errorf("error %v, want ErrUnknownTier", err)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	kept, now := DefaultRetention(), time.Date(2026, 11, 22, 23, 59, 0, 0, time.UTC)
+	if since := kept.TransfersSince(now); !since.Equal(time.Date(2024, 10, 22, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("transfers are kept since %s", since)
+	}
+	if since := kept.BooksSince(now); !since.Equal(time.Date(2016, 11, 22, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("books are kept since %s", since)
+	}
+	for kept, fine := range map[Retention]bool{kept: true, {1, 3, 3}: true, {1, 2, 3}: false, {1, 4, 3}: false, {4, 3, 3}: false, {0, 3, 3}: false, {}: false} {
+		if err := kept.Validate(); (err == nil) != fine {
+			t.Errorf("%+v: %v", kept, err)
+		}
 	}
 }
