@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // Verify finds tampering.
@@ -131,4 +133,30 @@ func TestRaisedVersions(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A whole check takes as many statements for thirty organizations as for one.
+func TestAWholeCheckAsksOnce(t *testing.T) {
+	pool, statements := pgtest.Counted(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
+	l := checkedLedger{ledgertest.On(t, pool)}
+	asked := func() int64 {
+		return statements.Of(func() {
+			if found := l.verified(t); len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+	begin := func(organizations int) {
+		for n := range organizations {
+			organization := fmt.Sprintf("org_%d_%d", organizations, n)
+			l.Start(t, organization, ledger.Scale)
+			l.chargeRange(t, organization, 1, l.Now())
+		}
+	}
+	begin(1)
+	one := asked()
+	begin(30)
+	if many := asked(); many != one || one == 0 {
+		t.Errorf("%d statements for one organization, %d for thirty", one, many)
+	}
 }

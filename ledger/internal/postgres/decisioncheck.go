@@ -2,12 +2,15 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // CheckDecisions compares each decision about an organization with the one
@@ -182,4 +185,241 @@ func verifyDecided(ctx context.Context, tx pgx.Tx, since, now time.Time) (violat
 	}
 	grants, err := checkGrantDecisions(ctx, tx, `true`, since, now)
 	return append(violations, grants...), err
+}
+
+// A standing is an organization with its last decision and statement.
+type standing struct {
+	organization ledger.Organization
+	due          time.Time
+	terms        int64      // version of the rules that it follows
+	last         decidedRow // number 0: nothing was decided
+	statements   int64      // number of the last; 0: none is kept
+	stated       ledger.Hash
+	grants       []ledger.Grant // live ones
+	budgets      []ledger.Budget
+}
+
+// decidedRow is a decision as it is stored.
+type decidedRow struct {
+	ledger.LinkedDecision
+	erased  bool // its content
+	deleted bool // its organization
+	at      time.Time
+	chained Chained
+}
+
+const decidedColumns = `e.version, e.name, e.data::text, e.metadata::text, NOT (` + notErased + `), ` + isDeleted + `, ` + decidedAt + `,
+	e.metadata ->> '` + ChainedBy + `'`
+
+// isDeleted is the condition for events whose content may be erased.
+const isDeleted = `EXISTS (SELECT FROM erasures d WHERE d.organization = e.organization AND d.project = '')`
+
+// standingPage is how many organizations are compared together.
+const standingPage = 500
+
+// CheckStandings compares organizations after one, in order, with what
+// their last decisions and statements made of them, and live grants with
+// the decisions that made them; before the first page, the terms. last is the last of the page; empty: there
+// is none. Decisions and statements older than since may be gone.
+func CheckStandings(ctx context.Context, tx pgx.Tx, after string, since, now time.Time) (violations []ledger.Violation, last string, err error) {
+	if after == "" {
+		if violations, err = checkTerms(ctx, tx); err != nil {
+			return nil, "", err
+		}
+	}
+	all, err := loadStandings(ctx, tx, `o.organization COLLATE "C" > $1 ORDER BY o.organization COLLATE "C" LIMIT $2`, after, standingPage)
+	if err != nil {
+		return nil, "", err
+	}
+	rules, err := LoadRules(ctx, tx)
+	if err != nil {
+		return nil, "", err
+	}
+	var live []ownedGrant
+	for _, s := range all {
+		violations, last = append(violations, s.check(rules, since)...), s.organization.ID
+		for _, g := range s.grantsKept() {
+			live = append(live, ownedGrant{last, g})
+		}
+	}
+	ofGrants, err := compareGrantDecisions(ctx, tx, live, since, now)
+	return append(violations, ofGrants...), last, err
+}
+
+// CheckStanding is CheckStandings for one organization.
+func CheckStanding(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (violations []ledger.Violation, err error) {
+	rules, err := LoadRules(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := loadStandings(ctx, tx, `o.organization = $1`, organization)
+	for _, s := range all {
+		violations = append(violations, s.check(rules, since)...)
+	}
+	return violations, err
+}
+
+func loadStandings(ctx context.Context, tx pgx.Tx, which string, args ...any) ([]standing, error) {
+	rows, err := tx.Query(ctx, `SELECT `+organizationColumns+`, o.due_at, o.terms, last.*, coalesce(s.number, 0), s.hash FROM organizations o
+		LEFT JOIN LATERAL (SELECT `+decidedColumns+` FROM events e WHERE e.organization = o.organization AND e.stream = '`+decisionStream+`'
+			ORDER BY e.version DESC LIMIT 1) last ON true
+		LEFT JOIN LATERAL (SELECT number, hash FROM statements WHERE organization = o.organization ORDER BY number DESC LIMIT 1) s ON true
+		WHERE `+which, args...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, scanStanding)
+	if err != nil {
+		return nil, err
+	}
+	return all, fillStandings(ctx, tx, all)
+}
+
+func scanStanding(row pgx.CollectableRow) (s standing, err error) {
+	var o organizationRow
+	var due, at *time.Time
+	var number *int64
+	var name, data, metadata, chained *string
+	var erased, deleted *bool
+	var stated []byte
+	fields := append(o.fields(), &due, &s.terms, &number, &name, &data, &metadata, &erased, &deleted, &at, &chained, &s.statements, &stated)
+	if err := row.Scan(fields...); err != nil {
+		return s, err
+	}
+	s.due, s.stated = timeOf(due), hashOf(stated)
+	if number != nil {
+		s.last = decidedRow{
+			LinkedDecision: ledger.LinkedDecision{Number: *number, Name: *name, Data: *data, Metadata: *metadata}, erased: *erased, deleted: *deleted, at: timeOf(at),
+		}
+	}
+	s.organization, err = o.organization()
+	if chained != nil {
+		err = errors.Join(err, s.last.chained.parse(*chained))
+	}
+	return s, err
+}
+
+// fillStandings reads what belongs to standings beside the organization.
+func fillStandings(ctx context.Context, tx pgx.Tx, all []standing) error {
+	ids := make([]string, len(all))
+	for i := range all {
+		ids[i] = all[i].organization.ID
+	}
+	grants, err := LiveGrants(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	budgets, err := LoadBudgets(ctx, tx, ids)
+	for i := range all {
+		all[i].grants, all[i].budgets = grants[ids[i]], budgets[ids[i]]
+	}
+	return err
+}
+
+// grantsKept returns the live grants, none of a deleted organization.
+func (s standing) grantsKept() []ledger.Grant {
+	if s.last.deleted {
+		return nil
+	}
+	return s.grants
+}
+
+// check compares an organization with its last decision. A deleted one
+// has nothing to compare, and a provisional one only its head.
+func (s standing) check(rules ledger.Rules, since time.Time) (violations []ledger.Violation) {
+	if s.last.erased && s.last.deleted {
+		return nil
+	}
+	o, now := s.organization, ledger.StandingOf(s.organization, s.budgets)
+	differs := func(invariant, what string) {
+		violations = append(violations, ledger.Violation{Invariant: invariant, Detail: fmt.Sprintf("organization %q, decision %d: %s", o.ID, s.last.Number, what)})
+	}
+	head, after := s.last.Hash(), s.last.chained.After
+	if o.Head == (ledger.Hash{}) && s.last.chained == (Chained{}) { // provisional, or older than the chain
+		head, after = o.Head, now
+	}
+	switch {
+	case o.Decisions != s.last.Number:
+		differs(ledger.DecisionsFollow, fmt.Sprintf("it is the last, and the organization has %d", o.Decisions))
+	case o.Head != head:
+		differs(ledger.DecisionsFollow, fmt.Sprintf("its hash is %x, and the organization has %x", head, o.Head))
+	case !o.DecidedAt.Equal(s.last.at):
+		differs(ledger.DecisionsFollow, fmt.Sprintf("it is of %s, and the organization has %s", s.last.at, o.DecidedAt))
+	}
+	if now != after {
+		differs(ledger.StandingIsDecided, "plans, suspension, closed periods, thresholds, anchors, test clock or budgets are not as it left them")
+	}
+	if due := ledger.OpenBooks(o, s.grants).Due(); due.IsZero() != s.due.IsZero() || s.due.After(due) {
+		differs(ledger.StandingIsDecided, fmt.Sprintf("what is due at %s is noted for %s", due, s.due))
+	}
+	switch {
+	case s.terms > rules.Version:
+		differs(ledger.StandingIsDecided, fmt.Sprintf("it follows version %d of the rules, and version %d is the last", s.terms, rules.Version))
+	case s.terms > 0 && s.terms == rules.Version && !rules.FollowedBy(o):
+		differs(ledger.TermsAreRecorded, fmt.Sprintf("it follows version %d of the rules, and was decided to follow others", s.terms))
+	}
+	return append(violations, s.checkStatements(since)...)
+}
+
+// checkStatements compares the last statement with the organization and
+// its last decision. It may be gone once its period is older than since.
+func (s standing) checkStatements(since time.Time) []ledger.Violation {
+	o, chained := s.organization, s.last.chained
+	gone := s.statements == 0 && o.ClosedThrough.Before(since)
+	if none := (ledger.Hash{}); o.Stated == none && chained.Stated == none && s.stated == none {
+		return nil // none, or older than their chain
+	}
+	if o.Statements == chained.Statements && o.Stated == chained.Stated && (gone || s.statements == o.Statements && s.stated == o.Stated) {
+		return nil
+	}
+	return []ledger.Violation{{Invariant: ledger.StatementsFollow, Detail: fmt.Sprintf(
+		"organization %q: the last statement is %d with the hash %x, by the organization %d with %x, by decision %d it was %d with %x",
+		o.ID, s.statements, s.stated, o.Statements, o.Stated, s.last.Number, chained.Statements, chained.Stated)}}
+}
+
+// A Standing is an organization's book of the period at an instant, if
+// any, and how far the log is booked.
+type Standing struct {
+	At           time.Time
+	Organization ledger.Organization
+	Found        bool // the organization exists
+	Books        []ledger.Book
+	Applied      contract.Positions
+	Verified     contract.Positions // ranges below are checked
+	Accepted     map[int]time.Time  // acceptance of each partition's last booked entry
+}
+
+// LoadStanding reads a Standing in one round trip.
+func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (s Standing, err error) {
+	var batch pgx.Batch
+	s.Queue(&batch, organization, at)
+	err = tx.SendBatch(ctx, &batch).Close()
+	return s, err
+}
+
+// Queue adds the reads of a Standing to a batch.
+func (s *Standing) Queue(batch *pgx.Batch, organization pg.Organization, at time.Time) {
+	s.At = at
+	batch.Queue(selectOrganizations+`WHERE o.organization = $1`, organization).Query(func(rows pgx.Rows) error {
+		known, err := collectOrganizations(rows)
+		s.Organization, s.Found = known[string(organization)]
+		return err
+	})
+	batch.Queue(`SELECT `+bookColumns+` FROM books JOIN organizations o USING (organization)
+		WHERE organization = $1 AND period_start <= coalesce(o.clock, $2) AND period_end > coalesce(o.clock, $2)`, organization, at).Query(
+		func(rows pgx.Rows) error {
+			return forEachBook(rows, func(b orgBook) { s.Books = append(s.Books, b.book) })
+		})
+	batch.Queue(selectPositions, contract.GroupLedger, contract.TopicLogs).Query(func(rows pgx.Rows) (err error) {
+		s.Applied, err = collectPositions(rows)
+		return err
+	})
+	batch.Queue(selectVerified).Query(func(rows pgx.Rows) (err error) {
+		s.Verified, err = collectPositions(rows)
+		return err
+	})
+	batch.Queue(selectAccepted, contract.GroupLedger, contract.TopicLogs).Query(func(rows pgx.Rows) (err error) {
+		s.Accepted, err = collectAccepted(rows)
+		return err
+	})
 }

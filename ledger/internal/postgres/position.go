@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 const selectPositions = `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`
@@ -107,4 +110,31 @@ func collectPositions(rows pgx.Rows) (contract.Positions, error) {
 		return nil
 	})
 	return found, err
+}
+
+// batchAge exceeds the time between a batch's acceptance and its id.
+const batchAge = 5 * time.Second
+
+// IsCharged reports whether an organization was charged for a batch, a
+// UUIDv7. It is false for a batch so late that it counts in a later period.
+func IsCharged(ctx context.Context, tx pgx.Tx, organization pg.Organization, batch uuid.UUID) (charged bool, err error) {
+	named := time.Unix(batch.Time().UnixTime())
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM transfers WHERE `+ofOrganization+` AND effective_at BETWEEN $2 AND $3
+		AND source = $4 AND starts_with(event, $5))`,
+		customPlan, organization, named.Add(-batchAge), named.Add(batchAge), ledger.FromLogs, batch.String()+"/").Scan(&charged)
+	if err != nil {
+		return false, fmt.Errorf("cannot look for the batch %s: %w", batch, err)
+	}
+	return charged, nil
+}
+
+// SaveLost covers offsets that are lost and were never applied: an
+// empty range, as old as the one before it, so that ranges stay
+// contiguous and no hour changes. Without a range before there is
+// nothing to continue.
+func SaveLost(ctx context.Context, tx pgx.Tx, partition int, to int64) error {
+	_, err := tx.Exec(ctx, `INSERT INTO ranges (`+rangeColumns+`)
+		SELECT partition, next_offset, $2, 0, 0, 0, 0, effective_to, effective_to, clock_timestamp(), clock_timestamp(), 0
+		  FROM (SELECT * FROM ranges WHERE partition = $1 ORDER BY first_offset DESC LIMIT 1) r WHERE next_offset < $2`, partition, to)
+	return err
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 )
 
@@ -134,4 +136,237 @@ func (appliedRanges) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return *oldest, nil
+}
+
+// pastDecisions are the decisions older than the books. Those in force
+// stay, and the last of each organization, which holds its number.
+type pastDecisions struct {
+	kept  ledger.Retention
+	clock func() time.Time
+}
+
+func (pastDecisions) Name() string { return "events" }
+
+func (d pastDecisions) Keeps() string {
+	return fmt.Sprintf("what is in force about an organization; else %d months, of each period at most %d that people make and a few that time makes",
+		d.kept.Books, ledger.MaxDecisions)
+}
+
+// organizationsPerPrune are the organizations of one transaction.
+const organizationsPerPrune = 100
+
+// pastOrganizations selects organizations with a past decision; each
+// period makes at least one. Their horizon is the last number that is
+// old and no longer compared with a link.
+const pastOrganizations = `SELECT o.organization, horizon.version FROM organizations o
+	CROSS JOIN LATERAL (SELECT version, ` + decidedAt + ` AS at FROM events e WHERE e.organization = o.organization AND stream = '` + decisionStream + `'
+		AND name = ANY($2) ORDER BY version LIMIT 1) oldest
+	CROSS JOIN LATERAL (SELECT coalesce((SELECT CASE WHEN sequence = 1 THEN 0 ELSE decisions END FROM links WHERE organization = o.organization
+			ORDER BY sequence LIMIT 1), (SELECT decisions FROM chains WHERE organization = o.organization), 0) AS version) linked
+	CROSS JOIN LATERAL (SELECT max(version) AS version FROM events e WHERE e.organization = o.organization AND stream = '` + decisionStream + `'
+		AND version <= linked.version AND version < o.decisions AND ` + decidedAt + ` < $1) horizon
+	WHERE oldest.at < $1 AND oldest.version <= horizon.version LIMIT $3`
+
+// transient are the decisions without effect once the books of their
+// time are gone.
+var transient = []string{advanced, adjusted, testUsed, eventstorepg.ErasedName}
+
+// removePast removes transient, cancelled and replaced decisions, and
+// those about removed grants. The replacing decision must be past too;
+// one about budgets goes once each of them is set again or removed. A
+// cancelled plan replaces none.
+const removePast = `WITH past AS (` + pastOrganizations + `), decided AS (
+		SELECT organization, e.version, name, data, past.version AS horizon, lead(e.version) OVER of_thing AS next, lead(name) OVER of_thing AS next_name,
+			lead(name, 2) OVER of_thing AS then_name
+		FROM events e JOIN past USING (organization) WHERE stream = '` + decisionStream + `'
+		WINDOW of_thing AS (PARTITION BY organization, CASE name WHEN '` + changeCancelled + `' THEN '` + planChanged + `' ELSE name END ORDER BY e.version)),
+	budgets AS (SELECT organization, version, horizon, what, lead(version) OVER (PARTITION BY organization, project, key ORDER BY version) AS next
+		FROM decided CROSS JOIN LATERAL (
+			SELECT 'set' AS what, b ->> 'project' AS project, b ->> 'key' AS key FROM json_array_elements(data -> 'set') b
+			UNION ALL SELECT 'removed', b ->> 'project', b ->> 'key' FROM json_array_elements(data -> 'removed') b) of
+		WHERE name = '` + budgetsChanged + `'),
+	budgeting AS (SELECT DISTINCT organization, version FROM budgets WHERE what = 'set' AND (next IS NULL OR next > horizon)),
+	gone AS (SELECT organization, version FROM decided d WHERE version <= horizon AND CASE
+		WHEN name = ANY($2) OR name = '` + changeCancelled + `' THEN true
+		WHEN name = '` + budgetsChanged + `' THEN NOT EXISTS (SELECT FROM budgeting b WHERE b.organization = d.organization AND b.version = d.version)
+		WHEN name IN ('` + granted + `', '` + revoked + `') THEN NOT EXISTS (
+			SELECT FROM grants g WHERE g.organization = d.organization AND g.id IN (d.data ->> 'id', d.data ->> 'grant'))
+		WHEN name = '` + planChanged + `' AND next_name = '` + changeCancelled + `' THEN true
+		WHEN name = '` + planChanged + `' THEN next <= horizon AND then_name IS DISTINCT FROM '` + changeCancelled + `'
+		ELSE next <= horizon END)
+	DELETE FROM events e USING gone g WHERE e.organization = g.organization AND stream = '` + decisionStream + `' AND e.version = g.version`
+
+// Prune implements prune.Table.
+func (d pastDecisions) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, removePast, d.kept.BooksSince(d.clock()), transient, organizationsPerPrune)
+	return tag.RowsAffected(), tag.RowsAffected() > 0, err
+}
+
+// Oldest is that of transient decisions: those in force have no age.
+func (pastDecisions) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	var oldest *time.Time
+	err := tx.QueryRow(ctx, `SELECT (SELECT `+decidedAt+` FROM events e WHERE name IN ($1, $2) ORDER BY position LIMIT 1)`, advanced, adjusted).Scan(&oldest)
+	return timeOf(oldest), err
+}
+
+// deletedOrganizations are those deleted long ago. They go after the
+// last of their books, with everything else of theirs.
+type deletedOrganizations struct{ before func() time.Time }
+
+func (deletedOrganizations) Name() string { return "organizations" }
+
+func (deletedOrganizations) Keeps() string {
+	return "a row for each organization, also a deleted one for WEIR_DELETIONS_MONTHS and as long as it has books"
+}
+
+const removeDeleted = `WITH gone AS (DELETE FROM organizations o USING erasures e
+		WHERE e.organization = o.organization AND e.project = '' AND e.published_at < $1
+			AND NOT EXISTS (SELECT FROM books b WHERE b.organization = o.organization)
+			AND NOT EXISTS (SELECT FROM statements s WHERE s.organization = o.organization)
+		RETURNING o.organization),
+	chained AS (DELETE FROM chains c USING gone WHERE c.organization = gone.organization),
+	linked AS (DELETE FROM links l USING gone WHERE l.organization = gone.organization),
+	decided AS (DELETE FROM events e USING gone WHERE e.organization = gone.organization),
+	pending AS (DELETE FROM unpublished u USING gone WHERE u.organization = gone.organization)
+	SELECT count(*) FROM gone`
+
+// Prune implements prune.Table.
+func (d deletedOrganizations) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	err = tx.QueryRow(ctx, removeDeleted, d.before()).Scan(&removed)
+	return removed, false, err
+}
+
+// Oldest is when the first one still there was deleted.
+func (deletedOrganizations) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	var oldest *time.Time
+	err := tx.QueryRow(ctx, `SELECT min(published_at) FROM erasures JOIN organizations USING (organization) WHERE project = ''`).Scan(&oldest)
+	return timeOf(oldest), err
+}
+
+// erasuresOf keeps the record of a deletion as long as the organization's books.
+func erasuresOf(rows prune.Rows) prune.Rows {
+	rows.Only = `(t.project <> '' OR NOT EXISTS (SELECT FROM organizations o WHERE o.organization = t.organization))`
+	return rows
+}
+
+// Erasable are the tables with content that tenants sent or that is
+// about them. The books stay: they hold ids and amounts.
+func Erasable() []erasure.Table {
+	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("budgets", erasure.OfOrganization),
+		erasure.Rows("answers", erasure.OfOrganization),
+		checkpointRows(), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
+}
+
+// checkpointRows empties what checkpoints have of an organization. The
+// hashes stay, so that those of others still hold.
+func checkpointRows() erasure.Table {
+	return erasure.Table{Name: "checkpoint_rows", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, _ string, _ int) (int64, string, error) {
+		if of.Project != "" {
+			return 0, "", nil
+		}
+		tag, err := tx.Exec(ctx, `UPDATE checkpoint_rows SET content = NULL WHERE organization = $1 AND content IS NOT NULL`, of.Organization)
+		return tag.RowsAffected(), "", err
+	}}
+}
+
+// decisions erases decisions. Their place stays, so an erased
+// organization decides nothing more.
+func decisions() erasure.Table {
+	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, _ string, _ int) (int64, string, error) {
+		if of.Project != "" {
+			return 0, "", nil
+		}
+		if err := eventstorepg.LockAppends(ctx, tx); err != nil {
+			return 0, "", err
+		}
+		erased, err := eventstorepg.EraseTx(ctx, tx, of.Organization, []string{decisionStream})
+		if err != nil {
+			return 0, "", err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE organizations SET due_at = NULL, pool = 0, budgets = 0 WHERE organization = $1`, of.Organization); err != nil {
+			return 0, "", fmt.Errorf("cannot end what is due about %q: %w", of.Organization, err)
+		}
+		return int64(len(erased)), "", nil
+	}}
+}
+
+// transferDays are the daily partitions of transfers. A day is folded
+// whole: its transfers go into sums by period, and its usage is removed.
+type transferDays struct {
+	kept  ledger.Retention
+	clock func() time.Time
+}
+
+func (transferDays) Name() string { return "transfers" }
+
+func (d transferDays) Keeps() string {
+	return fmt.Sprintf("%d months, each day a partition", d.kept.Transfers)
+}
+
+// foldDay adds up one partition. A late fold keeps no sums for removed books.
+const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, source, reason, from_account, to_account, amount, entries, transfers)
+	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s AS t
+	WHERE EXISTS (SELECT FROM books AS b WHERE b.organization = t.organization AND b.period_start = t.period_start)
+	GROUP BY 1, 2, 3, 4, 5, 6
+	ON CONFLICT (organization, period_start, source, reason, from_account, to_account) DO UPDATE
+		SET amount = f.amount + excluded.amount, entries = f.entries + excluded.entries, transfers = f.transfers + excluded.transfers`
+
+// Prune folds the oldest day. Others may read the day meanwhile, none
+// may write. Only dropping it locks the whole table, briefly.
+func (d transferDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	days, err := pg.Days(ctx, tx, "transfers")
+	since := d.kept.TransfersSince(d.clock())
+	if err != nil || len(days) == 0 || !days[0].Before(since) {
+		return 0, false, err
+	}
+	if err := fold(ctx, tx, days[0]); err != nil {
+		return 0, false, err
+	}
+	return 1, len(days) > 1 && days[1].Before(since), nil
+}
+
+func fold(ctx context.Context, tx pgx.Tx, day time.Time) error {
+	if err := pg.HoldDay(ctx, tx, "transfers", day); err != nil {
+		return err
+	}
+	partition := pgx.Identifier{pg.DayPartition("transfers", day)}.Sanitize()
+	if _, err := tx.Exec(ctx, fmt.Sprintf(foldDay, partition)); err != nil {
+		return fmt.Errorf("cannot fold %s: %w", partition, err)
+	}
+	if err := pg.DropDay(ctx, tx, "transfers", day); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM usage_days WHERE day = $1::date`, day)
+	return err
+}
+
+func (transferDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	days, err := pg.Days(ctx, tx, "transfers")
+	if err != nil || len(days) == 0 {
+		return time.Time{}, err
+	}
+	return days[0], nil
+}
+
+// HoldDays keeps days from being folded until the transaction ends. It
+// must be a snapshot's first statement: one older than a fold would see
+// neither transfers nor sums.
+func HoldDays(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `LOCK TABLE ONLY transfers IN ACCESS SHARE MODE`)
+	return err
 }

@@ -219,3 +219,72 @@ func convertAll[From, To any](from []From, convert func(From) To) (to []To) {
 	}
 	return to
 }
+
+// queueLines adds lines to coming statements.
+func queueLines(batch *pgx.Batch, opened map[string]*ledger.Books) {
+	var ids, subjects []string
+	var starts, of []time.Time
+	var kinds []int16
+	var bytes []int64
+	for _, id := range sortedKeys(opened) {
+		for _, l := range opened[id].Lines() {
+			ids, subjects, kinds = append(ids, id), append(subjects, l.Subject), append(kinds, int16(l.Kind))
+			starts, of, bytes = append(starts, l.Start), append(of, l.Of), append(bytes, l.Bytes)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	batch.Queue(`INSERT INTO period_lines AS p (organization, period_start, kind, subject, of_period, bytes)
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::smallint[], $4::text[], $5::timestamptz[], $6::bigint[])
+		ON CONFLICT (organization, period_start, kind, subject, of_period) DO UPDATE SET bytes = p.bytes + excluded.bytes`,
+		ids, starts, kinds, subjects, of, bytes)
+}
+
+// linesSince reads the lines of an organization's periods that began at
+// an instant or later.
+func linesSince(ctx context.Context, tx pgx.Tx, organization string, start time.Time) (lines []ledger.Line, err error) {
+	rows, err := tx.Query(ctx, `SELECT kind, period_start, subject, of_period, bytes FROM period_lines
+		WHERE organization = $1 AND period_start >= $2 ORDER BY period_start, kind, subject, of_period`, organization, start)
+	if err != nil {
+		return nil, err
+	}
+	var l ledger.Line
+	_, err = pgx.ForEachRow(rows, []any{&l.Kind, &l.Start, &l.Subject, &l.Of, &l.Bytes}, func() error {
+		l.Start, l.Of = l.Start.UTC(), l.Of.UTC()
+		lines = append(lines, l)
+		return nil
+	})
+	return lines, err
+}
+
+// statementsAndBooks compares statements with their books, and each
+// with its own sums, where a condition holds. $1 is since when books are
+// kept.
+func statementsAndBooks(condition string) string {
+	return `WITH totals AS (SELECT s.organization, s.number, s.period_start, t.*
+			FROM statements s, jsonb_to_record(s.document -> 'totals') AS t (opening bigint, allowance bigint, prorated bigint, granted bigint,
+				consumed bigint, overage bigint, overshoot bigint, expired bigint, voided bigint, closing bigint) WHERE ` + condition + `)
+		SELECT 'what organization ' || organization || ' had by statement ' || number, opening + allowance + prorated + granted, consumed + expired + voided + closing
+			FROM totals WHERE opening + allowance + prorated + granted <> consumed + expired + voided + closing
+		UNION ALL SELECT 'what organization ' || t.organization || ' used by statement ' || t.number, t.consumed + t.overage + t.overshoot,
+				b.consumed + b.overage + b.overshoot
+			FROM totals t JOIN books b USING (organization, period_start) WHERE (t.consumed, t.overage, t.overshoot) <> (b.consumed, b.overage, b.overshoot)
+		UNION ALL SELECT 'what organization ' || t.organization || ' did not use by statement ' || t.number, t.expired + t.voided, b.expired + b.voided
+			FROM totals t JOIN books b USING (organization, period_start) WHERE (t.expired, t.voided) <> (b.expired, b.voided)
+		UNION ALL SELECT 'what grants of organization ' || t.organization || ' grew by in statement ' || t.number, t.closing - t.opening, b.credit
+			FROM totals t JOIN books b USING (organization, period_start) WHERE t.closing - t.opening <> b.credit
+		UNION ALL SELECT 'books of organization ' || s.organization || ' for statement ' || s.number, 1, 0
+			FROM statements s WHERE ` + condition + ` AND s.period_end >= $1
+				AND NOT EXISTS (SELECT FROM books b WHERE b.organization = s.organization AND b.period_start = s.period_start)`
+}
+
+// verifyStatements compares all statements.
+func verifyStatements(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(`true`), since)
+}
+
+// CheckStatements compares the statements of an organization.
+func CheckStatements(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(`s.organization = $2`), since, organization)
+}
