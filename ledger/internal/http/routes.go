@@ -1,9 +1,14 @@
 package http
 
 import (
+	"encoding/csv"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -129,4 +134,106 @@ func answer(err error, organization string) error {
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error()).With("limit", full.Limit)
 	}
 	return err
+}
+
+// A page is the requested part of a list with cursors of type C.
+type page[C any] struct {
+	from, to time.Time // half-open
+	after    C         // where it continues; zero: the start
+	limit    int
+}
+
+// spanQuery is the query of a list by time.
+type spanQuery struct {
+	From time.Time `query:"from" description:"Earliest instant, inclusive"`
+	To   time.Time `query:"to" description:"Latest instant, exclusive"`
+	httpapi.Page
+}
+
+// pageOf parses the requested page of r.
+func pageOf[C any](r *http.Request) (asked page[C], err error) {
+	parsed, err := httpapi.ParsePage(r)
+	if err != nil {
+		return asked, err
+	}
+	asked.limit = parsed.Limit
+	if asked.from, asked.to, err = span(r); err != nil || parsed.Cursor == "" {
+		return asked, err
+	}
+	return asked, httpapi.DecodeCursor(r, parsed.Cursor, &asked.after)
+}
+
+// instant parses a time of the query; fallback where it is absent.
+func instant(r *http.Request, name string, fallback time.Time) (time.Time, error) {
+	at, err := httpapi.QueryTime(r.URL.Query(), name)
+	switch {
+	case err != nil:
+		return at, err
+	case at.IsZero():
+		return fallback, nil
+	case at.Before(earliest()) || at.After(latest()):
+		return at, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, r.URL.Query().Get(name)),
+			"Use a time of the years 1970 to 8999.")
+	}
+	return at, nil
+}
+
+// The default span of a list.
+func earliest() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) }
+func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// span parses from and to of the query: half-open, all time where absent.
+func span(r *http.Request) (from, to time.Time, err error) {
+	from, errFrom := instant(r, "from", earliest())
+	to, errTo := instant(r, "to", latest())
+	if err = errors.Join(errFrom, errTo); err == nil {
+		err = httpapi.CheckSpan(r.URL.Query(), from, to)
+	}
+	return from, to, err
+}
+
+// An export is a whole list, as lines of JSON or as CSV.
+type export[T any] struct {
+	pages   iter.Seq2[[]T, error]
+	columns []string
+	cells   func(T) []string // of a line of CSV
+	body    func(T) any      // of a line of JSON
+}
+
+// write writes page by page and holds one at a time. A failure after
+// the first page truncates the answer.
+func (e export[T]) write(w http.ResponseWriter, mediaType string) error {
+	out := httpapi.NewPacedWriter(w)
+	var line func(T) error
+	for page, err := range e.pages {
+		if err != nil {
+			return err
+		}
+		if line == nil {
+			w.Header().Set("Content-Type", mediaType)
+			line = e.lines(out, mediaType)
+		}
+		for _, item := range page {
+			if err := line(item); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Flush()
+}
+
+// lines writes the header of a CSV and returns the function that writes an item.
+func (e export[T]) lines(out *httpapi.PacedWriter, mediaType string) func(T) error {
+	if mediaType == httpapi.TypeLines {
+		encoder := json.NewEncoder(out)
+		return func(item T) error { return encoder.Encode(e.body(item)) }
+	}
+	table := csv.NewWriter(out)
+	writeRow := func(cells []string) error {
+		_ = table.Write(cells)
+		table.Flush() // into out
+		return table.Error()
+	}
+	_ = writeRow(e.columns) // out keeps the error
+	return func(item T) error { return writeRow(e.cells(item)) }
 }
