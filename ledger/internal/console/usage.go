@@ -14,6 +14,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/services"
+	"github.com/weirlog/weir/ledger/internal/usage"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -241,4 +243,103 @@ func reasonText(reason ledger.Reason) string {
 		return "Adjustment"
 	}
 	return reason.String()
+}
+
+// A shownFund is a fund as text.
+type shownFund struct {
+	Name     string
+	Reason   string
+	Left, Of int64
+	Priority int64
+	Starts   time.Time // zero: it is in force
+	Ends     time.Time // zero: never
+}
+
+// showFunds returns the funds in order of use.
+func showFunds(b balances.Balance, funds []ledger.Fund) (shown []shownFund) {
+	for _, fund := range funds {
+		if g := fund.Grant; g != nil {
+			shown = append(shown, showGrant(*g, fund.Left))
+			continue
+		}
+		shown = append(shown, shownFund{
+			Name: "The plan's allowance", Left: fund.Left, Of: b.Terms.Quota, Priority: ledger.PlanPriority, Ends: b.Book.Period.End,
+		})
+	}
+	return shown
+}
+
+func showGrant(g ledger.Grant, left int64) shownFund {
+	shown := shownFund{Name: g.ID, Reason: g.Reason, Left: left, Of: g.Amount, Priority: int64(g.Priority), Ends: g.Expires}
+	if g.Status == ledger.GrantScheduled {
+		shown.Starts = g.Starts
+	}
+	return shown
+}
+
+type refusalsPage struct {
+	Refusals []shownRefusal
+	Pager    ui.Pager
+}
+
+// A shownRefusal is a refusal as text.
+type shownRefusal struct {
+	usage.ExplainedRefusal
+	ProjectName string
+	Suspended   bool
+	Spender     string // whose budget refused it; empty: none
+	By          []shownShare
+	Grant       int64
+	Tiers       []ledger.Tier
+	EndsAt      time.Time
+}
+
+// A shownShare is a project, key or hour and its bytes.
+type shownShare struct {
+	Kind, Name string
+	Bytes      int64
+}
+
+func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
+	query := postgres.RefusalQuery{To: distantFuture(), Limit: pageSize + 1}
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
+			return err
+		}
+	}
+	found, err := c.Services.Usage.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
+		return err
+	}
+	list := httpapi.NewList(r, found, pageSize, func(last usage.ExplainedRefusal) any { return postgres.RefusalPlace(last.Refusal) })
+	page := refusalsPage{Pager: ui.NewPager(r, list.NextCursor)}
+	for _, refusal := range list.Items {
+		page.Refusals = append(page.Refusals, c.showRefusal(refusal))
+	}
+	c.pages.Write(w, r, http.StatusOK, "refusals", ui.View{Title: "Why requests were refused", Data: page})
+	return nil
+}
+
+// spenderOf returns the spender whose budget refused a request.
+func spenderOf(r ledger.Refusal) string {
+	switch r.Reason {
+	case contract.ReasonProjectBudget:
+		return "project"
+	case contract.ReasonKeyBudget:
+		return "API key"
+	}
+	return ""
+}
+
+func (c *console) showRefusal(r usage.ExplainedRefusal) shownRefusal {
+	shown := shownRefusal{
+		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
+		Spender: spenderOf(r.Refusal), Grant: r.Resolution.Grant, Tiers: r.Resolution.Tiers, EndsAt: r.EndsAt,
+	}
+	if r.Crossed != nil {
+		for _, share := range r.Crossed.UsedBy {
+			shown.By = append(shown.By, shownShare{share.By, c.nameOf(postgres.Dimension(share.By), share.ID), share.Bytes})
+		}
+	}
+	return shown
 }
