@@ -250,3 +250,144 @@ func parseStart(record bus.Record) (plans.Start, error) {
 	}
 	return plans.Start{Organization: event.Organization, Plan: ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}}, nil
 }
+
+// An entry is the bookable part of a record of weir.logs.v1. Its
+// headers hold all of it.
+type entry struct {
+	logs   contract.LogsAccepted
+	charge ledger.Charge // of the record alone
+}
+
+// entries are several, by what each step of booking needs.
+type entries struct {
+	logs  []contract.LogsAccepted
+	parts []ledger.Charge // of each record alone
+}
+
+func (e *entries) add(one entry) {
+	e.logs, e.parts = append(e.logs, one.logs), append(e.parts, one.charge)
+}
+
+// drop removes the entry of a record.
+func (e *entries) drop(of bus.Position) {
+	at := slices.IndexFunc(e.parts, func(part ledger.Charge) bool {
+		return part.Cause.Partition == of.Partition && part.Cause.Offset == of.Offset
+	})
+	if at >= 0 {
+		e.logs, e.parts = slices.Delete(e.logs, at, at+1), slices.Delete(e.parts, at, at+1)
+	}
+}
+
+// parseLogs parses records. An invalid header is that record's permanent error.
+func parseLogs(records []bus.Record) (entries, error) {
+	all := entries{make([]contract.LogsAccepted, 0, len(records)), make([]ledger.Charge, 0, len(records))}
+	for _, record := range records {
+		one, err := parseEntry(record)
+		if err != nil {
+			return entries{}, bus.PermanentRecord(record, err)
+		}
+		all.add(one)
+	}
+	return all, nil
+}
+
+func parseEntry(record bus.Record) (entry, error) {
+	logs, err := contract.ParseLogsAccepted(record.Lookup(), nil)
+	if err != nil {
+		return entry{}, err
+	}
+	e := entry{logs, chargeOf(logs, record)}
+	return e, e.charge.Validate()
+}
+
+func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
+	return ledger.Charge{
+		Organization: logs.Organization,
+		Bytes:        logs.Bytes,
+		Entries:      logs.Entries,
+		Errors:       logs.Errors,
+		Environment:  logs.Environment,
+		Cause: ledger.Cause{
+			Event: logs.ID(), Batch: logs.Batch, Source: ledger.FromLogs,
+			Partition: record.Partition, Offset: record.Offset,
+			At: logs.Time.Truncate(time.Microsecond), Project: logs.Project, Key: logs.Key,
+		},
+	}
+}
+
+// Outcomes consumes the outcomes of requests. Quota refusals exhaust a
+// period, tallies count as usage. It ignores other facts.
+func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return err
+	}
+	refusals, tallies, err := parseOutcomes(records)
+	if err != nil {
+		return err
+	}
+	booked := c.Clock().UTC().Truncate(time.Microsecond)
+	events, err := c.Services.Booking.Refuse(ctx, tx, booked, refusals)
+	if err != nil {
+		return err
+	}
+	if err := c.Services.Booking.Count(ctx, tx, booked, tallies); err != nil {
+		return err
+	}
+	return SaveEvents(ctx, tx, events) // last, as in Logs
+}
+
+func parseOutcomes(records []bus.Record) (refusals []ledger.Refusal, tallies []ledger.Tally, err error) {
+	for _, record := range records {
+		var refusal ledger.Refusal
+		var tally ledger.Tally
+		switch record.Header(contract.HeaderType) {
+		case contract.TypeQuotaRefused:
+			refusal, err = parseRefusal(record)
+			refusals = append(refusals, refusal)
+		case contract.TypeRequestsCounted:
+			tally, err = parseTally(record)
+			tallies = append(tallies, tally)
+		}
+		if err != nil {
+			return nil, nil, bus.PermanentRecord(record, err)
+		}
+	}
+	return refusals, tallies, nil
+}
+
+func parseTally(record bus.Record) (ledger.Tally, error) {
+	var fact contract.RequestsCounted
+	if err := json.Unmarshal(record.Value, &fact); err != nil {
+		return ledger.Tally{}, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err)
+	}
+	tally := ledger.Tally{Organization: fact.Organization, Process: fact.Process, Sequence: fact.Sequence, At: fact.From.UTC()}
+	for _, count := range fact.Counts {
+		tally.Uses = append(tally.Uses, ledger.Use{
+			Organization: fact.Organization, Hour: tally.At.Truncate(time.Hour), Project: count.Project, Key: count.APIKey, Environment: count.Environment,
+			Outcome: count.Outcome, Reason: count.Reason, Requests: count.Requests, Entries: count.Entries, Bytes: count.Bytes, KeyInBody: count.KeyInBody,
+		})
+	}
+	return tally, tally.Validate()
+}
+
+func parseRefusal(record bus.Record) (ledger.Refusal, error) {
+	var fact contract.QuotaRefused
+	if err := json.Unmarshal(record.Value, &fact); err != nil {
+		return ledger.Refusal{}, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err)
+	}
+	refusal := ledger.Refusal{
+		Organization: fact.Organization, Environment: fact.Environment, Reason: fact.Reason, Bytes: fact.Bytes, Remaining: fact.Remaining,
+		Quota: fact.Quota, Latch: ledger.Latch{Since: fact.Since}, PeriodStart: fact.PeriodStart.UTC(), Exhausts: fact.Exhausts, Requests: fact.Requests,
+		Cause: ledger.Cause{
+			Event: fact.RequestID, Source: ledger.FromOutcomes, Partition: record.Partition, Offset: record.Offset,
+			At: fact.At.UTC().Truncate(time.Microsecond), Project: fact.Project, Key: fact.APIKey,
+		},
+	}
+	switch fact.Reason {
+	case contract.ReasonProjectBudget:
+		refusal.Spender.Project = fact.Project
+	case contract.ReasonKeyBudget:
+		refusal.Spender.Key = fact.APIKey
+	}
+	return refusal, refusal.Validate()
+}

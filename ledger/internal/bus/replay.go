@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"runtime"
 	"slices"
@@ -13,10 +14,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -185,4 +188,180 @@ func applySkipping(ctx context.Context, pool *pgxpool.Pool, drop func(bus.Positi
 		}
 		drop(bus.Position{Partition: permanent.Partition, Offset: permanent.Offset})
 	}
+}
+
+// replayReadSize is how many records of a partition are read together.
+const replayReadSize = 2_500
+
+// A replayedLog is a partition of the log that is read again, some entries ahead.
+type replayedLog struct {
+	reader    *logrange.Reader
+	partition int
+	start     int64 // offset of the first record there is
+	read, end int64 // offsets: read through, and where to stop
+	ahead     []entry
+	accepted  time.Time // when the next entry was, or an earlier one
+	skipped   int       // records that can't be applied
+	lost      bool      // it has fillers: what they stand for was booked, and is gone
+}
+
+// fill reads ahead and reports whether there is a next entry below an offset.
+func (l *replayedLog) fill(ctx context.Context, through int64) (found bool, err error) {
+	for len(l.ahead) == 0 && l.read < min(through, l.end) {
+		next := min(l.read+replayReadSize, l.end)
+		if _, err := l.reader.Read(ctx, l.partition, l.read, next, l.keep); err != nil {
+			return false, err
+		}
+		if l.lost {
+			return false, fmt.Errorf("%w: partition %d has fillers before offset %d: weir resume has put them where it had lost its end", ErrLost, l.partition, next)
+		}
+		l.read = next
+		l.updateAccepted()
+	}
+	return len(l.ahead) > 0 && l.ahead[0].charge.Cause.Offset < through, nil
+}
+
+func (l *replayedLog) keep(record bus.Record) {
+	if record.IsFiller() {
+		l.lost = true
+		return
+	}
+	read, err := parseEntry(record)
+	if err != nil {
+		l.skipped++
+		return
+	}
+	l.ahead = append(l.ahead, read)
+}
+
+func (l *replayedLog) shift() entry {
+	first := l.ahead[0]
+	l.ahead = l.ahead[1:]
+	l.updateAccepted()
+	return first
+}
+
+// updateAccepted sets when the next entry was accepted. It never goes
+// back: a partition keeps its order.
+func (l *replayedLog) updateAccepted() {
+	if len(l.ahead) > 0 {
+		l.accepted = calendar.Later(l.accepted, l.ahead[0].logs.Time)
+	}
+}
+
+// A replayBatch holds the next entries of the log and when they were accepted.
+type replayBatch struct {
+	n           int
+	shares      []replayShare
+	from, until time.Time
+}
+
+// fits reports whether an entry accepted at an instant may be booked
+// with the others.
+func (r *replayBatch) fits(accepted time.Time) bool {
+	return r.n == 0 || accepted.Sub(r.from) <= maxBatchSpan
+}
+
+// A replayShare holds a batch's entries of some organizations. Shares
+// have no organization in common, so each is booked in its own
+// concurrent transaction.
+type replayShare struct {
+	entries entries
+	ranges  []ledger.Range // of these
+	skipped int
+}
+
+var shareSeed = maphash.MakeSeed()
+
+// extend adds an acceptance to the batch's span.
+func (r *replayBatch) extend(accepted time.Time) {
+	if r.until = accepted; r.n == 0 {
+		r.from = accepted
+	}
+}
+
+func (r *replayBatch) add(e entry) {
+	share := &r.shares[maphash.String(shareSeed, e.logs.Organization)%uint64(len(r.shares))]
+	share.entries.add(e)
+	r.n++
+}
+
+// book books shares as if in one transaction: an incomplete ledger is
+// dropped as a whole.
+func (r *Replay) book(ctx context.Context, shares []replayShare) error {
+	work := make([]func(context.Context) error, len(shares))
+	for i := range shares {
+		work[i] = func(ctx context.Context) error { return r.bookShare(ctx, &shares[i]) }
+	}
+	if err := errors.Join(lifecycle.Run(ctx, work...), ctx.Err()); err != nil {
+		return err
+	}
+	var ranges []ledger.Range
+	for _, share := range shares {
+		ranges = ledger.JoinRanges(ranges, share.ranges)
+		r.Skipped += share.skipped
+	}
+	return postgres.InAsyncTx(ctx, r.Pool, func(tx pgx.Tx) error { return r.Consumer.Services.Booking.NoteApplied(ctx, tx, ranges) })
+}
+
+func (r *Replay) bookShare(ctx context.Context, share *replayShare) (err error) {
+	if len(share.entries.logs) == 0 {
+		return nil
+	}
+	share.skipped, err = applySkipping(ctx, r.Pool, share.entries.drop, func(tx pgx.Tx) error {
+		if r.recalls {
+			return r.Consumer.recall(ctx, tx, share.entries)
+		}
+		booked, err := r.Consumer.book(ctx, tx, share.entries)
+		if err != nil {
+			return err
+		}
+		share.ranges = booked.ranges
+		return SaveEvents(ctx, tx, booked.events)
+	})
+	return err
+}
+
+// fillers are the offsets of each partition at which the log has lost
+// its records: see logend. The books account for them, as for each
+// offset, and charge nothing.
+type fillers map[int]stretch
+
+// A stretch is a half-open range of offsets.
+type stretch struct{ first, next int64 }
+
+// withoutFillers returns the records that charge something, and the
+// offsets of the others. Records are in the order of their partitions.
+func withoutFillers(all []bus.Record) (records []bus.Record, lost fillers) {
+	lost, records = fillers{}, make([]bus.Record, 0, len(all))
+	for _, r := range all {
+		if !r.IsFiller() {
+			records = append(records, r)
+			continue
+		}
+		s, known := lost[r.Partition]
+		if !known {
+			s.first = r.Offset
+		}
+		s.next = r.Offset + 1
+		lost[r.Partition] = s
+	}
+	return records, lost
+}
+
+// save covers the stretches: by the ranges of the same transaction, or
+// by empty ones.
+func (f fillers) save(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
+	for i, r := range ranges {
+		if s, known := f[r.Partition]; known {
+			ranges[i].First, ranges[i].Next = min(r.First, s.first), max(r.Next, s.next)
+			delete(f, r.Partition)
+		}
+	}
+	for partition, s := range f {
+		if err := postgres.SaveLost(ctx, tx, partition, s.next); err != nil {
+			return err
+		}
+	}
+	return nil
 }
