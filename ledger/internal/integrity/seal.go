@@ -11,7 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract/calendar"
@@ -201,4 +203,22 @@ func sealNext(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 		return found, fmt.Errorf("cannot seal the hour %s: %w", hour.Format(time.RFC3339), err)
 	}
 	return found, nil
+}
+
+// Chain lists the links of an organization's chain, the latest first.
+func (s *Service) Chain(ctx context.Context, organization string, query postgres.LinkQuery) (links []ledger.Link, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if err := snapshot.Exists(ctx, tx, organization); err != nil {
+			return err
+		}
+		links, err = postgres.Links(ctx, tx, organization, query)
+		return err
+	})
+	return links, err
+}
+
+// A Service verifies an organization's books.
+type Service struct {
+	Reads *snapshot.Reader
+	Kept  ledger.Retention
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
@@ -109,4 +110,120 @@ func (v *Verification) reach(ctx context.Context, tx pgx.Tx, organization pg.Org
 	}
 	v.Verified, _, err = postgres.CheckedRanges(ctx, tx)
 	return err
+}
+
+// A Condition is the progress of the running checks and the chains, and
+// the violations in the latest of both.
+type Condition struct {
+	Verified   contract.Positions // through which offsets ranges are checked
+	Unchecked  time.Time          // booking of the oldest unchecked range; zero: none
+	Sealed     time.Time          // end of the last sealed hour; zero: none
+	Overdue    bool               // an hour that should be sealed is not
+	Violations []ledger.Violation
+}
+
+// Examine takes a few queries, however large the books are. An hour
+// that ended before due must be sealed. Nothing before since is compared.
+func Examine(ctx context.Context, pool *pgxpool.Pool, log Log, due, since time.Time) (found Condition, err error) {
+	var last []ledger.Range
+	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := postgres.HoldDays(ctx, tx); err != nil {
+			return err
+		}
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		if err := found.readProgress(ctx, tx, due); err != nil {
+			return err
+		}
+		if last, err = postgres.LastRanges(ctx, tx, since); err != nil {
+			return err
+		}
+		return found.compare(ctx, tx, last)
+	})
+	if err != nil {
+		return found, fmt.Errorf("cannot examine the books: %w", err)
+	}
+	for _, ranges := range byPartition(last) {
+		violations, err := log.Check(ctx, ranges)
+		if err != nil {
+			return found, fmt.Errorf("cannot compare the latest ranges with the log: %w", err)
+		}
+		found.Violations = append(found.Violations, violations...)
+	}
+	return found, nil
+}
+
+func (c *Condition) readProgress(ctx context.Context, tx pgx.Tx, due time.Time) (err error) {
+	if c.Verified, c.Unchecked, err = postgres.CheckedRanges(ctx, tx); err != nil {
+		return err
+	}
+	hour, sealed, err := postgres.LastSealed(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if sealed {
+		c.Sealed = hour.Add(time.Hour)
+	}
+	c.Overdue, err = postgres.HasUnsealed(ctx, tx, due)
+	return err
+}
+
+func (c *Condition) compare(ctx context.Context, tx pgx.Tx, last []ledger.Range) error {
+	for _, ranges := range byBooking(last) {
+		found, err := postgres.CheckRanges(ctx, tx, ranges)
+		if err != nil {
+			return err
+		}
+		c.Violations = append(c.Violations, found...)
+	}
+	ofRoot, err := postgres.CheckLastRoot(ctx, tx)
+	c.Violations = append(c.Violations, ofRoot...)
+	return err
+}
+
+// byBooking groups ranges by transaction: between the last of a silent
+// partition and of a busy one may lie months of transfers.
+func byBooking(ranges []ledger.Range) map[int64][]ledger.Range {
+	split := map[int64][]ledger.Range{}
+	for _, r := range ranges {
+		split[r.Booked.UnixMicro()] = append(split[r.Booked.UnixMicro()], r)
+	}
+	return split
+}
+
+// sweepEvery is how often every organization is compared with what was
+// decided about it, so that what was changed is found within a minute.
+const sweepEvery = 30 * time.Second
+
+// sweep compares all organizations with their last decisions and
+// statements, some in each snapshot. It does so by itself in each replica.
+func (c *Checker) sweep(ctx context.Context) error {
+	now := c.Clock()
+	if now.Sub(c.swept) < sweepEvery && !now.Before(c.swept) {
+		return nil
+	}
+	for after := ""; ; {
+		found, last, err := c.sweepPage(ctx, after, now)
+		if err != nil {
+			return fmt.Errorf("cannot compare organizations with their decisions: %w", err)
+		}
+		c.note(0, 0, found)
+		if after = last; after == "" {
+			c.swept = now
+			c.metrics.swept(now)
+			return nil
+		}
+	}
+}
+
+func (c *Checker) sweepPage(ctx context.Context, after string, now time.Time) (found []ledger.Violation, last string, err error) {
+	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		found, last, err = postgres.CheckStandings(ctx, tx, after, c.Kept.BooksSince(now), now)
+		return err
+	})
+	return found, last, err
 }
