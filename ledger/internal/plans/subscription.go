@@ -2,12 +2,17 @@ package plans
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
@@ -78,4 +83,123 @@ func NewSubscription(o ledger.Organization, book ledger.Book, at time.Time) Subs
 		found.Next = &ScheduledPlan{Plan: next, Terms: next.Terms()}
 	}
 	return found
+}
+
+// A Service starts and changes plans, and does what they make due.
+type Service struct {
+	Reads    *snapshot.Reader
+	Work     *unitofwork.Writer
+	Balances *balances.Service
+}
+
+// HoldBooks locks the books of created organizations and of existing
+// others before any changes: one by one would break the lock order.
+func (s *Service) HoldBooks(ctx context.Context, tx pgx.Tx, booked time.Time, created, others []string) error {
+	if len(created)+len(others) == 0 {
+		return nil
+	}
+	if err := postgres.AddMissing(ctx, tx, booked, created); err != nil {
+		return fmt.Errorf("cannot add organizations: %w", err)
+	}
+	if _, err := postgres.LockKnown(ctx, tx, slices.Concat(created, others)); err != nil {
+		return fmt.Errorf("cannot lock the books: %w", err)
+	}
+	return nil
+}
+
+// A Start is an organization's first plan.
+type Start struct {
+	Organization string
+	Plan         ledger.Plan
+}
+
+// A StartError is why one of several plans can't start.
+type StartError struct {
+	At  int // its index
+	Err error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap is for errors.Is.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// StartPlans sets organizations' first plans and returns the events.
+// One that has a plan keeps it.
+func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) ([]ledger.Event, error) {
+	if len(starts) == 0 {
+		return nil, nil
+	}
+	opened, err := s.openCreated(ctx, tx, booked, starts)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books of %d organizations: %w", len(starts), err)
+	}
+	rules, err := postgres.LoadRules(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for i, start := range starts {
+		if err := start.decide(opened[start.Organization], rules, booked); err != nil {
+			return nil, &StartError{At: i, Err: err}
+		}
+	}
+	maps.DeleteFunc(opened, func(_ string, books *ledger.Books) bool { return len(books.Steps) == 0 })
+	if err := s.Work.SaveDecided(ctx, tx, booked, unitofwork.Request{Actor: "tenants"}, opened); err != nil {
+		return nil, fmt.Errorf("cannot start %d plans: %w", len(opened), err)
+	}
+	return unitofwork.EventsOf(opened), nil
+}
+
+// decide decides the first plan; nothing where there is one.
+func (s Start) decide(books *ledger.Books, rules ledger.Rules, booked time.Time) error {
+	decisions, err := books.Start(rules, s.Plan)
+	for _, decision := range decisions {
+		err = books.Decide(decision, books.DecisionCause(booked))
+	}
+	return err
+}
+
+// openCreated locks and opens the books of created organizations.
+func (s *Service) openCreated(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) (map[string]*ledger.Books, error) {
+	ids := make([]string, len(starts))
+	for i, start := range starts {
+		ids[i] = start.Organization
+	}
+	slices.Sort(ids)
+	known, err := postgres.LockOrganizations(ctx, tx, booked, slices.Compact(ids))
+	if err != nil {
+		return nil, err
+	}
+	return unitofwork.OpenWhole(ctx, tx, known)
+}
+
+// Thresholds are an organization's announced thresholds.
+type Thresholds struct {
+	Percents ledger.Thresholds
+	Own      bool // false: the installation's
+}
+
+// Thresholds reads the thresholds of an organization.
+func (s *Service) Thresholds(ctx context.Context, organization string) (found Thresholds, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
+		found = thresholdsOf(o)
+		return err
+	})
+	return found, err
+}
+
+// SetThresholds sets an organization's own thresholds; nil: the installation's.
+func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
+	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		return books.SetThresholds(percents)
+	}
+	answer := func(_ pgx.Tx, books *ledger.Books, _ time.Time) (Thresholds, error) {
+		return thresholdsOf(books.Organization), nil
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, percents, choose, answer)
+}
+
+func thresholdsOf(o ledger.Organization) Thresholds {
+	return Thresholds{Percents: ledger.ThresholdsOf(o), Own: o.Thresholds != nil}
 }
