@@ -2,6 +2,9 @@ package balances
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -128,4 +132,153 @@ func (s *Service) balance(o ledger.Organization, at time.Time, applied contract.
 	plan := o.Plans.At(at)
 	book, err := ledger.OpenBooks(o, nil, books...).At(at)
 	return Balance{Organization: o, Plan: plan, Terms: plan.Terms(), Book: book, Applied: applied, At: at}, err
+}
+
+// A Service reads balances.
+type Service struct {
+	Reads *snapshot.Reader
+	Lists *snapshot.Reader // of transfers
+	Kept  ledger.Retention
+
+	Waiter *Waiter
+}
+
+const (
+	endMaxAge  = time.Second // of the log's end, where it only shows lag
+	endTimeout = time.Second // for the brokers to answer
+)
+
+// A Booking is how far the log is booked.
+type Booking struct {
+	Verified contract.Positions // ranges below are checked
+	Known    bool               // false: no broker answered, the rest is unknown
+	Behind   int64              // records in the log that are not booked
+	Lag      time.Duration      // upper bound of their age
+}
+
+// bookingOf returns how far the log is booked. end is the log's end
+// before the snapshot, if known.
+func bookingOf(standing postgres.Standing, end watermark.End, known bool, now time.Time) *Booking {
+	b := &Booking{Verified: standing.Verified, Known: known}
+	if !known {
+		return b
+	}
+	for partition, next := range end.Next {
+		more := next - standing.Applied[partition]
+		if more <= 0 {
+			continue
+		}
+		accepted, found := standing.Accepted[partition]
+		b.Behind, b.Known = b.Behind+more, b.Known && found
+		b.Lag = max(b.Lag, now.Sub(accepted))
+	}
+	if !b.Known {
+		b.Lag = 0 // nothing is booked of a partition
+	}
+	return b
+}
+
+// Funds returns what an organization's usage draws on, in order of use.
+func (s *Service) Funds(ctx context.Context, organization string) (found []ledger.Fund, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		balance, err := s.Running(ctx, tx, organization)
+		if err != nil {
+			return err
+		}
+		grants, err := postgres.LiveGrants(ctx, tx, []string{balance.Organization.ID})
+		found = balance.Book.Funds(grants[balance.Organization.ID], balance.At)
+		return err
+	})
+	return found, err
+}
+
+// A latest caches a value that is used more often than read. One caller
+// at a time reads it.
+type latest[T any] struct {
+	reading sync.Mutex
+	last    atomic.Pointer[dated[T]]
+}
+
+// A dated value was read at an instant or later.
+type dated[T any] struct {
+	at    time.Time
+	value T
+	err   error
+}
+
+// since returns a value read at an instant or later. It waits for a running read.
+func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	if last := l.last.Load(); last != nil && last.err == nil && !last.at.Before(instant) {
+		return last.value, nil
+	}
+	return l.read(ctx, clock(), read)
+}
+
+// recent is since without a wait for other callers or for a read that
+// has just failed. Under steady use none waits: a value up to twice as
+// old is returned while a new one is read.
+func (l *latest[T]) recent(ctx context.Context, age time.Duration, clock func() time.Time, read func(context.Context) (T, error)) (value T, err error) {
+	now, last := clock(), l.last.Load()
+	if last != nil && now.Sub(last.at) <= age {
+		return last.value, last.err
+	}
+	if !l.reading.TryLock() {
+		if last == nil {
+			return value, errReading
+		}
+		return last.value, last.err
+	}
+	if last != nil && last.err == nil && now.Sub(last.at) < 2*age {
+		go l.refresh(context.WithoutCancel(ctx), now, read)
+		return last.value, nil
+	}
+	defer l.reading.Unlock()
+	return l.read(ctx, now, read)
+}
+
+// refresh reads in the background. It holds the lock.
+func (l *latest[T]) refresh(ctx context.Context, at time.Time, read func(context.Context) (T, error)) {
+	defer l.reading.Unlock()
+	_, _ = l.read(ctx, at, read) // the next caller gets the error
+}
+
+var errReading = errors.New("it is being read for the first time")
+
+func (l *latest[T]) read(ctx context.Context, at time.Time, read func(context.Context) (T, error)) (T, error) {
+	value, err := read(ctx)
+	l.last.Store(&dated[T]{at, value, err})
+	return value, err
+}
+
+// Transfers lists an organization's transfers, the latest first.
+func (s *Service) Transfers(ctx context.Context, organization string, query postgres.TransferQuery) (found postgres.TransferPage, err error) {
+	err = s.Lists.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if err := snapshot.Exists(ctx, tx, organization); err != nil {
+			return err
+		}
+		found, err = postgres.Transfers(ctx, tx, organization, query)
+		return err
+	})
+	return found, err
+}
+
+// An Overview is a balance and transfers that agree with it.
+type Overview struct {
+	Balance   Balance
+	Transfers []postgres.BookedTransfer
+}
+
+// Overview reads the balance of now and transfers.
+func (s *Service) Overview(ctx context.Context, organization string, query postgres.TransferQuery) (found Overview, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if found.Balance, err = s.Running(ctx, tx, organization); err != nil {
+			return err
+		}
+		page, err := postgres.Transfers(ctx, tx, organization, query)
+		found.Transfers = page.Transfers
+		return err
+	})
+	return found, err
 }
