@@ -8,12 +8,39 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
+
+// A Service books accepted logs and the outcomes of requests. It writes
+// in the caller's transaction, which sees all organizations.
+type Service struct {
+	overshoot prometheus.Counter
+}
+
+// New returns a service; with nil metrics are not registered.
+func New(metrics prometheus.Registerer) *Service {
+	return &Service{overshoot: promauto.With(metrics).NewCounter(prometheus.CounterOpts{
+		Name: "weir_ledger_overshoot_bytes_total",
+		Help: "Bytes that were accepted beyond what plans allow, which the operator bears; again where a transaction was rolled back.",
+	})}
+}
+
+// countOvershoot adds the overshoot of opened books to the metric.
+func (s *Service) countOvershoot(opened map[string]*ledger.Books) {
+	for _, books := range opened {
+		for _, transfer := range books.Transfers {
+			if transfer.To == ledger.Overshoot {
+				s.overshoot.Add(float64(transfer.Amount))
+			}
+		}
+	}
+}
 
 // Charge books valid charges and returns their events. An unknown
 // organization becomes provisional.
@@ -134,4 +161,107 @@ func withGrants(known map[string]ledger.Organization) map[string]ledger.Organiza
 	granted := maps.Clone(known)
 	maps.DeleteFunc(granted, func(_ string, o ledger.Organization) bool { return o.Pool == 0 })
 	return granted
+}
+
+// Count adds the requests that ingest counted to the usage, each tally
+// once. Tallies must be valid.
+func (s *Service) Count(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) error {
+	if len(tallies) == 0 {
+		return nil
+	}
+	fresh, err := postgres.TakeTallies(ctx, tx, booked, tallies)
+	if err != nil {
+		return fmt.Errorf("cannot find the tallies already counted: %w", err)
+	}
+	var uses []ledger.Use
+	for _, tally := range fresh {
+		uses = append(uses, tally.Counted()...)
+	}
+	if err := postgres.SaveUses(ctx, tx, uses); err != nil {
+		return fmt.Errorf("cannot count requests: %w", err)
+	}
+	return nil
+}
+
+// Refuse saves refusals by quota with what they exhaust, and returns the
+// events they cause. Refusals must be valid.
+func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refusals []ledger.Refusal) ([]ledger.Event, error) {
+	if len(refusals) == 0 {
+		return nil, nil
+	}
+	refusals = slices.Clone(refusals)
+	opened, err := s.exhaust(ctx, tx, refusals)
+	if err != nil {
+		return nil, err
+	}
+	if err := postgres.SaveRefusals(ctx, tx, booked, refusals); err != nil {
+		return nil, fmt.Errorf("cannot save refusals: %w", err)
+	}
+	if len(opened) == 0 {
+		return nil, nil
+	}
+	if err := unitofwork.SaveOpened(ctx, tx, booked, opened); err != nil {
+		return nil, err
+	}
+	return unitofwork.EventsOf(opened), nil
+}
+
+// exhaust opens the books that refusals exhaust, and notes so in both. An
+// unknown organization has none, as its account is not published. A
+// refusal that was published twice counts once.
+func (s *Service) exhaust(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
+	opened, err := s.openRefused(ctx, tx, refusals)
+	if err != nil || len(opened) == 0 {
+		return nil, err
+	}
+	fresh, err := postgres.UnsavedRefusals(ctx, tx, refusals)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the refusals already saved: %w", err)
+	}
+	for _, i := range fresh {
+		if open := opened[refusals[i].Organization]; open != nil {
+			if err := open.Refuse(&refusals[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return opened, nil
+}
+
+func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
+	ids := exhaustedOf(refusals)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	known, err := postgres.LockKnown(ctx, tx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the books: %w", err)
+	}
+	keys := map[postgres.BookKey]bool{}
+	for _, r := range refusals {
+		if o, ok := known[r.Organization]; ok {
+			keys[postgres.BookKey{Organization: o.ID, Start: o.PeriodAt(r.Cause.At).Start}] = true
+		}
+	}
+	books, err := postgres.LoadBooks(ctx, tx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
+	opened, err := unitofwork.Open(ctx, tx, known, nil, books)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
+	return opened, nil
+}
+
+// exhaustedOf returns the organizations that refusals exhaust, sorted and
+// unique.
+func exhaustedOf(refusals []ledger.Refusal) (ids []string) {
+	for _, r := range refusals {
+		if r.Exhausts {
+			ids = append(ids, r.Organization)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
