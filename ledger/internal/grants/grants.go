@@ -13,6 +13,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
+// A Service adds grants to organizations and adjusts their usage.
+type Service struct {
+	Reads *snapshot.Reader
+	Work  *unitofwork.Writer
+}
+
 // List lists an organization's grants, the latest first.
 func (s *Service) List(ctx context.Context, organization string, after postgres.GrantCursor, limit int) (found []ledger.Grant, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
@@ -60,4 +66,41 @@ func (s *Service) Void(ctx context.Context, organization string, request unitofw
 	return unitofwork.Decide(ctx, s.Work, organization, request, voidInput{id}, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
 		return load(tx)
 	})
+}
+
+// An Adjustment is a correction and its transfers.
+type Adjustment struct {
+	ID           string
+	Organization string
+	Bytes        int64 // credited; negative: charged
+	Reason       string
+	Of           time.Time // start of the corrected period; zero: that of At
+	At           time.Time
+	Transfers    []ledger.Transfer
+}
+
+// adjustInput is the input of a request to adjust.
+type adjustInput struct {
+	Bytes  int64
+	Reason string
+	Of     time.Time
+}
+
+// InputName is stored: the type's first name.
+func (adjustInput) InputName() string { return "service.adjusting" }
+
+// Adjust credits bytes to an organization; negative bytes are charged.
+// of is any instant of the wrong period; zero: the running one.
+func (s *Service) Adjust(ctx context.Context, organization string, request unitofwork.Request, bytes int64, reason string, of time.Time) (Adjustment, error) {
+	id := "adj_" + s.Work.IDs()
+	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		decision, err := books.Adjust(bytes, reason, id, of, at)
+		return []ledger.Decision{decision}, err
+	}
+	answer := func(_ pgx.Tx, books *ledger.Books, at time.Time) (Adjustment, error) {
+		made := Adjustment{ID: id, Organization: organization, Bytes: bytes, Reason: reason, At: at, Transfers: books.Transfers}
+		made.Of = books.Transfers[len(books.Transfers)-1].Of
+		return made, nil
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, adjustInput{bytes, reason, of}, choose, answer)
 }
