@@ -10,10 +10,29 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
+
+// A Service sets budgets of projects and keys.
+type Service struct {
+	Reads *snapshot.Reader
+	Work  *unitofwork.Writer
+	Owns  ledger.Owns
+}
+
+// check returns NoProject for another organization's project. Keys are
+// not checked: an unknown one uses nothing.
+func (s *Service) check(organization string, specs ...ledger.BudgetSpec) error {
+	for _, spec := range specs {
+		if err := s.Owns.Check(organization, spec.Project); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Budgets are an organization's budgets in a period.
 type Budgets struct {
