@@ -3,10 +3,12 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
@@ -23,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/service"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -230,4 +234,104 @@ func contains(list []string, part string) bool {
 		}
 	}
 	return false
+}
+
+// scrape returns the current metrics.
+func scrape(registry *telemetry.Registry) string {
+	recorder := httptest.NewRecorder()
+	registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return recorder.Body.String()
+}
+
+// The metrics show the ledger's work and any broken invariant, without tenants.
+func TestMetrics(t *testing.T) {
+	r := newRig(t)
+	registry := telemetry.New()
+	r.config.Telemetry.Registry = registry
+	process, _ := r.start()
+	r.create("acme", "indie")
+	r.awaitAccount("acme")
+	r.Accept(logs("acme", 10), logs("acme", 20))
+	r.awaitCounted()
+	get(t, process, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
+	shows := func(lines ...string) {
+		t.Helper()
+		testenv.Eventually(t, waitTimeout, func() error {
+			text := scrape(registry)
+			for _, line := range lines {
+				if !strings.Contains(text, line) {
+					return fmt.Errorf("%q is missing in\n%s", line, text)
+				}
+			}
+			return nil
+		})
+	}
+	unbroken := fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"} 0\n", ledger.BalanceIsTransfers)
+	shows(unbroken,
+		`weir_bus_applied_records_total{group="ledger.quota",service="ledger",topic="weir.logs.v1"} 2`,
+		`weir_bus_lag_records{group="ledger.quota",partition="0",service="ledger",topic="weir.logs.v1"} 0`,
+		`weir_bus_relay_lag_seconds{relay="`, `weir_bus_published_records_total{service="ledger"} `,
+		`weir_ledger_check_rounds_total{service="ledger"} `, `weir_ledger_verified_offset{partition="`,
+		`weir_ledger_sealed_timestamp_seconds{service="ledger"} `,
+		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
+	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
+	r.Accept(logs("acme", 30))
+	testenv.Eventually(t, waitTimeout, func() error { // repeated while earlier ranges are still being checked
+		if strings.Contains(scrape(registry), unbroken) {
+			return errors.New("no violation is counted")
+		}
+		return nil
+	})
+	if text := scrape(registry); strings.Contains(text, "acme") {
+		t.Errorf("the metrics name tenants:\n%s", text)
+	}
+}
+
+// BenchmarkEndToEnd measures from records in the broker to committed
+// and published balances: a ledger starts behind the whole log.
+func BenchmarkEndToEnd(b *testing.B) {
+	const records, chunk = 100_000, 1000
+	r := newRig(b)
+	for i := range 100 {
+		r.create(fmt.Sprint("org", i), "scale")
+	}
+	for first := 0; first < records; first += chunk {
+		accepted := make([]contract.LogsAccepted, chunk)
+		for i := range accepted {
+			accepted[i] = logs(fmt.Sprint("org", (first+i)%100), 20000)
+		}
+		r.Accept(accepted...)
+	}
+	b.ResetTimer()
+	for range b.N {
+		r.start()
+		r.awaitCounted()
+	}
+	b.ReportMetric(records/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkAccountLatency measures from the broker's acknowledgement of
+// a LogsAccepted to its account state in weir.accounts.v1.
+func BenchmarkAccountLatency(b *testing.B) {
+	r := newRig(b)
+	ledger, _ := r.start()
+	r.create("acme", "scale")
+	r.awaitAccount("acme")
+	awaitReady(b, ledger)
+	used := make(chan int64, 16)
+	r.mu.Lock()
+	r.seen = func(account contract.Account) { used <- account.Used }
+	r.mu.Unlock()
+	var took []time.Duration
+	b.ResetTimer()
+	for i := range int64(b.N) {
+		r.Accept(logs("acme", 1))
+		started := time.Now()
+		for <-used < i+1 {
+		}
+		took = append(took, time.Since(started))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }

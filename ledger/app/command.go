@@ -7,18 +7,54 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/http"
+	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/rebuild"
 	"github.com/weirlog/weir/ledger/internal/services"
 	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/service"
 )
+
+// Verify checks the whole database, and the log as far as it is kept,
+// and returns the violations.
+func Verify(ctx context.Context, config Config) ([]ledger.Violation, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	kept, err := keptBy(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	return integrity.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, kept, config.WallClock()())
+}
+
+// keptBy returns how long the ledger of a database keeps what.
+func keptBy(ctx context.Context, pool *pgxpool.Pool) (kept ledger.Retention, err error) {
+	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
+		kept, err = postgres.LoadRetention(ctx, tx)
+		return err
+	})
+	return kept, err
+}
 
 // A Rebuilt is the result of a rebuild.
 type Rebuilt struct {
@@ -112,3 +148,78 @@ func (c Config) rebuild(ctx context.Context, source, target *pgxpool.Pool, diale
 	result.Skipped = replay.Skipped
 	return result, err
 }
+
+// A Condition is the progress of the running checks and the chains, and
+// the violations of a short examination.
+type Condition = integrity.Condition
+
+// Examine checks the books from outside with a few queries. An hour
+// that ended before due must be sealed.
+func Examine(ctx context.Context, config Config, pool *pgxpool.Pool, due time.Time) (Condition, error) {
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return Condition{}, err
+	}
+	return integrity.Examine(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, due, config.kept().ChargesSince(due))
+}
+
+// An OfflineConfig configures a program that reads the ledger's
+// database and log, and serves nobody. It needs no settings of the
+// ledger: terms are in the decisions, and retention is recorded.
+type OfflineConfig struct {
+	service.Servers `embed:""`
+}
+
+// Ledger returns the configuration of the ledger that it reads.
+func (c OfflineConfig) Ledger() Config {
+	return Config{Config: service.Config{Servers: c.Servers}}
+}
+
+// Republish publishes the state of every account again as the newest:
+// for books of an earlier hour or a new topic. tx sees every
+// organization and works in the module's schema.
+func Republish(ctx context.Context, tx pgx.Tx) error {
+	if err := postgres.RaiseVersions(ctx, tx); err != nil {
+		return err
+	}
+	return postgres.MarkAllUnpublished(ctx, tx)
+}
+
+// Charged is what requests of one organization were charged.
+type Charged = postgres.Charged
+
+// ChargedIn returns what was charged for records in a range of offsets
+// of a partition of weir.logs.v1, by organization. tx is as for Republish.
+func ChargedIn(ctx context.Context, tx pgx.Tx, partition int, from, to int64) ([]Charged, error) {
+	return postgres.ChargedIn(ctx, tx, partition, from, to)
+}
+
+// AcceptLost skips offsets of a partition of weir.logs.v1 that are
+// lost, from the booked end to an offset. tx is as for Republish.
+func AcceptLost(ctx context.Context, tx pgx.Tx, partition int, to int64) error {
+	return postgres.SaveLost(ctx, tx, partition, to)
+}
+
+// A DailyRoot is the root of the chains at the end of a day. A copy
+// kept elsewhere proves that the books of that day are unchanged.
+type DailyRoot = postgres.DailyRoot
+
+// DailyRoots returns the roots of all days kept. tx works in the module's schema.
+func DailyRoots(ctx context.Context, tx pgx.Tx) ([]DailyRoot, error) {
+	return postgres.DailyRoots(ctx, tx)
+}
+
+// Schema describes the schema of the module.
+func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
+
+// Outboxes returns the tables from which the module publishes.
+func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }
+
+// relays is the number of publishers, each with its own connection.
+const relays = 1
+
+// Connections is the most connections of a process to its database.
+func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), readers) + relays }
+
+// OpenAPI describes the module's API.
+func OpenAPI() []byte { return http.OpenAPI() }
