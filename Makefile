@@ -145,7 +145,7 @@ UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 # Packages that start no goroutine, tests included, as deploy/architecture checks, and the tests of all modules together, which use them
 # from outside: there the race detector finds nothing that it does not find elsewhere, and only slows tests down.
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/uncounted ledger ledger/internal/accounts ledger/internal/budgets \
-	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/rebuild ledger/internal/snapshot ledger/internal/statements \
+	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/rebuild ledger/internal/snapshot \
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/groups grouping/internal/http grouping/trace tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/mail tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/query tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork tenants/internal/unsubscribe shared/atomicfile shared/idempotency shared/contract \

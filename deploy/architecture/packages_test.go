@@ -22,23 +22,21 @@ var rooms = map[string][]string{
 	"ingest":   {"intake", "searches"},
 	"grouping": {"groups"},
 	"tenants":  tenantRooms,
-	"ledger": {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "testclocks", "statements", "usage", "unitofwork", "snapshot",
-		"watermark"},
+	"ledger":   {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "usage", "unitofwork", "snapshot"},
 }
 
 // roomsKnow are the rooms that import another one, with the reason. All
 // others use interfaces of their own.
 var roomsKnow = map[string]string{
-	"ledger: accounts -> balances":     "an account is shown with its balance",
-	"ledger: forecasts -> balances":    "what would be begins with what is",
-	"ledger: forecasts -> budgets":     "a dry run asks the budgets as well",
-	"ledger: forecasts -> plans":       "a simulation compares subscriptions",
-	"ledger: plans -> balances":        "a subscription is shown with the state of its balance",
-	"ledger: unitofwork -> statements": "a period's statement is made in the transaction that closes it",
+	"ledger: accounts -> balances":  "an account is shown with its balance",
+	"ledger: forecasts -> balances": "what would be begins with what is",
+	"ledger: forecasts -> budgets":  "a dry run asks the budgets as well",
+	"ledger: forecasts -> plans":    "a simulation compares subscriptions",
+	"ledger: plans -> balances":     "a subscription is shown with the state of its balance",
 }
 
 // ground are the rooms that every room of their module may import.
-var ground = []string{"unitofwork", "snapshot", "watermark"}
+var ground = []string{"unitofwork", "snapshot"}
 
 // roomOf returns the concept of a module's package; "" without one.
 func roomOf(importPath string) (of, room string) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
-	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -38,9 +37,9 @@ const (
 // A Waiter waits until the log is booked.
 type Waiter struct {
 	Reads *snapshot.Reader
-	End   watermark.LogEnd // nil: the end of the log is unknown
+	End   snapshot.LogEnd // nil: the end of the log is unknown
 
-	ends   latest[watermark.End]
+	ends   latest[snapshot.End]
 	booked latest[contract.Positions]
 }
 
@@ -113,16 +112,16 @@ func (w *Waiter) endNow(ctx context.Context) (contract.Positions, error) {
 }
 
 // recentEnd returns the log's recent end.
-func (w *Waiter) recentEnd(ctx context.Context) (watermark.End, error) {
+func (w *Waiter) recentEnd(ctx context.Context) (snapshot.End, error) {
 	return w.ends.recent(ctx, endMaxAge, w.Reads.Clock, w.readEnd(endTimeout))
 }
 
 // readEnd reads the log's end from the brokers. It outlives the first
 // caller, as others share the result.
-func (w *Waiter) readEnd(within time.Duration) func(context.Context) (watermark.End, error) {
-	return func(ctx context.Context) (watermark.End, error) {
+func (w *Waiter) readEnd(within time.Duration) func(context.Context) (snapshot.End, error) {
+	return func(ctx context.Context) (snapshot.End, error) {
 		if w.End == nil {
-			return watermark.End{}, errors.New("there are no brokers")
+			return snapshot.End{}, errors.New("there are no brokers")
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 		defer cancel()

@@ -12,7 +12,6 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
-	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -158,7 +157,7 @@ type Booking struct {
 
 // bookingOf returns how far the log is booked. end is the log's end
 // before the snapshot, if known.
-func bookingOf(standing postgres.Standing, end watermark.End, known bool, now time.Time) *Booking {
+func bookingOf(standing postgres.Standing, end snapshot.End, known bool, now time.Time) *Booking {
 	b := &Booking{Verified: standing.Verified, Known: known}
 	if !known {
 		return b

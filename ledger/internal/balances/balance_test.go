@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/watermark"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -105,9 +105,9 @@ func TestBalanceAtIsRepeatable(t *testing.T) {
 func TestBooking(t *testing.T) {
 	l, asked := ledgertest.Acme(t), 0
 	var failure error
-	l.Balances.Waiter.End = func(context.Context) (watermark.End, error) {
+	l.Balances.Waiter.End = func(context.Context) (snapshot.End, error) {
 		asked++
-		return watermark.End{Next: contract.Positions{0: 12, 1: 5}}, failure
+		return snapshot.End{Next: contract.Positions{0: 12, 1: 5}}, failure
 	}
 	l.SetPosition(t, 0, 10, [16]byte{1}, "")
 	l.SetPosition(t, 1, 5, [16]byte{1}, "")
@@ -142,15 +142,15 @@ func TestABalanceDoesNotWaitForTheBrokers(t *testing.T) {
 	l := ledgertest.Acme(t)
 	first, asked := make(chan bool, 1), make(chan struct{})
 	first <- true
-	l.Balances.Waiter.End = func(ctx context.Context) (watermark.End, error) {
+	l.Balances.Waiter.End = func(ctx context.Context) (snapshot.End, error) {
 		select {
 		case <-first:
-			return watermark.End{Next: contract.Positions{0: 7}}, nil
+			return snapshot.End{Next: contract.Positions{0: 7}}, nil
 		default:
 		}
 		close(asked)
 		<-ctx.Done()
-		return watermark.End{}, ctx.Err()
+		return snapshot.End{}, ctx.Err()
 	}
 	l.SetPosition(t, 0, 7, [16]byte{1}, "")
 	for _, pass := range []time.Duration{0, 1500 * time.Millisecond} {
@@ -306,9 +306,9 @@ func batchAt(at time.Time) uuid.UUID {
 func TestABatchWaitsForNoOtherPartition(t *testing.T) {
 	l, asked := ledgertest.Acme(t), make(chan struct{})
 	batch := batchAt(l.Now())
-	l.Balances.Waiter.End = func(context.Context) (watermark.End, error) {
+	l.Balances.Waiter.End = func(context.Context) (snapshot.End, error) {
 		close(asked)
-		return watermark.End{Next: contract.Positions{0: 1, 3: 1000}}, nil
+		return snapshot.End{Next: contract.Positions{0: 1, 3: 1000}}, nil
 	}
 	l.SetPosition(t, 0, 0, [16]byte{1}, "")
 	l.SetPosition(t, 3, 0, [16]byte{1}, "")

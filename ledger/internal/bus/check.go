@@ -15,7 +15,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/accounts"
-	"github.com/weirlog/weir/ledger/internal/watermark"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/bus/state"
@@ -85,10 +85,10 @@ func compareRange(r ledger.Range, offset int64) int {
 }
 
 // End returns where the log ends now.
-func (l *Log) End(ctx context.Context) (watermark.End, error) {
+func (l *Log) End(ctx context.Context) (snapshot.End, error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	topic, bounds, err := reader.Bounds(ctx)
-	end := watermark.End{Topic: topic, Next: contract.Positions{}}
+	end := snapshot.End{Topic: topic, Next: contract.Positions{}}
 	for partition, log := range bounds {
 		end.Next[partition] = log.End
 	}

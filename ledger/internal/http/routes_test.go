@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/console"
 	"github.com/weirlog/weir/ledger/internal/http"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
-	"github.com/weirlog/weir/ledger/internal/watermark"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
@@ -120,8 +120,8 @@ func TestBalance(t *testing.T) {
 func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
-	a.Balances.Waiter.End = func(context.Context) (watermark.End, error) {
-		return watermark.End{Next: contract.Positions{0: 12}}, nil
+	a.Balances.Waiter.End = func(context.Context) (snapshot.End, error) {
+		return snapshot.End{Next: contract.Positions{0: 12}}, nil
 	}
 	for offset, want := range map[string]struct {
 		status int

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/testclocks"
+	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
@@ -110,7 +110,7 @@ type testUseBody struct {
 	Exhausts  bool      `json:"exhausts" description:"Nothing more would be accepted afterwards"`
 }
 
-func newTestUseBody(u testclocks.Use) testUseBody {
+func newTestUseBody(u plans.TestUse) testUseBody {
 	body := testUseBody{
 		ID: u.ID, At: u.At, Bytes: u.Bytes, Accepted: u.Rule == "", Covered: u.Covered, Overage: u.Overage, Remaining: u.Remaining, Exhausts: u.Exhausts,
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -26,14 +25,14 @@ import (
 type Sealer struct {
 	Pool     *pgxpool.Pool
 	Time     unitofwork.DatabaseTime
-	End      watermark.LogEnd
+	End      snapshot.LogEnd
 	Interval time.Duration
 	Logger   *slog.Logger
 
 	Sealed     prometheus.Gauge
 	Checkpoint prometheus.Gauge
 
-	booked  watermark.Horizon
+	booked  snapshot.Horizon
 	through time.Time // the value of Sealed
 }
 
@@ -69,7 +68,7 @@ func (s *Sealer) RunOnce(ctx context.Context) error {
 	if err != nil || through.IsZero() {
 		return err
 	}
-	by := through.Add(-watermark.Settling)
+	by := through.Add(-snapshot.Settling)
 	if err := s.sealDue(ctx, by); err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) 
 		if err != nil {
 			return err
 		}
-		due, err = s.isDue(ctx, tx, now.Add(-watermark.Settling))
+		due, err = s.isDue(ctx, tx, now.Add(-snapshot.Settling))
 		return err
 	})
 	return now, due, err

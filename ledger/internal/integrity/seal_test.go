@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -378,12 +378,12 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November.Truncate(time.Hour)
 	l.SetClock(noon)
 	l.Apply(t, logged("acme", 0, 0, noon))
-	var log watermark.End
+	var log snapshot.End
 	asked := 0
 	sealer := &integrity.Sealer{
 		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()), Checkpoint: integrity.NewCheckpoint(prometheus.NewRegistry()),
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
-		End: func(context.Context) (watermark.End, error) {
+		End: func(context.Context) (snapshot.End, error) {
 			asked++
 			return log, nil
 		},
@@ -397,11 +397,11 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 			t.Errorf("at %s sealed through %s, want %s", l.Now(), got, want)
 		}
 	}
-	l.SetClock(noon.Add(time.Hour + watermark.Settling))
+	l.SetClock(noon.Add(time.Hour + snapshot.Settling))
 	check(noon.Add(time.Hour))
-	l.SetClock(noon.Add(5*time.Hour + watermark.Settling))
+	l.SetClock(noon.Add(5*time.Hour + snapshot.Settling))
 	check(noon.Add(5 * time.Hour))
-	for before := asked; l.Now().Before(noon.Add(6*time.Hour + watermark.Settling)); l.Pass(5 * time.Minute) {
+	for before := asked; l.Now().Before(noon.Add(6*time.Hour + snapshot.Settling)); l.Pass(5 * time.Minute) {
 		check(noon.Add(5 * time.Hour))
 		if asked > before {
 			t.Fatal("the brokers are asked where the log ends, though no hour is over that is not sealed")
@@ -425,7 +425,7 @@ func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 			sealer := &integrity.Sealer{
 				Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()), Checkpoint: integrity.NewCheckpoint(prometheus.NewRegistry()),
 				Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
-				End:  func(context.Context) (watermark.End, error) { return watermark.End{}, nil },
+				End:  func(context.Context) (snapshot.End, error) { return snapshot.End{}, nil },
 			}
 			const days, perDay = 3, 3000 // more than the index has of an empty day
 			for day := range days {

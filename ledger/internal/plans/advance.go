@@ -15,8 +15,8 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -30,12 +30,12 @@ const organizationsPerTx = 20
 type Advancer struct {
 	Service  *Service
 	Pool     *pgxpool.Pool
-	End      watermark.LogEnd
+	End      snapshot.LogEnd
 	Interval time.Duration
 	Logger   *slog.Logger
 	Wake     func() // wakes the publisher
 
-	booked watermark.Horizon
+	booked snapshot.Horizon
 }
 
 // Run advances until ctx ends. It logs a failure and retries after Interval.
@@ -70,7 +70,7 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 	var now time.Time
 	err = pg.InTxAsSystem(ctx, a.Pool, func(tx pgx.Tx) error {
 		if now, err = a.Service.Work.Time(ctx, tx); err == nil {
-			due, err = postgres.IsDue(ctx, tx, now.Add(-watermark.Settling))
+			due, err = postgres.IsDue(ctx, tx, now.Add(-snapshot.Settling))
 		}
 		return err
 	})
@@ -78,7 +78,7 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 		return through, false, err
 	}
 	booked, err := a.booked.Move(ctx, a.Pool, now, a.End)
-	return booked.Add(-watermark.Settling), !booked.IsZero(), err
+	return booked.Add(-snapshot.Settling), !booked.IsZero(), err
 }
 
 // Advance does everything due through an instant, by which all accepted

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/watermark"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -31,10 +31,10 @@ func TestAPeriodIsClosedOnceTheLogIsBooked(t *testing.T) {
 	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
 	topic, other := [16]byte{1}, [16]byte{2}
 	var failure error
-	end := watermark.End{Topic: topic, Next: contract.Positions{0: 10, 1: 0, 2: 7}}
+	end := snapshot.End{Topic: topic, Next: contract.Positions{0: 10, 1: 0, 2: 7}}
 	advancer := &plans.Advancer{
 		Service: l.Plans, Pool: l.Pool, Logger: slog.New(slog.DiscardHandler), Wake: func() {},
-		End: func(context.Context) (watermark.End, error) { return end, failure },
+		End: func(context.Context) (snapshot.End, error) { return end, failure },
 	}
 	before := len(l.Events())
 	step := func(name string, fails error, closed int) {

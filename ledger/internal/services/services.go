@@ -17,11 +17,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
-	"github.com/weirlog/weir/ledger/internal/statements"
-	"github.com/weirlog/weir/ledger/internal/testclocks"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/usage"
-	"github.com/weirlog/weir/ledger/internal/watermark"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/replica"
 )
@@ -39,8 +36,8 @@ type Services struct {
 	Grants     *grants.Service
 	Integrity  *integrity.Service
 	Plans      *plans.Service
-	TestClocks *testclocks.Service
-	Statements *statements.Service
+	TestClocks *plans.TestClocks
+	Statements *balances.Statements
 	Usage      *usage.Service
 }
 
@@ -58,7 +55,7 @@ type Config struct {
 	Time     unitofwork.DatabaseTime
 	Deciding *httpapi.Limiter
 	Owns     ledger.Owns
-	End      watermark.LogEnd      // nil: the end of the log is unknown
+	End      snapshot.LogEnd       // nil: the end of the log is unknown
 	Metrics  prometheus.Registerer // nil: none
 }
 
@@ -82,8 +79,8 @@ func New(c Config) *Services {
 		Grants:     &grants.Service{Reads: reads, Work: work},
 		Integrity:  &integrity.Service{Reads: reads, Kept: c.Kept},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
-		TestClocks: &testclocks.Service{Reads: reads, Work: work, Owns: c.Owns},
-		Statements: &statements.Service{Reads: lists},
+		TestClocks: &plans.TestClocks{Reads: reads, Work: work, Owns: c.Owns},
+		Statements: &balances.Statements{Reads: lists},
 		Usage:      &usage.Service{Reads: lists, Tiers: c.Tiers},
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
-	"github.com/weirlog/weir/ledger/internal/statements"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -316,7 +315,7 @@ func saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string
 	if err := SaveOpened(ctx, tx, at, opened); err != nil {
 		return err
 	}
-	if err := statements.Issue(ctx, tx, at, opened); err != nil {
+	if err := issueStatements(ctx, tx, at, opened); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
@@ -325,6 +324,57 @@ func saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string
 		}
 	}
 	return postgres.SaveOrganizations(ctx, tx, opened)
+}
+
+// issueStatements issues the statements of periods that have just closed. The
+// books are saved and still locked.
+func issueStatements(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		for _, event := range opened[id].Events {
+			if event.Kind != ledger.PeriodClosed {
+				continue
+			}
+			if err := issueStatement(ctx, tx, at, opened[id], event); err != nil {
+				return fmt.Errorf("cannot make the statement of organization %q for the period of %s: %w", id, event.Book.Period.Start.Format(time.DateOnly), err)
+			}
+		}
+	}
+	return nil
+}
+
+func issueStatement(ctx context.Context, tx pgx.Tx, at time.Time, books *ledger.Books, closed ledger.Event) error {
+	sources, err := postgres.StatementSources(ctx, tx, closed.Organization, closed.Book.Period)
+	if err != nil {
+		return err
+	}
+	if err := followStatement(ctx, tx, books); err != nil {
+		return err
+	}
+	statement, made := books.Statement(closed, sources, at)
+	if !made {
+		return nil
+	}
+	statement, saved, err := postgres.SaveStatement(ctx, tx, statement)
+	if saved {
+		books.Issued(statement, closed)
+	}
+	return err
+}
+
+// followStatement reads what the next statement follows: the last one, also of an
+// older program, and the chain, whose head statements carry.
+func followStatement(ctx context.Context, tx pgx.Tx, books *ledger.Books) error {
+	last, err := postgres.LastStatement(ctx, tx, books.Organization.ID)
+	if err != nil {
+		return err
+	}
+	books.Organization.Statements = max(books.Organization.Statements, last)
+	if books.Chain != nil {
+		return nil
+	}
+	head, err := postgres.Head(ctx, tx, pg.Organization(books.Organization.ID))
+	books.Chain = &ledger.Head{Sequence: head.Sequence, Hash: head.Hash}
+	return err
 }
 
 // SaveOpened stores opened books and creates the days of their transfers.

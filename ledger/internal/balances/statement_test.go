@@ -1,4 +1,4 @@
-package statements_test
+package balances_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package testclocks
+package plans
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Service advances the clocks of tests and charges their requests.
-type Service struct {
+// TestClocks advances the clocks of test organizations and charges their requests.
+type TestClocks struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer
 	Owns  ledger.Owns
@@ -32,7 +32,7 @@ type Clock struct {
 func clockOf(o ledger.Organization, now time.Time) Clock { return Clock{o.ID, o.IsTest(), o.Now(now)} }
 
 // Clock reads an organization's time.
-func (s *Service) Clock(ctx context.Context, organization string) (found Clock, err error) {
+func (s *TestClocks) Clock(ctx context.Context, organization string) (found Clock, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		o, now, err := s.Reads.OrganizationNow(ctx, tx, organization)
 		found = clockOf(o, now)
@@ -43,7 +43,7 @@ func (s *Service) Clock(ctx context.Context, organization string) (found Clock, 
 
 // Advance sets the clock of a test and does everything due by then;
 // zero keeps the time. An organization without charges becomes a test.
-func (s *Service) Advance(ctx context.Context, organization string, request unitofwork.Request, to time.Time) (Clock, error) {
+func (s *TestClocks) Advance(ctx context.Context, organization string, request unitofwork.Request, to time.Time) (Clock, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		now, err := s.Work.Time(ctx, tx)
 		if err != nil {
@@ -56,8 +56,8 @@ func (s *Service) Advance(ctx context.Context, organization string, request unit
 	})
 }
 
-// A Use is the outcome of a request of a test.
-type Use struct {
+// A TestUse is the outcome of a request of a test.
+type TestUse struct {
 	ledger.DryRun
 	ID string
 	At time.Time
@@ -65,7 +65,7 @@ type Use struct {
 
 // Use charges or refuses a request of a test. It ignores the
 // id of spec.
-func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, spec ledger.TestUse) (Use, error) {
+func (s *TestClocks) Use(ctx context.Context, organization string, request unitofwork.Request, spec ledger.TestUse) (TestUse, error) {
 	input := spec
 	spec.ID = "rhs_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
@@ -74,9 +74,9 @@ func (s *Service) Use(ctx context.Context, organization string, request unitofwo
 		}
 		return books.UseTest(spec)
 	}
-	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (Use, error) {
+	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (TestUse, error) {
 		made := books.TestUses[len(books.TestUses)-1]
-		return Use{made.DryRun, spec.ID, at}, explain(ctx, tx, at, made)
+		return TestUse{made.DryRun, spec.ID, at}, explain(ctx, tx, at, made)
 	})
 }
 
