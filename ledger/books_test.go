@@ -65,7 +65,7 @@ func causeAt(when string, source Source) Cause {
 func startPlan(when string, tier Tier) step {
 	return func(b *Books) error {
 		from := causeAt(when, FromDecisions).At
-		decisions, err := b.Start(smallRules(), Plan{From: from, Tier: tier})
+		decisions, err := smallRules().Start(b.Organization, Plan{From: from, Tier: tier})
 		for _, decision := range decisions {
 			err = errors.Join(err, b.Decide(decision, b.DecisionCause(from)))
 		}

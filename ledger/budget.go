@@ -82,14 +82,20 @@ type BudgetsChanged struct {
 // WithBudgets adds the organization's budgets to opened books.
 func (b *Books) WithBudgets(budgets []Budget) *Books {
 	for _, budget := range budgets {
-		b.Budgets = append(b.Budgets, &budget)
+		b.Budgets.Kept = append(b.Budgets.Kept, &budget)
 	}
 	return b
 }
 
-// budget finds a spender's budget; nil where there is none.
-func (b *Books) budget(of Spender) *Budget {
-	for _, budget := range b.Budgets {
+// Budgets are an organization's, opened to write to.
+type Budgets struct {
+	Kept    []*Budget
+	Removed []Spender // whose budgets were removed
+}
+
+// find finds a spender's budget; nil where there is none.
+func (b Budgets) find(of Spender) *Budget {
+	for _, budget := range b.Kept {
 		if budget.Spender == of {
 			return budget
 		}
@@ -97,13 +103,22 @@ func (b *Books) budget(of Spender) *Budget {
 	return nil
 }
 
+func (b *Budgets) drop(of Spender) error {
+	at := slices.IndexFunc(b.Kept, func(budget *Budget) bool { return budget.Spender == of })
+	if at < 0 {
+		return ErrNoBudget
+	}
+	b.Kept, b.Removed = slices.Delete(b.Kept, at, at+1), append(b.Removed, of)
+	return nil
+}
+
 // spend counts a charge of the running period in its sender's budgets.
 func (b *Books) spend(c Charge) {
-	if len(b.Budgets) == 0 {
+	if len(b.Budgets.Kept) == 0 {
 		return
 	}
-	start := b.periodAt(c.Cause.At).Start
-	for _, budget := range b.Budgets {
+	start := b.Organization.PeriodAt(c.Cause.At).Start
+	for _, budget := range b.Budgets.Kept {
 		if !budget.spentBy(c.Cause) || start.Before(budget.Period) {
 			continue
 		}
@@ -124,56 +139,49 @@ func (b *Books) renew(budget *Budget, start time.Time, cause Cause) {
 	b.announceBudget(budget, wasOut, cause)
 }
 
-// renewAll starts a period of all budgets.
-func (b *Books) renewAll(start time.Time, cause Cause) {
-	for _, budget := range b.Budgets {
-		b.renew(budget, start, cause)
-	}
-}
-
 // announceBudget emits the changes of a budget.
 func (b *Books) announceBudget(budget *Budget, wasOut bool, cause Cause) {
 	for _, percent := range ThresholdsOf(b.Organization).crossed(budget.Reached, budget.Used, budget.Bytes) {
 		budget.Reached = percent
-		b.emitBudget(BudgetThresholdReached, budget, percent, cause)
+		b.Events = append(b.Events, budget.event(BudgetThresholdReached, b.Organization, percent, cause))
 	}
 	switch isExhausted := budget.IsExhausted(); {
 	case isExhausted && !wasOut:
-		b.emitBudget(BudgetExhausted, budget, 0, cause)
+		b.Events = append(b.Events, budget.event(BudgetExhausted, b.Organization, 0, cause))
 	case wasOut && !isExhausted:
-		b.emitBudget(BudgetRestored, budget, 0, cause)
+		b.Events = append(b.Events, budget.event(BudgetRestored, b.Organization, 0, cause))
 	}
 }
 
-func (b *Books) emitBudget(kind EventKind, budget *Budget, percent int, cause Cause) {
-	b.Events = append(b.Events, Event{
-		Kind: kind, Organization: b.Organization.ID, Book: Book{Period: b.periodAt(budget.Period)}, Percent: percent, Cause: cause, Budget: *budget,
-	})
+// event returns an event about the budget of an organization.
+func (b Budget) event(kind EventKind, o Organization, percent int, cause Cause) Event {
+	return Event{Kind: kind, Organization: o.ID, Book: Book{Period: o.PeriodAt(b.Period)}, Percent: percent, Cause: cause, Budget: b}
 }
 
 func (d BudgetsChanged) decide(b *Books, cause Cause) error {
 	for _, of := range d.Removed {
-		if err := b.removeBudget(of); err != nil {
+		if err := b.Budgets.drop(of); err != nil {
 			return err
 		}
+		b.Organization.Budgets--
 	}
 	for _, set := range d.Set {
-		if err := b.setBudget(set, cause); err != nil {
+		if err := set.decide(b, cause); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *Books) setBudget(d BudgetSet, cause Cause) error {
+func (d BudgetSet) decide(b *Books, cause Cause) error {
 	book, err := b.touch(cause.At, cause)
 	if err != nil {
 		return err
 	}
-	budget, wasOut := b.budget(d.Spender), false
+	budget, wasOut := b.Budgets.find(d.Spender), false
 	if budget == nil {
 		budget = &Budget{Spender: d.Spender, Used: d.Used, Period: book.Period.Start, Since: cause.Offset}
-		b.Budgets = append(b.Budgets, budget)
+		b.Budgets.Kept = append(b.Budgets.Kept, budget)
 		b.Organization.Budgets++
 	} else {
 		b.renew(budget, book.Period.Start, cause)
@@ -187,53 +195,43 @@ func (b *Books) setBudget(d BudgetSet, cause Cause) error {
 	return nil
 }
 
-func (b *Books) removeBudget(of Spender) error {
-	at := slices.IndexFunc(b.Budgets, func(budget *Budget) bool { return budget.Spender == of })
-	if at < 0 {
-		return ErrNoBudget
-	}
-	b.Budgets, b.RemovedBudgets = slices.Delete(b.Budgets, at, at+1), append(b.RemovedBudgets, of)
-	b.Organization.Budgets--
-	return nil
-}
-
 // A BudgetSpec is a requested budget.
 type BudgetSpec struct {
 	Spender
 	Bytes int64
 }
 
-// SetBudget decides a budget; nothing if it is unchanged. used is its
+// Set decides a budget; nothing if it is unchanged. used is its
 // use of the running period.
-func (b *Books) SetBudget(spec BudgetSpec, used int64) ([]Decision, error) {
+func (b Budgets) Set(spec BudgetSpec, used int64) ([]Decision, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	before := b.budget(spec.Spender)
+	before := b.find(spec.Spender)
 	switch {
 	case before != nil && before.Bytes == spec.Bytes:
 		return nil, nil
-	case before == nil && len(b.Budgets) >= MaxBudgets:
+	case before == nil && len(b.Kept) >= MaxBudgets:
 		return nil, tooManyBudgets
 	}
 	return []Decision{BudgetsChanged{Set: []BudgetSet{{Spender: spec.Spender, Bytes: spec.Bytes, Used: used}}}}, nil
 }
 
-// RemoveBudget decides to remove a budget.
-func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
+// Remove decides to remove a budget.
+func (b Budgets) Remove(of Spender) ([]Decision, error) {
 	if err := of.validate(); err != nil {
 		return nil, err
 	}
-	if b.budget(of) == nil {
+	if b.find(of) == nil {
 		return nil, nil
 	}
 	return []Decision{BudgetsChanged{Removed: []Spender{of}}}, nil
 }
 
-// SetBudgets decides an organization's whole list of budgets; nothing if
+// SetAll decides an organization's whole list of budgets; nothing if
 // it is unchanged. used are its spenders' uses of the running period, in
 // order.
-func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) ([]Decision, error) {
+func (b Budgets) SetAll(specs []BudgetSpec, used []int64) ([]Decision, error) {
 	if err := CheckBudgets(specs); err != nil {
 		return nil, err
 	}
@@ -241,11 +239,11 @@ func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) ([]Decision, error)
 	var changed BudgetsChanged
 	for i, spec := range specs {
 		wanted[spec.Spender] = true
-		if before := b.budget(spec.Spender); before == nil || before.Bytes != spec.Bytes {
+		if before := b.find(spec.Spender); before == nil || before.Bytes != spec.Bytes {
 			changed.Set = append(changed.Set, BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used[i]})
 		}
 	}
-	for _, budget := range b.Budgets {
+	for _, budget := range b.Kept {
 		if !wanted[budget.Spender] {
 			changed.Removed = append(changed.Removed, budget.Spender)
 		}
@@ -312,10 +310,10 @@ func CompareSpenders(a, b Spender) int {
 	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Project, b.Project))
 }
 
-// refuseBudget records a refusal: the budget is exhausted until it is
+// exhaustBudget records a refusal: the budget is exhausted until it is
 // raised or its next period.
-func (b *Books) refuseBudget(r *Refusal) {
-	budget, start := b.budget(r.Spender), b.periodAt(r.Cause.At).Start
+func (r *Refusal) exhaustBudget(b *Books) {
+	budget, start := b.Budgets.find(r.Spender), b.Organization.PeriodAt(r.Cause.At).Start
 	if budget == nil || start.Before(budget.Period) || !start.Equal(r.PeriodStart) || r.outdated(budget.Since) {
 		return
 	}

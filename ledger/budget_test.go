@@ -29,13 +29,13 @@ func overBudget(at string, of Spender, bytes int64) step { return overBudgetSinc
 func overBudgetSince(at string, of Spender, bytes, since int64) step {
 	return func(b *Books) error {
 		cause := Cause{Event: at, Source: FromOutcomes, At: date(at)}
-		return b.Refuse(&Refusal{Spender: of, Reason: "of it", Quota: bytes, PeriodStart: b.periodAt(cause.At).Start, Latch: Latch{Since: since}, Exhausts: true, Cause: cause})
+		return b.Refuse(&Refusal{Spender: of, Reason: "of it", Quota: bytes, PeriodStart: b.Organization.PeriodAt(cause.At).Start, Latch: Latch{Since: since}, Exhausts: true, Cause: cause})
 	}
 }
 
 func describeBudgets(b *Books) string {
 	var lines []string
-	for _, budget := range b.Budgets {
+	for _, budget := range b.Budgets.Kept {
 		line := fmt.Sprintf("%s %d of %d", budget.Spender, budget.Used, budget.Bytes)
 		if budget.IsExhausted() {
 			line += " out"
@@ -138,10 +138,10 @@ func TestBudgetSpecs(t *testing.T) {
 	for i := range MaxBudgets {
 		perform(t, full, allow("11-02", Spender{Project: fmt.Sprint("p", i)}, 1, 0))
 	}
-	if _, err := full.SetBudget(BudgetSpec{shop, 1}, 0); !errors.As(err, new(LimitReached)) {
+	if _, err := full.Budgets.Set(BudgetSpec{shop, 1}, 0); !errors.As(err, new(LimitReached)) {
 		t.Errorf("one budget too many: %v", err)
 	}
-	if decisions, err := full.SetBudget(BudgetSpec{Spender{Project: "p7"}, 2}, 0); err != nil || len(decisions) != 1 {
+	if decisions, err := full.Budgets.Set(BudgetSpec{Spender{Project: "p7"}, 2}, 0); err != nil || len(decisions) != 1 {
 		t.Errorf("another one of a full organization: %v, %v", decisions, err)
 	}
 	b := newBooks(Indie)
@@ -150,23 +150,23 @@ func TestBudgetSpecs(t *testing.T) {
 		"nobody's": {Spender{}, 1}, "of both": {Spender{"p", "k"}, 1}, "of nothing": {shop, 0}, "of too much": {shop, MaxGrant + 1},
 		"of no id": {Spender{Project: "a b"}, 1}, "of a long id": {Spender{Key: strings.Repeat("k", 65)}, 1},
 	} {
-		if _, err := b.SetBudget(spec, 0); !errors.As(err, new(Invalid)) {
+		if _, err := b.Budgets.Set(spec, 0); !errors.As(err, new(Invalid)) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := b.SetBudgets([]BudgetSpec{spec}, []int64{0}); !errors.As(err, new(Invalid)) {
+		if _, err := b.Budgets.SetAll([]BudgetSpec{spec}, []int64{0}); !errors.As(err, new(Invalid)) {
 			t.Errorf("%s among others: %v", name, err)
 		}
 	}
-	if _, err := b.SetBudgets([]BudgetSpec{{key, 1}, {key, 2}}, []int64{0, 0}); !errors.As(err, new(Invalid)) {
+	if _, err := b.Budgets.SetAll([]BudgetSpec{{key, 1}, {key, 2}}, []int64{0, 0}); !errors.As(err, new(Invalid)) {
 		t.Errorf("one key twice: %v", err)
 	}
-	if decisions, err := b.SetBudget(BudgetSpec{shop, 50}, 7); err != nil || len(decisions) > 0 {
+	if decisions, err := b.Budgets.Set(BudgetSpec{shop, 50}, 7); err != nil || len(decisions) > 0 {
 		t.Errorf("the same again: %v, %v", decisions, err)
 	}
-	if decisions, err := b.RemoveBudget(key); err != nil || len(decisions) > 0 {
+	if decisions, err := b.Budgets.Remove(key); err != nil || len(decisions) > 0 {
 		t.Errorf("one that there is not: %v, %v", decisions, err)
 	}
-	decisions, err := b.SetBudgets([]BudgetSpec{{key, 9}}, []int64{4})
+	decisions, err := b.Budgets.SetAll([]BudgetSpec{{key, 9}}, []int64{4})
 	if err != nil || !reflect.DeepEqual(decisions, []Decision{BudgetsChanged{Set: []BudgetSet{{Spender: key, Bytes: 9, Used: 4}}, Removed: []Spender{shop}}}) {
 		t.Errorf("others instead: %v, %v", decisions, err)
 	}

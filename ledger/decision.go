@@ -106,14 +106,6 @@ func (o Organization) prorated(before, after Plan, at time.Time) int64 {
 	return mulDivUp(max(0, after.Terms().Quota-before.Terms().Quota), int64(period.End.Sub(at)), int64(o.whole(period)))
 }
 
-func (b *Books) changeTier(book *Book, before, after Tier, cause Cause) {
-	if before != after {
-		b.Events = append(b.Events, Event{
-			Kind: TierChanged, Organization: b.Organization.ID, Book: b.withPool(book), Cause: cause, Before: before, After: after,
-		})
-	}
-}
-
 func (ChangeCancelled) decide(b *Books, cause Cause) error {
 	b.Organization.Plans = b.Organization.Plans.Until(cause.At)
 	return nil
@@ -146,7 +138,7 @@ func (b *Books) start(grant *Grant, reason Reason, cause Cause) error {
 }
 
 func (d Revoked) decide(b *Books, cause Cause) error {
-	grant := b.grant(d.Grant)
+	grant := b.Grants.find(d.Grant)
 	if grant == nil {
 		return ErrNoGrant
 	}
@@ -172,7 +164,7 @@ func (d Adjusted) decide(b *Books, cause Cause) error {
 	}
 	first := len(b.Transfers)
 	if d.Bytes < 0 {
-		b.post(book, cause, b.owe(book, -d.Bytes, cause.At)...)
+		b.post(book, cause, b.owed(book, -d.Bytes, cause.At)...)
 	} else {
 		grant := &Grant{
 			ID: d.ID, Amount: d.Bytes, Starts: cause.At, Expires: book.Period.End, Source: FromAdjustment, Reason: d.Reason, Created: cause.At,
@@ -188,6 +180,30 @@ func (d Adjusted) decide(b *Books, cause Cause) error {
 		Kind: BooksAdjusted, Organization: b.Organization.ID, Book: b.withPool(book), Cause: cause, Subject: d.ID, Amount: d.Bytes, Of: d.Of,
 	})
 	return nil
+}
+
+// Adjust decides an adjustment. of is any instant of the wrong period;
+// zero: the running one.
+func (b *Books) Adjust(bytes int64, reason, id string, of, at time.Time) (Decision, error) {
+	if bytes == 0 || bytes > MaxGrant || bytes < -MaxGrant {
+		return nil, Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", bytes),
+			fmt.Sprintf("Use a whole number to %d: above zero to give back, below zero to charge.", MaxGrant)}
+	}
+	if err := validateReason(reason); err != nil {
+		return nil, err
+	}
+	if !of.IsZero() {
+		if of.After(at) || of.Before(b.Organization.Plans[0].From.AddDate(0, -1, -1)) {
+			return nil, Invalid{"period", fmt.Sprintf("The organization had no period at %s.", of.Format(time.RFC3339)), "Use an instant of a period that has begun."}
+		}
+		of = b.Organization.PeriodAt(of).Start
+	}
+	if bytes > 0 {
+		if err := b.Grants.room(bytes); err != nil {
+			return nil, err
+		}
+	}
+	return Adjusted{ID: id, Bytes: bytes, Reason: reason, Of: of}, nil
 }
 
 // A LimitReached is the error for a reached limit.
@@ -261,8 +277,8 @@ func StandingOf(o Organization, budgets []Budget) Hash {
 
 // standing returns the standing of opened books.
 func (b *Books) standing() Hash {
-	budgets := make([]Budget, len(b.Budgets))
-	for i, budget := range b.Budgets {
+	budgets := make([]Budget, len(b.Budgets.Kept))
+	for i, budget := range b.Budgets.Kept {
 		budgets[i] = *budget
 	}
 	return StandingOf(b.Organization, budgets)

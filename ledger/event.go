@@ -137,7 +137,7 @@ func (d ThresholdsSet) decide(b *Books, cause Cause) error {
 	}
 	b.Organization.Thresholds = d.Percents
 	b.announce(book, *book, b.isExhausted(book, cause.At), cause)
-	for _, budget := range b.Budgets {
+	for _, budget := range b.Budgets.Kept {
 		b.renew(budget, book.Period.Start, cause)
 		b.announceBudget(budget, budget.IsExhausted(), cause)
 	}
@@ -146,11 +146,11 @@ func (d ThresholdsSet) decide(b *Books, cause Cause) error {
 
 // SetThresholds decides an organization's own thresholds, or with nil
 // the installation's; nothing if unchanged.
-func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
+func (o Organization) SetThresholds(percents Thresholds) ([]Decision, error) {
 	if err := percents.Validate(); err != nil {
 		return nil, err
 	}
-	if own := b.Organization.Thresholds; (own == nil) == (percents == nil) && slices.Equal(own, percents) {
+	if own := o.Thresholds; (own == nil) == (percents == nil) && slices.Equal(own, percents) {
 		return nil, nil
 	}
 	return []Decision{ThresholdsSet{percents}}, nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
@@ -173,11 +175,19 @@ func (g *Grant) end(at time.Time) {
 	}
 }
 
+// event returns an event about the grant.
+func (g *Grant) event(kind EventKind, organization string, cause Cause) Event {
+	return Event{Kind: kind, Organization: organization, Cause: cause, Grant: *g}
+}
+
+// Grants are those of an organization that can still change, opened to write to.
+type Grants []*Grant
+
 // burnOrder returns the grants that cover an instant, in order of use.
-func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
-	for _, g := range grants {
-		if g.covers(at) {
-			order = append(order, g)
+func (g Grants) burnOrder(at time.Time) (order Grants) {
+	for _, grant := range g {
+		if grant.covers(at) {
+			order = append(order, grant)
 		}
 	}
 	slices.SortFunc(order, (*Grant).before)
@@ -185,13 +195,129 @@ func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
 }
 
 // inOrder is burnOrder with the plan's allowance, as nil, in its place.
-func inOrder(grants []*Grant, at, end time.Time) []*Grant {
-	order := burnOrder(grants, at)
+func (g Grants) inOrder(at, end time.Time) Grants {
+	order := g.burnOrder(at)
 	plan := slices.IndexFunc(order, func(g *Grant) bool { return !g.beforePlan(end) })
 	if plan < 0 {
 		plan = len(order)
 	}
 	return slices.Insert(order, plan, nil)
+}
+
+// MaxReason is the longest reason, in characters.
+const MaxReason = 500
+
+func (g Grant) validate(at time.Time) error {
+	switch {
+	case g.Amount < 1 || g.Amount > MaxGrant:
+		return Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", g.Amount), fmt.Sprintf("Use a whole number from 1 to %d.", MaxGrant)}
+	case g.Priority < 0 || g.Priority > MaxPriority:
+		return Invalid{"priority", fmt.Sprintf("The priority is %d.", g.Priority),
+			fmt.Sprintf("Use a whole number from 0, which is used first, to %d. The plan has %d.", MaxPriority, PlanPriority)}
+	case g.Starts.Year() < FirstYear || g.Starts.Year() > LastYear:
+		return Invalid{"starts_at", fmt.Sprintf("starts_at is %s.", g.Starts.Format(time.RFC3339)),
+			fmt.Sprintf("Use a time of the years %d to %d.", FirstYear, LastYear)}
+	case !g.Expires.IsZero() && (!g.Expires.After(g.Starts) || !g.Expires.After(at) || g.Expires.Year() > LastYear):
+		return Invalid{"expires_at", fmt.Sprintf("expires_at is %s.", g.Expires.Format(time.RFC3339)),
+			fmt.Sprintf("Use a time behind starts_at and now, until the year %d, or leave it out.", LastYear)}
+	case g.RolloverCap != nil && (*g.RolloverCap < 0 || *g.RolloverCap > g.Amount):
+		return Invalid{"rollover_cap", fmt.Sprintf("The rollover cap is %d bytes.", *g.RolloverCap), "Use a whole number from 0 to the amount, or leave it out."}
+	}
+	return validateReason(g.Reason)
+}
+
+func validateReason(reason string) error {
+	for _, r := range reason {
+		if r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			return Invalid{"reason", fmt.Sprintf("The reason has the character %q.", r), "Use text without control characters."}
+		}
+	}
+	if utf8.RuneCountInString(reason) > MaxReason {
+		return Invalid{"reason", fmt.Sprintf("The reason has %d characters.", utf8.RuneCountInString(reason)), fmt.Sprintf("Use at most %d.", MaxReason)}
+	}
+	return nil
+}
+
+// find finds a live grant; nil where there is none.
+func (g Grants) find(id string) *Grant {
+	for _, grant := range g {
+		if grant.ID == id && grant.live() {
+			return grant
+		}
+	}
+	return nil
+}
+
+// cover splits bytes between the allowance and the grants, in order of
+// use, and returns how many are left.
+func (g Grants) cover(book *Book, bytes int64, at time.Time, reason Reason) (moves []move, left int64) {
+	moves, left = make([]move, 0, 3), bytes
+	for _, grant := range g.inOrder(at, book.Period.End) {
+		from, covered := Allowance, min(left, book.Balances[Allowance])
+		if grant != nil {
+			from, covered = Credit, min(left, grant.Remaining)
+		}
+		moves, left = append(moves, move{from: from, to: Consumed, amount: covered, reason: reason, grant: grant}), left-covered
+	}
+	return moves, left
+}
+
+// lapses are the moves that expire at the end of a period.
+func (g Grants) lapses(book *Book) []move {
+	lapses := []move{{from: Allowance, to: Expired, amount: book.Balances[Allowance], reason: Lapsed}}
+	for _, grant := range g {
+		lapses = append(lapses, move{from: Credit, to: Expired, amount: grant.excess(book.Period), reason: Lapsed, grant: grant})
+		grant.dropAhead(book.Period.End)
+	}
+	return lapses
+}
+
+// Add decides a grant. It reads only the fields of spec that a request sets.
+func (g Grants) Add(spec Grant, id string, at time.Time) (Decision, error) {
+	if spec.Starts.IsZero() {
+		spec.Starts = at
+	}
+	if err := spec.validate(at); err != nil {
+		return nil, err
+	}
+	if err := g.room(spec.Amount); err != nil {
+		return nil, err
+	}
+	return Granted{Grant: Grant{
+		ID: id, Amount: spec.Amount, Priority: spec.Priority, Starts: spec.Starts, Expires: spec.Expires, RolloverCap: spec.RolloverCap,
+		Source: FromBilling, Reason: spec.Reason, Created: at,
+	}}, nil
+}
+
+// Void decides to take back what is left of a grant; nothing if none is.
+// What an adjustment gave back is no grant.
+func (g Grants) Void(grant Grant) ([]Decision, error) {
+	switch {
+	case grant.Source == FromAdjustment:
+		return nil, Invalid{"", fmt.Sprintf("%s is an adjustment, which can't be voided.", grant.ID), "Make an adjustment of as many bytes below zero."}
+	case g.find(grant.ID) == nil:
+		return nil, nil
+	}
+	return []Decision{Revoked{Grant: grant.ID}}, nil
+}
+
+// room refuses a grant beyond the organization's limits.
+func (g Grants) room(amount int64) error {
+	live, all := 0, amount
+	for _, grant := range g {
+		if grant.live() {
+			live++
+			all += max(grant.Remaining, grant.Amount-grant.Consumed-grant.Expired-grant.Voided)
+		}
+	}
+	switch {
+	case live >= MaxGrants:
+		return tooManyGrants
+	case all > MaxGrant:
+		return Invalid{"amount", fmt.Sprintf("With it the organization would have %d bytes of grants.", all),
+			fmt.Sprintf("Use an amount with which they are at most %d.", MaxGrant)}
+	}
+	return nil
 }
 
 // A Fund covers use: a grant or the plan's allowance.
@@ -203,11 +329,11 @@ type Fund struct {
 // Funds returns what covers an instant in order of use, and then later
 // grants by their start.
 func (b Book) Funds(grants []Grant, at time.Time) (funds []Fund) {
-	live := make([]*Grant, len(grants))
+	live := make(Grants, len(grants))
 	for i := range grants {
 		live[i] = &grants[i]
 	}
-	for _, g := range inOrder(live, at, b.Period.End) {
+	for _, g := range live.inOrder(at, b.Period.End) {
 		if g == nil {
 			funds = append(funds, Fund{Left: b.Balances[Allowance]})
 			continue

@@ -109,6 +109,15 @@ func (o Organization) sawWhole(period calendar.Period) bool {
 	return o.Opened.Sub(from) < maxCreationDelay
 }
 
+// firstSeen is an instant of the first period with an allowance: that
+// of the first plan or, in a rebuilt ledger, the period then running.
+func (o Organization) firstSeen(first Plan) time.Time {
+	if o.sawWhole(o.PeriodAt(first.From)) {
+		return first.From
+	}
+	return o.Opened
+}
+
 // isClosed reports whether logs accepted at an instant can no longer be
 // booked in their own period.
 func (o Organization) isClosed(at time.Time) bool { return at.Before(o.ClosedThrough) }
@@ -181,12 +190,12 @@ func (d AnchorSet) decide(b *Books, cause Cause) error {
 }
 
 // changeAnchor decides an anchor day; nothing if it is unchanged.
-func (b *Books) changeAnchor(day int, at time.Time) ([]Decision, error) {
+func (d Anchoring) changeAnchor(day int, at time.Time) ([]Decision, error) {
 	if day < 1 || day > 31 {
 		return nil, Invalid{"anchor_day", fmt.Sprintf("The anchor day is %d.", day), "Use a day of the month, 1 to 31: shorter months have their last day instead."}
 	}
-	end := b.periodAt(at).End
-	if b.Organization.AnchorDayAt(end) == day {
+	end := d.PeriodAt(at).End
+	if d.AnchorDayAt(end) == day {
 		return nil, nil
 	}
 	return []Decision{AnchorSet{Anchor{From: end, Day: day}}}, nil

@@ -225,7 +225,7 @@ func (h *history) perform(a act) error {
 		h.grants[g.ID] = *g
 	}
 	h.budgets = nil // all were opened
-	for _, b := range books.Budgets {
+	for _, b := range books.Budgets.Kept {
 		h.budgets = append(h.budgets, *b)
 	}
 	h.transfers, h.events = append(h.transfers, books.Transfers...), append(h.events, books.Events...)
@@ -259,31 +259,31 @@ func do(b *Books, a act, now time.Time) error {
 	case actCharge:
 		return b.Charge(Charge{Organization: "acme", Bytes: a.bytes, Entries: 1, Cause: Cause{Event: a.id, At: a.at, Project: a.by.Project, Key: a.by.Key}})
 	case actPlan:
-		decisions, err = b.Start(a.rules(), a.plan)
+		decisions, err = a.rules().Start(b.Organization, a.plan)
 	case actSubscribe:
-		decisions, err = b.Subscribe(a.rules(), Subscription{Plan: a.plan, Effective: a.effective}, a.at)
+		decisions, err = b.Organization.Subscribe(a.rules(), Subscription{Plan: a.plan, Effective: a.effective}, a.at)
 	case actSuspend:
 		decisions = []Decision{SuspensionChanged{a.suspended}}
 	case actGrant:
-		decisions, err = decided(b.Grant(a.grant, a.id, a.at))
+		decisions, err = decided(b.Grants.Add(a.grant, a.id, a.at))
 	case actAnchor:
-		decisions, err = b.changeAnchor(int(a.bytes), a.at)
+		decisions, err = b.Organization.changeAnchor(int(a.bytes), a.at)
 	case actVoid:
-		decisions, err = b.Void(a.grant)
+		decisions, err = b.Grants.Void(a.grant)
 	case actAdjust:
 		decisions, err = decided(b.Adjust(a.bytes, "", a.id, a.of, a.at))
 	case actAdvance:
 		decisions = []Decision{Advanced{Through: a.at}}
 	case actTerms:
-		decisions, err = b.Follow(a.rules(), a.at)
+		decisions, err = a.rules().Follow(b.Organization, a.at)
 	case actThresholds:
-		decisions, err = b.SetThresholds(Thresholds(a.percents))
+		decisions, err = b.Organization.SetThresholds(Thresholds(a.percents))
 	case actBudget:
-		decisions, err = b.SetBudget(BudgetSpec{a.by, a.bytes}, a.used)
+		decisions, err = b.Budgets.Set(BudgetSpec{a.by, a.bytes}, a.used)
 	case actUnbudget:
-		decisions, err = b.RemoveBudget(a.by)
+		decisions, err = b.Budgets.Remove(a.by)
 	case actRefuse:
-		return b.Refuse(&Refusal{Spender: a.by, Quota: a.bytes, PeriodStart: b.periodAt(a.at).Start, Exhausts: true, Cause: Cause{Event: a.id, At: a.at}})
+		return b.Refuse(&Refusal{Spender: a.by, Quota: a.bytes, PeriodStart: b.Organization.PeriodAt(a.at).Start, Exhausts: true, Cause: Cause{Event: a.id, At: a.at}})
 	}
 	for _, decision := range decisions {
 		if err == nil {

@@ -54,7 +54,7 @@ func (b *Books) Refuse(r *Refusal) error {
 	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):
 		return nil
 	case r.Spender != Spender{}:
-		b.refuseBudget(r)
+		r.exhaustBudget(b)
 		return nil
 	case r.Reason != "":
 		return nil

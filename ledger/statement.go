@@ -131,17 +131,6 @@ func (b *Books) Statement(closed Event, from Sources, at time.Time) (s Statement
 	return s, known
 }
 
-// carriedOver returns what was left of grants at the end of a period.
-func (b *Books) carriedOver(end time.Time) int64 {
-	left := b.Organization.Pool
-	for _, book := range b.books {
-		if !book.Period.Start.Before(end) {
-			left -= book.Balances[Credit]
-		}
-	}
-	return left
-}
-
 func totals(balances Balances, closing int64) Totals {
 	return Totals{
 		Opening: closing - balances[Credit], Consumed: balances[Consumed], Overage: balances[Overage], Overshoot: balances[Overshoot],
@@ -330,14 +319,14 @@ type Line struct {
 }
 
 // Lines returns what opened books add to statements, in one order.
-func (b *Books) Lines() []Line {
+func (j *journal) Lines() []Line {
 	sums := map[Line]int64{}
-	for _, t := range b.Transfers {
+	for _, t := range j.Transfers {
 		if kind := lineKind(t); kind != 0 {
 			sums[Line{Kind: kind, Start: t.Period.Start, Subject: t.Grant, Of: t.Period.Start}] += t.Amount
 		}
 	}
-	for _, e := range b.Events {
+	for _, e := range j.Events {
 		if e.Kind == BooksAdjusted {
 			line := e.line()
 			bytes := line.Bytes

@@ -75,12 +75,12 @@ func (d TestUse) decide(b *Books, cause Cause) error {
 	if err != nil {
 		return err
 	}
-	outcome := TestUseOutcome{DryRun: b.try(b.withPool(book), d, cause)}
+	outcome := TestUseOutcome{DryRun: d.try(b, b.withPool(book), cause)}
 	if outcome.Rule == "" {
 		outcome.Charge = Charge{Organization: b.Organization.ID, Bytes: d.Bytes, Entries: d.Entries, Environment: d.Environment, Cause: cause}
 		err = b.Charge(outcome.Charge)
 	} else {
-		outcome.Refusal = b.refusal(b.withPool(book), d, outcome.DryRun, cause)
+		outcome.Refusal = d.refusal(b.Organization, b.withPool(book), outcome.DryRun, cause)
 		err = b.Refuse(&outcome.Refusal)
 	}
 	b.TestUses = append(b.TestUses, outcome)
@@ -88,20 +88,20 @@ func (d TestUse) decide(b *Books, cause Cause) error {
 }
 
 // try returns the outcome of the request.
-func (b *Books) try(book Book, d TestUse, cause Cause) DryRun {
-	budgets := make([]Budget, len(b.Budgets))
-	for i, budget := range b.Budgets {
+func (d TestUse) try(b *Books, book Book, cause Cause) DryRun {
+	budgets := make([]Budget, len(b.Budgets.Kept))
+	for i, budget := range b.Budgets.Kept {
 		budgets[i] = budget.In(book.Period.Start)
 	}
 	return b.Organization.Try(book, d.Bytes, cause.At).Under(budgets, d.Project, d.Key)
 }
 
 // refusal returns the request as ingest would have refused it.
-func (b *Books) refusal(book Book, d TestUse, dryRun DryRun, cause Cause) Refusal {
+func (d TestUse) refusal(o Organization, book Book, dryRun DryRun, cause Cause) Refusal {
 	cause.Event = d.ID
 	refusal := Refusal{
-		Organization: b.Organization.ID, Environment: d.Environment, Bytes: d.Bytes, PeriodStart: book.Period.Start, Requests: 1, Cause: cause,
-		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Latch: Latch{Since: book.Raises},
+		Organization: o.ID, Environment: d.Environment, Bytes: d.Bytes, PeriodStart: book.Period.Start, Requests: 1, Cause: cause,
+		Remaining: o.Admits(book, cause.At), Quota: book.limit(o.Plans.At(cause.At)), Latch: Latch{Since: book.Raises},
 		Exhausts: dryRun.Rule != RuleSuspended,
 	}
 	if dryRun.Rule == RuleBudget {
@@ -134,7 +134,7 @@ func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error
 
 // checkNewTest refuses a real customer: its charges would mix with those of a test.
 func (b *Books) checkNewTest(now time.Time) error {
-	used := b.periodAt(b.Organization.Plans[0].From) != b.periodAt(now)
+	used := b.Organization.PeriodAt(b.Organization.Plans[0].From) != b.Organization.PeriodAt(now)
 	for _, book := range b.books {
 		used = used || book.Used() > 0
 	}
@@ -145,9 +145,9 @@ func (b *Books) checkNewTest(now time.Time) error {
 }
 
 // UseTest decides to charge or refuse a request of a test.
-func (b *Books) UseTest(d TestUse) ([]Decision, error) {
+func (o Organization) UseTest(d TestUse) ([]Decision, error) {
 	switch {
-	case !b.Organization.IsTest():
+	case !o.IsTest():
 		return nil, Invalid{"", "The organization is no test: what it sends is charged.", "Have a new organization be a test first, by PUT …/test-clock."}
 	case d.Bytes < 1 || d.Bytes > MaxCharge:
 		return nil, Invalid{"bytes", fmt.Sprintf("The request has %d bytes.", d.Bytes), fmt.Sprintf("Use a whole number from 1 to %d.", MaxCharge)}

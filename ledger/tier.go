@@ -88,29 +88,6 @@ type TermsChanged struct {
 	Thresholds Thresholds
 }
 
-// Follow decides to follow rules; nothing if the organization does. It
-// fails with ErrUnknownTier where they lack one of its tiers.
-func (b *Books) Follow(rules Rules, at time.Time) ([]Decision, error) {
-	o := b.Organization
-	changed, same := TermsChanged{Tiers: map[Tier]Terms{}, Thresholds: rules.Thresholds}, slices.Equal(rules.Thresholds, o.Usual)
-	plans := Plans{o.Plans.At(at)}
-	if next, scheduled := o.Plans.Next(at); scheduled {
-		plans = append(plans, next)
-	}
-	for _, plan := range plans {
-		terms, err := rules.Terms(plan.Tier)
-		if err != nil {
-			return nil, err
-		}
-		changed.Tiers[plan.Tier] = terms
-		same = same && terms.same(plan.TierTerms)
-	}
-	if same {
-		return nil, nil
-	}
-	return []Decision{changed}, nil
-}
-
 // FollowedBy reports whether the last plan of an organization and its
 // usual thresholds are by these rules.
 func (r Rules) FollowedBy(o Organization) bool {
@@ -170,6 +147,41 @@ func (r Rules) Terms(of Tier) (Terms, error) {
 func (r Rules) Seed(plan Plan) (seeded Plan, err error) {
 	plan.TierTerms, err = r.Terms(plan.Tier)
 	return plan, err
+}
+
+// Start decides an organization's first plan; nothing where it has one.
+// It fails with ErrUnknownTier.
+func (r Rules) Start(o Organization, plan Plan) ([]Decision, error) {
+	if !o.Provisional() {
+		return nil, nil
+	}
+	plan, err := r.Seed(plan)
+	if err != nil {
+		return nil, err
+	}
+	return []Decision{PlanStarted{Plan: plan, Opened: o.Opened, Thresholds: r.Thresholds}}, nil
+}
+
+// Follow decides that an organization follows the rules; nothing if it does. It
+// fails with ErrUnknownTier where they lack one of its tiers.
+func (r Rules) Follow(o Organization, at time.Time) ([]Decision, error) {
+	changed, same := TermsChanged{Tiers: map[Tier]Terms{}, Thresholds: r.Thresholds}, slices.Equal(r.Thresholds, o.Usual)
+	plans := Plans{o.Plans.At(at)}
+	if next, scheduled := o.Plans.Next(at); scheduled {
+		plans = append(plans, next)
+	}
+	for _, plan := range plans {
+		terms, err := r.Terms(plan.Tier)
+		if err != nil {
+			return nil, err
+		}
+		changed.Tiers[plan.Tier] = terms
+		same = same && terms.same(plan.TierTerms)
+	}
+	if same {
+		return nil, nil
+	}
+	return []Decision{changed}, nil
 }
 
 // A Retention is how many months books, transfers with usage by day,

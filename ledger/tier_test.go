@@ -14,7 +14,7 @@ func TestFollowingOtherTerms(t *testing.T) {
 	rules := Rules{Version: 2, Tiers: Tiers{Indie: {Quota: 70, RequestsPerMinute: 7, RetentionDays: 3}, Scale: {Quota: 300, RequestsPerMinute: 900, RetentionDays: 4}},
 		Thresholds: Thresholds{30}}
 	follow := func() []Decision {
-		decisions, err := books.Follow(rules, date("11-04"))
+		decisions, err := rules.Follow(books.Organization, date("11-04"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestFollowingOtherTerms(t *testing.T) {
 	if book, err = books.At(date("12-02")); err != nil || book.Allowance() != 300 {
 		t.Errorf("the next period allows %d, error %v", book.Allowance(), err)
 	}
-	if _, err := books.Follow(Rules{Version: 3}, date("12-02")); !errors.Is(err, ErrUnknownTier) {
+	if _, err := (Rules{Version: 3}).Follow(books.Organization, date("12-02")); !errors.Is(err, ErrUnknownTier) {
 		t.Errorf("error %v, want ErrUnknownTier", err)
 	}
 }

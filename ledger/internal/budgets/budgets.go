@@ -73,7 +73,7 @@ func (s *Service) Set(ctx context.Context, organization string, request unitofwo
 		if err != nil {
 			return nil, err
 		}
-		return books.SetBudget(spec, used[0])
+		return books.Budgets.Set(spec, used[0])
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, spec, choose, decidedBudgets)
 }
@@ -88,7 +88,7 @@ func (s *Service) SetAll(ctx context.Context, organization string, request unito
 		if err != nil {
 			return nil, err
 		}
-		return books.SetBudgets(specs, used)
+		return books.Budgets.SetAll(specs, used)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, specs, choose, decidedBudgets)
 }
@@ -96,7 +96,7 @@ func (s *Service) SetAll(ctx context.Context, organization string, request unito
 // Remove removes a budget, if there is one, even of a deleted project.
 func (s *Service) Remove(ctx context.Context, organization string, request unitofwork.Request, of ledger.Spender) (Budgets, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		decisions, err := books.RemoveBudget(of)
+		decisions, err := books.Budgets.Remove(of)
 		if err == nil && len(decisions) == 0 {
 			err = s.check(organization, ledger.BudgetSpec{Spender: of})
 		}
@@ -125,8 +125,8 @@ func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, sp
 
 // decidedBudgets returns the budgets of opened books.
 func decidedBudgets(_ pgx.Tx, books *ledger.Books, at time.Time) (Budgets, error) {
-	budgets := make([]ledger.Budget, len(books.Budgets))
-	for i, budget := range books.Budgets {
+	budgets := make([]ledger.Budget, len(books.Budgets.Kept))
+	for i, budget := range books.Budgets.Kept {
 		budgets[i] = *budget
 	}
 	return budgetsIn(books.Organization.PeriodAt(at), budgets), nil

@@ -36,7 +36,7 @@ func (s *Service) List(ctx context.Context, organization string, after postgres.
 func (s *Service) Grant(ctx context.Context, organization string, request unitofwork.Request, spec ledger.Grant) (ledger.Grant, error) {
 	id := "grt_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
-		decision, err := books.Grant(spec, id, at)
+		decision, err := books.Grants.Add(spec, id, at)
 		return []ledger.Decision{decision}, err
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, spec, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
@@ -61,7 +61,7 @@ func (s *Service) Void(ctx context.Context, organization string, request unitofw
 		if err != nil {
 			return nil, err
 		}
-		return books.Void(grant)
+		return books.Grants.Void(grant)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, voidInput{id}, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
 		return load(tx)

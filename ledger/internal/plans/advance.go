@@ -268,7 +268,7 @@ func (s *Service) followSome(ctx context.Context, tx pgx.Tx) (changed, of int, e
 func follow(opened map[string]*ledger.Books, rules ledger.Rules, now time.Time) error {
 	for id, books := range opened {
 		at := books.Organization.NotBefore(now)
-		decisions, err := books.Follow(rules, at)
+		decisions, err := rules.Follow(books.Organization, at)
 		for _, decision := range decisions {
 			err = books.Decide(decision, books.DecisionCause(at))
 			books.Organization.DecidedAt = books.Organization.RecordedAt(now)

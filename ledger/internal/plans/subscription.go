@@ -57,7 +57,7 @@ func (s *Service) Subscribe(ctx context.Context, organization string, request un
 		if err != nil {
 			return nil, err
 		}
-		return books.Subscribe(rules, wanted, at)
+		return books.Organization.Subscribe(rules, wanted, at)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, wanted, choose, func(_ pgx.Tx, books *ledger.Books, at time.Time) (Subscription, error) {
 		book, err := books.At(at)
@@ -152,7 +152,7 @@ func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, s
 
 // decide decides the first plan; nothing where there is one.
 func (s Start) decide(books *ledger.Books, rules ledger.Rules, booked time.Time) error {
-	decisions, err := books.Start(rules, s.Plan)
+	decisions, err := rules.Start(books.Organization, s.Plan)
 	for _, decision := range decisions {
 		err = books.Decide(decision, books.DecisionCause(booked))
 	}
@@ -192,7 +192,7 @@ func (s *Service) Thresholds(ctx context.Context, organization string) (found Th
 // SetThresholds sets an organization's own thresholds; nil: the installation's.
 func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		return books.SetThresholds(percents)
+		return books.Organization.SetThresholds(percents)
 	}
 	answer := func(_ pgx.Tx, books *ledger.Books, _ time.Time) (Thresholds, error) {
 		return thresholdsOf(books.Organization), nil

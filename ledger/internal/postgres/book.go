@@ -194,7 +194,7 @@ func LoadBudgets(ctx context.Context, tx pgx.Tx, organizations []string) (map[st
 // queueBudgets writes the budgets of opened books.
 func queueBudgets(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	for _, id := range sortedKeys(opened) {
-		for _, of := range opened[id].RemovedBudgets { // first: it may have a new one
+		for _, of := range opened[id].Budgets.Removed { // first: it may have a new one
 			batch.Queue(`DELETE FROM budgets WHERE organization = $1 AND project = $2 AND key = $3`, id, of.Project, of.Key)
 		}
 	}
@@ -207,7 +207,7 @@ func queueKeptBudgets(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	var starts []time.Time
 	var reached []int16
 	for _, id := range sortedKeys(opened) {
-		for _, b := range opened[id].Budgets {
+		for _, b := range opened[id].Budgets.Kept {
 			ids, projects, keys = append(ids, id), append(projects, b.Project), append(keys, b.Key)
 			bytes, used, refused, since = append(bytes, b.Bytes), append(used, b.Used), append(refused, b.Refused), append(since, b.Since)
 			starts, reached = append(starts, b.Period), append(reached, int16(b.Reached))
