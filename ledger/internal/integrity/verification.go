@@ -72,6 +72,8 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 		{v.At.Add(-chargesVerified), postgres.CheckChain},
 		{kept, postgres.CheckDecisions},
 		{kept, postgres.CheckStatements},
+		{v.At, postgres.CheckRefusals},
+		{v.At, postgres.CheckBudgets},
 	} {
 		found, err := check.of(ctx, tx, o.ID, check.since)
 		if err != nil {
@@ -87,12 +89,7 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 	if err != nil {
 		return err
 	}
-	refusals, err := postgres.CheckRefusals(ctx, tx, o.ID, v.At)
-	if err != nil {
-		return err
-	}
-	budgets, err := postgres.CheckBudgets(ctx, tx, o.ID)
-	v.Violations = slices.Concat(v.Violations, standing, grants, refusals, budgets)
+	v.Violations = slices.Concat(v.Violations, standing, grants)
 	return err
 }
 

@@ -40,21 +40,18 @@ func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
 
 // accountsIn reads versions, organizations, whether they are deleted, and books.
 func accountsIn(ctx context.Context, tx pgx.Tx, query string) ([]Unpublished, error) {
-	rows, err := tx.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, query)
 	var due []Unpublished
 	var u Unpublished
 	var o organizationRow
 	var b orgBook
 	fields := slices.Concat([]any{&u.Version}, o.fields(), []any{&u.Deleted}, b.fields())
-	_, err = pgx.ForEachRow(rows, fields, func() error {
-		u.Organization, err = o.organization()
+	_, err := pgx.ForEachRow(rows, fields, func() error {
+		u.Organization = o.organization()
 		u.Book = b.book
 		u.Book.Pool = u.Organization.Pool
 		due = append(due, u)
-		return err
+		return nil
 	})
 	return due, err
 }
@@ -140,12 +137,9 @@ func PoolAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, now in
 // openedSince returns the periods that were open at an instant: nothing
 // was booked in others since. Without grants there are none.
 func openedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) ([]calendar.Period, error) {
-	rows, err := tx.Query(ctx, `SELECT period_start, period_end FROM books
+	rows, _ := tx.Query(ctx, `SELECT period_start, period_end FROM books
 		WHERE organization = $1 AND EXISTS (SELECT FROM grants WHERE organization = $1)
 			AND period_end > (SELECT coalesce(max(period_end), '-infinity') FROM statements WHERE organization = $1 AND made_at <= $2)`, organization, at)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[calendar.Period])
 }
 

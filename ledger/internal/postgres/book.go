@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,23 +35,15 @@ func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[strin
 	for key := range keys {
 		ids, starts = append(ids, key.Organization), append(starts, key.Start)
 	}
-	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
+	rows, _ := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
 		JOIN unnest($1::text[], $2::timestamptz[]) AS wanted (organization, period_start) USING (organization, period_start)`, ids, starts)
-	if err != nil {
-		return nil, err
-	}
-	books := make(map[string][]ledger.Book, len(keys))
-	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
+	return booksOf(rows)
 }
 
 // LoadAllBooks reads every book of organizations, by organization.
 func LoadAllBooks(ctx context.Context, tx pgx.Tx, organizations ...string) (map[string][]ledger.Book, error) {
-	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = ANY($1)`, organizations)
-	if err != nil {
-		return nil, err
-	}
-	books := map[string][]ledger.Book{}
-	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
+	rows, _ := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = ANY($1)`, organizations)
+	return booksOf(rows)
 }
 
 // LoadOpenBooks reads the organizations' books of open periods.
@@ -60,11 +53,13 @@ func LoadOpenBooks(ctx context.Context, tx pgx.Tx, of map[string]ledger.Organiza
 	for id, o := range of {
 		ids, closed = append(ids, id), append(closed, o.ClosedThrough)
 	}
-	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
+	rows, _ := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
 		JOIN unnest($1::text[], $2::timestamptz[]) AS open (organization, closed_through) USING (organization) WHERE period_end > closed_through`, ids, closed)
-	if err != nil {
-		return nil, err
-	}
+	return booksOf(rows)
+}
+
+// booksOf returns books by organization.
+func booksOf(rows pgx.Rows) (map[string][]ledger.Book, error) {
 	books := map[string][]ledger.Book{}
 	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
 }
@@ -151,14 +146,7 @@ func usesOf(charges []ledger.Charge) *useSums {
 	return uses
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // EnsureDays creates the daily partitions for transfers of these instants.
 func EnsureDays(ctx context.Context, tx pgx.Tx, instants ...time.Time) error {
@@ -173,15 +161,12 @@ func LoadBudgets(ctx context.Context, tx pgx.Tx, organizations []string) (map[st
 	if len(organizations) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT `+budgetColumns+` FROM budgets WHERE organization = ANY($1)
+	rows, _ := tx.Query(ctx, `SELECT `+budgetColumns+` FROM budgets WHERE organization = ANY($1)
 		ORDER BY organization, key COLLATE "C", project COLLATE "C"`, organizations)
-	if err != nil {
-		return nil, err
-	}
 	budgets := map[string][]ledger.Budget{}
 	var organization string
 	var b ledger.Budget
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err := pgx.ForEachRow(rows, []any{
 		&organization, &b.Project, &b.Key, &b.Bytes, &b.Used, &b.Period, &b.Reached, &b.Refused, &b.Since,
 	}, func() error {
 		b.Period = b.Period.UTC()
@@ -232,14 +217,11 @@ func Spent(ctx context.Context, tx pgx.Tx, organization pg.Organization, spender
 	for i, s := range spenders {
 		projects[i], keys[i] = s.Project, s.Key
 	}
-	rows, err := tx.Query(ctx, `SELECT coalesce(sum(u.bytes), 0)::bigint
+	rows, _ := tx.Query(ctx, `SELECT coalesce(sum(u.bytes), 0)::bigint
 		FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS s (project, key, n)
 		LEFT JOIN usage_days u ON u.organization = $1 AND u.outcome = $4 AND u.day >= ($5::timestamptz AT TIME ZONE 'UTC')::date
 			AND u.day < ($6::timestamptz AT TIME ZONE 'UTC')::date AND CASE WHEN s.key <> '' THEN u.key = s.key ELSE u.project = s.project END
 		GROUP BY n ORDER BY n`, organization, projects, keys, ledger.UseAccepted, from, to)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
@@ -256,12 +238,8 @@ func budgetsAndUsage(condition string) string {
 		WHERE ` + condition + ` GROUP BY b.organization, b.project, b.key, b.used HAVING b.used <> coalesce(sum(u.bytes), 0)`
 }
 
-// verifyBudgets compares all budgets.
-func verifyBudgets(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.BudgetIsUsage, budgetsAndUsage(`true`))
-}
-
-// CheckBudgets compares the budgets of an organization.
-func CheckBudgets(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.BudgetIsUsage, budgetsAndUsage(`b.organization = $1`), organization)
+// CheckBudgets compares the budgets of an organization or of Everyone.
+func CheckBudgets(ctx context.Context, tx pgx.Tx, organization string, _ time.Time) ([]ledger.Violation, error) {
+	condition, args := scope(organization, "b.organization")
+	return differences(ctx, tx, ledger.BudgetIsUsage, budgetsAndUsage(condition), args...)
 }

@@ -128,14 +128,11 @@ func wholeTransaction(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Ra
 
 // touchedAfter returns the books of a booking's transfers after those skipped.
 func (t tail) touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM `+t.partition+`
+	rows, _ := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM `+t.partition+`
 			WHERE ctid >= $1 AND booked_at = $2 LIMIT $3 OFFSET $4) sample LIMIT $5`, customPlan, t.first, r.Booked, touchedSample, skipped, limit)
-	if err != nil {
-		return nil, err
-	}
 	keys := map[BookKey]bool{}
 	var key BookKey
-	_, err = pgx.ForEachRow(rows, []any{&key.Organization, &key.Start}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&key.Organization, &key.Start}, func() error {
 		keys[key] = true
 		return nil
 	})
@@ -216,22 +213,13 @@ func grantsAndTransfers(condition, transfers string) string {
 		FROM organizations o LEFT JOIN left_of_all l USING (organization) WHERE ` + condition + ` AND coalesce(l.remaining, 0) <> o.pool`
 }
 
-// verifyGrants compares all grants created since an instant.
-func verifyGrants(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	return compareGrants(ctx, tx, `true`, `true`, since)
-}
-
-// CheckGrants compares an organization's grants created since an
-// instant, and its pool.
-func CheckGrants(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return compareGrants(ctx, tx, `organization = $9`, `organization = $9 AND organization_hash = hashtextextended($9, 0)`, since, organization)
-}
-
 // maxOpenPeriod exceeds how long a period is open.
 const maxOpenPeriod = 62 * 24 * time.Hour
 
-func compareGrants(ctx context.Context, tx pgx.Tx, condition, transfers string, since time.Time, of ...any) ([]ledger.Violation, error) {
-	args := []any{customPlan, since, ledger.GrantActive, ledger.Credit, ledger.Consumed, ledger.Expired, ledger.Voided,
-		ledger.GrantScheduled, since.Add(-maxOpenPeriod)}
-	return differences(ctx, tx, ledger.GrantIsTransfers, grantsAndTransfers(condition, transfers), append(args, of...)...)
+// CheckGrants compares the grants of an organization or of Everyone that
+// were created since an instant, and the pools.
+func CheckGrants(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	args := []any{since, ledger.GrantActive, ledger.Credit, ledger.Consumed, ledger.Expired, ledger.Voided, ledger.GrantScheduled, since.Add(-maxOpenPeriod)}
+	condition, args := scope(organization, "organization", args...)
+	return differences(ctx, tx, ledger.GrantIsTransfers, grantsAndTransfers(condition, byKey(condition)), append([]any{customPlan}, args...)...)
 }

@@ -117,11 +117,8 @@ type LinkQuery struct {
 
 // Links lists an organization's links, the latest first.
 func Links(ctx context.Context, tx pgx.Tx, organization pg.Organization, q LinkQuery) ([]ledger.Link, error) {
-	rows, err := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 AND hour >= $2 AND hour < $3
+	rows, _ := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 AND hour >= $2 AND hour < $3
 		AND ($4 = 0 OR sequence < $4) ORDER BY sequence DESC LIMIT $5`, organization, q.From, q.To, q.Before, q.Limit)
-	if err != nil {
-		return nil, err
-	}
 	return collectLinks(rows)
 }
 
@@ -196,13 +193,10 @@ type Charged struct {
 
 // ChargedIn returns what was charged in a range of a partition.
 func ChargedIn(ctx context.Context, tx pgx.Tx, partition int, from, to int64) ([]Charged, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, count(DISTINCT "offset"), sum(amount)::bigint, min(effective_at), max(effective_at) FROM transfers
+	rows, _ := tx.Query(ctx, `SELECT organization, count(DISTINCT "offset"), sum(amount)::bigint, min(effective_at), max(effective_at) FROM transfers
 		WHERE source = 0 AND reason IN (2, 4) AND partition = $1 AND "offset" >= $2 AND "offset" < $3
 			AND booked_at >= (SELECT min(booked_from) FROM ranges WHERE partition = $1 AND next_offset > $2 AND first_offset < $3)
 		GROUP BY 1 ORDER BY 1`, partition, from, to)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Charged])
 }
 
@@ -215,10 +209,7 @@ type DailyRoot struct {
 
 // DailyRoots returns those of all days kept.
 func DailyRoots(ctx context.Context, tx pgx.Tx) ([]DailyRoot, error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT ON ((hour AT TIME ZONE 'UTC')::date) hour, root, organizations FROM seals WHERE root IS NOT NULL
+	rows, _ := tx.Query(ctx, `SELECT DISTINCT ON ((hour AT TIME ZONE 'UTC')::date) hour, root, organizations FROM seals WHERE root IS NOT NULL
 		ORDER BY (hour AT TIME ZONE 'UTC')::date, hour DESC`)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[DailyRoot])
 }

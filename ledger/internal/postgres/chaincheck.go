@@ -24,10 +24,7 @@ func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 	if err := hours.after(ctx, tx, since, oldestTransfer); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `SELECT organization FROM chains UNION SELECT DISTINCT organization FROM links ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT organization FROM chains UNION SELECT DISTINCT organization FROM links ORDER BY 1`)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, err
@@ -91,14 +88,11 @@ func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
 
 // readCuts reads those of hours that are sealed with a root.
 func (h *logHours) readCuts(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT partition, hour, next_offset FROM cuts WHERE hour <= (SELECT max(hour) FROM seals WHERE root IS NOT NULL)
+	rows, _ := tx.Query(ctx, `SELECT partition, hour, next_offset FROM cuts WHERE hour <= (SELECT max(hour) FROM seals WHERE root IS NOT NULL)
 		ORDER BY partition, hour`)
-	if err != nil {
-		return err
-	}
 	var partition int
 	var c cutAt
-	_, err = pgx.ForEachRow(rows, []any{&partition, &c.hour, &c.next}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&partition, &c.hour, &c.next}, func() error {
 		c.hour = c.hour.UTC()
 		if h.first.IsZero() || c.hour.Before(h.first) {
 			h.first = c.hour
@@ -110,13 +104,10 @@ func (h *logHours) readCuts(ctx context.Context, tx pgx.Tx) error {
 }
 
 func (h *logHours) readReplays(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT partition, "offset", coalesce(hour, 'epoch') FROM replays`)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, `SELECT partition, "offset", coalesce(hour, 'epoch') FROM replays`)
 	var place logPosition
 	var hour time.Time
-	_, err = pgx.ForEachRow(rows, []any{&place.partition, &place.offset, &hour}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&place.partition, &place.offset, &hour}, func() error {
 		h.replays[place] = hour.UTC()
 		return nil
 	})
@@ -183,10 +174,7 @@ func (h *logHours) after(ctx context.Context, tx pgx.Tx, since time.Time, oldest
 // check checks a chain: each link against the one before, the last
 // against the head, and those after since against their content.
 func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 ORDER BY sequence`, organization)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 ORDER BY sequence`, organization)
 	links, err := collectLinks(rows)
 	if err != nil {
 		return nil, err
@@ -206,13 +194,10 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string) ([]
 
 // checkCharges compares links with the transfers of their hours.
 func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM transfers t WHERE `+ofOrganization+` AND `+ofCharges+` AND effective_at >= $2
+	rows, _ := tx.Query(ctx, `SELECT `+chargeColumns+` FROM transfers t WHERE `+ofOrganization+` AND `+ofCharges+` AND effective_at >= $2
 		ORDER BY `+chargeOrder, customPlan, organization, h.oldest)
-	if err != nil {
-		return nil, err
-	}
 	digests := map[time.Time]*ledger.ChargesDigest{}
-	err = forEachCharge(rows, func(_ string, c ledger.LinkedCharge) {
+	err := forEachCharge(rows, func(_ string, c ledger.LinkedCharge) {
 		hour, ok := h.of(logPosition{c.Partition, c.Offset})
 		if !ok || !hour.After(h.since) {
 			return
@@ -261,15 +246,12 @@ func checkDecisions(ctx context.Context, tx pgx.Tx, organization string, links [
 	} else {
 		links = links[1:]
 	}
-	rows, err := tx.Query(ctx, `SELECT e.version, e.name, e.data::text, e.metadata::text, NOT (`+notErased+`) FROM events e
+	rows, _ := tx.Query(ctx, `SELECT e.version, e.name, e.data::text, e.metadata::text, NOT (`+notErased+`) FROM events e
 		WHERE e.organization = $1 AND e.stream = $2 AND e.version > $3 ORDER BY 1`, organization, decisionStream, behind)
-	if err != nil {
-		return nil, err
-	}
 	var decided []ledger.LinkedDecision
 	var d ledger.LinkedDecision
 	var erased, one bool
-	_, err = pgx.ForEachRow(rows, []any{&d.Number, &d.Name, &d.Data, &d.Metadata, &one}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&d.Number, &d.Name, &d.Data, &d.Metadata, &one}, func() error {
 		decided, erased = append(decided, d), erased || one
 		return nil
 	})
@@ -332,10 +314,7 @@ func verifyRootOf(ctx context.Context, tx pgx.Tx, hour time.Time) ([]ledger.Viol
 }
 
 func verifyRootsOf(ctx context.Context, tx pgx.Tx, which string, args ...any) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT `+sealColumns+` FROM seals WHERE `+which+` ORDER BY hour`, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+sealColumns+` FROM seals WHERE `+which+` ORDER BY hour`, args...)
 	var seals []seal
 	var s seal
 	if _, err := pgx.ForEachRow(rows, s.fields(), func() error {
@@ -356,16 +335,13 @@ type chainHeads map[string]ledger.Link
 
 // headsBeforeLinks returns the heads before the first links kept.
 func headsBeforeLinks(ctx context.Context, tx pgx.Tx) (chainHeads, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, sequence - 1, previous FROM
+	rows, _ := tx.Query(ctx, `SELECT organization, sequence - 1, previous FROM
 			(SELECT DISTINCT ON (organization) organization, sequence, previous FROM links ORDER BY organization, sequence) l WHERE sequence > 1
 		UNION ALL SELECT organization, sequence, hash FROM chains c WHERE NOT EXISTS (SELECT FROM links l WHERE l.organization = c.organization)`)
-	if err != nil {
-		return nil, err
-	}
 	heads := chainHeads{}
 	var l ledger.Link
 	var hash []byte
-	_, err = pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &hash}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &hash}, func() error {
 		l.Hash = hashOf(hash)
 		heads[l.Organization] = l
 		return nil
@@ -375,10 +351,7 @@ func headsBeforeLinks(ctx context.Context, tx pgx.Tx) (chainHeads, error) {
 
 // compare adds the links hour by hour and compares each seal's root.
 func (h chainHeads) compare(ctx context.Context, tx pgx.Tx, seals []seal) (violations []ledger.Violation, err error) {
-	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, hash FROM links WHERE hour <= $1 ORDER BY hour, organization`, seals[len(seals)-1].hour)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT organization, sequence, hour, hash FROM links WHERE hour <= $1 ORDER BY hour, organization`, seals[len(seals)-1].hour)
 	var l ledger.Link
 	var hash []byte
 	_, err = pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &l.Hour, &hash}, func() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -191,18 +192,41 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 // Verify checks everything the database alone can prove. tx is a
 // snapshot that sees every organization.
 func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
+	hours, charges, books := kept.HoursSince(now), kept.ChargesSince(now), kept.BooksSince(now)
 	var violations []ledger.Violation
-	for _, check := range checksSince(kept, now) {
-		found, err := check.of(ctx, tx, check.since)
+	for _, check := range []struct {
+		since time.Time
+		of    func(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error)
+	}{
+		{hours, CheckHours}, {charges, func(ctx context.Context, tx pgx.Tx, _ string, since time.Time) ([]ledger.Violation, error) {
+			return VerifyChains(ctx, tx, since)
+		}},
+		{charges, CheckGrants}, {now, CheckRefusals}, {books, CheckStatements},
+		{books, func(ctx context.Context, tx pgx.Tx, _ string, since time.Time) ([]ledger.Violation, error) {
+			return verifyDecided(ctx, tx, since, now)
+		}},
+		{now, verifyBooks}, {time.Time{}, CheckCharges}, {now, CheckBudgets},
+	} {
+		found, err := check.of(ctx, tx, Everyone, check.since)
 		if err != nil {
 			return nil, err
 		}
 		violations = append(violations, found...)
 	}
-	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){
-		verifyBooks, verifyUsage, verifyBudgets, verifyOrder,
+	for _, check := range []struct {
+		invariant, query string
+		args             []any
+	}{
+		{ledger.RootIsChains, sealsAndCuts, []any{hours.AddDate(0, 0, 1)}}, // of the first day kept not all is
+		{ledger.UsageIsCharges, hoursAndCharges, []any{calendar.Later(hours, charges)}},
+		{ledger.RangeIsTransfers, rangesAndTransfers, []any{charges}},
+		{ledger.TransfersAreWhole, oddTransfers, []any{charges, ledger.FromDecisions}}, // older ones of the same cause may be gone
+		{ledger.LinesAreTransfers, linesAndTransfers, []any{charges}},
+		{ledger.RangeIsTransfers, rangesAndCharges, []any{now.Add(24*time.Hour - rangesKept)}},
+		{ledger.RefusalsAreKept, refusalsAndSeals, []any{refusalsSince(now)}},
+		{ledger.RangesFollow, rangesInOrder, nil},
 	} {
-		found, err := check(ctx, tx)
+		found, err := differences(ctx, tx, check.invariant, check.query, check.args...)
 		if err != nil {
 			return nil, err
 		}
@@ -211,25 +235,29 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 	return violations, nil
 }
 
-// A checkSince checks what is kept since an instant.
-type checkSince struct {
-	since time.Time
-	of    func(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error)
+// Everyone stands for all organizations in a check.
+const Everyone = ""
+
+// scope returns the condition by which a column is an organization's, and
+// the arguments with it as the last. Everyone needs neither.
+func scope(organization, column string, args ...any) (condition string, with []any) {
+	if organization == Everyone {
+		return `true`, args
+	}
+	return fmt.Sprintf(`%s = $%d`, column, len(args)+1), append(args, organization)
 }
 
-func checksSince(kept ledger.Retention, now time.Time) []checkSince {
-	hours, charges, books := kept.HoursSince(now), kept.ChargesSince(now), kept.BooksSince(now)
-	return []checkSince{
-		{hours, verifyHours}, {hours, verifySeals}, {calendar.Later(hours, charges), verifyChargedHours}, {charges, VerifyChains}, {charges, verifyGrants},
-		{charges, verifyRanges}, {charges, verifyTransfers}, {charges, verifyLines}, {now, verifyChargedRanges}, {now, verifyRefusals}, {books, verifyStatements},
-		{books, func(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-			return verifyDecided(ctx, tx, since, now)
-		}},
+// byKey adds to a condition on the organization of transfers that on their key.
+func byKey(condition string) string {
+	_, parameter, isOne := strings.Cut(condition, ` = `)
+	if !isOne {
+		return condition
 	}
+	return condition + ` AND organization_hash = hashtextextended(` + parameter + `, 0)`
 }
 
 // verifyBooks compares all books with all their transfers.
-func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+func verifyBooks(ctx context.Context, tx pgx.Tx, _ string, _ time.Time) ([]ledger.Violation, error) {
 	sums, err := allSums(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add up all transfers: %w", err)
@@ -238,10 +266,7 @@ func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+bookColumns+` FROM books`)
 	var violations []ledger.Violation
 	err = forEachBook(rows, func(b orgBook) {
 		if period := owners[b.organization].PeriodAt(b.book.Period.Start); period != b.book.Period {
@@ -257,16 +282,13 @@ func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 
 // allSums adds up the transfers of all books.
 func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, b.period_start, from_account, to_account, sum(amount)::bigint
+	rows, _ := tx.Query(ctx, `SELECT organization, b.period_start, from_account, to_account, sum(amount)::bigint
 		  FROM books b JOIN transfers t USING (organization) WHERE t.effective_at >= b.period_start AND t.effective_at < b.period_end GROUP BY 1, 2, 3, 4
 		UNION ALL SELECT organization, period_start, from_account, to_account, amount FROM folded_transfers`)
-	if err != nil {
-		return nil, err
-	}
 	sums := map[BookKey]ledger.Balances{}
 	var key BookKey
 	var t ledger.Transfer
-	_, err = pgx.ForEachRow(rows, []any{&key.Organization, &key.Start, &t.From, &t.To, &t.Amount}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&key.Organization, &key.Start, &t.From, &t.To, &t.Amount}, func() error {
 		key.Start = key.Start.UTC()
 		sum := sums[key]
 		err := apply(t, &sum)
@@ -276,26 +298,22 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 	return sums, err
 }
 
-// verifyRanges compares ranges since an instant. The last range of a
+// rangesAndTransfers compares ranges since an instant. The last range of a
 // silent partition outlives its transfers.
-func verifyRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
-		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
-			FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason IN (2, 4) AND t.partition = r.partition
-				AND t."offset" >= r.first_offset AND t."offset" < r.next_offset
-			WHERE r.effective_from >= $1 GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`, since)
-}
+const rangesAndTransfers = `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
+	FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
+		FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason IN (2, 4) AND t.partition = r.partition
+			AND t."offset" >= r.first_offset AND t."offset" < r.next_offset
+		WHERE r.effective_from >= $1 GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`
 
-// verifyOrder finds overlapping ranges, and offsets in neither a range
+// rangesInOrder finds overlapping ranges, and offsets in neither a range
 // nor a parked record. The log has no gaps: it is not compacted and its
 // producers use no transactions.
-func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
-		FROM (SELECT r.*, (SELECT count(*) FROM bus_parked b WHERE b.group_name = '`+contract.GroupLedger+`' AND b.topic = '`+contract.TopicLogs+`'
-				AND b.partition = r.partition AND b.record_offset >= r.previous AND b.record_offset < r.first_offset) AS parked
-			FROM (SELECT partition, first_offset, lag(next_offset) OVER (PARTITION BY partition ORDER BY first_offset) AS previous FROM ranges) r) p
-		WHERE first_offset - previous <> parked`)
-}
+const rangesInOrder = `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
+	FROM (SELECT r.*, (SELECT count(*) FROM bus_parked b WHERE b.group_name = '` + contract.GroupLedger + `' AND b.topic = '` + contract.TopicLogs + `'
+			AND b.partition = r.partition AND b.record_offset >= r.previous AND b.record_offset < r.first_offset) AS parked
+		FROM (SELECT partition, first_offset, lag(next_offset) OVER (PARTITION BY partition ORDER BY first_offset) AS previous FROM ranges) r) p
+	WHERE first_offset - previous <> parked`
 
 // differences returns rows (what, one, other) as violations.
 func differences(ctx context.Context, tx pgx.Tx, invariant, query string, args ...any) ([]ledger.Violation, error) {
@@ -375,8 +393,3 @@ const hoursAndCharges = `WITH late AS (SELECT t.organization, max(b.period_end) 
 	SELECT concat_ws(', ', organization, hour AT TIME ZONE 'UTC', project, key), coalesce(u.bytes, 0), coalesce(c.bytes, 0)
 		FROM charged c FULL JOIN used u USING (organization, hour, project, key) LEFT JOIN late USING (organization)
 		WHERE c.bytes IS DISTINCT FROM u.bytes AND (through IS NULL OR hour >= through)`
-
-// verifyChargedHours compares the hours since an instant.
-func verifyChargedHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, hoursAndCharges, since)
-}

@@ -85,14 +85,11 @@ func takeRows(ctx context.Context, tx pgx.Tx, hour time.Time, kind, from string)
 
 // hashOfRows hashes a checkpoint by the hashes of its rows.
 func hashOfRows(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint) (ledger.Hash, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, kind, hash FROM checkpoint_rows WHERE hour = $1 ORDER BY organization COLLATE "C", kind COLLATE "C"`, c.Hour)
-	if err != nil {
-		return ledger.Hash{}, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT organization, kind, hash FROM checkpoint_rows WHERE hour = $1 ORDER BY organization COLLATE "C", kind COLLATE "C"`, c.Hour)
 	digest := ledger.NewCheckpointDigest(c)
 	var organization, kind string
 	var hash []byte
-	_, err = pgx.ForEachRow(rows, []any{&organization, &kind, &hash}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&organization, &kind, &hash}, func() error {
 		digest.Add(organization, kind, hash)
 		return nil
 	})
@@ -101,10 +98,7 @@ func hashOfRows(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint) (ledger.Has
 
 // Checkpoints returns those kept, the oldest first.
 func Checkpoints(ctx context.Context, tx pgx.Tx) (found []ledger.Checkpoint, err error) {
-	rows, err := tx.Query(ctx, `SELECT hour, topic_id, positions, decision, hash FROM checkpoints ORDER BY hour`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT hour, topic_id, positions, decision, hash FROM checkpoints ORDER BY hour`)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c ledger.Checkpoint, err error) {
 		var hash []byte
 		err = row.Scan(&c.Hour, &c.Topic, &c.Positions, &c.Decision, &hash)

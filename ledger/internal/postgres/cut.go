@@ -109,7 +109,7 @@ func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.T
 // uncut returns the stretches of all partitions. It steps from
 // partition to partition, as they are few and their ranges many.
 func uncut(ctx context.Context, tx pgx.Tx) ([]stretch, error) {
-	rows, err := tx.Query(ctx, `WITH RECURSIVE p AS (SELECT min(partition) AS partition FROM ranges
+	rows, _ := tx.Query(ctx, `WITH RECURSIVE p AS (SELECT min(partition) AS partition FROM ranges
 			UNION ALL SELECT (SELECT min(partition) FROM ranges WHERE partition > p.partition) FROM p WHERE p.partition IS NOT NULL)
 		SELECT p.partition, c.hour, s.first, e.next_offset, n.effective_from FROM p
 			LEFT JOIN LATERAL (SELECT hour, next_offset FROM cuts WHERE partition = p.partition ORDER BY hour DESC LIMIT 1) c ON true
@@ -118,12 +118,9 @@ func uncut(ctx context.Context, tx pgx.Tx) ([]stretch, error) {
 			LEFT JOIN LATERAL (SELECT effective_from FROM ranges WHERE partition = p.partition AND next_offset > s.first
 				AND first_offset >= `+rangeOf("p.partition", "s.first")+` ORDER BY first_offset LIMIT 1) n ON true
 		WHERE p.partition IS NOT NULL ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
 	var all []stretch
 	var s stretch
-	_, err = pgx.ForEachRow(rows, []any{&s.partition, &s.cut, &s.first, &s.booked, &s.earliest}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&s.partition, &s.cut, &s.first, &s.booked, &s.earliest}, func() error {
 		s.booked = max(s.booked, s.first)
 		all = append(all, s)
 		return nil
@@ -196,18 +193,14 @@ func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset i
 		err = tx.QueryRow(ctx, `SELECT min("offset") FROM transfers WHERE booked_at BETWEEN $1 AND $2 AND effective_at BETWEEN $3 AND $4
 			AND source = $5 AND reason = $6 AND partition = $7 AND "offset" >= $8 AND "offset" < $9`,
 			customPlan, r.BookedFrom, r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
-		if err != nil || first != nil {
-			return deref(first), first != nil, err
+		if err != nil {
+			return 0, false, err
+		}
+		if first != nil {
+			return *first, true, nil
 		}
 		from = r.Next
 	}
-}
-
-func deref(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // firstUnchained returns a lower bound of the times of unlinked

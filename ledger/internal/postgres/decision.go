@@ -83,6 +83,13 @@ type grantRow struct {
 	Created     time.Time  `json:"created_at"`
 }
 
+func (r grantRow) grant() ledger.Grant {
+	return ledger.Grant{
+		ID: r.ID, Amount: r.Amount, Priority: r.Priority, Starts: r.Starts, Expires: timeOf(r.Expires), RolloverCap: r.RolloverCap,
+		Source: ledger.FromBilling, Reason: r.Reason, Created: r.Created,
+	}
+}
+
 type suspensionRow struct {
 	Suspended bool `json:"suspended"`
 }
@@ -220,69 +227,51 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 	return name, data, err
 }
 
-func decodeDecision(name string, data []byte) (decision ledger.Decision, err error) {
+func decodeDecision(name string, data []byte) (ledger.Decision, error) {
 	switch name {
 	case planStarted:
-		var row planStartedRow
-		err = json.Unmarshal(data, &row)
-		return ledger.PlanStarted{Plan: row.plan(), Opened: row.Opened, Thresholds: row.Thresholds}, err
+		return decoded(data, func(row planStartedRow) ledger.Decision {
+			return ledger.PlanStarted{Plan: row.plan(), Opened: row.Opened, Thresholds: row.Thresholds}
+		})
 	case termsChanged:
-		var row termsChangedRow
-		err = json.Unmarshal(data, &row)
-		return row.decision(), err
+		return decoded(data, func(row termsChangedRow) ledger.Decision { return row.decision() })
 	case planChanged:
-		var row planRow
-		err = json.Unmarshal(data, &row)
-		return ledger.PlanChanged{Plan: row.plan()}, err
+		return decoded(data, func(row planRow) ledger.Decision { return ledger.PlanChanged{Plan: row.plan()} })
 	case changeCancelled:
 		return ledger.ChangeCancelled{}, nil
 	case suspensionChanged:
-		var row suspensionRow
-		err = json.Unmarshal(data, &row)
-		return ledger.SuspensionChanged(row), err
+		return decoded(data, func(row suspensionRow) ledger.Decision { return ledger.SuspensionChanged(row) })
 	case granted:
-		var row grantRow
-		err = json.Unmarshal(data, &row)
-		return ledger.Granted{Grant: ledger.Grant{
-			ID: row.ID, Amount: row.Amount, Priority: row.Priority, Starts: row.Starts, Expires: timeOf(row.Expires), RolloverCap: row.RolloverCap,
-			Source: ledger.FromBilling, Reason: row.Reason, Created: row.Created,
-		}}, err
+		return decoded(data, func(row grantRow) ledger.Decision { return ledger.Granted{Grant: row.grant()} })
 	case revoked:
-		var row revokedRow
-		err = json.Unmarshal(data, &row)
-		return ledger.Revoked(row), err
+		return decoded(data, func(row revokedRow) ledger.Decision { return ledger.Revoked(row) })
 	case adjusted:
-		var row adjustedRow
-		err = json.Unmarshal(data, &row)
-		return ledger.Adjusted{ID: row.ID, Bytes: row.Bytes, Reason: row.Reason, Of: timeOf(row.Of)}, err
+		return decoded(data, func(row adjustedRow) ledger.Decision {
+			return ledger.Adjusted{ID: row.ID, Bytes: row.Bytes, Reason: row.Reason, Of: timeOf(row.Of)}
+		})
 	case advanced:
-		var row advancedRow
-		err = json.Unmarshal(data, &row)
-		return ledger.Advanced(row), err
+		return decoded(data, func(row advancedRow) ledger.Decision { return ledger.Advanced(row) })
 	case budgetsChanged:
-		var row budgetsChangedRow
-		err = json.Unmarshal(data, &row)
-		return row.decision(), err
+		return decoded(data, func(row budgetsChangedRow) ledger.Decision { return row.decision() })
 	case thresholdsSet:
-		var row thresholdsSetRow
-		err = json.Unmarshal(data, &row)
-		return ledger.ThresholdsSet{Percents: row.Percents}, err
+		return decoded(data, func(row thresholdsSetRow) ledger.Decision { return ledger.ThresholdsSet{Percents: row.Percents} })
 	case anchorSet:
-		var row anchorRow
-		err = json.Unmarshal(data, &row)
-		return ledger.AnchorSet{Anchor: ledger.Anchor(row)}, err
+		return decoded(data, func(row anchorRow) ledger.Decision { return ledger.AnchorSet{Anchor: ledger.Anchor(row)} })
 	case testBegun:
 		return ledger.TestBegun{}, nil
 	case clockAdvanced:
-		var row clockAdvancedRow
-		err = json.Unmarshal(data, &row)
-		return ledger.ClockAdvanced(row), err
+		return decoded(data, func(row clockAdvancedRow) ledger.Decision { return ledger.ClockAdvanced(row) })
 	case testUsed:
-		var row testUseRow
-		err = json.Unmarshal(data, &row)
-		return ledger.TestUse(row), err
+		return decoded(data, func(row testUseRow) ledger.Decision { return ledger.TestUse(row) })
 	}
 	return nil, fmt.Errorf("cannot read a decision of the kind %q", name)
+}
+
+// decoded returns the decision of a stored row.
+func decoded[Row any](data []byte, decision func(Row) ledger.Decision) (ledger.Decision, error) {
+	var row Row
+	err := json.Unmarshal(data, &row)
+	return decision(row), err
 }
 
 // A Decided is a stored decision.
@@ -301,14 +290,11 @@ const decisionPageSize = 1000
 // NumbersOfDecisions returns how many decisions about each organization
 // are in its books.
 func NumbersOfDecisions(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, decisions FROM organizations`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT organization, decisions FROM organizations`)
 	numbers := map[string]int64{}
 	var organization string
 	var number int64
-	_, err = pgx.ForEachRow(rows, []any{&organization, &number}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&organization, &number}, func() error {
 		numbers[organization] = number
 		return nil
 	})

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,35 +12,24 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// CheckDecisions compares each decision about an organization with the one
-// before, and the statements that it names with those kept. Decisions and
-// statements older than since may be gone.
-func CheckDecisions(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return checkDecided(ctx, tx, `organization = $1`, since, organization)
-}
-
-// verifyDecisions compares those of all organizations.
-func verifyDecisions(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	return checkDecided(ctx, tx, `true`, since)
-}
-
 // A statementPlace is a statement's place in its organization.
 type statementPlace struct {
 	organization string
 	number       int64
 }
 
-func checkDecided(ctx context.Context, tx pgx.Tx, which string, since time.Time, args ...any) ([]ledger.Violation, error) {
+// CheckDecisions compares each decision about an organization, or Everyone,
+// with the one before, and the statements that it names with those kept.
+// Decisions and statements older than since may be gone.
+func CheckDecisions(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	which, args := scope(organization, "organization")
 	violations, stated, err := checkStatementHashes(ctx, tx, which, since, args...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot check the chain of statements: %w", err)
 	}
-	rows, err := tx.Query(ctx, `SELECT organization, position, `+decidedColumns+`, (SELECT opened_at FROM organizations o WHERE o.organization = e.organization)
+	rows, _ := tx.Query(ctx, `SELECT organization, position, `+decidedColumns+`, (SELECT opened_at FROM organizations o WHERE o.organization = e.organization)
 		FROM events e WHERE `+which+` AND stream = '`+decisionStream+`'
 		ORDER BY organization COLLATE "C", version`, args...)
-	if err != nil {
-		return nil, err
-	}
 	check := decisionCheck{since: since, stated: stated}
 	var chained *string
 	var opened *time.Time
@@ -64,10 +52,7 @@ func checkDecided(ctx context.Context, tx pgx.Tx, which string, since time.Time,
 // one before, and returns their hashes.
 func checkStatementHashes(ctx context.Context, tx pgx.Tx, which string, since time.Time, args ...any) (
 	violations []ledger.Violation, hashes map[statementPlace]ledger.Hash, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document FROM statements WHERE `+which+` ORDER BY organization COLLATE "C", number`, args...)
-	if err != nil {
-		return nil, nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+statementColumns+`, document FROM statements WHERE `+which+` ORDER BY organization COLLATE "C", number`, args...)
 	var before ledger.Statement
 	hashes = map[statementPlace]ledger.Hash{}
 	for rows.Next() {
@@ -170,7 +155,7 @@ func (c *decisionCheck) headBefore() ledger.Hash {
 // verifyDecided compares all organizations with their decisions, and these
 // with each other.
 func verifyDecided(ctx context.Context, tx pgx.Tx, since, now time.Time) (violations []ledger.Violation, err error) {
-	if violations, err = verifyDecisions(ctx, tx, since); err != nil {
+	if violations, err = CheckDecisions(ctx, tx, Everyone, since); err != nil {
 		return nil, err
 	}
 	for after := ""; ; {
@@ -183,7 +168,7 @@ func verifyDecided(ctx context.Context, tx pgx.Tx, since, now time.Time) (violat
 		}
 		violations, after = append(violations, found...), last
 	}
-	grants, err := checkGrantDecisions(ctx, tx, `true`, since, now)
+	grants, err := CheckGrantDecisions(ctx, tx, Everyone, since, now)
 	return append(violations, grants...), err
 }
 
@@ -260,14 +245,11 @@ func CheckStanding(ctx context.Context, tx pgx.Tx, organization string, since ti
 }
 
 func loadStandings(ctx context.Context, tx pgx.Tx, which string, args ...any) ([]standing, error) {
-	rows, err := tx.Query(ctx, `SELECT `+organizationColumns+`, o.due_at, o.terms, last.*, coalesce(s.number, 0), s.hash FROM organizations o
+	rows, _ := tx.Query(ctx, `SELECT `+organizationColumns+`, o.due_at, o.terms, last.*, coalesce(s.number, 0), s.hash FROM organizations o
 		LEFT JOIN LATERAL (SELECT `+decidedColumns+` FROM events e WHERE e.organization = o.organization AND e.stream = '`+decisionStream+`'
 			ORDER BY e.version DESC LIMIT 1) last ON true
 		LEFT JOIN LATERAL (SELECT number, hash FROM statements WHERE organization = o.organization ORDER BY number DESC LIMIT 1) s ON true
 		WHERE `+which, args...)
-	if err != nil {
-		return nil, err
-	}
 	all, err := pgx.CollectRows(rows, scanStanding)
 	if err != nil {
 		return nil, err
@@ -292,9 +274,9 @@ func scanStanding(row pgx.CollectableRow) (s standing, err error) {
 			LinkedDecision: ledger.LinkedDecision{Number: *number, Name: *name, Data: *data, Metadata: *metadata}, erased: *erased, deleted: *deleted, at: timeOf(at),
 		}
 	}
-	s.organization, err = o.organization()
+	s.organization = o.organization()
 	if chained != nil {
-		err = errors.Join(err, s.last.chained.parse(*chained))
+		err = s.last.chained.parse(*chained)
 	}
 	return s, err
 }

@@ -78,28 +78,19 @@ const maxBookingDelay = 2 * time.Minute
 // bookedLate finds rebuilt ranges booked too late. A rebuilt range is
 // booked at its acceptance, never after its first booking.
 func bookedLate(ctx context.Context, rebuilt pgx.Tx, limit int) ([]Difference, error) {
-	rows, err := rebuilt.Query(ctx, `SELECT 'range', concat_ws(' ', made.partition, made.first_offset), was.booked_at::text, made.booked_at::text
+	rows, _ := rebuilt.Query(ctx, `SELECT 'range', concat_ws(' ', made.partition, made.first_offset), was.booked_at::text, made.booked_at::text
 		FROM `+RebuildingSchema+`.ranges AS made CROSS JOIN LATERAL (SELECT * FROM `+Schema+`.ranges WHERE partition = made.partition
 			AND first_offset <= made.first_offset ORDER BY first_offset DESC LIMIT 1) AS was
 		WHERE was.next_offset > made.first_offset AND made.booked_at > was.booked_at + $1::interval
 		ORDER BY made.partition, made.first_offset LIMIT $2`, maxBookingDelay, limit)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Difference])
 }
 
 // compare merges both in key order.
 func (c compared) compare(ctx context.Context, before, rebuilt pgx.Tx, differ func(Difference)) (things int, err error) {
-	was, err := openThings(ctx, before, c.query())
-	if err != nil {
-		return 0, err
-	}
+	was := openThings(ctx, before, c.query())
 	defer was.rows.Close()
-	is, err := openThings(ctx, rebuilt, c.query())
-	if err != nil {
-		return 0, err
-	}
+	is := openThings(ctx, rebuilt, c.query())
 	defer is.rows.Close()
 	for was.more || is.more {
 		switch {
@@ -131,14 +122,11 @@ type things struct {
 	err          error
 }
 
-func openThings(ctx context.Context, tx pgx.Tx, query string) (*things, error) {
-	rows, err := tx.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
+func openThings(ctx context.Context, tx pgx.Tx, query string) *things {
+	rows, _ := tx.Query(ctx, query)
 	t := &things{rows: rows}
 	t.step()
-	return t, nil
+	return t
 }
 
 func (t *things) step() {

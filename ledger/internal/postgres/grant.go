@@ -20,13 +20,10 @@ func LiveGrants(ctx context.Context, tx pgx.Tx, organizations []string) (map[str
 	if len(organizations) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = ANY($1) AND (status = $2 OR status = $3 AND remaining > 0)
+	rows, _ := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = ANY($1) AND (status = $2 OR status = $3 AND remaining > 0)
 		ORDER BY organization, created_at, id`, organizations, ledger.GrantScheduled, ledger.GrantActive)
-	if err != nil {
-		return nil, err
-	}
 	live := map[string][]ledger.Grant{}
-	err = forEachGrant(rows, func(organization string, g ledger.Grant) { live[organization] = append(live[organization], g) })
+	err := forEachGrant(rows, func(organization string, g ledger.Grant) { live[organization] = append(live[organization], g) })
 	return live, err
 }
 
@@ -53,10 +50,7 @@ func Grants(ctx context.Context, tx pgx.Tx, organization pg.Organization, after 
 
 // LoadGrant reads one grant, or returns ledger.ErrNoGrant.
 func LoadGrant(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (found ledger.Grant, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND id = $2`, organization, id)
-	if err != nil {
-		return found, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND id = $2`, organization, id)
 	err = forEachGrant(rows, func(_ string, g ledger.Grant) { found = g })
 	if err == nil && found.ID == "" {
 		err = ledger.ErrNoGrant
@@ -125,17 +119,11 @@ type ownedGrant struct {
 // grantPage is how many grants are compared together.
 const grantPage = 1000
 
-// CheckGrantDecisions compares an organization's grants with the decisions
-// about them. Decisions and grants older than since may be gone.
-func CheckGrantDecisions(ctx context.Context, tx pgx.Tx, organization string, since, now time.Time) ([]ledger.Violation, error) {
-	return checkGrantDecisions(ctx, tx, `organization = $1`, since, now, organization)
-}
-
-func checkGrantDecisions(ctx context.Context, tx pgx.Tx, which string, since, now time.Time, args ...any) (violations []ledger.Violation, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE `+which+ofKeptOrganizations, args...)
-	if err != nil {
-		return nil, err
-	}
+// CheckGrantDecisions compares the grants of an organization or of Everyone
+// with the decisions about them. Decisions and grants older than since may be gone.
+func CheckGrantDecisions(ctx context.Context, tx pgx.Tx, organization string, since, now time.Time) (violations []ledger.Violation, err error) {
+	which, args := scope(organization, "organization")
+	rows, _ := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE `+which+ofKeptOrganizations, args...)
 	var all []ownedGrant
 	if err := forEachGrant(rows, func(id string, g ledger.Grant) { all = append(all, ownedGrant{id, g}) }); err != nil {
 		return nil, err
@@ -227,16 +215,13 @@ type decisionPlace struct {
 
 // decisionsOf reads decisions by their places. An erased one is absent.
 func decisionsOf(ctx context.Context, tx pgx.Tx, ids []string, numbers []int64) (map[decisionPlace]ledger.Decision, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, version, name, data FROM unnest($1::text[], $2::bigint[]) AS wanted (organization, version)
+	rows, _ := tx.Query(ctx, `SELECT organization, version, name, data FROM unnest($1::text[], $2::bigint[]) AS wanted (organization, version)
 		JOIN events e USING (organization, version) WHERE stream = '`+decisionStream+`' AND name <> $3`, ids, numbers, eventstorepg.ErasedName)
-	if err != nil {
-		return nil, err
-	}
 	found := map[decisionPlace]ledger.Decision{}
 	var at decisionPlace
 	var name string
 	var data []byte
-	_, err = pgx.ForEachRow(rows, []any{&at.organization, &at.number, &name, &data}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&at.organization, &at.number, &name, &data}, func() error {
 		decision, err := decodeDecision(name, data)
 		found[at] = decision
 		return err

@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +54,7 @@ const organizationColumns = `o.organization, o.anchor_day, o.anchors, o.plans, o
 // organizationRow scans organizationColumns.
 type organizationRow struct {
 	o               ledger.Organization
-	plans           []byte
+	plans           []planRow
 	anchors         []anchorRow
 	closed, decided *time.Time
 	clock           *time.Time
@@ -71,13 +69,13 @@ func (r *organizationRow) fields() []any {
 }
 
 // organization returns the scanned organization.
-func (r *organizationRow) organization() (o ledger.Organization, err error) {
-	o = r.o
+func (r *organizationRow) organization() ledger.Organization {
+	o := r.o
 	o.ClosedThrough, o.DecidedAt, o.Clock, o.Opened = timeOf(r.closed), timeOf(r.decided), timeOf(r.clock), o.Opened.UTC()
 	o.Head, o.Stated = hashOf(r.head), hashOf(r.stated)
 	o.Anchors = convertAll(r.anchors, func(a anchorRow) ledger.Anchor { return ledger.Anchor(a) })
-	o.Plans, err = parsePlans(r.plans)
-	return o, err
+	o.Plans = convertAll(r.plans, planRow.plan)
+	return o
 }
 
 // timeOf returns a time in UTC; zero for NULL.
@@ -144,11 +142,8 @@ func Due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit in
 }
 
 func due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int, lock string) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT o.organization FROM organizations o WHERE `+isDue+` AND o.organization <> ALL (coalesce($2::text[], '{}'))
+	rows, _ := tx.Query(ctx, `SELECT o.organization FROM organizations o WHERE `+isDue+` AND o.organization <> ALL (coalesce($2::text[], '{}'))
 		ORDER BY o.due_at LIMIT $3 `+lock, by, except, limit)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
@@ -159,10 +154,7 @@ func LockIfDue(ctx context.Context, tx pgx.Tx, by time.Time, id string) (due boo
 }
 
 func organizations(ctx context.Context, tx pgx.Tx, which string, args ...any) (map[string]ledger.Organization, error) {
-	rows, err := tx.Query(ctx, selectOrganizations+which, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, selectOrganizations+which, args...)
 	return collectOrganizations(rows)
 }
 
@@ -170,9 +162,9 @@ func collectOrganizations(rows pgx.Rows) (map[string]ledger.Organization, error)
 	known := map[string]ledger.Organization{}
 	var row organizationRow
 	_, err := pgx.ForEachRow(rows, row.fields(), func() error {
-		o, err := row.organization()
+		o := row.organization()
 		known[o.ID] = o
-		return err
+		return nil
 	})
 	return known, err
 }
@@ -192,81 +184,24 @@ func LoadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organ
 	return o, found, err
 }
 
-func parsePlans(text []byte) (ledger.Plans, error) {
-	var rows []planRow
-	if err := json.Unmarshal(text, &rows); err != nil {
-		return nil, fmt.Errorf("cannot read plans %q: %w", text, err)
-	}
-	plans := make(ledger.Plans, len(rows))
-	for i, row := range rows {
-		plans[i] = row.plan()
-	}
-	return plans, nil
-}
-
 // SaveOrganizations stores organizations and when each is due. Their
 // books are locked and opened.
 func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
-	var ids, plans, anchors []string
-	var days []int32
-	var suspended []bool
-	var pools, decisions, budgets []int64
-	var closed, due, decided, clocks []*time.Time
-	var seen []time.Time
-	var thresholds, usual []*string
-	var statements []int64
-	var heads, stated [][]byte
+	var batch pgx.Batch
 	for _, id := range sortedKeys(opened) {
 		o := opened[id].Organization
-		text, err := encodePlans(o.Plans)
-		if err != nil {
-			return err
-		}
-		ids, plans, suspended, pools = append(ids, id), append(plans, text), append(suspended, o.Suspended), append(pools, o.Pool)
-		closed, due, decided = append(closed, orNull(o.ClosedThrough)), append(due, orNull(opened[id].Due())), append(decided, orNull(o.DecidedAt))
-		decisions, budgets = append(decisions, o.Decisions), append(budgets, int64(o.Budgets))
-		anchored, err := json.Marshal(append([]anchorRow{}, convertAll(o.Anchors, func(a ledger.Anchor) anchorRow { return anchorRow(a) })...))
-		if err != nil {
-			return err
-		}
-		anchors, days = append(anchors, string(anchored)), append(days, int32(o.AnchorDay)) //nolint:gosec // 1..31
-		thresholds, usual = append(thresholds, encodeThresholds(o.Thresholds)), append(usual, encodeThresholds(o.Usual))
-		clocks, seen, heads = append(clocks, orNull(o.Clock)), append(seen, o.Opened), append(heads, o.Head[:])
-		statements, stated = append(statements, o.Statements), append(stated, o.Stated[:])
+		plans := append([]planRow{}, convertAll(o.Plans, newPlanRow)...)
+		anchors := append([]anchorRow{}, convertAll(o.Anchors, func(a ledger.Anchor) anchorRow { return anchorRow(a) })...)
+		batch.Queue(`UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7, decided_at = $8,
+				budgets = $9, thresholds = $10, clock = $11, anchors = $12, anchor_day = $13, head = $14, statements = $15, stated = $16,
+				usual_thresholds = $17, opened_at = $18
+			WHERE organization = $1`, id, plans, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(opened[id].Due()), orNull(o.DecidedAt),
+			o.Budgets, o.Thresholds, orNull(o.Clock), anchors, o.AnchorDay, o.Head[:], o.Statements, o.Stated[:], o.Usual, o.Opened)
 	}
-	_, err := tx.Exec(ctx, `UPDATE organizations AS o SET plans = n.plans::jsonb, suspended = n.suspended, pool = n.pool, closed_through = n.closed,
-			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets, thresholds = n.thresholds::int[],
-			clock = n.clock, anchors = n.anchors::jsonb, anchor_day = n.anchor_day, head = n.head, statements = n.statements, stated = n.stated,
-			usual_thresholds = n.usual::int[], opened_at = n.seen
-		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[],
-			$10::text[], $11::timestamptz[], $12::text[], $13::int[], $14::bytea[], $15::bigint[], $16::bytea[], $17::text[], $18::timestamptz[])
-			AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds, clock, anchors, anchor_day, head, statements, stated,
-				usual, seen)
-		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds, clocks, anchors, days,
-		heads, statements, stated, usual, seen)
-	if err != nil {
-		return fmt.Errorf("cannot save %d organizations: %w", len(ids), err)
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return fmt.Errorf("cannot save %d organizations: %w", batch.Len(), err)
 	}
 	return nil
-}
-
-// encodeThresholds returns numbers as text, as PostgreSQL's nested
-// arrays have one length; NULL for none.
-func encodeThresholds(thresholds ledger.Thresholds) *string {
-	if thresholds == nil {
-		return nil
-	}
-	text := strings.NewReplacer("[", "{", "]", "}", " ", ",").Replace(fmt.Sprint([]int(thresholds)))
-	return &text
-}
-
-func encodePlans(plans ledger.Plans) (string, error) {
-	rows := make([]planRow, len(plans))
-	for i, plan := range plans {
-		rows[i] = newPlanRow(plan)
-	}
-	text, err := json.Marshal(rows)
-	return string(text), err
 }
 
 // queuePools stores what is left of organizations' grants.
@@ -303,28 +238,22 @@ func AwaitBooks(ctx context.Context, pool *pgxpool.Pool, organization string) er
 // OrganizationIDs lists at most limit organizations with a plan whose
 // ids contain a text, sorted, from after on. tx must see all organizations.
 func OrganizationIDs(ctx context.Context, tx pgx.Tx, containing, after string, limit int) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT organization FROM organizations
+	rows, _ := tx.Query(ctx, `SELECT organization FROM organizations
 		WHERE organization > $1 AND plans <> '[]' AND strpos(organization, $2) > 0 ORDER BY organization LIMIT $3`, after, containing, limit)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // LastActivity returns the last hour with usage of each organization,
 // or the last day where hours are gone.
 func LastActivity(ctx context.Context, tx pgx.Tx, organizations []string) (map[string]time.Time, error) {
-	rows, err := tx.Query(ctx, `SELECT id, coalesce(h.hour, d.day::timestamp AT TIME ZONE 'UTC') FROM unnest($1::text[]) AS id
+	rows, _ := tx.Query(ctx, `SELECT id, coalesce(h.hour, d.day::timestamp AT TIME ZONE 'UTC') FROM unnest($1::text[]) AS id
 		LEFT JOIN LATERAL (SELECT hour FROM usage_hours WHERE organization = id ORDER BY hour DESC LIMIT 1) h ON true
 		LEFT JOIN LATERAL (SELECT day FROM usage_days WHERE organization = id ORDER BY day DESC LIMIT 1) d ON true
 		WHERE h.hour IS NOT NULL OR d.day IS NOT NULL`, organizations)
-	if err != nil {
-		return nil, err
-	}
 	last := map[string]time.Time{}
 	var id string
 	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error {
 		last[id] = at.UTC()
 		return nil
 	})

@@ -74,10 +74,7 @@ const joinable = `SELECT ` + rangeColumns + ` FROM (SELECT partition AS claimed,
 // requests, each booked by its own transaction, need no range each.
 func JoinRanges(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	ended := now.Truncate(joinedSpan)
-	rows, err := tx.Query(ctx, joinable, ended.Add(-joinedWithin), ended)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, joinable, ended.Add(-joinedWithin), ended)
 	ranges, err := collectRanges(rows)
 	if err != nil {
 		return err
@@ -140,12 +137,9 @@ func FollowRanges(ctx context.Context, tx pgx.Tx) error {
 // has claimed. The ranges count as checked when tx commits. It claims
 // all partitions together, as the transfers of a transaction lie together.
 func ClaimRanges(ctx context.Context, tx pgx.Tx, limit int) ([]ledger.Range, error) {
-	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM (SELECT partition AS claimed, next FROM checked_ranges ORDER BY 1 FOR UPDATE SKIP LOCKED) c
+	rows, _ := tx.Query(ctx, `SELECT `+rangeColumns+` FROM (SELECT partition AS claimed, next FROM checked_ranges ORDER BY 1 FOR UPDATE SKIP LOCKED) c
 		CROSS JOIN LATERAL (SELECT `+rangeColumns+` FROM ranges WHERE partition = claimed AND first_offset >= next ORDER BY first_offset LIMIT $1) r
 		ORDER BY partition, first_offset`, limit)
-	if err != nil {
-		return nil, err
-	}
 	ranges, err := collectRanges(rows)
 	if err != nil || len(ranges) == 0 {
 		return nil, err
@@ -163,11 +157,8 @@ func ClaimRanges(ctx context.Context, tx pgx.Tx, limit int) ([]ledger.Range, err
 // CheckedRanges returns the offsets below which ranges are checked, and
 // when the oldest unchecked one was booked; zero: there is none.
 func CheckedRanges(ctx context.Context, tx pgx.Tx) (through contract.Positions, oldest time.Time, err error) {
-	rows, err := tx.Query(ctx, `SELECT c.partition, c.next, (SELECT booked_at FROM ranges r
+	rows, _ := tx.Query(ctx, `SELECT c.partition, c.next, (SELECT booked_at FROM ranges r
 			WHERE r.partition = c.partition AND first_offset >= c.next ORDER BY first_offset LIMIT 1) FROM checked_ranges c`)
-	if err != nil {
-		return nil, oldest, err
-	}
 	through = contract.Positions{}
 	var partition int
 	var next int64
@@ -201,12 +192,6 @@ const rangesAndCharges = `WITH charges AS (SELECT partition, "offset", min(booke
 		WHERE EXISTS (SELECT FROM ranges r WHERE r.partition = c.partition) AND NOT EXISTS (
 			SELECT FROM ranges r WHERE r.partition = c.partition AND c."offset" >= r.first_offset AND c."offset" < r.next_offset)`
 
-// verifyChargedRanges compares ranges booked since an instant, of which all
-// are kept.
-func verifyChargedRanges(ctx context.Context, tx pgx.Tx, now time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.RangeIsTransfers, rangesAndCharges, now.Add(24*time.Hour-rangesKept))
-}
-
 // sealsAndCuts finds hours that are cut or linked without a seal, charges
 // linked after a seal since $1 without a cut before them, cuts that go back, and a last checkpoint that is gone. A
 // partition's first cut is of the hour before its first charge.
@@ -222,9 +207,3 @@ const sealsAndCuts = `SELECT 'the hour ' || (hour AT TIME ZONE 'UTC') || ' witho
 		HAVING max(hour) IS NOT NULL AND NOT EXISTS (SELECT FROM checkpoints c WHERE c.hour = max(seals.hour))
 	UNION ALL SELECT 'partition ' || partition || ' cut at ' || (hour AT TIME ZONE 'UTC'), next_offset, before
 		FROM (SELECT *, lag(next_offset) OVER (PARTITION BY partition ORDER BY hour) AS before FROM cuts) c WHERE next_offset < before`
-
-// verifySeals checks the hours since an instant, of which all is kept a day
-// later.
-func verifySeals(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.RootIsChains, sealsAndCuts, since.AddDate(0, 0, 1))
-}

@@ -41,17 +41,11 @@ func ProgressOf(ctx context.Context, tx pgx.Tx, relay string) (p Progress, err e
 	if err != nil {
 		return p, err
 	}
-	rows, err := tx.Query(ctx, `SELECT hour FROM seals WHERE root IS NOT NULL ORDER BY hour`)
-	if err != nil {
-		return p, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT hour FROM seals WHERE root IS NOT NULL ORDER BY hour`)
 	if p.Sealed, err = pgx.CollectRows(rows, pgx.RowTo[time.Time]); err != nil {
 		return p, err
 	}
-	rows, err = tx.Query(ctx, `SELECT id FROM facts WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0)`, relay)
-	if err != nil {
-		return p, err
-	}
+	rows, _ = tx.Query(ctx, `SELECT id FROM facts WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0)`, relay)
 	p.Facts, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	return p, err
 }
@@ -247,10 +241,7 @@ func copyUsage(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint) error {
 // ensureHeldDays creates the days of the inbox that have parts of
 // requests of which others are missing.
 func ensureHeldDays(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT date_trunc('day', accepted_at, 'UTC') FROM inbox_held`)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, `SELECT DISTINCT date_trunc('day', accepted_at, 'UTC') FROM inbox_held`)
 	days, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
 	if err != nil {
 		return err
@@ -274,11 +265,8 @@ func copyHistory(ctx context.Context, tx pgx.Tx, table, from string, partitions 
 
 // columnsOfTable returns the columns of a table that is rebuilt.
 func columnsOfTable(ctx context.Context, tx pgx.Tx, table string) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT quote_ident(attname) FROM pg_attribute
+	rows, _ := tx.Query(ctx, `SELECT quote_ident(attname) FROM pg_attribute
 		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum`, RebuildingSchema+"."+table)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
@@ -294,9 +282,6 @@ func TransferDays(ctx context.Context, tx pgx.Tx) ([]time.Time, error) {
 // PositionsBefore returns where the log stood some hours before a
 // checkpoint, as far back as hours are kept.
 func PositionsBefore(ctx context.Context, tx pgx.Tx, c ledger.Checkpoint, span time.Duration) (contract.Positions, error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT ON (partition) partition, next_offset FROM cuts WHERE hour <= $1 ORDER BY partition, hour DESC`, c.Hour.Add(-span))
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT DISTINCT ON (partition) partition, next_offset FROM cuts WHERE hour <= $1 ORDER BY partition, hour DESC`, c.Hour.Add(-span))
 	return collectPositions(rows)
 }

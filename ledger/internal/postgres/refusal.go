@@ -170,13 +170,10 @@ const ByAdjustment = "adjustment"
 // AdjustmentShares lists the largest adjustments by which a period was
 // charged, as far as they were decided by an instant.
 func AdjustmentShares(ctx context.Context, tx pgx.Tx, organization pg.Organization, start, through time.Time) ([]Share, error) {
-	rows, err := tx.Query(ctx, `SELECT $6::text, subject, -bytes FROM period_lines l
+	rows, _ := tx.Query(ctx, `SELECT $6::text, subject, -bytes FROM period_lines l
 		WHERE organization = $1 AND period_start = $2 AND kind = $3 AND bytes < 0 AND NOT EXISTS (SELECT FROM events e
 			WHERE e.organization = l.organization AND e.stream = $4 AND e.name = $5 AND e.data ->> 'id' = l.subject AND `+decidedAt+` > $7)
 		ORDER BY bytes, subject LIMIT $8`, organization, start, ledger.AdjustmentMade, decisionStream, adjusted, ByAdjustment, through, sharesOfEach)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Share])
 }
 
@@ -227,19 +224,10 @@ const refusalsAndSeals = `WITH sums AS (SELECT hour, count(*) AS sums, ` + hashO
 	SELECT concat('sums of refusals in the root of ', hour AT TIME ZONE 'UTC'), coalesce(sums, 0), (seals.hour IS NOT NULL)::int
 		FROM sums FULL JOIN seals USING (hour) WHERE hour >= $1 AND hash IS DISTINCT FROM refused`
 
-// verifyRefusals compares all refusals, and their sums with the roots.
-func verifyRefusals(ctx context.Context, tx pgx.Tx, now time.Time) ([]ledger.Violation, error) {
-	violations, err := differences(ctx, tx, ledger.RefusalsAreKept, refusalsAndSums(`true`), refusalsSince(now))
-	if err != nil {
-		return nil, err
-	}
-	sealed, err := differences(ctx, tx, ledger.RefusalsAreKept, refusalsAndSeals, refusalsSince(now))
-	return append(violations, sealed...), err
-}
-
-// CheckRefusals compares the refusals of an organization.
+// CheckRefusals compares the refusals of an organization or of Everyone.
 func CheckRefusals(ctx context.Context, tx pgx.Tx, organization string, now time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.RefusalsAreKept, refusalsAndSums(`organization = $2`), refusalsSince(now), organization)
+	condition, args := scope(organization, "organization", refusalsSince(now))
+	return differences(ctx, tx, ledger.RefusalsAreKept, refusalsAndSums(condition), args...)
 }
 
 // refusalsSince returns the first day of which all refusals are kept.

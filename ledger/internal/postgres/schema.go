@@ -17,6 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
+// A query's error is left to its rows: pgx returns it from what reads them.
+
 // Schema is the schema of the ledger's tables.
 const Schema = "ledger"
 

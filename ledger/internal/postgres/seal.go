@@ -64,14 +64,11 @@ type hourSpan struct {
 }
 
 func spanOf(ctx context.Context, tx pgx.Tx, hour time.Time) (span hourSpan, err error) {
-	rows, err := tx.Query(ctx, `SELECT c.partition, b.next_offset, c.next_offset, r.* FROM cuts c
+	rows, _ := tx.Query(ctx, `SELECT c.partition, b.next_offset, c.next_offset, r.* FROM cuts c
 			CROSS JOIN LATERAL (SELECT next_offset FROM cuts WHERE partition = c.partition AND hour < c.hour ORDER BY hour DESC LIMIT 1) b
 			CROSS JOIN LATERAL (SELECT min(booked_from) AS first, max(booked_at), min(effective_from), max(effective_to) FROM ranges
 				WHERE partition = c.partition AND first_offset >= `+rangeOf("c.partition", "b.next_offset")+` AND first_offset < c.next_offset) r
 		WHERE c.hour = $1 AND c.next_offset > b.next_offset AND r.first IS NOT NULL`, hour)
-	if err != nil {
-		return span, err
-	}
 	var partition int32
 	var first, next int64
 	var booked, accepted [2]time.Time
@@ -110,10 +107,7 @@ func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []ti
 	if len(replayed) > 0 {
 		which, args = inSpanOrReplayed, append(args, hour, replayed)
 	}
-	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, args...)
 	digests := map[string]*ledger.ChargesDigest{}
 	return digests, forEachCharge(rows, func(organization string, c ledger.LinkedCharge) {
 		if digests[organization] == nil {
@@ -126,10 +120,7 @@ func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []ti
 // takeReplays adds the charges replayed since the last hour to this
 // one, and returns when they were booked.
 func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, error) {
-	rows, err := tx.Query(ctx, `UPDATE replays SET hour = $1 WHERE hour IS NULL RETURNING booked_at`, hour)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `UPDATE replays SET hour = $1 WHERE hour IS NULL RETURNING booked_at`, hour)
 	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
 }
 
@@ -139,16 +130,13 @@ const sealSettings = `SELECT set_config('work_mem', '64MB', true), set_config('m
 
 // decidedBy digests the unlinked decisions before an instant, by organization.
 func decidedBy(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]*ledger.DecisionsDigest, error) {
-	rows, err := tx.Query(ctx, `SELECT o.organization, coalesce(c.decisions, 0), e.version, e.name, e.data::text, e.metadata::text
+	rows, _ := tx.Query(ctx, `SELECT o.organization, coalesce(c.decisions, 0), e.version, e.name, e.data::text, e.metadata::text
 		FROM `+unchained+` AND `+decidedAt+` < $1 ORDER BY 1, 3`, at)
-	if err != nil {
-		return nil, err
-	}
 	digests := map[string]*ledger.DecisionsDigest{}
 	var organization string
 	var behind int64
 	var d ledger.LinkedDecision
-	_, err = pgx.ForEachRow(rows, []any{&organization, &behind, &d.Number, &d.Name, &d.Data, &d.Metadata}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&organization, &behind, &d.Number, &d.Name, &d.Data, &d.Metadata}, func() error {
 		if digests[organization] == nil {
 			digests[organization] = ledger.NewDecisionsDigest(behind)
 		}
@@ -192,14 +180,11 @@ func nextLinks(ctx context.Context, tx pgx.Tx, hour time.Time, charged map[strin
 
 // headsOf returns the last links of organizations, without their content.
 func headsOf(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Link, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, decisions, hash FROM chains WHERE organization = ANY($1)`, ids)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT organization, sequence, hour, decisions, hash FROM chains WHERE organization = ANY($1)`, ids)
 	heads := make(map[string]ledger.Link, len(ids))
 	var l ledger.Link
 	var hash []byte
-	_, err = pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &l.Hour, &l.Decisions, &hash}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &l.Hour, &l.Decisions, &hash}, func() error {
 		l.Hour, l.Hash = l.Hour.UTC(), hashOf(hash)
 		heads[l.Organization] = l
 		return nil
@@ -233,15 +218,12 @@ func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 }
 
 func rootOfChains(ctx context.Context, tx pgx.Tx) (*ledger.Root, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, sequence, hash FROM chains ORDER BY organization COLLATE "C"`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT organization, sequence, hash FROM chains ORDER BY organization COLLATE "C"`)
 	root := ledger.NewRoot()
 	var organization string
 	var sequence int64
 	var hash []byte
-	_, err = pgx.ForEachRow(rows, []any{&organization, &sequence, &hash}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&organization, &sequence, &hash}, func() error {
 		root.Add(organization, sequence, hashOf(hash))
 		return nil
 	})

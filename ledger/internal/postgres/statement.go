@@ -49,12 +49,9 @@ func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calen
 // grantsSince reads the grants that may have been in force in a period.
 // A grant that ended before may have lines by late charges.
 func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (found []ledger.Grant, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND starts_at < $3
+	rows, _ := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND starts_at < $3
 		AND (ended_at IS NULL OR ended_at >= $2 OR id IN (SELECT subject FROM period_lines WHERE organization = $1 AND period_start >= $2))
 		AND status <> $4 ORDER BY created_at, id`, organization, period.Start, period.End, ledger.GrantScheduled)
-	if err != nil {
-		return nil, err
-	}
 	return found, forEachGrant(rows, func(_ string, g ledger.Grant) { found = append(found, g) })
 }
 
@@ -90,20 +87,14 @@ const statementColumns = `organization, number, period_start, period_end, made_a
 // Statements lists at most limit statements with numbers below before,
 // the latest first, with totals only. 0 is the start.
 func Statements(ctx context.Context, tx pgx.Tx, organization pg.Organization, before int64, limit int) ([]ledger.Statement, error) {
-	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document - 'grants' - 'charges' - 'late' - 'adjustments' FROM statements
+	rows, _ := tx.Query(ctx, `SELECT `+statementColumns+`, document - 'grants' - 'charges' - 'late' - 'adjustments' FROM statements
 		WHERE organization = $1 AND ($2 = 0 OR number < $2) ORDER BY number DESC LIMIT $3`, organization, before, limit)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, scanStatement)
 }
 
 // LoadStatement reads one statement, or returns ledger.ErrNoStatement.
 func LoadStatement(ctx context.Context, tx pgx.Tx, organization pg.Organization, number int64) (ledger.Statement, error) {
-	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document FROM statements WHERE organization = $1 AND number = $2`, organization, number)
-	if err != nil {
-		return ledger.Statement{}, err
-	}
+	rows, _ := tx.Query(ctx, `SELECT `+statementColumns+`, document FROM statements WHERE organization = $1 AND number = $2`, organization, number)
 	s, err := pgx.CollectExactlyOneRow(rows, scanStatement)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ledger.ErrNoStatement
@@ -244,11 +235,8 @@ func queueLines(batch *pgx.Batch, opened map[string]*ledger.Books) {
 // linesSince reads the lines of an organization's periods that began at
 // an instant or later.
 func linesSince(ctx context.Context, tx pgx.Tx, organization string, start time.Time) (lines []ledger.Line, err error) {
-	rows, err := tx.Query(ctx, `SELECT kind, period_start, subject, of_period, bytes FROM period_lines
+	rows, _ := tx.Query(ctx, `SELECT kind, period_start, subject, of_period, bytes FROM period_lines
 		WHERE organization = $1 AND period_start >= $2 ORDER BY period_start, kind, subject, of_period`, organization, start)
-	if err != nil {
-		return nil, err
-	}
 	var l ledger.Line
 	_, err = pgx.ForEachRow(rows, []any{&l.Kind, &l.Start, &l.Subject, &l.Of, &l.Bytes}, func() error {
 		l.Start, l.Of = l.Start.UTC(), l.Of.UTC()
@@ -279,12 +267,8 @@ func statementsAndBooks(condition string) string {
 				AND NOT EXISTS (SELECT FROM books b WHERE b.organization = s.organization AND b.period_start = s.period_start)`
 }
 
-// verifyStatements compares all statements.
-func verifyStatements(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(`true`), since)
-}
-
-// CheckStatements compares the statements of an organization.
+// CheckStatements compares the statements of an organization or of Everyone.
 func CheckStatements(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(`s.organization = $2`), since, organization)
+	condition, args := scope(organization, "s.organization", since)
+	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(condition), args...)
 }

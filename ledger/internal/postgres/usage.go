@@ -105,14 +105,11 @@ func UsagePlace(u ledger.Use) UsageCursor {
 // bucket; other dimensions are empty unless asked for.
 func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]ledger.Use, error) {
 	text, arguments := q.sql(organization)
-	rows, err := tx.Query(ctx, text, arguments...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := tx.Query(ctx, text, arguments...)
 	var uses []ledger.Use
 	u := ledger.Use{Organization: string(organization)}
 	fields := []any{&u.Hour, &u.Project, &u.Key, &u.Environment, &u.Outcome, &u.Reason, &u.Requests, &u.Entries, &u.Bytes, &u.Errors, &u.KeyInBody}
-	_, err = pgx.ForEachRow(rows, fields, func() error {
+	_, err := pgx.ForEachRow(rows, fields, func() error {
 		u.Hour = u.Hour.UTC()
 		uses = append(uses, u)
 		return nil
@@ -289,14 +286,11 @@ func lockSequences(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []l
 		return nil, err
 	}
 	organizations, processes := columnsOf(counted)
-	rows, err := tx.Query(ctx, `SELECT organization, process, sequence FROM tallies
+	rows, _ := tx.Query(ctx, `SELECT organization, process, sequence FROM tallies
 		JOIN unnest($1::text[], $2::text[]) AS wanted (organization, process) USING (organization, process)`, organizations, processes)
-	if err != nil {
-		return nil, err
-	}
 	var source tallySource
 	var sequence int64
-	_, err = pgx.ForEachRow(rows, []any{&source.organization, &source.process, &sequence}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&source.organization, &source.process, &sequence}, func() error {
 		counted[source] = sequence
 		return nil
 	})
@@ -354,16 +348,11 @@ func usageAndCharges(condition, charges string) string {
 		GROUP BY organization, project, key HAVING sum(used) <> sum(charged)`
 }
 
-// verifyUsage compares all usage with all charges.
-func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`true`, `true`), time.Time{})
-}
-
-// CheckCharges compares an organization's usage with its charges since
-// the start of a period.
+// CheckCharges compares the usage of an organization or of Everyone with
+// its charges since the start of a period.
 func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	query := usageAndCharges(`organization = $2`, `organization = $2 AND organization_hash = hashtextextended($2, 0)`)
-	return differences(ctx, tx, ledger.UsageIsCharges, query, customPlan, since, organization)
+	condition, args := scope(organization, "organization", since)
+	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(condition, byKey(condition)), append([]any{customPlan}, args...)...)
 }
 
 // hoursAndDays compares hours with days of usage that meet a condition
@@ -385,22 +374,11 @@ const eachNumber = `CROSS JOIN LATERAL (VALUES ('bytes', bytes), ('entries', ent
 	('keys in bodies', key_in_body))
 	AS number (what, n)`
 
-// verifyHours compares the days since an instant.
-func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, hoursAndDays(`day >= $1::date`, `hour >= date_trunc('day', $1::timestamptz, 'UTC')`), since)
-	if err != nil {
-		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
-	}
-	return violationsOf(rows, ledger.HoursAreDays)
-}
-
-// CheckHours compares an organization's hours with its days since an instant.
+// CheckHours compares the hours of an organization or of Everyone with its
+// days since an instant.
 func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, hoursAndDays(`organization = $1 AND day >= $2::date`, `hour >= date_trunc('day', $2::timestamptz, 'UTC')`), organization, since)
-	if err != nil {
-		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
-	}
-	return violationsOf(rows, ledger.HoursAreDays)
+	condition, args := scope(organization, "organization", since)
+	return differences(ctx, tx, ledger.HoursAreDays, hoursAndDays(condition+` AND day >= $1::date`, `hour >= date_trunc('day', $1::timestamptz, 'UTC')`), args...)
 }
 
 // CheckUsage compares hours with days of the books' organizations, on
@@ -413,10 +391,6 @@ func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, keys map[BookKey
 	for key := range keys {
 		organizations = append(organizations, key.Organization)
 	}
-	rows, err := tx.Query(ctx, hoursAndDays(`organization = ANY($1) AND day = $2::date`, `hour >= $2 AND hour < $2 + interval '1 day'`),
+	return differences(ctx, tx, ledger.HoursAreDays, hoursAndDays(`organization = ANY($1) AND day = $2::date`, `hour >= $2 AND hour < $2 + interval '1 day'`),
 		organizations, r.To.UTC().Truncate(24*time.Hour))
-	if err != nil {
-		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
-	}
-	return violationsOf(rows, ledger.HoursAreDays)
 }
