@@ -231,21 +231,15 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	if identity.FromContext(r.Context()).Organization != "" {
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden, "Only an operator's token sees all organizations.")
 	}
-	page, err := httpapi.ParsePage(r)
-	if err != nil {
-		return err
-	}
-	query := accounts.AccountQuery{Containing: r.URL.Query().Get("q"), State: r.URL.Query().Get("state"), Limit: page.Limit}
+	query := accounts.AccountQuery{Containing: r.URL.Query().Get("q"), State: r.URL.Query().Get("state")}
 	if query.State != "" && !slices.Contains([]string{ledger.Active, ledger.Exhausted, ledger.Suspended}, query.State) {
 		return httpapi.Invalid("?state", httpapi.CodeInvalidRequest, "There is no such state.", "Use active, exhausted or suspended.")
 	}
-	var place accountPlace
-	if page.Cursor != "" {
-		if err := httpapi.DecodeCursor(r, page.Cursor, &place); err != nil {
-			return err
-		}
+	page, err := placeOf[accountPlace](r)
+	if err != nil {
+		return err
 	}
-	query.After = place.After
+	query.After, query.Limit = page.after.After, page.limit
 	found, next, err := a.Accounts.List(r.Context(), query)
 	if err != nil {
 		return err

@@ -1,12 +1,14 @@
 package http
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/budgets"
 	"github.com/weirlog/weir/ledger/internal/plans"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
@@ -19,13 +21,17 @@ type removeBudgetQuery struct {
 func budgetOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/budgets", Handle: a.budgets, ID: "listBudgets", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/budgets",
+			Handle: reads(func(ctx context.Context, organization string) (budgets.Budgets, error) {
+				return a.Budgets.List(ctx, organization)
+			}, newBudgetList),
+			ID: "listBudgets", Scopes: []string{ScopeRead},
 			Summary: "What projects and keys may use of each period, and have used",
 			Query:   struct{}{},
 			Answer:  openapi.Answer{Type: budgetListBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/budgets", Handle: a.setBudgets, ID: "setBudgets", Scopes: []string{ScopeWrite},
+			Route: "PUT /v1/organizations/{organization}/budgets", Handle: changes(http.StatusOK, a.setBudgets, newBudgetList), ID: "setBudgets", Scopes: []string{ScopeWrite},
 			Summary: "Have these budgets and no others",
 			Description: "A budget that is new counts what its project or key has used of the running period. Requests beyond it are refused " +
 				"with quota_exceeded; those of other projects and keys go on.",
@@ -75,26 +81,12 @@ type budgetListBody struct {
 	httpapi.OnePage
 }
 
-func writeBudgets(w http.ResponseWriter, found budgets.Budgets) {
+func newBudgetList(found budgets.Budgets) budgetListBody {
 	list := budgetListBody{Items: make([]budgetBody, len(found.Budgets))}
 	for i, budget := range found.Budgets {
 		list.Items[i] = newBudgetBody(budget, found.Period.End)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, list)
-}
-
-// budgets lists the budgets of an organization and their use.
-func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Budgets.List(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	writeBudgets(w, found)
-	return nil
+	return list
 }
 
 // setBudgetBody is one of the budgets to set.
@@ -105,25 +97,15 @@ type setBudgetBody struct {
 }
 
 // setBudgets replaces an organization's budgets by those of the body.
-func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
-	var body []setBudgetBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
+func (a *API) setBudgets(ctx context.Context, organization string, request unitofwork.Request, body []setBudgetBody) (found budgets.Budgets, err error) {
 	if body == nil {
-		return httpapi.Invalid("", httpapi.CodeInvalidRequest, "The body is null.", "Send the list of budgets; [] removes all.")
+		return found, httpapi.Invalid("", httpapi.CodeInvalidRequest, "The body is null.", "Send the list of budgets; [] removes all.")
 	}
 	specs := make([]ledger.BudgetSpec, len(body))
 	for i, b := range body {
 		specs[i] = ledger.BudgetSpec{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes}
 	}
-	made, err := a.Budgets.SetAll(r.Context(), organization, request, specs)
-	if err != nil {
-		return answer(err, organization)
-	}
-	writeBudgets(w, made)
-	return nil
+	return a.Budgets.SetAll(ctx, organization, request, specs)
 }
 
 // removeBudget removes the budget of the query's project or key.
@@ -137,20 +119,20 @@ func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	writeBudgets(w, made)
+	httpapi.WriteJSON(w, http.StatusOK, newBudgetList(made))
 	return nil
 }
 
 func thresholdOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/thresholds", Handle: a.thresholds, ID: "getThresholds", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/thresholds", Handle: reads(a.thresholds, itself), ID: "getThresholds", Scopes: []string{ScopeRead},
 			Summary: "What is announced when it is reached",
 			Query:   struct{}{},
 			Answer:  openapi.Answer{Type: thresholdsBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/thresholds", Handle: a.setThresholds, ID: "setThresholds", Scopes: []string{ScopeWrite},
+			Route: "PUT /v1/organizations/{organization}/thresholds", Handle: changes(http.StatusOK, a.setThresholds, itself), ID: "setThresholds", Scopes: []string{ScopeWrite},
 			Summary:     "Have other thresholds announced",
 			Description: "What of the running period has been reached by now, and lies above what was announced, is announced at once.",
 			Headers:     idempotent{},
@@ -176,35 +158,16 @@ type thresholdsSpecBody struct {
 	Percents *[]int `json:"percents" required:"true" nullable:"true" minimum:"1" maximum:"1000" maxItems:"10" description:"In percent, growing. Empty: none; null: those of the installation"`
 }
 
-// thresholds answers with the thresholds of an organization.
-func (a *API) thresholds(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Services.Plans.Thresholds(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newThresholdsBody(organization, found))
-	return nil
+func (a *API) thresholds(ctx context.Context, organization string) (thresholdsBody, error) {
+	found, err := a.Services.Plans.Thresholds(ctx, organization)
+	return newThresholdsBody(organization, found), err
 }
 
-// setThresholds changes the thresholds of an organization.
-func (a *API) setThresholds(w http.ResponseWriter, r *http.Request) error {
-	var body thresholdsSpecBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
+func (a *API) setThresholds(ctx context.Context, organization string, request unitofwork.Request, body thresholdsSpecBody) (thresholdsBody, error) {
 	var percents []int
 	if body.Percents != nil {
 		percents = append([]int{}, *body.Percents...)
 	}
-	made, err := a.Services.Plans.SetThresholds(r.Context(), organization, request, percents)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newThresholdsBody(organization, made))
-	return nil
+	made, err := a.Services.Plans.SetThresholds(ctx, organization, request, percents)
+	return newThresholdsBody(organization, made), err
 }

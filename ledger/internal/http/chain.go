@@ -1,8 +1,8 @@
 package http
 
 import (
+	"context"
 	"encoding/hex"
-	"net/http"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
@@ -22,7 +22,11 @@ type chainQuery struct {
 func chainOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/chain", Handle: a.chain, ID: "listLinks", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/chain",
+			Handle: lists(pageOf, func(ctx context.Context, organization string, page page[linkPlace]) ([]ledger.Link, error) {
+				return a.Integrity.Chain(ctx, organization, postgres.LinkQuery{From: page.from, To: page.to, Before: page.after.Before, Limit: page.limit + 1})
+			}, newLinkBody, func(l ledger.Link) linkPlace { return linkPlace{l.Sequence} }),
+			ID: "listLinks", Scopes: []string{ScopeRead},
 			Summary: "The chain of an organization: what was charged in each hour of the log, and decided by its end, each link with the " +
 				"hash of the one before, the latest first",
 			Query:  chainQuery{},
@@ -57,29 +61,15 @@ type linkPlace struct {
 	Before int64 `json:"b"`
 }
 
-// chain lists the links of an organization's chain, the latest first.
-func (a *API) chain(w http.ResponseWriter, r *http.Request) error {
-	page, err := pageOf[linkPlace](r)
-	if err != nil {
-		return err
-	}
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Integrity.Chain(r.Context(), organization,
-		postgres.LinkQuery{From: page.from, To: page.to, Before: page.after.Before, Limit: page.limit + 1})
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteList(w, r, found, page.limit, newLinkBody, func(l ledger.Link) linkPlace { return linkPlace{l.Sequence} })
-	return nil
-}
-
 func verificationOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/verification", Handle: a.verify, ID: "verifyBooks", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/verification",
+			Handle: reads(func(ctx context.Context, organization string) (verificationBody, error) {
+				found, err := a.Integrity.Verify(ctx, organization)
+				return newVerificationBody(organization, found), err
+			}, itself),
+			ID: "verifyBooks", Scopes: []string{ScopeRead},
 			Summary: "Check the books of an organization now: those of the running period and the one before, usage per project and key, " +
 				"and the grants made since then against their entries, usage by hour against usage by day, budgets against usage, " +
 				"statements against books, all decisions and statements against the ones before, the plan, budgets and grants " +
@@ -126,18 +116,4 @@ func newVerificationBody(organization string, v integrity.Verification) verifica
 		body.Sealed = &v.Sealed
 	}
 	return body
-}
-
-// verify checks an organization's books and answers with the violations.
-func (a *API) verify(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Integrity.Verify(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newVerificationBody(organization, found))
-	return nil
 }

@@ -1,7 +1,7 @@
 package http
 
 import (
-	"net/http"
+	"context"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
@@ -13,7 +13,11 @@ import (
 func forecastOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/forecast", Handle: a.forecast, ID: "getForecast", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/forecast",
+			Handle: reads(func(ctx context.Context, organization string) (forecasts.Forecast, error) {
+				return a.Forecasts.Forecast(ctx, organization)
+			}, newForecastBody),
+			ID: "getForecast", Scopes: []string{ScopeRead},
 			Summary: "What the running period is going to come to",
 			Description: "Of the last 28 complete days (UTC): each coming day is expected to use the mean of its weekday, or, where there are " +
 				"fewer, the mean of the days since the first use. The interval holds with the confidence given if days are " +
@@ -73,24 +77,10 @@ func dayText(day time.Time) *string {
 	return &text
 }
 
-// forecast answers with the expected end of the running period.
-func (a *API) forecast(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Forecasts.Forecast(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newForecastBody(found))
-	return nil
-}
-
 func dryRunOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/organizations/{organization}/dry-run", Handle: a.dryRun, ID: "dryRun", Scopes: []string{ScopeRead},
+			Route: "POST /v1/organizations/{organization}/dry-run", Handle: asks(a.dryRun, newDryRunBody), ID: "dryRun", Scopes: []string{ScopeRead},
 			Summary:     "What would become of a request",
 			Description: "Changes nothing. What a replica of ingest decides may differ by what was accepted since as_of.",
 			Body:        openapi.Body{Type: tryBody{}},
@@ -154,31 +144,18 @@ func newResolutionBody(r ledger.Resolution) resolutionBody {
 	return body
 }
 
-// dryRun answers with the outcome of a request. It changes nothing.
-func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	var body tryBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
-	}
+// dryRun returns the outcome of a request.
+func (a *API) dryRun(ctx context.Context, organization string, body tryBody) (found forecasts.DryRun, err error) {
 	if body.Bytes < 1 || body.Bytes > ledger.MaxCharge {
-		return httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
+		return found, httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
 	}
-	dryRun, err := a.Forecasts.Try(r.Context(), organization, forecasts.Request(body))
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newDryRunBody(dryRun))
-	return nil
+	return a.Forecasts.Try(ctx, organization, forecasts.Request(body))
 }
 
 func simulationOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/organizations/{organization}/simulation", Handle: a.simulate, ID: "simulateSubscription", Scopes: []string{ScopeRead},
+			Route: "POST /v1/organizations/{organization}/simulation", Handle: asks(a.simulate, newSimulationBody), ID: "simulateSubscription", Scopes: []string{ScopeRead},
 			Summary: "What another subscription would change, and would have made of the last 12 periods",
 			Description: "Changes nothing. before and after are of now, grants included; a change at the period's end stands in next. Past " +
 				"periods are simulated by days and without grants: what a day would have had refused is a part of that day.",
@@ -224,28 +201,14 @@ func newSimulationBody(s forecasts.Simulation) simulationBody {
 	return body
 }
 
-// simulate answers with a subscription's effect now and on past
-// periods. It changes nothing.
-func (a *API) simulate(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	var body subscribeBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
-	}
+// simulate returns a subscription's effect now and on past periods.
+func (a *API) simulate(ctx context.Context, organization string, body subscribeBody) (found forecasts.Simulation, err error) {
 	wanted, err := body.wanted()
 	if err == nil && body.Suspended != nil {
 		err = ledger.Invalid{Field: "suspended", Detail: "A suspension can't be simulated: nothing would be accepted.", Fix: "Leave it out."}
 	}
 	if err != nil {
-		return answer(err, organization)
+		return found, err
 	}
-	found, err := a.Forecasts.Simulate(r.Context(), organization, wanted)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newSimulationBody(found))
-	return nil
+	return a.Forecasts.Simulate(ctx, organization, wanted)
 }

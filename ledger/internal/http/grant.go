@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/grants"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
@@ -20,13 +22,17 @@ import (
 func grantOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/grants", Handle: a.grants, ID: "listGrants", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/grants",
+			Handle: lists(placeOf, func(ctx context.Context, organization string, page page[postgres.GrantCursor]) ([]ledger.Grant, error) {
+				return a.Grants.List(ctx, organization, page.after, page.limit+1)
+			}, newGrantBody, postgres.CursorOf),
+			ID: "listGrants", Scopes: []string{ScopeRead},
 			Summary: "What an organization may use beside its plan, the latest first",
 			Query:   httpapi.Page{},
 			Answer:  openapi.Answer{Type: httpapi.List[grantBody]{}},
 		},
 		{
-			Route: "POST /v1/organizations/{organization}/grants", Handle: a.grant, ID: "createGrant", Scopes: []string{ScopeWrite},
+			Route: "POST /v1/organizations/{organization}/grants", Handle: changes(http.StatusCreated, a.grant, newGrantBody), ID: "createGrant", Scopes: []string{ScopeWrite},
 			Summary:     "Give an organization bytes beside its plan",
 			Description: "It first covers what the running period has used beyond its quota.",
 			Headers:     idempotent{},
@@ -92,30 +98,6 @@ func grantState(g ledger.Grant) string {
 	return "active"
 }
 
-// grants lists an organization's grants, the latest first.
-func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
-	page, err := httpapi.ParsePage(r)
-	if err != nil {
-		return err
-	}
-	var after postgres.GrantCursor
-	if page.Cursor != "" {
-		if err := httpapi.DecodeCursor(r, page.Cursor, &after); err != nil {
-			return err
-		}
-	}
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Grants.List(r.Context(), organization, after, page.Limit+1)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteList(w, r, found, page.Limit, newGrantBody, postgres.CursorOf)
-	return nil
-}
-
 // grantSpecBody is a requested grant.
 type grantSpecBody struct {
 	Amount      int64      `json:"amount" required:"true" description:"Bytes"`
@@ -151,22 +133,12 @@ func kept(field string, t *time.Time) (time.Time, error) {
 	return at, nil
 }
 
-func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
-	var body grantSpecBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
+func (a *API) grant(ctx context.Context, organization string, request unitofwork.Request, body grantSpecBody) (made ledger.Grant, err error) {
 	spec, err := body.spec()
 	if err != nil {
-		return answer(err, organization)
+		return made, err
 	}
-	made, err := a.Grants.Grant(r.Context(), organization, request, spec)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, newGrantBody(made))
-	return nil
+	return a.Grants.Grant(ctx, organization, request, spec)
 }
 
 // void takes back what is left of a grant.
@@ -193,7 +165,7 @@ func (a *API) void(w http.ResponseWriter, r *http.Request) error {
 func adjustmentOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/organizations/{organization}/adjustments", Handle: a.adjust, ID: "createAdjustment", Scopes: []string{ScopeWrite},
+			Route: "POST /v1/organizations/{organization}/adjustments", Handle: changes(http.StatusCreated, a.adjust, newAdjustmentBody), ID: "createAdjustment", Scopes: []string{ScopeWrite},
 			Summary:     "Give back what was charged wrongly, or charge it",
 			Description: "Nothing that was booked is changed: the adjustment is booked in the running period and names the other.",
 			Headers:     idempotent{},
@@ -234,20 +206,10 @@ type adjustBody struct {
 	Period *time.Time `json:"period" description:"An instant of the period that was wrong; left out: none but the running one"`
 }
 
-func (a *API) adjust(w http.ResponseWriter, r *http.Request) error {
-	var body adjustBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
+func (a *API) adjust(ctx context.Context, organization string, request unitofwork.Request, body adjustBody) (made grants.Adjustment, err error) {
 	of, err := kept("period", body.Period)
 	if err != nil {
-		return answer(err, organization)
+		return made, err
 	}
-	made, err := a.Grants.Adjust(r.Context(), organization, request, body.Amount, body.Reason, of)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, newAdjustmentBody(made))
-	return nil
+	return a.Grants.Adjust(ctx, organization, request, body.Amount, body.Reason, of)
 }

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,87 @@ func organizationFromPath(r *http.Request) (string, error) {
 	return organization, nil
 }
 
+// itself is a body that needs no other form.
+func itself[B any](body B) B { return body }
+
+// A handler answers a request.
+type handler = func(http.ResponseWriter, *http.Request) error
+
+// reads answers with what get reads of the path's organization.
+func reads[T, B any](get func(ctx context.Context, organization string) (T, error), body func(T) B) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		organization, err := organizationFromPath(r)
+		if err != nil {
+			return err
+		}
+		found, err := get(r.Context(), organization)
+		if err != nil {
+			return answer(err, organization)
+		}
+		httpapi.WriteJSON(w, http.StatusOK, body(found))
+		return nil
+	}
+}
+
+// lists answers with a page of what get reads of the path's organization,
+// one item more than the page's limit where it goes on.
+func lists[T, B, C any](parse func(*http.Request) (page[C], error), get func(ctx context.Context, organization string, page page[C]) ([]T, error),
+	body func(T) B, place func(T) C) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		page, err := parse(r)
+		if err != nil {
+			return err
+		}
+		organization, err := organizationFromPath(r)
+		if err != nil {
+			return err
+		}
+		found, err := get(r.Context(), organization, page)
+		if err != nil {
+			return answer(err, organization)
+		}
+		httpapi.WriteList(w, r, found, page.limit, body, place)
+		return nil
+	}
+}
+
+// asks answers with what get makes of the body. It changes nothing.
+func asks[In, T, B any](get func(ctx context.Context, organization string, in In) (T, error), body func(T) B) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		organization, err := organizationFromPath(r)
+		if err != nil {
+			return err
+		}
+		var in In
+		if err := httpapi.ReadJSON(w, r, &in); err != nil {
+			return err
+		}
+		found, err := get(r.Context(), organization, in)
+		if err != nil {
+			return answer(err, organization)
+		}
+		httpapi.WriteJSON(w, http.StatusOK, body(found))
+		return nil
+	}
+}
+
+// changes answers with what a deciding request has made of its body.
+func changes[In, T, B any](status int, decide func(ctx context.Context, organization string, request unitofwork.Request, in In) (T, error), body func(T) B) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var in In
+		organization, request, err := requestWith(w, r, &in)
+		if err != nil {
+			return err
+		}
+		made, err := decide(r.Context(), organization, request, in)
+		if err != nil {
+			return answer(err, organization)
+		}
+		httpapi.WriteJSON(w, status, body(made))
+		return nil
+	}
+}
+
 // answer maps a service's error about an organization to the answer.
 func answer(err error, organization string) error {
 	var invalid ledger.Invalid
@@ -156,11 +238,26 @@ func pageOf[C any](r *http.Request) (asked page[C], err error) {
 	if err != nil {
 		return asked, err
 	}
-	asked.limit = parsed.Limit
-	if asked.from, asked.to, err = span(r); err != nil || parsed.Cursor == "" {
+	if asked.from, asked.to, err = span(r); err != nil {
 		return asked, err
 	}
-	return asked, httpapi.DecodeCursor(r, parsed.Cursor, &asked.after)
+	return asked, asked.parse(r, parsed)
+}
+
+// placeOf is pageOf for a list that is not by time.
+func placeOf[C any](r *http.Request) (asked page[C], err error) {
+	parsed, err := httpapi.ParsePage(r)
+	if err != nil {
+		return asked, err
+	}
+	return asked, asked.parse(r, parsed)
+}
+
+func (p *page[C]) parse(r *http.Request, parsed httpapi.Page) error {
+	if p.limit = parsed.Limit; parsed.Cursor == "" {
+		return nil
+	}
+	return httpapi.DecodeCursor(r, parsed.Cursor, &p.after)
 }
 
 // instant parses a time of the query; fallback where it is absent.

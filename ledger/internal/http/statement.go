@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,7 +16,11 @@ import (
 func statementOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/statements", Handle: a.statements, ID: "listStatements", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/statements",
+			Handle: lists(placeOf, func(ctx context.Context, organization string, page page[statementPlace]) ([]ledger.Statement, error) {
+				return a.Statements.List(ctx, organization, page.after.Number, page.limit+1)
+			}, newStatementTotals, func(s ledger.Statement) statementPlace { return statementPlace{s.Number} }),
+			ID: "listStatements", Scopes: []string{ScopeRead},
 			Summary:     "The statements of an organization, the latest first",
 			Description: "A statement is made when a period closes, a minute behind its end at the soonest, and never changes.",
 			Query:       httpapi.Page{},
@@ -171,30 +176,6 @@ func newStatementBody(s ledger.Statement) statementBody {
 // statementPlace is where a list of statements continues.
 type statementPlace struct {
 	Number int64 `json:"n"`
-}
-
-// statements lists an organization's statements, the latest first.
-func (a *API) statements(w http.ResponseWriter, r *http.Request) error {
-	page, err := httpapi.ParsePage(r)
-	if err != nil {
-		return err
-	}
-	var before statementPlace
-	if page.Cursor != "" {
-		if err := httpapi.DecodeCursor(r, page.Cursor, &before); err != nil {
-			return err
-		}
-	}
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Statements.List(r.Context(), organization, before.Number, page.Limit+1)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteList(w, r, found, page.Limit, newStatementTotals, func(s ledger.Statement) statementPlace { return statementPlace{s.Number} })
-	return nil
 }
 
 // statement answers with one statement, as JSON, CSV or a page.

@@ -1,25 +1,30 @@
 package http
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/plans"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
 func subscriptionOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/subscription", Handle: a.subscription, ID: "getSubscription", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/subscription",
+			Handle: reads(func(ctx context.Context, organization string) (plans.Subscription, error) {
+				return a.Plans.Subscription(ctx, organization)
+			}, newSubscriptionBody),
+			ID: "getSubscription", Scopes: []string{ScopeRead},
 			Summary: "What an organization subscribes to, and what comes next",
 			Query:   struct{}{},
 			Answer:  openapi.Answer{Type: subscriptionBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/subscription", Handle: a.subscribe, ID: "putSubscription", Scopes: []string{ScopeWrite},
+			Route: "PUT /v1/organizations/{organization}/subscription", Handle: changes(http.StatusOK, a.subscribe, newSubscriptionBody), ID: "putSubscription", Scopes: []string{ScopeWrite},
 			Summary:     "Change what an organization subscribes to",
 			Description: "The plan is set whole, and takes the place of one that was scheduled: what is in force, sent again, cancels that.",
 			Headers:     idempotent{},
@@ -140,35 +145,11 @@ func (b subscribeBody) wanted() (ledger.Subscription, error) {
 	return wanted, nil
 }
 
-// subscription answers with the current plan and the next.
-func (a *API) subscription(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Plans.Subscription(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newSubscriptionBody(found))
-	return nil
-}
-
 // subscribe changes an organization's subscription.
-func (a *API) subscribe(w http.ResponseWriter, r *http.Request) error {
-	var body subscribeBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
+func (a *API) subscribe(ctx context.Context, organization string, request unitofwork.Request, body subscribeBody) (made plans.Subscription, err error) {
 	wanted, err := body.wanted()
 	if err != nil {
-		return answer(err, organization)
+		return made, err
 	}
-	made, err := a.Plans.Subscribe(r.Context(), organization, request, wanted)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newSubscriptionBody(made))
-	return nil
+	return a.Plans.Subscribe(ctx, organization, request, wanted)
 }

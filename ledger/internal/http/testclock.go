@@ -2,25 +2,31 @@ package http
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/plans"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
 func testClockOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/test-clock", Handle: a.testClock, ID: "getTestClock", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/test-clock",
+			Handle: reads(func(ctx context.Context, organization string) (testClockBody, error) {
+				found, err := a.TestClocks.Clock(ctx, organization)
+				return testClockBody(found), err
+			}, itself),
+			ID: "getTestClock", Scopes: []string{ScopeRead},
 			Summary: "What time it is for an organization, and whether it is a test",
 			Query:   struct{}{},
 			Answer:  openapi.Answer{Type: testClockBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/test-clock", Handle: a.advanceTestClock, ID: "advanceTestClock", Scopes: []string{ScopeWrite},
+			Route: "PUT /v1/organizations/{organization}/test-clock", Handle: changes(http.StatusOK, a.advanceTestClock, itself), ID: "advanceTestClock", Scopes: []string{ScopeWrite},
 			Summary: "Have an organization be a test, and let time pass for it",
 			Description: "All that is due by then is done, in its order: periods close, statements are made, grants start and expire. An " +
 				"organization becomes a test by it, for good, in its first period and if it was never charged; ingest accepts " +
@@ -30,7 +36,11 @@ func testClockOperations(a *API) []openapi.Operation {
 			Answer:  openapi.Answer{Type: testClockBody{}},
 		},
 		{
-			Route: "POST /v1/organizations/{organization}/test-clock/use", Handle: a.useTestClock, ID: "useTestClock", Scopes: []string{ScopeWrite},
+			Route: "POST /v1/organizations/{organization}/test-clock/use",
+			Handle: changes(http.StatusCreated, func(ctx context.Context, organization string, request unitofwork.Request, body useBody) (plans.TestUse, error) {
+				return a.TestClocks.Use(ctx, organization, request, body.spec())
+			}, newTestUseBody),
+			ID: "useTestClock", Scopes: []string{ScopeWrite},
 			Summary: "Charge a test, or refuse it, as if it had sent a request",
 			Headers: idempotent{},
 			Body:    openapi.Body{Type: useBody{}},
@@ -45,20 +55,6 @@ type testClockBody struct {
 	At           time.Time `json:"at" description:"What time it is for the organization: of a test by its own clock"`
 }
 
-// testClock answers with an organization's time and whether it is a test.
-func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.TestClocks.Clock(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, testClockBody(found))
-	return nil
-}
-
 // advanceClockBody is the new time; without one the organization only
 // becomes a test.
 type advanceClockBody struct {
@@ -66,22 +62,13 @@ type advanceClockBody struct {
 }
 
 // advanceTestClock advances the clock of a test.
-func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
-	var body advanceClockBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
+func (a *API) advanceTestClock(ctx context.Context, organization string, request unitofwork.Request, body advanceClockBody) (found testClockBody, err error) {
 	at, err := kept("at", body.At)
 	if err != nil {
-		return answer(err, organization)
+		return found, err
 	}
-	made, err := a.TestClocks.Advance(r.Context(), organization, request, at)
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, testClockBody(made))
-	return nil
+	made, err := a.TestClocks.Advance(ctx, organization, request, at)
+	return testClockBody(made), err
 }
 
 // useBody is a request of a test.
@@ -118,19 +105,4 @@ func newTestUseBody(u plans.TestUse) testUseBody {
 		body.Rule = &u.Rule
 	}
 	return body
-}
-
-// useTestClock charges or refuses a request of a test.
-func (a *API) useTestClock(w http.ResponseWriter, r *http.Request) error {
-	var body useBody
-	organization, request, err := requestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
-	made, err := a.TestClocks.Use(r.Context(), organization, request, body.spec())
-	if err != nil {
-		return answer(err, organization)
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, newTestUseBody(made))
-	return nil
 }

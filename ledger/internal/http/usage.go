@@ -187,7 +187,11 @@ func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq
 func refusalOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/refusals", Handle: a.refusals, ID: "listRefusals", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/refusals",
+			Handle: lists(pageOf, func(ctx context.Context, organization string, page page[postgres.RefusalCursor]) ([]usage.ExplainedRefusal, error) {
+				return a.Usage.Refusals(ctx, organization, postgres.RefusalQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit + 1})
+			}, newRefusalBody, func(r usage.ExplainedRefusal) postgres.RefusalCursor { return postgres.RefusalPlace(r.Refusal) }),
+			ID: "listRefusals", Scopes: []string{ScopeRead},
 			Summary: "Requests that the quota did not cover, the latest first, and why: how the allowance came to be exhausted, who used " +
 				"it, and what would end it",
 			Query:  spanQuery{},
@@ -260,24 +264,4 @@ func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
 		}
 	}
 	return body
-}
-
-// refusals lists requests that the quota refused, the latest first, with reasons.
-func (a *API) refusals(w http.ResponseWriter, r *http.Request) error {
-	page, err := pageOf[postgres.RefusalCursor](r)
-	if err != nil {
-		return err
-	}
-	organization, err := organizationFromPath(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Usage.Refusals(r.Context(), organization,
-		postgres.RefusalQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit + 1})
-	if err != nil {
-		return answer(err, organization)
-	}
-	place := func(r usage.ExplainedRefusal) postgres.RefusalCursor { return postgres.RefusalPlace(r.Refusal) }
-	httpapi.WriteList(w, r, found, page.limit, newRefusalBody, place)
-	return nil
 }
