@@ -31,7 +31,8 @@ func budgetOperations(a *API) []openapi.Operation {
 			Answer:  openapi.Answer{Type: budgetListBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/budgets", Handle: changes(http.StatusOK, a.setBudgets, newBudgetList), ID: "setBudgets", Scopes: []string{ScopeWrite},
+			Route:  "PUT /v1/organizations/{organization}/budgets",
+			Handle: changes(http.StatusOK, a.setBudgets, newBudgetList), ID: "setBudgets", Scopes: []string{ScopeWrite},
 			Summary: "Have these budgets and no others",
 			Description: "A budget that is new counts what its project or key has used of the running period. Requests beyond it are refused " +
 				"with quota_exceeded; those of other projects and keys go on.",
@@ -126,13 +127,19 @@ func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 func thresholdOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/organizations/{organization}/thresholds", Handle: reads(a.thresholds, itself), ID: "getThresholds", Scopes: []string{ScopeRead},
+			Route: "GET /v1/organizations/{organization}/thresholds",
+			Handle: reads(func(ctx context.Context, organization string) (thresholdsBody, error) {
+				found, err := a.Services.Plans.Thresholds(ctx, organization)
+				return newThresholdsBody(organization, found), err
+			}, itself),
+			ID: "getThresholds", Scopes: []string{ScopeRead},
 			Summary: "What is announced when it is reached",
 			Query:   struct{}{},
 			Answer:  openapi.Answer{Type: thresholdsBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/thresholds", Handle: changes(http.StatusOK, a.setThresholds, itself), ID: "setThresholds", Scopes: []string{ScopeWrite},
+			Route:  "PUT /v1/organizations/{organization}/thresholds",
+			Handle: changes(http.StatusOK, a.setThresholds, itself), ID: "setThresholds", Scopes: []string{ScopeWrite},
 			Summary:     "Have other thresholds announced",
 			Description: "What of the running period has been reached by now, and lies above what was announced, is announced at once.",
 			Headers:     idempotent{},
@@ -156,11 +163,6 @@ func newThresholdsBody(organization string, t plans.Thresholds) thresholdsBody {
 // empty for none.
 type thresholdsSpecBody struct {
 	Percents *[]int `json:"percents" required:"true" nullable:"true" minimum:"1" maximum:"1000" maxItems:"10" description:"In percent, growing. Empty: none; null: those of the installation"`
-}
-
-func (a *API) thresholds(ctx context.Context, organization string) (thresholdsBody, error) {
-	found, err := a.Services.Plans.Thresholds(ctx, organization)
-	return newThresholdsBody(organization, found), err
 }
 
 func (a *API) setThresholds(ctx context.Context, organization string, request unitofwork.Request, body thresholdsSpecBody) (thresholdsBody, error) {

@@ -155,7 +155,8 @@ func (a *API) dryRun(ctx context.Context, organization string, body tryBody) (fo
 func simulationOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/organizations/{organization}/simulation", Handle: asks(a.simulate, newSimulationBody), ID: "simulateSubscription", Scopes: []string{ScopeRead},
+			Route:  "POST /v1/organizations/{organization}/simulation",
+			Handle: asks(a.simulate, newSimulationBody), ID: "simulateSubscription", Scopes: []string{ScopeRead},
 			Summary: "What another subscription would change, and would have made of the last 12 periods",
 			Description: "Changes nothing. before and after are of now, grants included; a change at the period's end stands in next. Past " +
 				"periods are simulated by days and without grants: what a day would have had refused is a part of that day.",

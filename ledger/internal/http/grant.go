@@ -32,7 +32,8 @@ func grantOperations(a *API) []openapi.Operation {
 			Answer:  openapi.Answer{Type: httpapi.List[grantBody]{}},
 		},
 		{
-			Route: "POST /v1/organizations/{organization}/grants", Handle: changes(http.StatusCreated, a.grant, newGrantBody), ID: "createGrant", Scopes: []string{ScopeWrite},
+			Route:  "POST /v1/organizations/{organization}/grants",
+			Handle: changes(http.StatusCreated, a.grant, newGrantBody), ID: "createGrant", Scopes: []string{ScopeWrite},
 			Summary:     "Give an organization bytes beside its plan",
 			Description: "It first covers what the running period has used beyond its quota.",
 			Headers:     idempotent{},
@@ -165,7 +166,8 @@ func (a *API) void(w http.ResponseWriter, r *http.Request) error {
 func adjustmentOperations(a *API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/organizations/{organization}/adjustments", Handle: changes(http.StatusCreated, a.adjust, newAdjustmentBody), ID: "createAdjustment", Scopes: []string{ScopeWrite},
+			Route:  "POST /v1/organizations/{organization}/adjustments",
+			Handle: changes(http.StatusCreated, a.adjust, newAdjustmentBody), ID: "createAdjustment", Scopes: []string{ScopeWrite},
 			Summary:     "Give back what was charged wrongly, or charge it",
 			Description: "Nothing that was booked is changed: the adjustment is booked in the running period and names the other.",
 			Headers:     idempotent{},

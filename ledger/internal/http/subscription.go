@@ -24,7 +24,8 @@ func subscriptionOperations(a *API) []openapi.Operation {
 			Answer:  openapi.Answer{Type: subscriptionBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/subscription", Handle: changes(http.StatusOK, a.subscribe, newSubscriptionBody), ID: "putSubscription", Scopes: []string{ScopeWrite},
+			Route:  "PUT /v1/organizations/{organization}/subscription",
+			Handle: changes(http.StatusOK, a.subscribe, newSubscriptionBody), ID: "putSubscription", Scopes: []string{ScopeWrite},
 			Summary:     "Change what an organization subscribes to",
 			Description: "The plan is set whole, and takes the place of one that was scheduled: what is in force, sent again, cancels that.",
 			Headers:     idempotent{},

@@ -26,7 +26,8 @@ func testClockOperations(a *API) []openapi.Operation {
 			Answer:  openapi.Answer{Type: testClockBody{}},
 		},
 		{
-			Route: "PUT /v1/organizations/{organization}/test-clock", Handle: changes(http.StatusOK, a.advanceTestClock, itself), ID: "advanceTestClock", Scopes: []string{ScopeWrite},
+			Route:  "PUT /v1/organizations/{organization}/test-clock",
+			Handle: changes(http.StatusOK, a.advanceTestClock, itself), ID: "advanceTestClock", Scopes: []string{ScopeWrite},
 			Summary: "Have an organization be a test, and let time pass for it",
 			Description: "All that is due by then is done, in its order: periods close, statements are made, grants start and expire. An " +
 				"organization becomes a test by it, for good, in its first period and if it was never charged; ingest accepts " +

@@ -106,7 +106,14 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if mediaType := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); mediaType != httpapi.TypeJSON {
-		return a.exportUsage(w, r, list, mediaType)
+		left := -1 // all of it
+		if r.URL.Query().Has("limit") {
+			left = list.Limit - 1
+		}
+		return export[ledger.Use]{
+			pages: a.usagePages(r.Context(), list, left), columns: list.columns(), cells: list.cells,
+			body: func(u ledger.Use) any { return list.body(u) },
+		}.write(w, mediaType)
 	}
 	found, err := a.Usage.List(r.Context(), list.organization, list.UsageQuery)
 	if err != nil {
@@ -147,18 +154,6 @@ func usageListOf(r *http.Request) (list usageList, err error) {
 	}
 	list.organization, err = organizationFromPath(r)
 	return list, err
-}
-
-// exportUsage answers with the whole list, up to its limit.
-func (a *API) exportUsage(w http.ResponseWriter, r *http.Request, list usageList, mediaType string) error {
-	left := -1
-	if r.URL.Query().Has("limit") {
-		left = list.Limit - 1
-	}
-	return export[ledger.Use]{
-		pages: a.usagePages(r.Context(), list, left), columns: list.columns(), cells: list.cells,
-		body: func(u ledger.Use) any { return list.body(u) },
-	}.write(w, mediaType)
 }
 
 // usagePages yields the pages of a list, each read at its own instant;
