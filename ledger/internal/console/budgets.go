@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/budgets"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -27,6 +28,12 @@ type budgetsPage struct {
 	Of, Key ui.Field
 	Size    ui.Field
 	Unit    ui.Field
+}
+
+// budgetPages show budgets and set them.
+type budgetPages struct {
+	site
+	budgets *budgets.Service
 }
 
 // A shownBudget is a budget with its spender's name.
@@ -50,13 +57,13 @@ var budgetFlashes = map[string]string{
 	"budget-removed": "The budget is removed. Its requests count in the quota alone.",
 }
 
-func (c *console) showBudgets(w http.ResponseWriter, r *http.Request) error {
-	return c.writeBudgets(w, r, http.StatusOK, budgetForm{unit: "GiB"}, ledger.Invalid{})
+func (p budgetPages) showBudgets(w http.ResponseWriter, r *http.Request) error {
+	return p.writeBudgets(w, r, http.StatusOK, budgetForm{unit: "GiB"}, ledger.Invalid{})
 }
 
-func (c *console) writeBudgets(w http.ResponseWriter, r *http.Request, status int, form budgetForm, fault ledger.Invalid) error {
+func (p budgetPages) writeBudgets(w http.ResponseWriter, r *http.Request, status int, form budgetForm, fault ledger.Invalid) error {
 	reader := identity.FromContext(r.Context())
-	found, err := c.Services.Budgets.List(r.Context(), reader.Organization)
+	found, err := p.budgets.List(r.Context(), reader.Organization)
 	page := budgetsPage{
 		Known: !errors.Is(err, ledger.ErrNoOrganization), Resets: found.Period.End, CanSet: identity.RoleSetsBudgets(reader.Role()),
 		Setters: strings.Join(identity.RolesThatSetBudgets(), "s, ") + "s",
@@ -64,32 +71,32 @@ func (c *console) writeBudgets(w http.ResponseWriter, r *http.Request, status in
 	if err != nil && page.Known {
 		return err
 	}
-	page.Budgets = c.listBudgets(found.Budgets)
-	c.fill(&page, reader.Organization, form, fault)
-	c.pages.Write(w, r, status, "budgets", ui.View{Title: "Budgets", Data: page, Flash: ui.TakeFlash(w, r, budgetFlashes)})
+	page.Budgets = p.listBudgets(found.Budgets)
+	p.fill(&page, reader.Organization, form, fault)
+	p.pages.Write(w, r, status, "budgets", ui.View{Title: "Budgets", Data: page, Flash: ui.TakeFlash(w, r, budgetFlashes)})
 	return nil
 }
 
-func (c *console) listBudgets(budgets []ledger.Budget) (shown []shownBudget) {
+func (s site) listBudgets(budgets []ledger.Budget) (shown []shownBudget) {
 	for _, budget := range budgets {
-		shown = append(shown, c.showBudget(budget))
+		shown = append(shown, s.showBudget(budget))
 	}
 	return shown
 }
 
-func (c *console) showBudget(b ledger.Budget) shownBudget {
+func (s site) showBudget(b ledger.Budget) shownBudget {
 	shown := shownBudget{Budget: b, Kind: "API key", Name: b.Key, PerMille: thousandths(b.Used, b.Bytes)}
 	if b.Key == "" {
-		shown.Kind, shown.Name = "project", c.nameOf(postgres.ByProject, b.Project)
+		shown.Kind, shown.Name = "project", s.nameOf(postgres.ByProject, b.Project)
 	}
 	return shown
 }
 
 // fill fills the form of a budget.
-func (c *console) fill(page *budgetsPage, organization string, form budgetForm, fault ledger.Invalid) {
+func (p budgetPages) fill(page *budgetsPage, organization string, form budgetForm, fault ledger.Invalid) {
 	faults := map[string]string{fault.Field: strings.TrimSpace(fault.Detail + " " + fault.Fix)}
 	choices := [][2]string{{"", "an API key"}}
-	for _, project := range c.Directory.Projects(organization) {
+	for _, project := range p.directory.Projects(organization) {
 		choices = append(choices, [2]string{project.Project, "the project " + project.Name})
 	}
 	page.Of = ui.Field{Name: "project", Label: "Budget of", Choices: ui.NewChoices(form.project, choices...), Fault: faults["project"]}
@@ -126,34 +133,34 @@ func (f budgetForm) spec() (ledger.BudgetSpec, error) {
 }
 
 // setBudget sets one budget and redirects to the list.
-func (c *console) setBudget(w http.ResponseWriter, r *http.Request) error {
-	organization, request, err := c.budgetRequest(w, r)
+func (p budgetPages) setBudget(w http.ResponseWriter, r *http.Request) error {
+	organization, request, err := budgetRequest(w, r)
 	if err != nil {
 		return err
 	}
 	form := formOf(r)
 	spec, err := form.spec()
 	if err == nil {
-		_, err = c.Services.Budgets.Set(r.Context(), organization, request, spec)
+		_, err = p.budgets.Set(r.Context(), organization, request, spec)
 	}
-	return c.afterBudget(w, r, form, err, "budget-set")
+	return p.afterBudget(w, r, form, err, "budget-set")
 }
 
 // removeBudget removes one budget and redirects to the list.
-func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
-	organization, request, err := c.budgetRequest(w, r)
+func (p budgetPages) removeBudget(w http.ResponseWriter, r *http.Request) error {
+	organization, request, err := budgetRequest(w, r)
 	if err != nil {
 		return err
 	}
 	form := formOf(r)
 	of := ledger.Spender{Project: form.project, Key: form.key}
-	_, err = c.Services.Budgets.Remove(r.Context(), organization, request, of)
-	return c.afterBudget(w, r, form, err, "budget-removed")
+	_, err = p.budgets.Remove(r.Context(), organization, request, of)
+	return p.afterBudget(w, r, form, err, "budget-removed")
 }
 
 // budgetRequest returns the request of a member who may set budgets,
 // with its form parsed.
-func (c *console) budgetRequest(w http.ResponseWriter, r *http.Request) (organization string, request unitofwork.Request, err error) {
+func budgetRequest(w http.ResponseWriter, r *http.Request) (organization string, request unitofwork.Request, err error) {
 	reader := identity.FromContext(r.Context())
 	if !identity.RoleSetsBudgets(reader.Role()) {
 		return "", request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
@@ -162,7 +169,7 @@ func (c *console) budgetRequest(w http.ResponseWriter, r *http.Request) (organiz
 	return reader.Organization, unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context())}, ui.ReadForm(w, r)
 }
 
-func (c *console) afterBudget(w http.ResponseWriter, r *http.Request, form budgetForm, err error, flash string) error {
+func (p budgetPages) afterBudget(w http.ResponseWriter, r *http.Request, form budgetForm, err error, flash string) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
 	var project ledger.NoProject
@@ -170,7 +177,7 @@ func (c *console) afterBudget(w http.ResponseWriter, r *http.Request, form budge
 	case errors.As(err, &project):
 		return httpapi.NotFound("project", project.Project)
 	case errors.As(err, &invalid):
-		return c.writeBudgets(w, r, http.StatusUnprocessableEntity, form, invalid)
+		return p.writeBudgets(w, r, http.StatusUnprocessableEntity, form, invalid)
 	case errors.As(err, &full):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
 	case errors.Is(err, ledger.ErrNoOrganization):

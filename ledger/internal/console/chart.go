@@ -217,14 +217,14 @@ func (v usageView) span(period calendar.Period) (bucket postgres.Bucket, starts 
 }
 
 // chart draws a view of a period of the reader's organization.
-func (c *console) chart(r *http.Request, v usageView, period calendar.Period) (chart, error) {
+func (p usagePages) chart(r *http.Request, v usageView, period calendar.Period) (chart, error) {
 	bucket, starts, end := v.span(period)
 	query := postgres.UsageQuery{Bucket: bucket, By: map[postgres.Dimension]bool{v.by: true}, From: starts[0], To: end, Limit: chartUses}
-	uses, err := c.Services.Usage.List(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	uses, err := p.services.Usage.List(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil {
 		return chart{}, err
 	}
-	drawn := newChart(uses, v.by, starts, func(id string) string { return c.nameOf(v.by, id) })
+	drawn := newChart(uses, v.by, starts, func(id string) string { return p.nameOf(v.by, id) })
 	drawn.Cut = len(uses) == chartUses
 	for i := range drawn.Columns {
 		if bucket == postgres.ByDay {
@@ -235,12 +235,12 @@ func (c *console) chart(r *http.Request, v usageView, period calendar.Period) (c
 }
 
 // nameOf returns a name in a dimension.
-func (c *console) nameOf(by postgres.Dimension, id string) string {
+func (s site) nameOf(by postgres.Dimension, id string) string {
 	switch {
 	case id == "":
 		return "not known"
 	case by == postgres.ByProject:
-		if name := c.Directory.Name(id); name != "" {
+		if name := s.directory.Name(id); name != "" {
 			return name
 		}
 	case by == postgres.ByOutcome:

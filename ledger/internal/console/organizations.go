@@ -43,15 +43,15 @@ type organizationPlace struct {
 }
 
 // operates reports whether the reader is an operator.
-func (c *console) operates(r *http.Request) bool {
+func (s site) operates(r *http.Request) bool {
 	reader := identity.FromContext(r.Context())
-	return c.Operators != "" && reader.Organization == c.Operators && identity.RoleOperates(reader.Role())
+	return s.operators != "" && reader.Organization == s.operators && identity.RoleOperates(reader.Role())
 }
 
 // showOrganizations lists the accounts of all organizations. Only
 // operators have this page.
-func (c *console) showOrganizations(w http.ResponseWriter, r *http.Request) error {
-	if !c.operates(r) {
+func (p usagePages) showOrganizations(w http.ResponseWriter, r *http.Request) error {
+	if !p.operates(r) {
 		return httpapi.NotFound("page", organizationsPath)
 	}
 	query, place := accounts.AccountQuery{Containing: r.URL.Query().Get("q"), State: r.URL.Query().Get("state"), Limit: pageSize}, organizationPlace{}
@@ -61,7 +61,7 @@ func (c *console) showOrganizations(w http.ResponseWriter, r *http.Request) erro
 		}
 	}
 	query.After = place.After
-	found, next, err := c.Services.Accounts.List(r.Context(), query)
+	found, next, err := p.services.Accounts.List(r.Context(), query)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *console) showOrganizations(w http.ResponseWriter, r *http.Request) erro
 		cursor := httpapi.EncodeCursor(r, organizationPlace{next})
 		page.Pager = ui.NewPager(r, &cursor)
 	}
-	c.pages.Write(w, r, http.StatusOK, "organizations", ui.View{Title: "All organizations", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "organizations", ui.View{Title: "All organizations", Data: page})
 	return nil
 }
 

@@ -35,34 +35,41 @@ type planPage struct {
 	Key          string // idempotency key
 }
 
+// planPages preview another plan and change to it.
+type planPages struct {
+	site
+	plans     *plans.Service
+	forecasts *forecasts.Service
+}
+
 var planFlashes = map[string]string{"plan-changed": "The plan is decided. What is in force, and what comes next, stands here."}
 
 // planOf returns the organization of a request. Operators may name any.
-func (c *console) planOf(r *http.Request) (string, error) {
+func (p planPages) planOf(r *http.Request) (string, error) {
 	own, named := identity.OrganizationOf(r.Context()), r.FormValue("organization")
 	switch {
 	case named == "" || named == own:
 		return own, nil
-	case c.operates(r):
+	case p.operates(r):
 		return named, nil
 	}
 	return "", httpapi.NotFound("organization", named)
 }
 
 // showPlan previews another plan. It changes nothing.
-func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
-	organization, err := c.planOf(r)
+func (p planPages) showPlan(w http.ResponseWriter, r *http.Request) error {
+	organization, err := p.planOf(r)
 	if err != nil {
 		return err
 	}
-	return c.writePlan(w, r, organization, planFormOf(r.URL.Query()))
+	return p.writePlan(w, r, organization, planFormOf(r.URL.Query()))
 }
 
-func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization string, form planForm) error {
+func (p planPages) writePlan(w http.ResponseWriter, r *http.Request, organization string, form planForm) error {
 	view := ui.View{Title: "Another plan", Data: planPage{}}
-	now, err := c.Services.Plans.Subscription(r.Context(), organization)
+	now, err := p.plans.Subscription(r.Context(), organization)
 	if errors.Is(err, ledger.ErrNoOrganization) {
-		c.pages.Write(w, r, http.StatusOK, "plan", view)
+		p.pages.Write(w, r, http.StatusOK, "plan", view)
 		return nil
 	}
 	if err != nil {
@@ -70,25 +77,25 @@ func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization
 	}
 	page, status := planPage{Known: true, Now: now, Wanted: form, Fields: planFields(formOfPlan(now), ledger.Invalid{})}, http.StatusOK
 	if form.tier() != "" {
-		if status, err = c.preview(r, &page, organization, form); err != nil {
+		if status, err = p.preview(r, &page, organization, form); err != nil {
 			return err
 		}
 	}
-	page.Organization, page.CanSet, page.Key = organization, c.operates(r), rand.Text()
+	page.Organization, page.CanSet, page.Key = organization, p.operates(r), rand.Text()
 	if organization != identity.OrganizationOf(r.Context()) {
 		page.Other = organization
 	}
 	view.Data, view.Flash = page, ui.TakeFlash(w, r, planFlashes)
-	c.pages.Write(w, r, status, "plan", view)
+	p.pages.Write(w, r, status, "plan", view)
 	return nil
 }
 
 // preview adds the effect of a plan, or its error.
-func (c *console) preview(r *http.Request, page *planPage, organization string, form planForm) (status int, err error) {
+func (p planPages) preview(r *http.Request, page *planPage, organization string, form planForm) (status int, err error) {
 	var preview forecasts.Simulation
 	wanted, err := form.wanted()
 	if err == nil {
-		preview, err = c.Services.Forecasts.Simulate(r.Context(), organization, wanted)
+		preview, err = p.forecasts.Simulate(r.Context(), organization, wanted)
 	}
 	var invalid ledger.Invalid
 	switch {
@@ -104,43 +111,43 @@ func (c *console) preview(r *http.Request, page *planPage, organization string, 
 
 // changePlan changes the plan as previewed, once for each preview. Only
 // operators have this form.
-func (c *console) changePlan(w http.ResponseWriter, r *http.Request) error {
-	if !c.operates(r) {
+func (p planPages) changePlan(w http.ResponseWriter, r *http.Request) error {
+	if !p.operates(r) {
 		return httpapi.NotFound("page", planPath)
 	}
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	organization, err := c.planOf(r)
+	organization, err := p.planOf(r)
 	if err != nil {
 		return err
 	}
 	form := planFormOf(r.PostForm)
-	if err := c.subscribe(r, organization, form); err != nil {
-		return c.afterPlan(w, r, organization, form, err)
+	if err := p.subscribe(r, organization, form); err != nil {
+		return p.afterPlan(w, r, organization, form, err)
 	}
 	ui.SetFlash(w, "plan-changed")
 	http.Redirect(w, r, planPath+"?"+url.Values{"organization": {organization}}.Encode(), http.StatusSeeOther)
 	return nil
 }
 
-func (c *console) subscribe(r *http.Request, organization string, form planForm) error {
+func (p planPages) subscribe(r *http.Request, organization string, form planForm) error {
 	reader := identity.FromContext(r.Context())
 	request := unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context()), IdempotencyKey: r.PostForm.Get("key")}
 	wanted, err := form.wanted()
 	if err == nil {
-		_, err = c.Services.Plans.Subscribe(r.Context(), organization, request, wanted)
+		_, err = p.plans.Subscribe(r.Context(), organization, request, wanted)
 	}
 	return err
 }
 
 // afterPlan answers a failed change.
-func (c *console) afterPlan(w http.ResponseWriter, r *http.Request, organization string, form planForm, err error) error {
+func (p planPages) afterPlan(w http.ResponseWriter, r *http.Request, organization string, form planForm, err error) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
 	switch {
 	case errors.As(err, &invalid):
-		return c.writePlan(w, r, organization, form)
+		return p.writePlan(w, r, organization, form)
 	case errors.As(err, &full):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
 	case errors.Is(err, idempotency.ErrReused):

@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -20,6 +21,12 @@ import (
 type statementsPage struct {
 	Statements []shownStatement
 	Pager      ui.Pager
+}
+
+// statementPages show the statements of closed periods.
+type statementPages struct {
+	site
+	statements *balances.Statements
 }
 
 // A shownStatement is a statement as text.
@@ -44,62 +51,62 @@ type statementPlace struct {
 	Number int64 `json:"n"`
 }
 
-func (c *console) showStatements(w http.ResponseWriter, r *http.Request) error {
+func (p statementPages) showStatements(w http.ResponseWriter, r *http.Request) error {
 	var before statementPlace
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if err := httpapi.DecodeCursor(r, cursor, &before); err != nil {
 			return err
 		}
 	}
-	found, err := c.Services.Statements.List(r.Context(), identity.OrganizationOf(r.Context()), before.Number, pageSize+1)
+	found, err := p.statements.List(r.Context(), identity.OrganizationOf(r.Context()), before.Number, pageSize+1)
 	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
 		return err
 	}
 	list := httpapi.NewList(r, found, pageSize, func(last ledger.Statement) any { return statementPlace{last.Number} })
 	page := statementsPage{Pager: ui.NewPager(r, list.NextCursor)}
 	for _, statement := range list.Items {
-		page.Statements = append(page.Statements, c.showTotals(statement))
+		page.Statements = append(page.Statements, showTotals(statement))
 	}
-	c.pages.Write(w, r, http.StatusOK, "statements", ui.View{Title: "Statements", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "statements", ui.View{Title: "Statements", Data: page})
 	return nil
 }
 
-func (c *console) showTotals(s ledger.Statement) shownStatement {
+func showTotals(s ledger.Statement) shownStatement {
 	return shownStatement{Statement: s, LastDay: s.Period.End.AddDate(0, 0, -1), Charged: s.Totals.Consumed + s.Totals.Overage}
 }
 
-func (c *console) showStatement(w http.ResponseWriter, r *http.Request) error {
-	statement, err := c.statement(r)
+func (p statementPages) showStatement(w http.ResponseWriter, r *http.Request) error {
+	statement, err := p.statement(r)
 	if err != nil {
 		return err
 	}
-	c.writeStatement(w, r, statement, true)
+	p.writeStatement(w, r, statement, true)
 	return nil
 }
 
-func (c *console) writeStatement(w http.ResponseWriter, r *http.Request, s ledger.Statement, inConsole bool) {
-	shown := c.showTotals(s)
-	shown.Console, shown.Days, shown.Projects = inConsole, byDay(s.Charges), c.byProject(s.Charges)
-	c.pages.Write(w, r, http.StatusOK, "statement", ui.View{Title: fmt.Sprintf("Statement %d", s.Number), Bare: !inConsole, Data: shown})
+func (p statementPages) writeStatement(w http.ResponseWriter, r *http.Request, s ledger.Statement, inConsole bool) {
+	shown := showTotals(s)
+	shown.Console, shown.Days, shown.Projects = inConsole, byDay(s.Charges), p.byProject(s.Charges)
+	p.pages.Write(w, r, http.StatusOK, "statement", ui.View{Title: fmt.Sprintf("Statement %d", s.Number), Bare: !inConsole, Data: shown})
 }
 
 // StatementPage returns what writes a statement as a page that prints,
 // for clients of the API. It names projects by directory.
 func StatementPage(directory *identity.Directory) func(http.ResponseWriter, *http.Request, ledger.Statement) {
-	c := newConsole(Config{Directory: directory})
+	p := statementPages{site: newSite(Config{Directory: directory})}
 	return func(w http.ResponseWriter, r *http.Request, s ledger.Statement) {
-		c.pages.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.writeStatement(w, r, s, false) })).ServeHTTP(w, r)
+		p.pages.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.writeStatement(w, r, s, false) })).ServeHTTP(w, r)
 	}
 }
 
 // statement returns the statement of the path.
-func (c *console) statement(r *http.Request) (ledger.Statement, error) {
+func (p statementPages) statement(r *http.Request) (ledger.Statement, error) {
 	text := chi.URLParam(r, "statement")
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return ledger.Statement{}, httpapi.NotFound("statement", text)
 	}
-	statement, err := c.Services.Statements.Statement(r.Context(), identity.OrganizationOf(r.Context()), number)
+	statement, err := p.statements.Statement(r.Context(), identity.OrganizationOf(r.Context()), number)
 	if errors.Is(err, ledger.ErrNoStatement) || errors.Is(err, ledger.ErrNoOrganization) {
 		return statement, httpapi.NotFound("statement", text)
 	}
@@ -107,8 +114,8 @@ func (c *console) statement(r *http.Request) (ledger.Statement, error) {
 }
 
 // downloadStatement writes a whole statement as CSV.
-func (c *console) downloadStatement(w http.ResponseWriter, r *http.Request) error {
-	statement, err := c.statement(r)
+func (p statementPages) downloadStatement(w http.ResponseWriter, r *http.Request) error {
+	statement, err := p.statement(r)
 	if err != nil {
 		return err
 	}
@@ -134,14 +141,14 @@ func byDay(charges []ledger.DayCharge) (days []shownCharges) {
 
 // byProject adds up charges by project and environment, in the order of
 // their first.
-func (c *console) byProject(charges []ledger.DayCharge) (projects []shownCharges) {
+func (p statementPages) byProject(charges []ledger.DayCharge) (projects []shownCharges) {
 	at := map[[2]string]int{}
 	for _, charge := range charges {
 		key := [2]string{charge.Project, charge.Environment}
 		i, known := at[key]
 		if !known {
 			i, at[key] = len(projects), len(projects)
-			projects = append(projects, shownCharges{Project: c.nameOf(postgres.ByProject, charge.Project), Environment: charge.Environment})
+			projects = append(projects, shownCharges{Project: p.nameOf(postgres.ByProject, charge.Project), Environment: charge.Environment})
 		}
 		projects[i].add(charge)
 	}

@@ -35,34 +35,46 @@ type Config struct {
 	Operators string // organization whose owners are operators; empty: none
 }
 
-type console struct {
-	Config
-	pages *ui.Pages
+// A site is what all pages share.
+type site struct {
+	pages     *ui.Pages
+	directory *identity.Directory
+	operators string // organization whose owners are operators; empty: none
+}
+
+func newSite(config Config) site {
+	return site{pages: ui.NewPages(ui.Usage, templates), directory: config.Directory, operators: config.Operators}
 }
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	c := newConsole(config)
-	c.pages.Mount(router, config.Guard, func(r chi.Router) {
-		r.Get("/console/usage", c.pages.Handle(c.showUsage))
-		r.Get("/console/usage/refusals", c.pages.Handle(c.showRefusals))
-		r.Get(planPath, c.pages.Handle(c.showPlan))
-		r.Post(planPath, c.pages.Handle(c.changePlan))
-		r.Get(organizationsPath, c.pages.Handle(c.showOrganizations))
-		r.Get(budgetsPath, c.pages.Handle(c.showBudgets))
-		r.Post(budgetsPath, c.pages.Handle(c.setBudget))
-		r.Post(budgetsPath+"/remove", c.pages.Handle(c.removeBudget))
-		r.Get("/console/usage/statements", c.pages.Handle(c.showStatements))
-		r.Get("/console/usage/statements/{statement}", c.pages.Handle(c.showStatement))
-		r.Get("/console/usage/statements/{statement}/csv", c.pages.Handle(c.downloadStatement))
+	s, of := newSite(config), config.Services
+	usages := usagePages{site: s, services: of}
+	plan := planPages{site: s, plans: of.Plans, forecasts: of.Forecasts}
+	budget := budgetPages{site: s, budgets: of.Budgets}
+	statement := statementPages{site: s, statements: of.Statements}
+	s.pages.Mount(router, config.Guard, func(r chi.Router) {
+		r.Get("/console/usage", s.pages.Handle(usages.showUsage))
+		r.Get("/console/usage/refusals", s.pages.Handle(usages.showRefusals))
+		r.Get(planPath, s.pages.Handle(plan.showPlan))
+		r.Post(planPath, s.pages.Handle(plan.changePlan))
+		r.Get(organizationsPath, s.pages.Handle(usages.showOrganizations))
+		r.Get(budgetsPath, s.pages.Handle(budget.showBudgets))
+		r.Post(budgetsPath, s.pages.Handle(budget.setBudget))
+		r.Post(budgetsPath+"/remove", s.pages.Handle(budget.removeBudget))
+		r.Get("/console/usage/statements", s.pages.Handle(statement.showStatements))
+		r.Get("/console/usage/statements/{statement}", s.pages.Handle(statement.showStatement))
+		r.Get("/console/usage/statements/{statement}/csv", s.pages.Handle(statement.downloadStatement))
 	})
 }
 
-func newConsole(config Config) *console {
-	return &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
+// usagePages show what was used and refused, of one organization or of all.
+type usagePages struct {
+	site
+	services *services.Services
 }
 
-func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
+func (p usagePages) showUsage(w http.ResponseWriter, r *http.Request) error {
 	query, err := transferQuery(r)
 	if err != nil {
 		return err
@@ -71,30 +83,30 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	overview, err := c.Services.Balances.Overview(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	overview, err := p.services.Balances.Overview(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if errors.Is(err, ledger.ErrNoOrganization) {
-		c.writeUsage(w, r, usagePage{})
+		p.writeUsage(w, r, usagePage{})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	page := newUsagePage(overview.Balance)
-	page.Day, page.Views, page.Operates = view.day, view.views(), c.operates(r)
-	if page.Chart, err = c.chart(r, view, overview.Balance.Book.Period); err != nil {
+	page.Day, page.Views, page.Operates = view.day, view.views(), p.operates(r)
+	if page.Chart, err = p.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
-	if err := c.addFunding(r.Context(), &page, overview.Balance); err != nil {
+	if err := p.addFunding(r.Context(), &page, overview.Balance); err != nil {
 		return err
 	}
 	list := httpapi.NewList(r, overview.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
-	page.Transfers, page.Pager = c.showTransfers(list.Items), ui.NewPager(r, list.NextCursor)
-	c.writeUsage(w, r, page)
+	page.Transfers, page.Pager = p.showTransfers(list.Items), ui.NewPager(r, list.NextCursor)
+	p.writeUsage(w, r, page)
 	return nil
 }
 
-func (c *console) writeUsage(w http.ResponseWriter, r *http.Request, page usagePage) {
-	c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
+func (p usagePages) writeUsage(w http.ResponseWriter, r *http.Request, page usagePage) {
+	p.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
 }
 
 // transferQuery is the page of transfers that a request wants, and
@@ -108,20 +120,20 @@ func transferQuery(r *http.Request) (query postgres.TransferQuery, err error) {
 }
 
 // addFunding adds what the organization may still use, and until when.
-func (c *console) addFunding(ctx context.Context, page *usagePage, balance balances.Balance) error {
-	forecast, err := c.Services.Forecasts.Forecast(ctx, balance.Organization.ID)
+func (p usagePages) addFunding(ctx context.Context, page *usagePage, balance balances.Balance) error {
+	forecast, err := p.services.Forecasts.Forecast(ctx, balance.Organization.ID)
 	if err != nil {
 		return err
 	}
-	funds, err := c.Services.Balances.Funds(ctx, balance.Organization.ID)
+	funds, err := p.services.Balances.Funds(ctx, balance.Organization.ID)
 	if err != nil {
 		return err
 	}
-	budgets, err := c.Services.Budgets.List(ctx, balance.Organization.ID)
+	budgets, err := p.services.Budgets.List(ctx, balance.Organization.ID)
 	if err != nil {
 		return err
 	}
-	page.Forecast, page.Funds, page.Budgets = forecast.Forecast, showFunds(balance, funds), c.listBudgets(budgets.Budgets)
+	page.Forecast, page.Funds, page.Budgets = forecast.Forecast, showFunds(balance, funds), p.listBudgets(budgets.Budgets)
 	return nil
 }
 
@@ -129,22 +141,9 @@ func (c *console) addFunding(ctx context.Context, page *usagePage, balance balan
 func distantFuture() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 type usagePage struct {
-	Test      bool // a test organization
-	Known     bool // false: the ledger has not consumed the organization's creation yet
-	Tier      string
-	PerMinute int64
-	Start     time.Time
-	End       time.Time
-	At        time.Time
-	Granted   int64
-	Used      int64 // Consumed and Overage
-	Consumed  int64
-	Remaining int64
-	Overage   int64
-	Overshoot int64
-	State     string // such as ledger.Exhausted
-	Percent   int64  // used of what was granted, 0 to 100, rounded down
-	PerMille  int64  // the same in thousandths, for the bar
+	Known bool // false: the ledger has not consumed the organization's creation yet
+	shownPeriod
+	shownUse
 	Forecast  ledger.Forecast
 	Funds     []shownFund
 	Budgets   []shownBudget
@@ -156,34 +155,57 @@ type usagePage struct {
 	Pager     ui.Pager
 }
 
+// A shownPeriod is the running period and its plan.
+type shownPeriod struct {
+	Test           bool // a test organization
+	Tier           string
+	PerMinute      int64
+	Start, End, At time.Time
+	State          string // such as ledger.Exhausted
+}
+
+// A shownUse is what was used of a period.
+type shownUse struct {
+	Granted   int64
+	Used      int64 // Consumed and Overage
+	Consumed  int64
+	Remaining int64
+	Overage   int64
+	Overshoot int64
+	Percent   int64 // used of what was granted, 0 to 100, rounded down
+	PerMille  int64 // the same in thousandths, for the bar
+}
+
 func newUsagePage(b balances.Balance) usagePage {
-	page := usagePage{
-		Test: b.Organization.IsTest(), Known: true, Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
-		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
-		Granted: b.Book.Granted(), Used: b.Book.Used(), Consumed: b.Book.Balances[ledger.Consumed], Remaining: b.Book.Remaining(),
-		Overage: b.Book.Balances[ledger.Overage], Overshoot: b.Book.Balances[ledger.Overshoot], State: b.State(),
+	period := shownPeriod{
+		Test: b.Organization.IsTest(), Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
+		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At, State: b.State(),
 	}
-	page.PerMille = thousandths(page.Used, page.Granted)
-	page.Percent = page.PerMille / 10
-	return page
+	use := shownUse{
+		Granted: b.Book.Granted(), Used: b.Book.Used(), Consumed: b.Book.Balances[ledger.Consumed], Remaining: b.Book.Remaining(),
+		Overage: b.Book.Balances[ledger.Overage], Overshoot: b.Book.Balances[ledger.Overshoot],
+	}
+	use.PerMille = thousandths(use.Used, use.Granted)
+	use.Percent = use.PerMille / 10
+	return usagePage{Known: true, shownPeriod: period, shownUse: use}
 }
 
 // Share returns the used part as text.
-func (p usagePage) Share() string {
-	if p.Percent == 0 && p.Used > 0 {
+func (u shownUse) Share() string {
+	if u.Percent == 0 && u.Used > 0 {
 		return "under 1%"
 	}
-	return fmt.Sprintf("%d%%", p.Percent)
+	return fmt.Sprintf("%d%%", u.Percent)
 }
 
+// High reports whether little is left.
+func (u shownUse) High() bool { return u.Percent >= 80 }
+
 // Exhausted reports whether new logs are refused.
-func (p usagePage) Exhausted() bool { return p.State == ledger.Exhausted }
+func (p shownPeriod) Exhausted() bool { return p.State == ledger.Exhausted }
 
 // Suspended reports whether all requests are refused.
-func (p usagePage) Suspended() bool { return p.State == ledger.Suspended }
-
-// High reports whether little is left.
-func (p usagePage) High() bool { return p.Percent >= 80 }
+func (p shownPeriod) Suspended() bool { return p.State == ledger.Suspended }
 
 // thousandths returns part of whole, 0 to 1000, rounded down. It
 // divides first where a product would overflow.
@@ -209,18 +231,14 @@ type shownTransfer struct {
 	Project     string // its name; empty: none
 }
 
-func (c *console) showTransfers(transfers []postgres.BookedTransfer) (shown []shownTransfer) {
-	for _, transfer := range transfers {
-		shown = append(shown, c.show(transfer))
+func (s site) showTransfers(transfers []postgres.BookedTransfer) (shown []shownTransfer) {
+	for _, t := range transfers {
+		shown = append(shown, shownTransfer{
+			EffectiveAt: t.EffectiveAt, What: reasonText(t.Reason), From: t.From.String(), To: t.To.String(),
+			Amount: t.Amount, Entries: int64(t.Entries), Project: s.directory.Name(t.Cause.Project),
+		})
 	}
 	return shown
-}
-
-func (c *console) show(t postgres.BookedTransfer) shownTransfer {
-	return shownTransfer{
-		EffectiveAt: t.EffectiveAt, What: reasonText(t.Reason), From: t.From.String(), To: t.To.String(),
-		Amount: t.Amount, Entries: int64(t.Entries), Project: c.Directory.Name(t.Cause.Project),
-	}
 }
 
 func reasonText(reason ledger.Reason) string {
@@ -300,23 +318,23 @@ type shownShare struct {
 	Bytes      int64
 }
 
-func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
+func (p usagePages) showRefusals(w http.ResponseWriter, r *http.Request) error {
 	query := postgres.RefusalQuery{To: distantFuture(), Limit: pageSize + 1}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
 			return err
 		}
 	}
-	found, err := c.Services.Usage.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	found, err := p.services.Usage.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
 		return err
 	}
 	list := httpapi.NewList(r, found, pageSize, func(last usage.ExplainedRefusal) any { return postgres.RefusalPlace(last.Refusal) })
 	page := refusalsPage{Pager: ui.NewPager(r, list.NextCursor)}
 	for _, refusal := range list.Items {
-		page.Refusals = append(page.Refusals, c.showRefusal(refusal))
+		page.Refusals = append(page.Refusals, p.showRefusal(refusal))
 	}
-	c.pages.Write(w, r, http.StatusOK, "refusals", ui.View{Title: "Why requests were refused", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "refusals", ui.View{Title: "Why requests were refused", Data: page})
 	return nil
 }
 
@@ -331,14 +349,14 @@ func spenderOf(r ledger.Refusal) string {
 	return ""
 }
 
-func (c *console) showRefusal(r usage.ExplainedRefusal) shownRefusal {
+func (s site) showRefusal(r usage.ExplainedRefusal) shownRefusal {
 	shown := shownRefusal{
-		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
+		ExplainedRefusal: r, ProjectName: s.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
 		Spender: spenderOf(r.Refusal), Grant: r.Resolution.Grant, Tiers: r.Resolution.Tiers, EndsAt: r.EndsAt,
 	}
 	if r.Crossed != nil {
 		for _, share := range r.Crossed.UsedBy {
-			shown.By = append(shown.By, shownShare{share.By, c.nameOf(postgres.Dimension(share.By), share.ID), share.Bytes})
+			shown.By = append(shown.By, shownShare{share.By, s.nameOf(postgres.Dimension(share.By), share.ID), share.Bytes})
 		}
 	}
 	return shown
