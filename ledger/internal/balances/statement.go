@@ -18,25 +18,15 @@ type Statements struct {
 
 // List lists an organization's statements with numbers below before,
 // the latest first, with totals only. 0 is the start.
-func (s *Statements) List(ctx context.Context, organization string, before int64, limit int) (found []ledger.Statement, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if err := snapshot.Exists(ctx, tx, organization); err != nil {
-			return err
-		}
-		found, err = postgres.Statements(ctx, tx, organization, before, limit)
-		return err
+func (s *Statements) List(ctx context.Context, organization string, before int64, limit int) ([]ledger.Statement, error) {
+	return snapshot.Of(ctx, s.Reads, organization, func(tx pgx.Tx, organization pg.Organization) ([]ledger.Statement, error) {
+		return postgres.Statements(ctx, tx, organization, before, limit)
 	})
-	return found, err
 }
 
 // Statement reads one statement.
-func (s *Statements) Statement(ctx context.Context, organization string, number int64) (found ledger.Statement, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if err := snapshot.Exists(ctx, tx, organization); err != nil {
-			return err
-		}
-		found, err = postgres.LoadStatement(ctx, tx, organization, number)
-		return err
+func (s *Statements) Statement(ctx context.Context, organization string, number int64) (ledger.Statement, error) {
+	return snapshot.Of(ctx, s.Reads, organization, func(tx pgx.Tx, organization pg.Organization) (ledger.Statement, error) {
+		return postgres.LoadStatement(ctx, tx, organization, number)
 	})
-	return found, err
 }

@@ -20,15 +20,10 @@ type Service struct {
 }
 
 // List lists an organization's grants, the latest first.
-func (s *Service) List(ctx context.Context, organization string, after postgres.GrantCursor, limit int) (found []ledger.Grant, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if err := snapshot.Exists(ctx, tx, organization); err != nil {
-			return err
-		}
-		found, err = postgres.Grants(ctx, tx, organization, after, limit)
-		return err
+func (s *Service) List(ctx context.Context, organization string, after postgres.GrantCursor, limit int) ([]ledger.Grant, error) {
+	return snapshot.Of(ctx, s.Reads, organization, func(tx pgx.Tx, organization pg.Organization) ([]ledger.Grant, error) {
+		return postgres.Grants(ctx, tx, organization, after, limit)
 	})
-	return found, err
 }
 
 // Grant adds a grant to an organization. It reads only those fields of

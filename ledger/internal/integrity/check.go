@@ -167,13 +167,7 @@ func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found
 // transfers, and their usage.
 func (c *Checker) checkBooks(ctx context.Context, of []ledger.Range) (found []ledger.Violation, err error) {
 	now := c.Clock()
-	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
-		if err := postgres.HoldDays(ctx, tx); err != nil {
-			return err
-		}
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = ofAllDays(ctx, c.Pool, func(tx pgx.Tx) error {
 		for _, r := range of {
 			violations, err := c.checkBooksOf(ctx, tx, r, now)
 			if err != nil {
@@ -184,6 +178,20 @@ func (c *Checker) checkBooks(ctx context.Context, of []ledger.Range) (found []le
 		return nil
 	})
 	return found, err
+}
+
+// ofAllDays runs fn in a snapshot of all organizations whose days are not
+// folded meanwhile.
+func ofAllDays(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	return pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := postgres.HoldDays(ctx, tx); err != nil {
+			return err
+		}
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
 }
 
 func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.Time) ([]ledger.Violation, error) {
@@ -284,13 +292,7 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, kept ledger.Retent
 
 func verifyDatabase(ctx context.Context, pool *pgxpool.Pool, kept ledger.Retention, now time.Time) (
 	found []ledger.Violation, ranges []ledger.Range, err error) {
-	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
-		if err := postgres.HoldDays(ctx, tx); err != nil {
-			return err
-		}
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = ofAllDays(ctx, pool, func(tx pgx.Tx) error {
 		if found, err = postgres.Verify(ctx, tx, kept, now); err != nil {
 			return err
 		}

@@ -205,15 +205,10 @@ func sealNext(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 }
 
 // Chain lists the links of an organization's chain, the latest first.
-func (s *Service) Chain(ctx context.Context, organization string, query postgres.LinkQuery) (links []ledger.Link, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if err := snapshot.Exists(ctx, tx, organization); err != nil {
-			return err
-		}
-		links, err = postgres.Links(ctx, tx, organization, query)
-		return err
+func (s *Service) Chain(ctx context.Context, organization string, query postgres.LinkQuery) ([]ledger.Link, error) {
+	return snapshot.Of(ctx, s.Reads, organization, func(tx pgx.Tx, organization pg.Organization) ([]ledger.Link, error) {
+		return postgres.Links(ctx, tx, organization, query)
 	})
-	return links, err
 }
 
 // A Service verifies an organization's books.

@@ -123,13 +123,7 @@ type Condition struct {
 // that ended before due must be sealed. Nothing before since is compared.
 func Examine(ctx context.Context, pool *pgxpool.Pool, log Log, due, since time.Time) (found Condition, err error) {
 	var last []ledger.Range
-	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
-		if err := postgres.HoldDays(ctx, tx); err != nil {
-			return err
-		}
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = ofAllDays(ctx, pool, func(tx pgx.Tx) error {
 		if err := found.readProgress(ctx, tx, due); err != nil {
 			return err
 		}

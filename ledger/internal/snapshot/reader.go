@@ -46,6 +46,17 @@ func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.T
 	})
 }
 
+// Of reads what there is of an organization with a plan, as Reader.Read does.
+func Of[T any](ctx context.Context, r *Reader, organization string, read func(tx pgx.Tx, organization pg.Organization) (T, error)) (found T, err error) {
+	err = r.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if err = Exists(ctx, tx, organization); err == nil {
+			found, err = read(tx, organization)
+		}
+		return err
+	})
+	return found, err
+}
+
 // ReadBatch is Read for a batch of queries in one round trip.
 func (r *Reader) ReadBatch(ctx context.Context, organization string, queue func(batch *pgx.Batch, organization pg.Organization)) error {
 	id := pg.Organization(organization)

@@ -21,15 +21,10 @@ type Service struct {
 }
 
 // List lists an organization's requests by outcome, the latest first.
-func (s *Service) List(ctx context.Context, organization string, query postgres.UsageQuery) (found []ledger.Use, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if err := snapshot.Exists(ctx, tx, organization); err != nil {
-			return err
-		}
-		found, err = postgres.Usages(ctx, tx, organization, query)
-		return err
+func (s *Service) List(ctx context.Context, organization string, query postgres.UsageQuery) ([]ledger.Use, error) {
+	return snapshot.Of(ctx, s.Reads, organization, func(tx pgx.Tx, organization pg.Organization) ([]ledger.Use, error) {
+		return postgres.Usages(ctx, tx, organization, query)
 	})
-	return found, err
 }
 
 // An ExplainedRefusal is a refusal with its reason.
