@@ -39,26 +39,31 @@ import (
 
 // An App is one ledger process. Several may share a database and the work.
 type App struct {
-	config      Config
-	base        *service.Base
-	log         *bus.Log
-	services    *services.Services
-	logs        *consumer.Consumer
-	tenants     *consumer.Consumer
-	outcomes    *consumer.Consumer
-	relay       *relay.Relay
+	config    Config
+	base      *service.Base
+	log       *bus.Log
+	services  *services.Services
+	consuming []service.Consuming
+	relay     *relay.Relay
+	known     known
+	checker   *integrity.Checker
+	pruner    *prune.Pruner
+	loops     []func(context.Context) error // what else runs beside the consumers
+	plaintext *keyfact.Watch
+	handler   nethttp.Handler
+}
+
+// known is what the process knows of keys and projects.
+type known struct {
 	credentials *state.Reader
-	compared    func() error        // of the credentials
-	directory   *identity.Directory // of projects
-	projects    *state.Reader       // feeds it
-	accounts    *bus.Accounts
-	checker     *integrity.Checker
-	advancer    *plans.Advancer
-	sealer      *integrity.Sealer
-	pruner      *prune.Pruner
-	eraser      *erasure.Eraser
-	plaintext   *keyfact.Watch
-	handler     nethttp.Handler
+	compared    func() error // of the credentials
+	directory   *identity.Directory
+	projects    *state.Reader // feeds it
+}
+
+// loaded returns nil once credentials and projects are loaded.
+func (k known) loaded() error {
+	return httpapi.Part("keys and projects", errors.Join(k.credentials.Complete(), k.projects.Complete(), k.compared()))
 }
 
 // New connects, migrates the schema and builds the process. It starts
@@ -72,7 +77,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
 	a := &App{
-		config: config, base: base, log: &bus.Log{Brokers: config.Brokers, Dialer: base.Dialer}, directory: identity.NewDirectory(),
+		config: config, base: base, log: &bus.Log{Brokers: config.Brokers, Dialer: base.Dialer}, known: known{directory: identity.NewDirectory()},
 	}
 	if err := a.open(ctx); err != nil {
 		a.Close()
@@ -112,7 +117,7 @@ func (a *App) buildServices() {
 		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool,
 		Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_ledger", Noun: "reads"}, a.base.Metrics),
 		Save:    bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
-		Deciding: httpapi.NewLimiter(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.directory.Owns,
+		Deciding: httpapi.NewLimiter(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.known.directory.Owns,
 		Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
@@ -120,7 +125,7 @@ func (a *App) buildServices() {
 
 // buildLoops makes what runs beside the consumers.
 func (a *App) buildLoops() {
-	a.accounts = &bus.Accounts{
+	accounts := &bus.Accounts{
 		Pool: a.base.Pool, Services: a.services, Publisher: a.base.Publisher,
 		CaughtUp: func() bool { return a.caughtUp() == nil }, Republished: bus.NewRepublished(a.base.Metrics),
 		Clock: a.base.Clock, Logger: a.base.Logger,
@@ -129,42 +134,50 @@ func (a *App) buildLoops() {
 		Pool: a.base.Pool, Log: a.log, Kept: a.config.kept(), Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.base.Clock,
 		Logger: a.base.Logger, Metrics: a.base.Metrics,
 	})
-	a.advancer = &plans.Advancer{
+	advancer := &plans.Advancer{
 		Service: a.services.Plans, Pool: a.base.Pool, End: a.log.End, Interval: advanceInterval, Logger: a.base.Logger, Wake: a.relay.Wake,
 	}
-	a.sealer = &integrity.Sealer{
+	sealer := &integrity.Sealer{
 		Pool: a.base.Pool, Time: a.config.databaseTime(), End: a.log.End, Interval: sealInterval, Logger: a.base.Logger,
 		Sealed: integrity.NewSealed(a.base.Metrics), Checkpoint: integrity.NewCheckpoint(a.base.Metrics),
 	}
-	a.pruner, a.eraser = a.newPruner(), a.base.NewEraser(postgres.Erasable())
+	a.pruner = a.newPruner()
+	a.loops = []func(context.Context) error{
+		a.base.NewEraser(postgres.Erasable()).Run, accounts.Run, a.checker.Run, advancer.Run, sealer.Run, a.pruner.Run,
+	}
 }
 
-func (a *App) buildConsumers() (err error) {
+func (a *App) buildConsumers() error {
 	handler := &bus.Consumer{Services: a.services, Clock: a.base.Clock, Conflicts: bus.NewConflicts(a.base.Metrics)}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
-	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
-		Group: contract.GroupLedger, Fillers: true, Handle: handler.Logs, Committed: wake,
-		MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes, MaxWait: a.config.BatchWait,
-		Tracer: a.base.Tracer,
-	}))
-	if err != nil {
-		return err
+	for _, of := range []struct {
+		part   string
+		config consumer.Config
+	}{
+		{"the consumer of entries", a.config.Logs.Consumer(consumer.Config{
+			Group: contract.GroupLedger, Fillers: true, Handle: handler.Logs, Committed: wake,
+			MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes, MaxWait: a.config.BatchWait,
+			Tracer: a.base.Tracer,
+		})},
+		{"the consumer of tenants", consumer.Config{
+			Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Erased: erasure.IsErased,
+			AcceptLost: true, // compacted: missing records were withdrawn
+			Rereads:    true, // tenants publishes again what it loses
+			Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond,
+		}},
+		{"the consumer of outcomes", consumer.Config{
+			Group: contract.GroupLedgerOutcomes, Topic: contract.TopicOutcomes, Erased: erasure.IsErased,
+			AcceptLost: true, // charges nothing: lost records are outdated
+			Handle:     handler.Outcomes, Committed: wake, MaxWait: time.Millisecond,
+		}},
+	} {
+		made, err := a.base.NewConsumer(of.config)
+		if err != nil {
+			return err
+		}
+		a.consuming = append(a.consuming, service.Consuming{Part: of.part, Consumer: made})
 	}
-	a.tenants, err = a.base.NewConsumer(consumer.Config{
-		Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Erased: erasure.IsErased,
-		AcceptLost: true, // compacted: missing records were withdrawn
-		Rereads:    true, // tenants publishes again what it loses
-		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond,
-	})
-	if err != nil {
-		return err
-	}
-	a.outcomes, err = a.base.NewConsumer(consumer.Config{
-		Group: contract.GroupLedgerOutcomes, Topic: contract.TopicOutcomes, Erased: erasure.IsErased,
-		AcceptLost: true, // charges nothing: lost records are outdated
-		Handle:     handler.Outcomes, Committed: wake, MaxWait: time.Millisecond,
-	})
-	return err
+	return nil
 }
 
 // Defaults where the configuration has zero.
@@ -195,16 +208,17 @@ func newID() string { return strings.ToLower(rand.Text()) }
 
 func (a *App) buildAPI() {
 	credentials := a.config.NewCredentials()
-	a.compared = credentials.Compared
-	a.credentials, a.projects = credentials.Follow(a.base.States, a.base.Logger), a.directory.Follow(a.base.States, a.base.Logger)
+	k := &a.known
+	k.compared = credentials.Compared
+	k.credentials, k.projects = credentials.Follow(a.base.States, a.base.Logger), k.directory.Follow(a.base.States, a.base.Logger)
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
 	a.plaintext = keyfact.NewWatch(credentials, facts.Exposed, a.base.Clock, a.base.Logger)
 	router := a.base.NewRouter(a.Ready, a.Behind)
-	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded})
-	api := &http.API{Services: a.services, Guard: guard, StatementPage: console.StatementPage(a.directory)}
+	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: k.loaded})
+	api := &http.API{Services: a.services, Guard: guard, StatementPage: console.StatementPage(k.directory)}
 	changing := router.With(httpapi.LimitChanges)
 	api.Mount(changing)
-	console.Mount(changing, console.Config{Services: a.services, Directory: a.directory, Guard: guard, Operators: a.config.OperatingOrganization})
+	console.Mount(changing, console.Config{Services: a.services, Directory: k.directory, Guard: guard, Operators: a.config.OperatingOrganization})
 	a.handler = router
 }
 
@@ -214,16 +228,11 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
-// loaded returns nil once credentials and projects are loaded.
-func (a *App) loaded() error {
-	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete(), a.compared()))
-}
-
 // Ready returns nil once credentials and projects are loaded and all
 // consumers work. Answers are as fresh as what they have applied.
 func (a *App) Ready() error {
-	err := a.loaded()
-	for _, c := range a.consuming() {
+	err := a.known.loaded()
+	for _, c := range a.consuming {
 		err = errors.Join(err, httpapi.Part(c.Part, c.Consumer.Ready()))
 	}
 	return err
@@ -231,7 +240,7 @@ func (a *App) Ready() error {
 
 // caughtUp returns nil once all consumers have caught up.
 func (a *App) caughtUp() (err error) {
-	for _, c := range a.consuming() {
+	for _, c := range a.consuming {
 		if _, behind := c.Consumer.Backlog(); behind {
 			err = errors.Join(err, httpapi.Part(c.Part, errBehind))
 		}
@@ -244,12 +253,7 @@ func (a *App) caughtUp() (err error) {
 var errBehind = errors.New("it has not caught up yet")
 
 // Behind returns what the consumers have yet to apply.
-func (a *App) Behind() []httpapi.Backlog { return service.Backlogs(a.consuming()...) }
-
-func (a *App) consuming() []service.Consuming {
-	return []service.Consuming{{Part: "the consumer of entries", Consumer: a.logs}, {Part: "the consumer of tenants", Consumer: a.tenants},
-		{Part: "the consumer of outcomes", Consumer: a.outcomes}}
-}
+func (a *App) Behind() []httpapi.Backlog { return service.Backlogs(a.consuming...) }
 
 // LogsIntact returns nil while no consumer's log has lost its end.
 func (a *App) LogsIntact() error { return a.base.Logs.Intact() }
@@ -260,8 +264,12 @@ func (a *App) Report() integrity.Report { return a.checker.Report() }
 // Run runs until ctx ends. It waits for topics that other modules create.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.outcomes.Run, a.eraser.Run, a.relay.Run, a.credentials.Run,
-		a.projects.Run, a.accounts.Run, a.checker.Run, a.advancer.Run, a.sealer.Run, a.pruner.Run, a.plaintext.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
+	work := []func(context.Context) error{a.ensureTopics, a.base.Logs.Watch, a.relay.Run, a.known.credentials.Run, a.known.projects.Run, a.plaintext.Run,
+		a.base.Endpoint.Run, a.base.Telemetry.Run}
+	for _, c := range a.consuming {
+		work = append(work, c.Consumer.Run)
+	}
+	return lifecycle.Run(ctx, append(work, a.loops...)...)
 }
 
 // ensureTopics creates the ledger's missing topics.
