@@ -3,13 +3,10 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 func at(t testing.TB, text string) time.Time {
@@ -180,17 +177,23 @@ func TestBooks(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			books := newBooks(test.tier)
-			perform(t, books, test.given...)
-			books.Transfers, books.Events = nil, nil
-			perform(t, books, test.when)
-			if got := describe(books.Transfers); got != test.transfers {
-				t.Errorf("transfers\n got %s\nwant %s", got, test.transfers)
-			}
-			if got := describeEvents(books.Events); got != test.events {
-				t.Errorf("events\n got %s\nwant %s", got, test.events)
-			}
+			follow(t, newBooks(test.tier), test.given, test.when, test.transfers, test.events)
 		})
+	}
+}
+
+// follow fails the test where other transfers and events follow from a
+// step after others.
+func follow(t *testing.T, books *Books, given []step, when step, transfers, events string) {
+	t.Helper()
+	perform(t, books, given...)
+	books.Transfers, books.Events = nil, nil
+	perform(t, books, when)
+	if got := describe(books.Transfers); got != transfers {
+		t.Errorf("transfers\n got %s\nwant %s", got, transfers)
+	}
+	if got := join(describeEvents(books.Events), describeBudgetEvents(books.Events)); got != events {
+		t.Errorf("events\n got %s\nwant %s", got, events)
 	}
 }
 
@@ -219,90 +222,6 @@ func TestBooksRefuse(t *testing.T) {
 	}
 	if _, err := smallTiers().Terms("gold"); !errors.Is(err, ErrUnknownTier) {
 		t.Errorf("error %v, want ErrUnknownTier", err)
-	}
-}
-
-// After random steps every period's balances sum to zero and follow
-// from its transfers, only the issuer is negative, overage exists only
-// without a grant left, and each threshold is announced once.
-func TestBooksStaySound(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		books := newBooks([]Tier{"", Indie, Scale}[random.IntN(3)])
-		for n := range 60 {
-			_ = randomStep(random, n)(books)
-			checkSound(t, books)
-		}
-		checkOnce(t, books.Events)
-	}
-}
-
-// randomStep is the n-th step.
-func randomStep(random *rand.Rand, n int) step {
-	at := time.Date(2026, 10, 1+random.IntN(80), random.IntN(24), 0, 0, 0, time.UTC)
-	if random.IntN(12) == 0 {
-		return startPlan(at.Format(time.RFC3339), Indie)
-	}
-	c := Charge{Organization: "acme", Bytes: random.Int64N(40), Entries: 1, Cause: Cause{Event: fmt.Sprint("charge ", n), At: at}}
-	return func(b *Books) error { return b.Charge(c) }
-}
-
-func checkSound(t testing.TB, books *Books) {
-	t.Helper()
-	replayed := map[calendar.Period]*Balances{}
-	for _, transfer := range books.Transfers {
-		if transfer.Amount < 1 || transfer.From == transfer.To {
-			t.Fatalf("transfer %+v moves nothing", transfer)
-		}
-		if replayed[transfer.Period] == nil {
-			replayed[transfer.Period] = &Balances{}
-		}
-		replayed[transfer.Period].Apply(transfer)
-	}
-	for _, book := range books.All() {
-		switch b := book.Balances; {
-		case b.Sum() != 0:
-			t.Fatalf("%v sums to %d", b, b.Sum())
-		case b[Allowance] < 0 || b[Consumed] < 0 || b[Overage] < 0:
-			t.Fatalf("%v: below zero", b)
-		case b[Overage] > 0 && b[Allowance] > 0:
-			t.Fatalf("%v: overage beside a grant", b)
-		case replayed[book.Period] != nil && *replayed[book.Period] != b:
-			t.Fatalf("%v, the transfers sum to %v", b, *replayed[book.Period])
-		}
-	}
-}
-
-func checkOnce(t testing.TB, events []Event) {
-	t.Helper()
-	said := map[string]bool{}
-	for _, event := range events {
-		if id := event.ID(); said[id] {
-			t.Fatalf("published twice: %s", id)
-		} else {
-			said[id] = true
-		}
-	}
-}
-
-// Batches make no difference: books stored after one and opened for the
-// next end the same, with the same transfers and events.
-func TestBatchesMakeNoDifference(t *testing.T) {
-	whole, stored := newBooks(Indie), newBooks(Indie)
-	var transfers []Transfer
-	var events []Event
-	for i := range int64(40) {
-		c := charge(d1, i%7)
-		perform(t, whole, c)
-		stored = OpenBooks(stored.Organization, nil, stored.All()...)
-		perform(t, stored, c)
-		transfers, events = append(transfers, stored.Transfers...), append(events, stored.Events...)
-	}
-	if !reflect.DeepEqual(whole.Transfers, transfers) || !reflect.DeepEqual(whole.Events, events) {
-		t.Error("batches changed the transfers or events")
-	}
-	if !reflect.DeepEqual(whole.All(), stored.All()) {
-		t.Errorf("books %v and %v", whole.All(), stored.All())
 	}
 }
 

@@ -198,15 +198,7 @@ func TestDecisions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			books := newBooks(Indie)
 			books.Organization.ClosedThrough = date("11-01")
-			perform(t, books, test.given...)
-			books.Transfers, books.Events = nil, nil
-			perform(t, books, test.when)
-			if got := describe(books.Transfers); got != test.transfers {
-				t.Errorf("transfers\n got %s\nwant %s", got, test.transfers)
-			}
-			if got := describeEvents(books.Events); got != test.events {
-				t.Errorf("events\n got %s\nwant %s", got, test.events)
-			}
+			follow(t, books, test.given, test.when, test.transfers, test.events)
 		})
 	}
 }

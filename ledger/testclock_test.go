@@ -51,26 +51,20 @@ func TestTestClock(t *testing.T) {
 		{"what is due on the way is done at its time", []step{give("11-02", "g", 50, priority(200), expires("11-20")), useTest(120)}, clock("11-21"),
 			"11 credit>expired 30 expired g", "g expires soon; 100% by decision/4/1795132800000000; exhausted by decision/4/1795132800000000; g expired"},
 	} {
-		books := newBooks(Indie)
-		books.Organization.ClosedThrough = date("11-01")
-		perform(t, books, decide("11-02", TestBegun{}))
-		perform(t, books, test.given...)
-		books.Transfers, books.Events = nil, nil
-		perform(t, books, test.when)
-		if got := describe(books.Transfers); got != test.transfers {
-			t.Errorf("%s: transfers\n got %s\nwant %s", test.name, got, test.transfers)
-		}
-		if got := join(describeEvents(books.Events), describeBudgetEvents(books.Events)); got != test.events {
-			t.Errorf("%s: events\n got %s\nwant %s", test.name, got, test.events)
-		}
-		for _, fact := range books.Facts() {
-			if !fact.Test {
-				t.Errorf("%s: %s is not marked as one of a test", test.name, fact.ID())
+		t.Run(test.name, func(t *testing.T) {
+			books := newBooks(Indie)
+			books.Organization.ClosedThrough = date("11-01")
+			perform(t, books, decide("11-02", TestBegun{}))
+			follow(t, books, test.given, test.when, test.transfers, test.events)
+			for _, fact := range books.Facts() {
+				if !fact.Test {
+					t.Errorf("%s is not marked as one of a test", fact.ID())
+				}
 			}
-		}
-		if !books.Due().IsZero() {
-			t.Errorf("%s: %s something happens by itself", test.name, books.Due())
-		}
+			if !books.Due().IsZero() {
+				t.Errorf("%s something happens by itself", books.Due())
+			}
+		})
 	}
 }
 

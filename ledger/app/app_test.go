@@ -82,7 +82,7 @@ func TestChargedOnce(t *testing.T) {
 	if events := r.awaitEvents(1); len(events) != 1 || !strings.HasSuffix(events[0], "threshold/50") {
 		t.Errorf("events %v", events)
 	}
-	r.verify()
+	verify(r.t, r.config)
 	testenv.Eventually(t, waitTimeout, func() error {
 		if report := ledger.Report(); report.Ranges == 0 || len(report.Violations) > 0 {
 			return fmt.Errorf("report %+v", report)
@@ -123,7 +123,7 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	if events := r.awaitEvents(4); len(events) != 4 {
 		t.Errorf("events %v, want three thresholds and one exhaustion", events)
 	}
-	r.verify()
+	verify(r.t, r.config)
 }
 
 // Two ledgers share the work. One stops midway, another starts: every
@@ -158,7 +158,7 @@ func TestTwoLedgers(t *testing.T) {
 			t.Errorf("%s used %d, want %d", organization, got, used)
 		}
 	}
-	r.verify()
+	verify(r.t, r.config)
 }
 
 // Charges that a stopped ledger has not published are published by the
@@ -176,7 +176,7 @@ func TestRestartPublishesWhatIsDue(t *testing.T) {
 	if got := r.awaitCounted()["acme"]; got.Used != 30 {
 		t.Errorf("account %+v", got)
 	}
-	r.verify()
+	verify(r.t, r.config)
 	r.awaitState("new terms", func(a contract.Account) bool {
 		return a.RequestsPerMinute == 7 && a.RetentionDays == 14 && a.NextQuota == 5000 && a.Quota == 1000
 	})
@@ -425,7 +425,7 @@ func TestBillingsStory(t *testing.T) {
 	if len(events) != 7 {
 		t.Errorf("events %v", events)
 	}
-	r.verify()
+	verify(r.t, r.config)
 }
 
 // refused is a refusal by a replica of ingest with a quota.
@@ -472,5 +472,5 @@ func TestARefusalExhaustsTheAccount(t *testing.T) {
 	if got := r.awaitCounted()["other"]; got.State != contract.AccountActive {
 		t.Errorf("what a stale replica refused: %+v", got)
 	}
-	r.verify()
+	verify(r.t, r.config)
 }

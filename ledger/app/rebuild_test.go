@@ -293,7 +293,7 @@ func TestRebuilt(t *testing.T) {
 		t.Errorf("a further grant: %v", again)
 	}
 	h.charge(h.clock(), 7)
-	h.verify()
+	verify(h.t, h.config)
 	if now := h.awaitEvents(1); len(now) != len(facts) {
 		t.Errorf("published again: %v", now[len(facts):])
 	}
@@ -395,7 +395,7 @@ func TestRebuiltFromACheckpoint(t *testing.T) {
 		t.Errorf("rebuilt %s, before %s", after, balance)
 	}
 	h.charge(h.clock(), 7)
-	h.verify()
+	verify(h.t, h.config)
 }
 
 // cut takes the log before offsets away.
@@ -430,7 +430,7 @@ func TestManyAreRebuilt(t *testing.T) {
 		t.Errorf("%d records can't be applied, %d things were made", made.Skipped, made.Things)
 	}
 	h.replace()
-	h.verify()
+	verify(h.t, h.config)
 }
 
 // What was booked and is gone is an error that names it, and nothing is

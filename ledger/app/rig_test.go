@@ -81,7 +81,7 @@ func (r *rig) account(record bus.Record) {
 	}
 	if string(record.Key) == contract.AccountsCountedKey {
 		var marker contract.AccountsCounted
-		r.decode(record.Value, &marker)
+		decode(r.t, record.Value, &marker)
 		for partition, next := range r.counted {
 			if marker.Counted[partition] < next {
 				r.t.Errorf("the marker fell back in partition %d from %d to %d", partition, next, marker.Counted[partition])
@@ -91,7 +91,7 @@ func (r *rig) account(record bus.Record) {
 		return
 	}
 	var account contract.Account
-	r.decode(record.Value, &account)
+	decode(r.t, record.Value, &account)
 	if before := r.accounts[account.Organization]; account.Version < before.Version || account.Organization != string(record.Key) {
 		r.t.Errorf("after %+v came %+v with key %q", before, account, record.Key)
 	}
@@ -99,9 +99,9 @@ func (r *rig) account(record bus.Record) {
 	r.seen(account)
 }
 
-func (r *rig) decode(value []byte, into any) {
+func decode(t testing.TB, value []byte, into any) {
 	if err := json.Unmarshal(value, into); err != nil {
-		r.t.Errorf("cannot read %s: %v", value, err)
+		t.Errorf("cannot read %s: %v", value, err)
 	}
 }
 
@@ -188,14 +188,14 @@ func (r *rig) awaitEvents(n int) []string {
 }
 
 // verify fails the test on any violation, in the database or against the log.
-func (r *rig) verify() {
-	r.t.Helper()
-	violations, err := app.Verify(context.Background(), r.config)
+func verify(t testing.TB, config app.Config) {
+	t.Helper()
+	violations, err := app.Verify(context.Background(), config)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, v := range violations {
-		r.t.Errorf("%s: %s", v.Invariant, v.Detail)
+		t.Errorf("%s: %s", v.Invariant, v.Detail)
 	}
 }
 
@@ -228,12 +228,7 @@ func awaitReady(t testing.TB, ledger *app.App) {
 }
 
 func contains(list []string, part string) bool {
-	for _, item := range list {
-		if strings.Contains(item, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(item string) bool { return strings.Contains(item, part) })
 }
 
 // scrape returns the current metrics.

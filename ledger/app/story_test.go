@@ -89,7 +89,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 			t.Errorf("%d events are %s: %v", n, part, events)
 		}
 	}
-	r.verify()
+	verify(r.t, r.config)
 	r.rebuild()
 }
 
@@ -202,7 +202,7 @@ func TestAYearOfATest(t *testing.T) {
 		}
 		return nil
 	})
-	r.verify()
+	verify(r.t, r.config)
 	r.rebuild()
 }
 
@@ -228,7 +228,7 @@ func TestVerifyFinds(t *testing.T) {
 		t.Errorf("the chain is answered %d %v", status, body)
 	}
 	stop()
-	r.verify()
+	verify(r.t, r.config)
 	tests := []struct{ invariant, tamper string }{
 		{ledger.LedgerIsLog, `UPDATE ranges SET checksum = checksum + 1 WHERE first_offset = 0`},
 		{ledger.LedgerIsLog, `UPDATE ranges SET checksum = checksum - 1, bytes = bytes + 1 WHERE first_offset = 0 AND bytes > 0`},

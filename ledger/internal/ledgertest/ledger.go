@@ -39,15 +39,34 @@ const decisionWait = 2 * time.Minute
 // A Ledger is a service on a fresh database, and a clock that the test sets.
 type Ledger struct {
 	*services.Services
+	Clock
 	Pool   *pgxpool.Pool
-	now    atomic.Pointer[time.Time]
 	offset atomic.Int64
-
-	ClockAhead time.Duration // of the database's
 
 	mu     sync.Mutex
 	events []ledger.Event // that decisions made true
 }
+
+// A Clock is what a test sets. That of the database may be behind.
+type Clock struct {
+	now        atomic.Pointer[time.Time]
+	ClockAhead time.Duration // of the database's
+}
+
+// Now is the clock.
+func (c *Clock) Now() time.Time { return *c.now.Load() }
+
+// SetClock sets the clock.
+func (c *Clock) SetClock(now time.Time) { c.now.Store(&now) }
+
+// Pass sets the clock forward, and returns the time that it is then.
+func (c *Clock) Pass(span time.Duration) time.Time {
+	c.SetClock(c.Now().Add(span))
+	return c.Now()
+}
+
+// DatabaseNow is the clock of the database.
+func (c *Clock) DatabaseNow() time.Time { return c.Now().Add(-c.ClockAhead) }
 
 // note keeps what became true by decisions, for Events.
 func (l *Ledger) note(_ context.Context, _ pgx.Tx, events []ledger.Event) error {
@@ -103,21 +122,6 @@ func (l *Ledger) SetTiers(t testing.TB, tiers ledger.Tiers) {
 		return postgres.RecordTerms(ctx, tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()}, ledger.DefaultRetention())
 	})
 }
-
-// Now is the clock.
-func (l *Ledger) Now() time.Time { return *l.now.Load() }
-
-// SetClock sets the clock.
-func (l *Ledger) SetClock(now time.Time) { l.now.Store(&now) }
-
-// Pass sets the clock forward, and returns the time that it is then.
-func (l *Ledger) Pass(span time.Duration) time.Time {
-	l.SetClock(l.Now().Add(span))
-	return l.Now()
-}
-
-// DatabaseNow is the clock of the database.
-func (l *Ledger) DatabaseNow() time.Time { return l.Now().Add(-l.ClockAhead) }
 
 // As runs fn in a transaction that sees all organizations.
 func (l *Ledger) As(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error) {
