@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -295,6 +296,29 @@ type export[T any] struct {
 	columns []string
 	cells   func(T) []string // of a line of CSV
 	body    func(T) any      // of a line of JSON
+}
+
+// pagesOf yields the pages of a list, each read at its own instant, up to
+// limit if the request has one. next returns at most so many items, and
+// whether there may be more.
+func pagesOf[T any](r *http.Request, limit int, next func(limit int) (items []T, more bool, err error)) iter.Seq2[[]T, error] {
+	left := limit
+	if !r.URL.Query().Has("limit") {
+		left = math.MaxInt
+	}
+	return func(yield func([]T, error) bool) {
+		for more := true; more && left > 0; {
+			var items []T
+			var err error
+			if items, more, err = next(min(left, httpapi.MaxLimit)); err != nil {
+				yield(nil, err)
+				return
+			}
+			if left -= len(items); !yield(items, nil) {
+				return
+			}
+		}
+	}
 }
 
 // write writes page by page and holds one at a time. A failure after

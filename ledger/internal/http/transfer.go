@@ -1,9 +1,7 @@
 package http
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"strconv"
 	"time"
@@ -76,7 +74,24 @@ func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if mediaType := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); mediaType != httpapi.TypeJSON {
-		return a.exportTransfers(w, r, organization, query, mediaType)
+		next := func(limit int) ([]postgres.BookedTransfer, bool, error) {
+			query.Limit = limit
+			found, err := a.Balances.Transfers(r.Context(), organization, query)
+			if n := len(found.Transfers); found.Next == nil && n == limit {
+				at := found.Transfers[n-1].Cursor()
+				found.Next = &at
+			}
+			if found.Next != nil {
+				query.After = *found.Next
+			}
+			return found.Transfers, found.Next != nil, answer(err, organization)
+		}
+		return export[postgres.BookedTransfer]{
+			pages:   pagesOf(r, query.Limit, next),
+			columns: transferColumns,
+			cells:   func(t postgres.BookedTransfer) []string { return newEntryBody(t).cells() },
+			body:    func(t postgres.BookedTransfer) any { return newEntryBody(t) },
+		}.write(w, mediaType)
 	}
 	limit := query.Limit
 	query.Limit++ // one more shows whether the list continues
@@ -119,52 +134,4 @@ func (b entryBody) cells() []string {
 	}
 	return []string{b.ID, b.EffectiveAt.Format(time.RFC3339Nano), b.BookedAt.Format(time.RFC3339Nano), b.PeriodStart.Format(time.RFC3339),
 		b.From, b.To, strconv.FormatInt(b.Amount, 10), strconv.Itoa(b.Entries), b.Reason, b.Project, b.APIKey, b.Event, b.Grant, of}
-}
-
-// exportTransfers answers with the whole list, up to its limit.
-func (a *API) exportTransfers(w http.ResponseWriter, r *http.Request, organization string, query postgres.TransferQuery, mediaType string) error {
-	left := -1
-	if r.URL.Query().Has("limit") {
-		left = query.Limit
-	}
-	return export[postgres.BookedTransfer]{
-		pages:   a.transferPages(r.Context(), organization, query, left),
-		columns: transferColumns,
-		cells:   func(t postgres.BookedTransfer) []string { return newEntryBody(t).cells() },
-		body:    func(t postgres.BookedTransfer) any { return newEntryBody(t) },
-	}.write(w, mediaType)
-}
-
-// transferPages yields the pages of a list, each read at its own
-// instant; left bounds the items unless negative.
-func (a *API) transferPages(ctx context.Context, organization string, query postgres.TransferQuery, left int) iter.Seq2[[]postgres.BookedTransfer, error] {
-	return func(yield func([]postgres.BookedTransfer, error) bool) {
-		for more := true; more && left != 0; {
-			query.Limit = httpapi.MaxLimit
-			if left > 0 {
-				query.Limit = min(left, httpapi.MaxLimit)
-			}
-			found, err := a.Balances.Transfers(ctx, organization, query)
-			if err != nil {
-				yield(nil, answer(err, organization))
-				return
-			}
-			if !yield(found.Transfers, nil) {
-				return
-			}
-			left -= len(found.Transfers)
-			query.After, more = nextPage(found, query.Limit)
-		}
-	}
-}
-
-// nextPage returns where the next page begins, if there may be one.
-func nextPage(page postgres.TransferPage, limit int) (after postgres.TransferCursor, more bool) {
-	switch {
-	case page.Next != nil:
-		return *page.Next, true
-	case len(page.Transfers) == limit:
-		return page.Transfers[limit-1].Cursor(), true
-	}
-	return after, false
 }

@@ -2,7 +2,6 @@ package http
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -106,12 +105,17 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if mediaType := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); mediaType != httpapi.TypeJSON {
-		left := -1 // all of it
-		if r.URL.Query().Has("limit") {
-			left = list.Limit - 1
+		query := list.UsageQuery
+		next := func(limit int) ([]ledger.Use, bool, error) {
+			query.Limit = limit
+			found, err := a.Usage.List(r.Context(), list.organization, query)
+			if len(found) > 0 {
+				query.After = postgres.UsagePlace(found[len(found)-1])
+			}
+			return found, len(found) == limit, answer(err, list.organization)
 		}
 		return export[ledger.Use]{
-			pages: a.usagePages(r.Context(), list, left), columns: list.columns(), cells: list.cells,
+			pages: pagesOf(r, list.Limit-1, next), columns: list.columns(), cells: list.cells,
 			body: func(u ledger.Use) any { return list.body(u) },
 		}.write(w, mediaType)
 	}
@@ -154,29 +158,6 @@ func usageListOf(r *http.Request) (list usageList, err error) {
 	}
 	list.organization, err = organizationFromPath(r)
 	return list, err
-}
-
-// usagePages yields the pages of a list, each read at its own instant;
-// left bounds the items unless negative.
-func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq2[[]ledger.Use, error] {
-	query := list.UsageQuery
-	query.Limit = httpapi.MaxLimit
-	if left >= 0 {
-		query.Limit = left
-	}
-	return func(yield func([]ledger.Use, error) bool) {
-		for {
-			found, err := a.Usage.List(ctx, list.organization, query)
-			if err != nil {
-				yield(nil, answer(err, list.organization))
-				return
-			}
-			if !yield(found, nil) || len(found) < query.Limit || left >= 0 {
-				return
-			}
-			query.After = postgres.UsagePlace(found[len(found)-1])
-		}
-	}
 }
 
 func refusalOperations(a *API) []openapi.Operation {
