@@ -144,16 +144,16 @@ func (d ThresholdsSet) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// SetThresholds decides an organization's own thresholds, or with nil
-// the installation's; nothing if unchanged.
-func (o Organization) SetThresholds(percents Thresholds) ([]Decision, error) {
-	if err := percents.Validate(); err != nil {
+// SetFor decides an organization's own thresholds, or with nil the
+// installation's; nothing if unchanged.
+func (t Thresholds) SetFor(o Organization) ([]Decision, error) {
+	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	if own := o.Thresholds; (own == nil) == (percents == nil) && slices.Equal(own, percents) {
+	if own := o.Thresholds; (own == nil) == (t == nil) && slices.Equal(own, t) {
 		return nil, nil
 	}
-	return []Decision{ThresholdsSet{percents}}, nil
+	return []Decision{ThresholdsSet{t}}, nil
 }
 
 // ThresholdsOf returns an organization's own thresholds, or the

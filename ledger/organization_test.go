@@ -9,7 +9,7 @@ import (
 // anchored sets an anchor day from the end of the running period on.
 func anchored(at string, day int) step {
 	return func(b *Books) error {
-		decisions, err := b.Organization.Subscribe(smallRules(), Subscription{Plan: b.Organization.Plans.At(date(at)), AnchorDay: &day}, date(at))
+		decisions, err := smallRules().Subscribe(b.Organization, Subscription{Plan: b.Organization.Plans.At(date(at)), AnchorDay: &day}, date(at))
 		for _, decision := range decisions {
 			if err == nil {
 				err = b.Decide(decision, b.DecisionCause(date(at)))

@@ -112,11 +112,11 @@ type Subscription struct {
 }
 
 // Subscribe decides a subscription, with the terms of its tier, and cancels the scheduled one.
-func (o Organization) Subscribe(rules Rules, s Subscription, at time.Time) (change []Decision, err error) {
+func (r Rules) Subscribe(o Organization, s Subscription, at time.Time) (change []Decision, err error) {
 	if err := s.Plan.validate(); err != nil {
 		return nil, err
 	}
-	if s.Plan, err = rules.Seed(s.Plan); err != nil {
+	if s.Plan, err = r.Seed(s.Plan); err != nil {
 		return nil, Invalid{"tier", fmt.Sprintf("The tier %q is unknown.", s.Plan.Tier), "Use indie, bootstrapper, compliance or scale."}
 	}
 	if change, err = s.changePlan(o, at); err != nil {

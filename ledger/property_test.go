@@ -261,7 +261,7 @@ func do(b *Books, a act, now time.Time) error {
 	case actPlan:
 		decisions, err = a.rules().Start(b.Organization, a.plan)
 	case actSubscribe:
-		decisions, err = b.Organization.Subscribe(a.rules(), Subscription{Plan: a.plan, Effective: a.effective}, a.at)
+		decisions, err = a.rules().Subscribe(b.Organization, Subscription{Plan: a.plan, Effective: a.effective}, a.at)
 	case actSuspend:
 		decisions = []Decision{SuspensionChanged{a.suspended}}
 	case actGrant:
@@ -277,7 +277,7 @@ func do(b *Books, a act, now time.Time) error {
 	case actTerms:
 		decisions, err = a.rules().Follow(b.Organization, a.at)
 	case actThresholds:
-		decisions, err = b.Organization.SetThresholds(Thresholds(a.percents))
+		decisions, err = Thresholds(a.percents).SetFor(b.Organization)
 	case actBudget:
 		decisions, err = b.Budgets.Set(BudgetSpec{a.by, a.bytes}, a.used)
 	case actUnbudget:

@@ -154,7 +154,7 @@ func (s *Service) simulateChange(books *ledger.Books, rules ledger.Rules, wanted
 	if found.Before, found.Granted[0], found.Remaining[0], err = s.stateOf(books, at); err != nil {
 		return found, err
 	}
-	decisions, err := books.Organization.Subscribe(rules, wanted, at)
+	decisions, err := rules.Subscribe(books.Organization, wanted, at)
 	for _, decision := range decisions {
 		if err == nil {
 			err = books.Decide(decision, books.DecisionCause(at))

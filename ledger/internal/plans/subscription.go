@@ -57,7 +57,7 @@ func (s *Service) Subscribe(ctx context.Context, organization string, request un
 		if err != nil {
 			return nil, err
 		}
-		return books.Organization.Subscribe(rules, wanted, at)
+		return rules.Subscribe(books.Organization, wanted, at)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, wanted, choose, func(_ pgx.Tx, books *ledger.Books, at time.Time) (Subscription, error) {
 		book, err := books.At(at)
@@ -192,7 +192,7 @@ func (s *Service) Thresholds(ctx context.Context, organization string) (found Th
 // SetThresholds sets an organization's own thresholds; nil: the installation's.
 func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		return books.Organization.SetThresholds(percents)
+		return percents.SetFor(books.Organization)
 	}
 	answer := func(_ pgx.Tx, books *ledger.Books, _ time.Time) (Thresholds, error) {
 		return thresholdsOf(books.Organization), nil
