@@ -179,7 +179,8 @@ func asks[In, T, B any](get func(ctx context.Context, organization string, in In
 }
 
 // changes answers with what a deciding request has made of its body.
-func changes[In, T, B any](status int, decide func(ctx context.Context, organization string, request unitofwork.Request, in In) (T, error), body func(T) B) handler {
+func changes[In, T, B any](status int, decide func(ctx context.Context, organization string, request unitofwork.Request, in In) (T, error),
+	body func(T) B) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var in In
 		organization, request, err := requestWith(w, r, &in)
