@@ -45,7 +45,7 @@ var comparedThings = []compared{
 	{of: "link", key: `organization, sequence`, from: `links` + notDeleted, content: `hour, hash`, pruned: true},
 	{of: "chain", key: `organization`, from: `chains` + notDeleted, content: `sequence, hour, hash`},
 	{of: "root", key: `hour`, content: `organizations, root`, pruned: true,
-		from: `seals WHERE NOT EXISTS (SELECT FROM erasures WHERE project = '')`}, // a root has the chains of deleted ones too
+		from: `seals WHERE root IS NOT NULL AND NOT EXISTS (SELECT FROM erasures WHERE project = '')`}, // a root has the chains of deleted ones too
 }
 
 // query reads key and content as text; NULL differs from any text.

@@ -43,6 +43,7 @@ func TestARebuildIsTheBooks(t *testing.T) {
 			for range 10 { // not sealed yet
 				h.step()
 			}
+			h.cut() // an hour may wait for its links
 			h.CheckSound(t)
 			if h.log.cut(h.checkpoints()) {
 				checkpoints++
@@ -208,6 +209,15 @@ func (h *history) seal() {
 	if err := integrity.Seal(h.t.Context(), h.Pool, h.Now().Truncate(time.Hour)); err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// cut ends the next hour, whose links are written later.
+func (h *history) cut() {
+	h.t.Helper()
+	h.As(h.t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := postgres.CutHour(ctx, tx, h.Now().Truncate(time.Hour))
+		return err
+	})
 }
 
 // changeTiers has a process start with other settings.
