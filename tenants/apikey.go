@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -243,4 +244,232 @@ func (k *APIKey) exposed() (texts []string) {
 		texts = append(texts, strings.TrimSpace(string(e.Kind)+" "+e.Where))
 	}
 	return texts
+}
+
+// An Access is what an API key may read. Every key sends logs, for its own project.
+type Access string
+
+// The accesses.
+const (
+	FullAccess    Access = "full"    // reads the logs and errors of the whole organization
+	ProjectAccess Access = "project" // reads those of its own project alone
+	WriteAccess   Access = "write"   // reads nothing
+)
+
+// Accesses lists all of them.
+func Accesses() []Access { return []Access{FullAccess, ProjectAccess, WriteAccess} }
+
+// OrFull is the access, or full access if empty: early keys had no other.
+func (a Access) OrFull() Access {
+	if a == "" {
+		return FullAccess
+	}
+	return a
+}
+
+// unlessFull is the inverse of OrFull: full
+// access is stored and published as empty.
+func (a Access) unlessFull() Access {
+	if a == FullAccess {
+		return ""
+	}
+	return a
+}
+
+// check returns the fault of an unknown access.
+func (a Access) check() Invalid {
+	if slices.Contains(Accesses(), a) {
+		return nil
+	}
+	return Invalid{{"access", fmt.Sprintf("access is %q.", string(a)), oneOf(Accesses())}}
+}
+
+// APIKeyAccessChanged changes what an API key may read.
+type APIKeyAccessChanged struct {
+	APIKey string    `json:"api_key"`
+	Access Access    `json:"access"`
+	At     time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (APIKeyAccessChanged) EventName() string { return "tenants.v1.api_key_access_changed" }
+
+func (e APIKeyAccessChanged) audit() auditForm {
+	return auditForm{"api_key.access_changed", e.At, &APIKey{}}
+}
+
+// Publication implements Event.
+func (APIKeyAccessChanged) Publication() Publication { return PublishedCredential }
+
+// ChangeAPIKey is the command to change a
+// key's name, limit or access; nil: unchanged.
+type ChangeAPIKey struct {
+	Name          *string
+	RatePerMinute *int // 0: no limit of its own
+	Ceiling       int  // requests per minute of the organization; 0: not known
+	Access        *Access
+	At            time.Time
+}
+
+// APIKeyRenamed gives an API key another name.
+type APIKeyRenamed struct {
+	APIKey string    `json:"api_key"`
+	Name   string    `json:"name"`
+	At     time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (APIKeyRenamed) EventName() string { return "tenants.v1.api_key_renamed" }
+
+func (e APIKeyRenamed) audit() auditForm { return auditForm{"api_key.renamed", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyRenamed) Publication() Publication { return Unpublished }
+
+// APIKeyLimited changes an API key's own limit.
+type APIKeyLimited struct {
+	APIKey        string    `json:"api_key"`
+	RatePerMinute int       `json:"rate_per_minute"` // 0: none
+	At            time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (APIKeyLimited) EventName() string { return "tenants.v1.api_key_limited" }
+
+func (e APIKeyLimited) audit() auditForm { return auditForm{"api_key.limited", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyLimited) Publication() Publication { return PublishedCredential }
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c ChangeAPIKey) Check() error {
+	var faults Invalid
+	if c.Name != nil {
+		faults = checkName(*c.Name)
+	}
+	if c.RatePerMinute != nil {
+		faults = append(faults, checkRate(*c.RatePerMinute, c.Ceiling)...)
+	}
+	if c.Access != nil {
+		faults = append(faults, c.Access.check()...)
+	}
+	return faults.orNil()
+}
+
+// Change decides on another name, limit and access. What
+// stays the same has no event. An ended key can't be changed.
+func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if err := k.usable(cmd.At); err != nil {
+		return nil, err
+	}
+	if cmd.Name != nil && CleanName(*cmd.Name) != k.Name {
+		events = append(events, APIKeyRenamed{APIKey: k.ID, Name: CleanName(*cmd.Name), At: cmd.At})
+	}
+	if cmd.RatePerMinute != nil && *cmd.RatePerMinute != k.RatePerMinute {
+		events = append(events, APIKeyLimited{APIKey: k.ID, RatePerMinute: *cmd.RatePerMinute, At: cmd.At})
+	}
+	if cmd.Access != nil && *cmd.Access != k.Access {
+		events = append(events, APIKeyAccessChanged{APIKey: k.ID, Access: *cmd.Access, At: cmd.At})
+	}
+	return events, nil
+}
+
+// MaxOverlap is how long a key may work beside the one that replaces it.
+const MaxOverlap = 7 * 24 * time.Hour
+
+// Why a key can't be rotated or changed.
+var (
+	// ErrKeyRevoked and ErrKeyExpired mean that the key has ended.
+	ErrKeyRevoked = errors.New("the API key is revoked")
+	ErrKeyExpired = errors.New("the API key has expired")
+	// ErrKeyRotated means that the key was
+	// replaced: its successor is the one to rotate.
+	ErrKeyRotated = errors.New("the API key was rotated already")
+)
+
+// RotateAPIKey is the command to replace a key, which
+// still works for a while so that its holders can switch.
+type RotateAPIKey struct {
+	To      string        // id of the new key
+	Digest  SecretDigest  // of the new key
+	Overlap time.Duration // 0 to MaxOverlap: how long the old key still works
+	At      time.Time
+}
+
+// APIKeyRotated records that another key
+// replaces an API key, which ends at ExpiresAt.
+type APIKeyRotated struct {
+	APIKey    string    `json:"api_key"`
+	To        string    `json:"to"` // id of the other key
+	ExpiresAt time.Time `json:"expires_at"`
+	At        time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (APIKeyRotated) EventName() string { return "tenants.v1.api_key_rotated" }
+
+func (e APIKeyRotated) audit() auditForm { return auditForm{"api_key.rotated", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyRotated) Publication() Publication { return PublishedCredential }
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c RotateAPIKey) Check() error {
+	if c.Overlap < 0 || c.Overlap > MaxOverlap {
+		return Invalid{{"overlap_seconds", fmt.Sprintf("overlap_seconds is %d.", int64(c.Overlap/time.Second)),
+			fmt.Sprintf("Use 0 to %d: the key ends at once, or up to 7 days later.", int64(MaxOverlap/time.Second))}}
+	}
+	return nil
+}
+
+// Rotate decides that the key ends after the overlap, or at its own end
+// if that is earlier. A revoked, expired or rotated key can't be rotated.
+func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if err := k.usable(cmd.At); err != nil {
+		return nil, err
+	}
+	if k.RotatedTo != "" {
+		return nil, ErrKeyRotated
+	}
+	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: earlierEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
+}
+
+// Successor is the command for the key that replaces this one: same
+// project, environment, name, limit and access, and the same lifetime.
+func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
+	successor := IssueAPIKey{
+		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
+		RatePerMinute: k.RatePerMinute, Access: k.Access, Digest: cmd.Digest, Replaces: k.ID, At: cmd.At,
+	}
+	if k.Lifetime > 0 {
+		successor.ExpiresAt = cmd.At.Add(k.Lifetime)
+	}
+	return successor
+}
+
+// usable is nil if the key works at now.
+func (k APIKey) usable(now time.Time) error {
+	switch {
+	case k.ID == "":
+		return ErrNotFound
+	case k.State(now) == Revoked:
+		return ErrKeyRevoked
+	case k.State(now) == Expired:
+		return ErrKeyExpired
+	}
+	return nil
+}
+
+// earlierEnd is the earlier of an end, zero for never, and another time.
+func earlierEnd(end, other time.Time) time.Time {
+	if !end.IsZero() && end.Before(other) {
+		return end
+	}
+	return other
 }

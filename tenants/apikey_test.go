@@ -1,6 +1,7 @@
 package tenants_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -101,5 +102,115 @@ func TestAPIKeyState(t *testing.T) {
 		if got := key.State(test.at); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// The name and limit of a working key can be changed;
+// its limit is never above its organization's.
+func TestAPIKeyChangeDecisions(t *testing.T) {
+	change := func(name string, rate, ceiling int) func(tenants.APIKey) ([]tenants.Event, error) {
+		return func(k tenants.APIKey) ([]tenants.Event, error) {
+			return k.Change(tenants.ChangeAPIKey{Name: &name, RatePerMinute: &rate, Ceiling: ceiling, At: noon})
+		}
+	}
+	nothing := func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(tenants.ChangeAPIKey{At: noon}) }
+	renamed := tenants.APIKeyRenamed{APIKey: "key_1", Name: "Checkout", At: noon}
+	limited := tenants.APIKeyLimited{APIKey: "key_1", RatePerMinute: 30, At: noon}
+	expired := keyIssued()
+	expired.ExpiresAt = &noon
+	given := []tenants.Event{keyIssued()}
+	access := func(access tenants.Access) func(tenants.APIKey) ([]tenants.Event, error) {
+		return func(k tenants.APIKey) ([]tenants.Event, error) {
+			return k.Change(tenants.ChangeAPIKey{Access: &access, At: noon})
+		}
+	}
+	narrowed := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.WriteAccess, At: noon}
+	widened := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.FullAccess, At: noon}
+	decide(t, map[string]decision[tenants.APIKey]{
+		"to read less":           {given: given, when: access(tenants.WriteAccess), then: []tenants.Event{narrowed}},
+		"to read as much":        {given: given, when: access(tenants.FullAccess)},
+		"to read more":           {given: []tenants.Event{keyIssued(), narrowed}, when: access(tenants.FullAccess), then: []tenants.Event{widened}},
+		"no such access":         {given: given, when: access("read"), faults: []string{"access"}},
+		"no access":              {given: given, when: access(""), faults: []string{"access"}},
+		"name and limit":         {given: given, when: change(" Checkout ", 30, 60), then: []tenants.Event{renamed, limited}},
+		"the same":               {given: given, when: change("Shop, live", 0, 60)},
+		"nothing":                {given: given, when: nothing},
+		"no limit any more":      {given: []tenants.Event{keyIssued(), limited}, when: change("Shop, live", 0, 60), then: []tenants.Event{tenants.APIKeyLimited{APIKey: "key_1", At: noon}}},
+		"as the organization's":  {given: given, when: change("Shop, live", 60, 60), then: []tenants.Event{tenants.APIKeyLimited{APIKey: "key_1", RatePerMinute: 60, At: noon}}},
+		"above the organization": {given: given, when: change("Shop, live", 61, 60), faults: []string{"rate_per_minute"}},
+		"ceiling not known":      {given: given, when: change("Shop, live", 30, 0), then: []tenants.Event{limited}},
+		"every fault at once":    {given: given, when: change("", -1, 60), faults: []string{"name", "rate_per_minute"}},
+		"what is revoked":        {given: []tenants.Event{keyIssued(), tenants.APIKeyRevoked{APIKey: "key_1", At: noon}}, when: change("Checkout", 30, 60), fails: tenants.ErrKeyRevoked},
+		"what has expired":       {given: []tenants.Event{expired}, when: change("Checkout", 30, 60), fails: tenants.ErrKeyExpired},
+		"what is not":            {when: change("Checkout", 30, 60), fails: tenants.ErrNotFound},
+	})
+}
+
+func keyRotated(end time.Time) tenants.APIKeyRotated {
+	return tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: end, At: noon}
+}
+
+// The old key works for the overlap and never beyond its own
+// end; a key that has ended, or has a successor, is not rotated.
+func TestAPIKeyRotateDecisions(t *testing.T) {
+	rotate := func(overlap time.Duration) func(tenants.APIKey) ([]tenants.Event, error) {
+		return func(k tenants.APIKey) ([]tenants.Event, error) {
+			return k.Rotate(tenants.RotateAPIKey{To: "key_2", Overlap: overlap, At: noon})
+		}
+	}
+	expiring, expired := keyIssued(), keyIssued()
+	expiring.ExpiresAt, expired.ExpiresAt = &later, &noon
+	revoked := tenants.APIKeyRevoked{APIKey: "key_1", At: noon}
+	day := 24 * time.Hour
+	decide(t, map[string]decision[tenants.APIKey]{
+		"at once":                  {given: []tenants.Event{keyIssued()}, when: rotate(0), then: []tenants.Event{keyRotated(noon)}},
+		"a day later":              {given: []tenants.Event{keyIssued()}, when: rotate(day), then: []tenants.Event{keyRotated(noon.Add(day))}},
+		"seven days later":         {given: []tenants.Event{keyIssued()}, when: rotate(7 * day), then: []tenants.Event{keyRotated(noon.Add(7 * day))}},
+		"not beyond its own end":   {given: []tenants.Event{expiring}, when: rotate(day), then: []tenants.Event{keyRotated(later)}},
+		"before its own end":       {given: []tenants.Event{expiring}, when: rotate(time.Minute), then: []tenants.Event{keyRotated(noon.Add(time.Minute))}},
+		"longer than seven days":   {given: []tenants.Event{keyIssued()}, when: rotate(7*day + time.Second), faults: []string{"overlap_seconds"}},
+		"less than nothing":        {given: []tenants.Event{keyIssued()}, when: rotate(-1), faults: []string{"overlap_seconds"}},
+		"what is revoked":          {given: []tenants.Event{keyIssued(), revoked}, when: rotate(day), fails: tenants.ErrKeyRevoked},
+		"what has expired":         {given: []tenants.Event{expired}, when: rotate(day), fails: tenants.ErrKeyExpired},
+		"what was rotated":         {given: []tenants.Event{keyIssued(), keyRotated(later)}, when: rotate(day), fails: tenants.ErrKeyRotated},
+		"what was rotated at once": {given: []tenants.Event{keyIssued(), keyRotated(noon)}, when: rotate(day), fails: tenants.ErrKeyExpired},
+		"what is not":              {when: rotate(day), fails: tenants.ErrNotFound},
+	})
+}
+
+// The successor is for the same, with the
+// original lifetime of its predecessor.
+func TestSuccessor(t *testing.T) {
+	issued := keyIssued()
+	issued.ExpiresAt, issued.RatePerMinute, issued.Access = &later, 30, tenants.WriteAccess // an hour
+	var key tenants.APIKey
+	for _, event := range []tenants.Event{issued, tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: noon.Add(time.Minute), At: noon}} {
+		key.Apply(event)
+	}
+	rotation := tenants.RotateAPIKey{To: "key_2", Digest: digest("cd34"), At: noon.Add(time.Second)}
+	got := key.Successor(rotation)
+	want := tenants.IssueAPIKey{
+		ID: "key_2", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live", Digest: digest("cd34"),
+		At: rotation.At, ExpiresAt: later.Add(time.Second), RatePerMinute: 30, Replaces: "key_1", Access: tenants.WriteAccess,
+	}
+	if got != want {
+		t.Errorf("successor:\n got %+v\nwant %+v", got, want)
+	}
+	// The same rotation again, a moment later: the key is there,
+	// and can't be shown again.
+	var successor tenants.APIKey
+	events, err := successor.Issue(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	successor.Apply(events[0])
+	rotation.At = rotation.At.Add(time.Minute)
+	if _, err := successor.Issue(key.Successor(rotation)); !errors.Is(err, tenants.ErrShownOnce) {
+		t.Errorf("the successor again: %v, want ErrShownOnce", err)
+	}
+	// A name that is refused today is no reason to keep a key in force.
+	got.Name = "Shop\u202e"
+	if _, err := (tenants.APIKey{}).Issue(got); err != nil {
+		t.Errorf("the successor of a key whose name is older than the rule: %v", err)
 	}
 }

@@ -3,8 +3,10 @@ package tenants
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // A Member is a person in one organization, who signs in to
@@ -229,4 +231,172 @@ func changedAfter(beginning, at time.Time) time.Time {
 		return time.Time{}
 	}
 	return at
+}
+
+// MaxSubject is the longest subject of an identity
+// provider, in characters (OpenID Connect Core, 2).
+const MaxSubject = 255
+
+// A ProviderIdentity is a person at an identity provider
+// (OpenID Connect). Unlike an e-mail address it is never
+// given to another. Its zero value is nobody.
+type ProviderIdentity struct {
+	Issuer  string // address of the provider
+	Subject string // its id of the person
+}
+
+// ErrOtherIdentity means that the member's former e-mail
+// address belongs to another person at the identity provider.
+var ErrOtherIdentity = errors.New("the member is somebody else at the identity provider")
+
+// Identify is the command to record the provider's
+// identity of a member's verified e-mail address.
+type Identify struct {
+	Identity ProviderIdentity
+	At       time.Time
+}
+
+// MemberIdentified records a member's identity at an
+// identity provider, in place of that at another one.
+type MemberIdentified struct {
+	Member  string    `json:"member"`
+	Issuer  string    `json:"issuer"`
+	Subject string    `json:"subject"`
+	At      time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (MemberIdentified) EventName() string { return "tenants.v1.member_identified" }
+
+func (e MemberIdentified) audit() auditForm { return auditForm{"member.identified", e.At, &Member{}} }
+
+// Publication implements Event.
+func (MemberIdentified) Publication() Publication { return Unpublished }
+
+// Identify decides the member's identity at a provider. It is
+// idempotent. At one provider it never changes: ErrOtherIdentity.
+func (m Member) Identify(cmd Identify) ([]Event, error) {
+	switch {
+	case !m.exists():
+		return nil, ErrNotFound
+	case m.Identity == cmd.Identity:
+		return nil, nil
+	case m.Identity.Issuer == cmd.Identity.Issuer:
+		return nil, ErrOtherIdentity
+	}
+	return []Event{MemberIdentified{Member: m.ID, Issuer: cmd.Identity.Issuer, Subject: cmd.Identity.Subject, At: cmd.At}}, nil
+}
+
+// A MailKind is one kind of mail about the account. Owners and
+// billing members get all that they have not unsubscribed from.
+type MailKind string
+
+// The kinds of mail. They are stored in events and part of links.
+const (
+	ThresholdMail MailKind = "threshold" // a part of the quota or of a budget is used
+	ExhaustedMail MailKind = "exhausted" // a quota or budget is used up, or available again
+	StatementMail MailKind = "statement" // a period has its statement
+)
+
+// MailKinds lists all of them.
+func MailKinds() []MailKind { return []MailKind{ThresholdMail, ExhaustedMail, StatementMail} }
+
+// ChooseMails is the command to get some kinds of mail and no others.
+type ChooseMails struct {
+	Wanted []MailKind
+	At     time.Time
+}
+
+// MemberMailsChosen lists the kinds of mail that a member does not get.
+type MemberMailsChosen struct {
+	Member  string     `json:"member"`
+	Without []MailKind `json:"without"` // in the order of MailKinds
+	At      time.Time  `json:"at"`
+}
+
+// EventName implements Event.
+func (MemberMailsChosen) EventName() string { return "tenants.v1.member_mails_chosen" }
+
+func (e MemberMailsChosen) audit() auditForm {
+	return auditForm{"member.mails_chosen", e.At, &Member{}}
+}
+
+// Publication implements Event.
+func (MemberMailsChosen) Publication() Publication { return Unpublished }
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c ChooseMails) Check() error {
+	var faults Invalid
+	for _, kind := range c.Wanted {
+		if !slices.Contains(MailKinds(), kind) {
+			faults = append(faults, Fault{"mails", fmt.Sprintf("mails has %q.", kind), oneOf(MailKinds())})
+		}
+	}
+	return faults.orNil()
+}
+
+// ChooseMails decides which mail the member gets. It
+// is idempotent. ErrNotFound for a former member.
+func (m Member) ChooseMails(cmd ChooseMails) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if !m.exists() {
+		return nil, ErrNotFound
+	}
+	without := slices.DeleteFunc(MailKinds(), func(kind MailKind) bool { return slices.Contains(cmd.Wanted, kind) })
+	if slices.Equal(without, m.WithoutMails) {
+		return nil, nil
+	}
+	return []Event{MemberMailsChosen{Member: m.ID, Without: without, At: cmd.At}}, nil
+}
+
+// Unsubscribe decides that the member no longer
+// gets one kind of mail; otherwise as ChooseMails.
+func (m Member) Unsubscribe(kind MailKind, at time.Time) ([]Event, error) {
+	wanted := slices.DeleteFunc(MailKinds(), func(each MailKind) bool { return each == kind || !m.Receives(each) })
+	return m.ChooseMails(ChooseMails{Wanted: wanted, At: at})
+}
+
+// Receives reports whether the member gets a kind of mail.
+func (m Member) Receives(kind MailKind) bool { return !slices.Contains(m.WithoutMails, kind) }
+
+// mailNames are kinds of mail as the audit shows them.
+func mailNames(kinds []MailKind) (names []string) {
+	for _, kind := range kinds {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+// Bounds of passwords, in characters. The
+// upper one only bounds the work of a sign-in.
+const (
+	minPassword = 12
+	maxPassword = 128
+)
+
+// A Password is a password in plaintext.
+// Printing never shows it; only Reveal does.
+type Password string
+
+// Reveal returns the password in plaintext. Review every call.
+func (p Password) Reveal() string { return string(p) }
+
+// Format hides the password whatever the verb.
+func (p Password) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
+
+// LogValue hides the password.
+func (p Password) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalText hides the password.
+func (p Password) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+func checkPassword(field string, p Password) Invalid {
+	n := utf8.RuneCountInString(string(p))
+	if n >= minPassword && n <= maxPassword {
+		return nil
+	}
+	return Invalid{{field, fmt.Sprintf("%s has %d characters.", field, n),
+		fmt.Sprintf("Use %d to %d characters; several words are easier to remember than signs.", minPassword, maxPassword)}}
 }

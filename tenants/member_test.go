@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/tenants"
 )
@@ -155,4 +156,78 @@ func addMemberWith(password tenants.Password) tenants.AddMember {
 	cmd := addMember()
 	cmd.Password = password
 	return cmd
+}
+
+func memberIdentified() tenants.MemberIdentified {
+	return tenants.MemberIdentified{Member: "mem_1", Issuer: "https://id.example", Subject: "248289761001", At: later}
+}
+
+// A member is one person at an identity provider, until the password
+// is reset by a code. Another provider replaces the previous one.
+func TestIdentifyDecisions(t *testing.T) {
+	identify := func(issuer, subject string) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.Identify(tenants.Identify{Identity: tenants.ProviderIdentity{Issuer: issuer, Subject: subject}, At: later})
+		}
+	}
+	same, another := identify("https://id.example", "248289761001"), identify("https://id.example", "7")
+	moved := tenants.MemberIdentified{Member: "mem_1", Issuer: "https://new.example", Subject: "248289761001", At: later}
+	changed := tenants.MemberIdentified{Member: "mem_1", Issuer: "https://id.example", Subject: "7", At: later}
+	given := []tenants.Event{memberAdded(), memberIdentified()}
+	after := func(event tenants.Event) []tenants.Event { return append(given[:2:2], event) }
+	decide(t, map[string]decision[tenants.Member]{
+		"the first time":         {given: given[:1], when: same, then: []tenants.Event{memberIdentified()}},
+		"again":                  {given: given, when: same},
+		"somebody else":          {given: given, when: another, fails: tenants.ErrOtherIdentity},
+		"at another provider":    {given: given, when: identify("https://new.example", "248289761001"), then: []tenants.Event{moved}},
+		"back at the first one":  {given: after(moved), when: another, then: []tenants.Event{changed}},
+		"after a reset":          {given: after(tenants.MemberPasswordChanged{Member: "mem_1", Reset: true, At: later}), when: another, then: []tenants.Event{changed}},
+		"after another password": {given: after(tenants.MemberPasswordChanged{Member: "mem_1", At: later}), when: another, fails: tenants.ErrOtherIdentity},
+		"who was removed":        {given: after(tenants.MemberRemoved{Member: "mem_1", At: later}), when: same, fails: tenants.ErrNotFound},
+		"nobody":                 {when: same, fails: tenants.ErrNotFound},
+	})
+}
+
+// A member gets all mail about the account until
+// they choose; the same choice again has no event.
+func TestMailDecisions(t *testing.T) {
+	choose := func(wanted ...tenants.MailKind) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.ChooseMails(tenants.ChooseMails{Wanted: wanted, At: later})
+		}
+	}
+	end := func(kind tenants.MailKind) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) { return m.Unsubscribe(kind, later) }
+	}
+	without := func(kinds ...tenants.MailKind) tenants.Event {
+		return tenants.MemberMailsChosen{Member: "mem_1", Without: kinds, At: later}
+	}
+	const near, out, statement = tenants.ThresholdMail, tenants.ExhaustedMail, tenants.StatementMail
+	added, removed := memberAdded(), tenants.MemberRemoved{Member: "mem_1", At: later}
+	decide(t, map[string]decision[tenants.Member]{
+		"all, as before":         {given: []tenants.Event{added}, when: choose(statement, near, out)},
+		"some":                   {given: []tenants.Event{added}, when: choose(out), then: []tenants.Event{without(near, statement)}},
+		"none":                   {given: []tenants.Event{added}, when: choose(), then: []tenants.Event{without(near, out, statement)}},
+		"all again":              {given: []tenants.Event{added, without(near)}, when: choose(tenants.MailKinds()...), then: []tenants.Event{without([]tenants.MailKind{}...)}},
+		"a kind that is none":    {given: []tenants.Event{added}, when: choose("news"), faults: []string{"mails"}},
+		"no member any more":     {given: []tenants.Event{added, removed}, when: choose(), fails: tenants.ErrNotFound},
+		"one ends":               {given: []tenants.Event{added, without(statement)}, when: end(near), then: []tenants.Event{without(near, statement)}},
+		"one ends twice":         {given: []tenants.Event{added, without(near)}, when: end(near)},
+		"one of a former member": {given: []tenants.Event{added, removed}, when: end(near), fails: tenants.ErrNotFound},
+		"one that is none":       {given: []tenants.Event{added}, when: end("news")},
+	})
+}
+
+// A removed member's choice is removed, too.
+func TestMailsOfAFormerMember(t *testing.T) {
+	var m tenants.Member
+	m.Apply(memberAdded())
+	m.Apply(tenants.MemberMailsChosen{Member: "mem_1", Without: tenants.MailKinds(), At: later})
+	if m.Receives(tenants.StatementMail) {
+		t.Error("the choice has no effect")
+	}
+	m.Apply(tenants.MemberRemoved{Member: "mem_1", At: later.Add(time.Hour)})
+	if len(m.WithoutMails) > 0 {
+		t.Errorf("a former member goes without %q", m.WithoutMails)
+	}
 }

@@ -1,6 +1,9 @@
 package tenants
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Permission is one thing that a role may do in an
 // organization. One's own sessions and password need none.
@@ -104,4 +107,79 @@ func (r Role) MayInvite(to Role) bool {
 // RolesWith lists the roles that have a permission.
 func RolesWith(p Permission) []Role {
 	return slices.DeleteFunc(Roles(), func(r Role) bool { return !r.May(p) })
+}
+
+// A Role is what a member may do in an organization: see Permission.
+type Role string
+
+// The roles.
+const (
+	Owner     Role = "owner"
+	Admin     Role = "admin"     // may do all but create, change and remove owners
+	Developer Role = "developer" // manages projects and keys, but those of prod
+	Viewer    Role = "viewer"    // reads all, changes nothing
+	Billing   Role = "billing"   // reads usage, manages webhooks, and nothing else
+)
+
+// Roles lists all of them, the most powerful first.
+func Roles() []Role {
+	return []Role{Owner, Admin, Developer, Viewer, Billing}
+}
+
+// Scopes that members can grant to a service's token.
+const (
+	ScopeBillingRead  = "billing:read"  // balances, statements and usage
+	ScopeTenantsAdmin = "tenants:admin" // what an admin may do, over the API; see Caller.Role
+)
+
+// GrantableScopes lists the scopes that a role can grant to a
+// service token, none beyond its own. Only an owner grants
+// tenants:admin: such a token outlives its creator's role, never
+// proves its holder's identity, and can create others like itself.
+func (r Role) GrantableScopes() (scopes []string) {
+	if r.May(ServiceTokensWrite) {
+		scopes = append(scopes, ScopeBillingRead)
+	}
+	if r.May(ServiceTokensWrite) && r.May(OwnersManage) {
+		scopes = append(scopes, ScopeTenantsAdmin)
+	}
+	return scopes
+}
+
+// A Caller is the holder of a service token of one
+// organization, or of the Installation (an operator).
+type Caller struct {
+	ID           string
+	Organization string
+	Scopes       []string
+}
+
+// IsOperator reports whether the caller is an operator.
+func (c Caller) IsOperator() bool {
+	return c.Organization == Installation
+}
+
+// Role is the caller's role. Operators act as owners. An organization's
+// token acts as an admin: else its creator could become an owner.
+func (c Caller) Role() Role {
+	if c.IsOperator() {
+		return Owner
+	}
+	return Admin
+}
+
+// CanAccess reports whether the caller may see the organization.
+func (c Caller) CanAccess(organization string) bool {
+	return c.IsOperator() || c.Organization == organization
+}
+
+// CheckGrant refuses scopes that the caller lacks: no token
+// can create a stronger one. An operator may grant any.
+func (c Caller) CheckGrant(scopes []string) error {
+	for _, scope := range scopes {
+		if !c.IsOperator() && !slices.Contains(c.Scopes, scope) {
+			return fmt.Errorf("cannot grant scope %q without holding it: %w", scope, ErrForbidden)
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 )
 
 // Prefixes by which people and scanners recognize credentials.
@@ -92,4 +93,85 @@ type SecretDigest struct {
 // shown is the stored part of a secret, readable.
 func (d SecretDigest) shown(prefix string) string {
 	return prefix + d.First + "…" + d.Last
+}
+
+// A Credential is the present state of a secret.
+type Credential struct {
+	Hash    string // see SecretDigest
+	Revoked bool
+}
+
+// A CredentialHolder is an entity with secrets, such as an API key.
+type CredentialHolder interface {
+	Credentials() []Credential
+}
+
+// Credentials are those of what is deleted, as one; none once it is gone.
+func (d Deletion) Credentials() []Credential {
+	if d.State() == Gone {
+		return nil
+	}
+	return []Credential{{d.Kind() + "/" + d.ID(), d.State() != DeletionCancelledState}}
+}
+
+// Credentials are that of the key.
+func (k APIKey) Credentials() []Credential {
+	return []Credential{{k.Digest.Hash, k.Revocation.state() == Revoked}}
+}
+
+// Credentials are that of the token.
+func (s ServiceToken) Credentials() []Credential {
+	return []Credential{{s.Digest.Hash, s.Revocation.state() == Revoked}}
+}
+
+// Credentials are those of the session's
+// secret, the previous one and the dropped one.
+func (s Session) Credentials() []Credential {
+	revoked := s.Revocation.state() == Revoked
+	held := []Credential{{s.Digest.Hash, revoked}}
+	if s.Replaced.Digest != (SecretDigest{}) {
+		held = append(held, Credential{s.Replaced.Digest.Hash, revoked})
+	}
+	if s.Dropped != (SecretDigest{}) {
+		held = append(held, Credential{s.Dropped.Hash, true})
+	}
+	return held
+}
+
+// A State is whether a credential works.
+type State string
+
+// The states. Revoked is final, and stronger than expired.
+const (
+	Active  State = "active"
+	Expired State = "expired"
+	Revoked State = "revoked"
+)
+
+// A Revocation ends a credential. Its zero value is none.
+type Revocation struct {
+	At     time.Time
+	Reason string // for people; may be empty
+}
+
+// Revoke is the command to end a credential at once, forever.
+type Revoke struct {
+	Reason string // for people; optional, as an emergency must not fail for lack of it
+	At     time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (r Revoke) Check() error {
+	return checkText("reason", r.Reason, maxReason).orNil()
+}
+
+func (r Revoke) reason() string {
+	return strings.TrimSpace(r.Reason)
+}
+
+func (r Revocation) state() State {
+	if r.At.IsZero() {
+		return Active
+	}
+	return Revoked
 }

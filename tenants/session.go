@@ -315,3 +315,60 @@ func (s *Session) audited() (Target, Fields) {
 		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
 	}
 }
+
+// A ReplacedEvent is a type of event that later ones of the stream replace:
+// they set all that the earlier one did, so it can be removed once it is old.
+type ReplacedEvent struct {
+	Event  Event  // an empty one
+	By     int    // how many later ones replace it
+	Switch string // member of its data: if true there, only later events count in which it is true too; empty: all count
+}
+
+// ReplacedEvents are all types of events that later ones replace.
+func ReplacedEvents() (all []ReplacedEvent) {
+	for _, event := range []Event{
+		OrganizationRenamed{}, ProjectRenamed{}, SecurityPolicySet{},
+		APIKeyRenamed{}, APIKeyLimited{}, APIKeyAccessChanged{},
+		MemberRoleChanged{}, MemberResetCodeIssued{}, MemberIdentified{},
+		PasskeyUsed{}, WebhookChanged{}, WebhookSwitched{},
+	} {
+		all = append(all, ReplacedEvent{Event: event, By: 1})
+	}
+	return append(all,
+		ReplacedEvent{Event: MemberPasswordChanged{}, By: 1, Switch: "reset"}, // by a code it also removes the identity
+		ReplacedEvent{Event: WebhookRotated{}, By: 2},                         // the previous secret is that of the rotation before
+	)
+}
+
+// DevicePrefix begins the secret by which a browser is recognized.
+const DevicePrefix = "weirdev_"
+
+// Bounds of devices: how long after its last sign-in one is recognized,
+// how many a member has, and of how many members one browser is.
+const (
+	DeviceLifetime   = 90 * 24 * time.Hour
+	MaxDevices       = 10
+	MaxDeviceSecrets = 4
+)
+
+// A Device is a browser in which a member has signed in. It
+// proves nothing: its attempts are only counted apart from
+// others', which could use up the limit of the member's address.
+type Device struct {
+	Organization string // empty: unknown
+	Member       string
+	Hash         string // see SecretDigest
+	Session      string // the last one started there
+	UsedAt       time.Time
+	ExpiresAt    time.Time
+}
+
+// Known reports whether the device is recognized.
+func (d Device) Known() bool { return d.Hash != "" }
+
+// A SignInResult is what a browser gets when a member signs in.
+type SignInResult struct {
+	Session Session
+	Secret  Secret
+	Devices []Secret // recognize the browser later, the new one first; stored nowhere
+}

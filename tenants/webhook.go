@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -304,4 +305,16 @@ func (w *Webhook) audited() (Target, Fields) {
 		"url": w.URL, "events": w.Events, "on": w.On(), "reason": w.OffReason, "secret_generation": w.Secret.Generation,
 		"previous_ends": w.PreviousEnds, "deleted": !w.DeletedAt.IsZero(),
 	}
+}
+
+// A Fact is what another module published about
+// an organization, for webhooks and mails.
+type Fact struct {
+	ID           string // of its event
+	Name         string // by which webhooks subscribe
+	Organization string
+	Project      string    // empty: none
+	Time         time.Time // when it happened: on the clock of a test, or as a client says
+	Published    time.Time // real, in milliseconds
+	Data         json.RawMessage
 }
