@@ -5,14 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/mail"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
 // Config is what tenants needs to run.
@@ -95,4 +102,171 @@ func (c Config) passwordCost() password.Cost {
 
 func (c Config) operator() (tenants.Secret, error) {
 	return tenants.ParseSecret(tenants.ServiceTokenPrefix, c.OperatorToken.Reveal())
+}
+
+// BoundsConfig bounds what an organization may have, as every
+// process holds all of it in memory. A lower limit removes nothing.
+type BoundsConfig struct {
+	MaxProjects      int `help:"How many projects an organization may have; three times as many with those that were deleted in the last 30 days." env:"WEIR_MAX_PROJECTS" default:"200"`
+	MaxAPIKeys       int `help:"How many API keys of an organization may be in force; three times as many with those that ended in the last 30 days." env:"WEIR_MAX_API_KEYS" default:"1000"`
+	MaxServiceTokens int `help:"How many service tokens of an organization may be in force; three times as many with those that ended in the last 30 days." env:"WEIR_MAX_SERVICE_TOKENS" default:"100"`
+	MaxMembers       int `help:"How many members an organization may have." env:"WEIR_MAX_MEMBERS" default:"500"`
+	MaxInvitations   int `help:"How many invitations of an organization may be open." env:"WEIR_MAX_INVITATIONS" default:"200"`
+	MaxSessions      int `help:"How many sessions a member may have open; the oldest ends." env:"WEIR_MAX_SESSIONS" default:"20"`
+	MaxWebhooks      int `help:"How many webhooks an organization may have." env:"WEIR_MAX_WEBHOOKS" default:"20"`
+
+	ChangesPerMinute int `help:"How many changes a minute, such as creating projects and keys, an organization's tokens may make, and its members; operators fifty times as many." env:"WEIR_CHANGES_PER_MINUTE" default:"120"`
+}
+
+// changes is how many changes a minute an organization may make.
+func (c BoundsConfig) changes() int { return cmp.Or(c.ChangesPerMinute, defaultChanges) }
+
+const defaultChanges = 120
+
+func (c BoundsConfig) limits() tenants.Limits {
+	return tenants.Limits{
+		Projects: c.MaxProjects, APIKeys: c.MaxAPIKeys, ServiceTokens: c.MaxServiceTokens, Members: c.MaxMembers,
+		Invitations: c.MaxInvitations, Sessions: c.MaxSessions, Webhooks: c.MaxWebhooks,
+	}.OrDefault()
+}
+
+// validate joins all faults. 0 is the default.
+func (c BoundsConfig) validate() error {
+	var errs []error
+	for setting, value := range map[string]int{
+		"WEIR_MAX_PROJECTS": c.MaxProjects, "WEIR_MAX_API_KEYS": c.MaxAPIKeys, "WEIR_MAX_SERVICE_TOKENS": c.MaxServiceTokens,
+		"WEIR_MAX_MEMBERS": c.MaxMembers, "WEIR_MAX_INVITATIONS": c.MaxInvitations, "WEIR_MAX_SESSIONS": c.MaxSessions,
+		"WEIR_MAX_WEBHOOKS":       c.MaxWebhooks,
+		"WEIR_CHANGES_PER_MINUTE": c.ChangesPerMinute,
+	} {
+		if value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", setting, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OIDCConfig is the identity provider by which
+// members may sign in, beside passwords and passkeys.
+type OIDCConfig struct {
+	Issuer       string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
+	ClientID     string         `help:"Client id of this installation at the identity provider." env:"WEIR_OIDC_CLIENT_ID"`
+	ClientSecret httpapi.Secret `help:"Client secret of this installation at the identity provider." env:"WEIR_OIDC_CLIENT_SECRET"`
+	Name         string         `help:"Name of the identity provider, for people." env:"WEIR_OIDC_NAME" default:"your identity provider"`
+}
+
+func (c OIDCConfig) validate(origin string) error {
+	if c.Issuer == "" {
+		return nil
+	}
+	var errs []error
+	if !secureAddress(c.Issuer) {
+		errs = append(errs, fmt.Errorf("WEIR_OIDC_ISSUER is %q: use an address that begins with https://", c.Issuer))
+	}
+	if c.ClientID == "" {
+		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_ID is empty: use the client id that the identity provider gave this installation"))
+	}
+	if c.ClientSecret == "" {
+		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_SECRET is empty: use the client secret that the identity provider gave this installation"))
+	}
+	if origin == "" {
+		errs = append(errs, errors.New("WEIR_OIDC_ISSUER needs WEIR_CONSOLE_ORIGIN: the identity provider sends people back there"))
+	}
+	return errors.Join(errs...)
+}
+
+// secureAddress reports whether an address is https, or of this machine.
+func secureAddress(text string) bool {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Hostname() == "" {
+		return false
+	}
+	address, err := netip.ParseAddr(parsed.Hostname())
+	return parsed.Scheme == "https" || parsed.Scheme == "http" && err == nil && address.IsLoopback()
+}
+
+// provider is the identity provider, nil where there is none.
+func (a *App) provider() (*oidc.Provider, error) {
+	c := a.config.OIDC
+	if c.Issuer == "" {
+		return nil, nil //nolint:nilnil // none is not wrong
+	}
+	origin, err := a.config.origin()
+	if err != nil {
+		return nil, err
+	}
+	return oidc.New(oidc.Config{
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.base.Clock,
+	}), nil
+}
+
+// MailConfig is the server for mail to members.
+type MailConfig struct {
+	URL  httpapi.Secret `help:"Mail server, such as smtp://user:password@mail.example:587, or smtps:// where it begins with TLS. Empty: no mail is sent, and the console says so." env:"WEIR_SMTP_URL"`
+	From string         `help:"Sender of mail, such as Weir <weir@example.com>." env:"WEIR_SMTP_FROM"`
+}
+
+func (c MailConfig) validate() error {
+	_, err := c.server()
+	return err
+}
+
+// configured reports whether mail is sent.
+func (c MailConfig) configured() bool { return c.URL != "" }
+
+// server is the mail server, nil where there is none.
+func (c MailConfig) server() (*mail.Server, error) {
+	if !c.configured() {
+		return nil, nil //nolint:nilnil // none is not wrong
+	}
+	server, err := mail.ParseServer(c.URL, c.From, nil)
+	if err != nil {
+		return nil, fmt.Errorf("WEIR_SMTP_URL or WEIR_SMTP_FROM: %w", err)
+	}
+	return server, nil
+}
+
+// mailer sends mail to members; nil: none is sent.
+func (a *App) mailer() (*notifications.Mailer, error) {
+	server, err := a.config.Mail.server()
+	if server == nil || err != nil {
+		return nil, err
+	}
+	return &notifications.Mailer{Server: server, Origin: a.linkOrigin(), Links: a.unsubscribe}, nil
+}
+
+// origin is the console's origin, such as https://weir.example; empty if not
+// configured. It does not come from the Host header, which can be forged.
+func (c Config) origin() (string, error) {
+	if c.ConsoleOrigin == "" {
+		return c.localOrigin(), nil
+	}
+	parsed, err := url.Parse(c.ConsoleOrigin)
+	bare := err == nil && parsed.Scheme == "https" && parsed.Hostname() != "" && strings.Trim(parsed.Path, "/") == "" &&
+		parsed.User == nil && parsed.RawQuery == "" && parsed.Fragment == ""
+	if !bare {
+		return "", fmt.Errorf("WEIR_CONSOLE_ORIGIN is %q: use https:// and the host of the console, such as https://weir.example", c.ConsoleOrigin)
+	}
+	return "https://" + strings.ToLower(parsed.Host), nil
+}
+
+// linkOrigin is the origin of links and examples.
+func (a *App) linkOrigin() string {
+	origin, err := a.config.origin()
+	if err != nil { // Validate has refused it
+		return DefaultOrigin
+	}
+	return cmp.Or(origin, DefaultOrigin)
+}
+
+// localOrigin is the listener's address for a user of the same machine.
+func (c Config) localOrigin() string {
+	_, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil || port == "" || port == "0":
+		return ""
+	case port == "443":
+		return "https://localhost"
+	}
+	return "https://localhost:" + port
 }

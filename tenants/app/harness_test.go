@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -23,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/tenants/app"
 	schema "github.com/weirlog/weir/tenants/internal"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
 // operatorToken is every test's operator.
@@ -238,4 +242,137 @@ func (p *process) tenant(t *testing.T, name string) tenant {
 		"organization": made.organization, "name": "admin", "scopes": []string{"tenants:admin", "billing:read"}}))
 	made.tokenID, made.token = token.get("id"), token.get("token")
 	return made
+}
+
+// A browser marks its forms as sent from the console itself.
+type browser struct {
+	*tenantstest.Browser
+
+	p *process
+}
+
+func (p *process) browser(address string) *browser {
+	return &browser{Browser: tenantstest.NewBrowser(address), p: p}
+}
+
+// A page is a response as the browser got it.
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// text is the page's text, with entities resolved.
+func (p page) text() string { return html.UnescapeString(p.body) }
+
+func (b *browser) send(t *testing.T, request *http.Request) page {
+	t.Helper()
+	recorder := b.Send(b.p.Handler(), request)
+	return page{recorder.Code, recorder.Header(), recorder.Body.String()}
+}
+
+func (b *browser) get(t *testing.T, path string) page {
+	t.Helper()
+	return b.send(t, httptest.NewRequestWithContext(t.Context(), "GET", "https://weir.example"+path, nil))
+}
+
+func (b *browser) navigate(t *testing.T, path string) page {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), "GET", "https://weir.example"+path, nil)
+	request.Header.Set("Sec-Fetch-Mode", "navigate")
+	return b.send(t, request)
+}
+
+func (b *browser) post(t *testing.T, path string, form map[string]string, headers ...header) page {
+	t.Helper()
+	values := url.Values{}
+	for name, value := range form {
+		values.Set(name, value)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), "POST", "https://weir.example"+path, strings.NewReader(values.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, h := range headers {
+		request.Header.Set(h.name, h.value)
+	}
+	return b.send(t, request)
+}
+
+func (b *browser) signIn(t *testing.T, email, password string) page {
+	t.Helper()
+	return b.post(t, "/console/sign-in", map[string]string{"email": email, "password": password})
+}
+
+// signedIn returns a browser with the session of a tenant's new member.
+func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
+	t.Helper()
+	email := emailOf(of, role)
+	p.must(t, 201, "POST", "/v1/members", text(member(of.organization, email, role)))
+	b := p.browser(p.address)
+	if got := b.signIn(t, email, password); got.status != 303 || b.Session() == "" {
+		t.Fatalf("sign in as %s: %d %s", email, got.status, got.body)
+	}
+	return b
+}
+
+// shared are the tests that need no replica of their own, which takes longer to
+// start than most of them: each has organizations and addresses of its own.
+var shared = []struct {
+	name string
+	test func(*testing.T, *process)
+}{
+	{"AuditHasWhoAndWhat", testAuditHasWhoAndWhat},
+	{"DeletionIsCancelled", testDeletionIsCancelled},
+	{"GuessesDoNotLockOutAKnownDevice", testGuessesDoNotLockOutAKnownDevice},
+	{"AttemptsWithCodesAreLimited", testAttemptsWithCodesAreLimited},
+	{"OwnerLinkEndsWithTheFirstMember", testOwnerLinkEndsWithTheFirstMember},
+	{"ExposedKeys", testExposedKeys},
+	{"TierOfTheLedger", testTierOfTheLedger},
+	{"Shapes", testShapes},
+	{"RefusalsAtTheServer", testRefusalsAtTheServer},
+	{"DeletedByCommand", testDeletedByCommand},
+	{"NamesStayNames", testNamesStayNames},
+	{"ADeviceIsItsMembersAlone", testADeviceIsItsMembersAlone},
+	{"ABrowserOfSeveralMembers", testABrowserOfSeveralMembers},
+	{"DevicesAreForgotten", testDevicesAreForgotten},
+	{"CredentialsAreInForceEverywhere", testCredentialsAreInForceEverywhere},
+	{"ExpiryIsPublished", testExpiryIsPublished},
+	{"FactsArePublished", testFactsArePublished},
+	{"ForgedHostsMakeNoLinks", testForgedHostsMakeNoLinks},
+	{"HeldRequestsEndWithTheirCredential", testHeldRequestsEndWithTheirCredential},
+	{"Invitations", testInvitations},
+	{"InvitingDisclosesNoMemberElsewhere", testInvitingDisclosesNoMemberElsewhere},
+	{"Members", testMembers},
+	{"RemovedMembersAreOut", testRemovedMembersAreOut},
+	{"RolesAreInForceAtOnce", testRolesAreInForceAtOnce},
+	{"OpenAPIMatchesRoutes", testOpenAPIMatchesRoutes},
+	{"RevocationWaitsForNobody", testRevocationWaitsForNobody},
+	{"ResetRemovesPasskeys", testResetRemovesPasskeys},
+	{"CopiesOfPasskeysAreFound", testCopiesOfPasskeysAreFound},
+	{"PasskeysAreUnique", testPasskeysAreUnique},
+	{"PasswordsOff", testPasswordsOff},
+	{"CodesLetInWherePasswordsAreOff", testCodesLetInWherePasswordsAreOff},
+	{"CodesDiscloseToTheirHolderOnly", testCodesDiscloseToTheirHolderOnly},
+	{"CodesGoWithTheOperator", testCodesGoWithTheOperator},
+	{"CodesGoWithTheirIssuer", testCodesGoWithTheirIssuer},
+	{"Rotation", testRotation},
+	{"AccessOfKeys", testAccessOfKeys},
+	{"Refusals", testRefusals},
+	{"Pages", testPages},
+	{"IdempotencyKey", testIdempotencyKey},
+}
+
+func TestShared(t *testing.T) {
+	w := newWorld(t)
+	w.grace, w.output = time.Hour, &bytes.Buffer{}
+	p := w.start(t, operatorToken)
+	for i, s := range shared {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			own := *p
+			own.address = fmt.Sprintf("198.18.0.%d", i) // attempts are limited by it
+			own.checked = openapitest.Handler(t, p.Handler())
+			s.test(t, &own)
+		})
+	}
 }

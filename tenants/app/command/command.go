@@ -2,13 +2,16 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/weirlog/weir/shared/service"
+	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/app"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -107,4 +110,40 @@ func row(w io.Writer, parts ...any) {
 		fmt.Fprint(w, part)
 	}
 	fmt.Fprintln(w)
+}
+
+type serve struct {
+	app.Config `embed:""`
+}
+
+// Run serves until ctx ends.
+func (c *serve) Run(ctx context.Context, logger *slog.Logger) error {
+	c.Output = os.Stdout
+	tenants, err := app.New(ctx, c.Config, logger)
+	if err != nil {
+		return err
+	}
+	return tenants.Run(ctx)
+}
+
+// explain adds a remedy to an error about
+// the thing with an id, or about values.
+func explain(err error, thing, id string) error {
+	var invalid tenants.Invalid
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+		return fmt.Errorf("there is no %s %q", thing, id)
+	case errors.Is(err, tenants.ErrBegun):
+		return fmt.Errorf("%s %q is being erased, or is gone: nothing brings it back", thing, id)
+	case errors.As(err, &invalid):
+		return errors.New(strings.Join(fixes(invalid), "\n"))
+	}
+	return err
+}
+
+func fixes(invalid tenants.Invalid) (texts []string) {
+	for _, fault := range invalid {
+		texts = append(texts, fault.Detail+" "+fault.Fix)
+	}
+	return texts
 }

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"time"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -74,3 +78,132 @@ func (c *resetLink) Run(ctx context.Context, logger *slog.Logger) error {
 
 // timeForm is how a time is printed.
 const timeForm = "2006-01-02 15:04 UTC"
+
+type createKey struct {
+	installation
+	Name        string              `arg:"" help:"Where the key will be, such as \"checkout, pods in Frankfurt\"."`
+	Project     string              `help:"Id of the project that it sends logs for (tenants project list)." required:""`
+	Environment tenants.Environment `help:"Where its holder runs: prod, staging or dev." required:""`
+	ExpiresAt   time.Time           `help:"When it ends, such as 2027-01-31T00:00:00Z. Without it the key does not expire." format:"2006-01-02T15:04:05Z07:00"`
+}
+
+// Help implements kong.HelpProvider.
+func (createKey) Help() string {
+	return `The key goes to standard output, alone and once: only its SHA-256 and four characters at each end are kept. It is in
+force everywhere when the command ends. Put it where it belongs at once, not into your shell's history:
+
+    tenants key create checkout --project "$project" --environment prod | vault kv put secret/checkout weir_api_key=-`
+}
+
+// Run creates the key.
+func (c *createKey) Run(ctx context.Context, logger *slog.Logger) error {
+	wanted := tenants.IssueAPIKey{Project: c.Project, Environment: c.Environment, Name: c.Name, ExpiresAt: c.ExpiresAt.UTC()}
+	return c.do(ctx, logger, "key create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		made, secret, err := r.Keys.Issue(ctx, request, wanted)
+		if err != nil {
+			return explain(err, "project", c.Project)
+		}
+		answer(secret.Reveal(), "Created the API key %q (%s) of project %s for %s. This is the only time that it is shown:",
+			made.Name, made.ID, made.Project, made.Environment)
+		return nil
+	})
+}
+
+type revokeKey struct {
+	installation
+	ID     string `arg:"" help:"Id of the key (key_…): not the key itself."`
+	Reason string `help:"Why, for those who look at this later."`
+}
+
+// Run revokes the key.
+func (c *revokeKey) Run(ctx context.Context, logger *slog.Logger) error {
+	return c.do(ctx, logger, "key revoke", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		revoked, err := r.Keys.Revoke(ctx, request, c.ID, c.Reason)
+		if err != nil {
+			return explain(err, "API key", c.ID)
+		}
+		answer(revoked.ID, "Revoked the API key %q. It works nowhere any more.", revoked.Name)
+		return nil
+	})
+}
+
+type createServiceToken struct {
+	installation
+	Name         string   `arg:"" help:"What holds it, such as Billing."`
+	Organization string   `help:"Id of the organization that it acts for; * for all: an operator." required:""`
+	Scope        []string `help:"What it may do, such as billing:read. Several: --scope a:b,c:d." required:""`
+}
+
+// Help implements kong.HelpProvider.
+func (createServiceToken) Help() string {
+	return `The token goes to standard output, alone and once: only its SHA-256 and four characters at each end are kept. Scopes that
+this installation knows:
+
+    tenants:admin   what an admin may do: projects, keys, tokens, invitations, and members other than owners
+    audit:read      read the audit
+    billing:read    read balances, statements and usage
+    billing:write   change subscriptions, grant bytes
+
+An operator, who may create organizations, is a token for "*" with tenants:admin.`
+}
+
+// Run creates the token.
+func (c *createServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
+	wanted := registry.NewToken{Organization: c.Organization, Name: c.Name, Scopes: c.Scope}
+	return c.do(ctx, logger, "service-token create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		made, secret, err := r.Registry.Tokens.Issue(ctx, request, wanted)
+		if err != nil {
+			return explain(err, "organization", c.Organization)
+		}
+		answer(secret.Reveal(), "Created the service token %q (%s) of %s. This is the only time that it is shown:", made.Name, made.ID, made.Organization)
+		return nil
+	})
+}
+
+type revokeServiceToken struct {
+	installation
+	ID     string `arg:"" help:"Id of the token (tok_…): not the token itself."`
+	Reason string `help:"Why, for those who look at this later."`
+}
+
+// Run revokes the token.
+func (c *revokeServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
+	return c.do(ctx, logger, "service-token revoke", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		revoked, err := r.Registry.Tokens.Revoke(ctx, request, c.ID, c.Reason)
+		if err != nil {
+			return explain(err, "service token", c.ID)
+		}
+		answer(revoked.ID, "Revoked the service token %q. It works nowhere any more.", revoked.Name)
+		return nil
+	})
+}
+
+type verifyAudit struct {
+	DatabaseURL  httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
+	Organization string         `help:"Id of one organization; * for what concerns the installation itself. Without it: all."`
+}
+
+// Help implements kong.HelpProvider.
+func (verifyAudit) Help() string {
+	return `Every line of the audit has a hash of itself and the hash of the line before. This reads all lines, computes the hashes
+again, and compares each line with the event that it tells of: it finds lines that were edited, removed, added, exchanged
+or cut off. Where the oldest lines were removed because of their age, it begins with the hash of the last of these. For each
+organization it prints its id, how many lines there are, the hash of the last, and how many are gone; keep these somewhere
+else, and nobody can rewrite audit and events together without your noticing. It changes nothing, and ends with status 1 where something was found.`
+}
+
+// errTampered means that an audit was altered.
+var errTampered = errors.New("the audit was tampered with")
+
+// Run verifies and prints.
+func (c *verifyAudit) Run(ctx context.Context, _ *slog.Logger) error {
+	var found error
+	err := app.CheckAudits(ctx, c.DatabaseURL, c.Organization, func(organization string, check tenants.AuditCheck) {
+		row(os.Stdout, organization, check.Lines, check.Head, check.Gone)
+		for _, fault := range check.Faults {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", organization, fault)
+			found = errTampered
+		}
+	})
+	return errors.Join(explain(err, "audit of organization", c.Organization), found)
+}

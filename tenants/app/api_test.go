@@ -1,10 +1,15 @@
 package app_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // Every answer has the members that clients may rely on, with values of
@@ -240,5 +245,140 @@ func testIdempotencyKey(t *testing.T, p *process) {
 		if got := p.call(t, operatorToken, "POST", "/v1/projects", key, header{"Idempotency-Key", bad}); got.status != 400 || got.get("code") != "invalid_idempotency_key" {
 			t.Errorf("Idempotency-Key %q: got %d %s", bad, got.status, got.text)
 		}
+	}
+}
+
+// The description has every route that needs a credential, and no other.
+func testOpenAPIMatchesRoutes(t *testing.T, p *process) {
+	got := p.call(t, "", "GET", "/v1/openapi.json", "")
+	paths, _ := got.body["paths"].(map[string]any)
+	described := map[string]bool{}
+	for path, operations := range paths {
+		for method := range operations.(map[string]any) {
+			described[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	if got.status != 200 || got.body["openapi"] != "3.1.0" || len(described) == 0 {
+		t.Fatalf("got %d with %d operations", got.status, len(described))
+	}
+	walk(t, p, func(route string) {
+		if !open()[route] && !described[route] {
+			t.Errorf("%s is not described", route)
+		}
+		delete(described, route)
+	})
+	for route := range described {
+		t.Errorf("%s is described and not there", route)
+	}
+}
+
+// open are the routes that need no credential.
+func open() map[string]bool {
+	return map[string]bool{
+		"GET /healthz": true, "GET /readyz": true, "GET /v1/openapi.json": true, "GET /v1/tenants/openapi.json": true,
+		"POST /v1/leak-reports": true, // it is signed
+	}
+}
+
+func walk(t *testing.T, p *process, visit func(route string)) {
+	t.Helper()
+	routes, ok := p.Handler().(chi.Routes)
+	if !ok {
+		t.Fatalf("the handler %T has no routes to walk", p.Handler())
+	}
+	err := chi.Walk(routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if !strings.HasPrefix(route, "/console") { // pages are walked by tests of their own
+			visit(method + " " + route)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A forged Host is in no link of a page or redirect: a
+// link with a code would send the code to the other host.
+func testForgedHostsMakeNoLinks(t *testing.T, p *process) {
+	acme := p.tenant(t, "Acme")
+	owner := p.signedIn(t, acme, "owner")
+	for page, form := range map[string]url.Values{
+		apiKeysPage:                  {"name": {"pods"}, "project": {acme.project}, "environment": {"prod"}, "form": {"f1"}},
+		membersPage + "/invitations": {"email": {"bob@example.com"}, "role": {"developer"}, "form": {"f2"}},
+		projectsPage:                 {"name": {"Checkout"}, "form": {"f3"}},
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), "POST", "https://evil.example"+page, strings.NewReader(form.Encode()))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Sec-Fetch-Site", "same-origin")
+		request.Header.Set("X-Forwarded-Host", "evil.example")
+		got := owner.send(t, request)
+		if strings.Contains(got.text(), "evil.example") || strings.Contains(got.header.Get("Location"), "evil.example") {
+			t.Errorf("%s leads to another host: %d %v %s", page, got.status, got.header, got.body)
+		}
+		if got.status == 201 && !strings.Contains(got.text(), "https://weir.example/") {
+			t.Errorf("%s shows no link of the configured origin: %s", page, got.body)
+		}
+	}
+}
+
+const (
+	projectsPage = "/console/settings/projects"
+	apiKeysPage  = "/console/settings/api-keys"
+	membersPage  = "/console/settings/members"
+)
+
+// No name can break out of its place on a page.
+func testNamesStayNames(t *testing.T, p *process) {
+	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>'{{.}}`
+	organization := p.must(t, 201, "POST", "/v1/organizations", text(map[string]any{"name": hostile, "tier": "indie"})).get("id")
+	project := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": organization, "name": hostile})).get("id")
+	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": project, "environment": "dev", "name": hostile})).get("id")
+	p.must(t, 200, "POST", "/v1/api-keys/"+key+"/revoke", text(map[string]any{"reason": hostile}))
+	live := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": project, "environment": "dev", "name": hostile})).get("id")
+	evil := member(organization, "'x@example.com", "owner")
+	evil["name"] = hostile
+	p.must(t, 201, "POST", "/v1/members", text(evil))
+	b := p.browser("192.0.2.3")
+	b.signIn(t, "'x@example.com", password)
+	p.must(t, 201, "POST", "/v1/service-tokens", text(map[string]any{"organization": organization, "name": hostile, "scopes": []string{"billing:read"}}))
+	other := member(organization, "y@example.com", "viewer")
+	other["name"] = hostile
+	viewer := p.must(t, 201, "POST", "/v1/members", text(other)).get("id")
+	anybody := p.browser("192.0.2.5")
+	registration := map[string]string{"code": hostile, "organization": hostile, "name": hostile, "email": hostile, "password": password}
+	for name, got := range map[string]page{
+		"projects":        b.get(t, projectsPage),
+		"project":         b.get(t, projectsPage+"/"+project),
+		"organization":    b.get(t, "/console/settings/organization"),
+		"members":         b.get(t, membersPage),
+		"member":          b.get(t, membersPage+"/"+viewer),
+		"remove a member": b.get(t, membersPage+"/"+viewer+"/remove"),
+		"reset a member":  b.get(t, membersPage+"/"+viewer+"/reset"),
+		"keys":            b.get(t, apiKeysPage),
+		"new key":         b.get(t, apiKeysPage+"/new"),
+		"key":             b.get(t, apiKeysPage+"/"+key),
+		"rename a key":    b.get(t, apiKeysPage+"/"+live+"/edit"),
+		"rotate a key":    b.get(t, apiKeysPage+"/"+live+"/rotate"),
+		"revoke a key":    b.get(t, apiKeysPage+"/"+live+"/revoke"),
+		"revoke it again": b.get(t, apiKeysPage+"/"+key+"/revoke"),
+		"service tokens":  b.get(t, "/console/settings/service-tokens"),
+		"audit log":       b.get(t, "/console/settings/audit"),
+		"audit filter":    b.get(t, "/console/settings/audit?actor="+url.QueryEscape(hostile)),
+		"bad project":     b.post(t, projectsPage, map[string]string{"name": hostile + "\x00"}),
+		"bad invitation":  b.post(t, membersPage+"/invitations", map[string]string{"email": hostile, "role": "viewer"}),
+		"created key":     b.post(t, apiKeysPage, map[string]string{"name": hostile, "project": project, "environment": "prod"}),
+		"welcome":         anybody.post(t, "/console/welcome", registration),
+		"join":            anybody.post(t, "/console/join", registration),
+		"reset":           anybody.post(t, "/console/reset", registration),
+	} {
+		if strings.Contains(got.body, "<script>") || strings.Contains(got.body, "<img src=x") {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+		if !strings.Contains(got.text(), hostile) {
+			t.Errorf("%s does not show the name: %d %.3000s", name, got.status, got.body)
+		}
+	}
+	if got := p.browser("192.0.2.4").signIn(t, hostile, hostile); strings.Contains(got.body, "<script>") || !strings.Contains(got.text(), "<script>") {
+		t.Errorf("the sign-in: %s", got.body)
 	}
 }
