@@ -2,12 +2,20 @@ package bus
 
 import (
 	"cmp"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -148,4 +156,176 @@ func TestHolderIsAwaitedAsPublished(t *testing.T) {
 			t.Errorf("%+v: %+v", of, awaited)
 		}
 	}
+}
+
+// A published credential is the domain's state: unitofwork
+// waits until the one is read back as the other.
+func TestPublishedCredentialsAreTheDomains(t *testing.T) {
+	digest := func(hash string) tenants.SecretDigest {
+		return tenants.SecretDigest{Hash: hash, First: "ab12", Last: "9f3e"}
+	}
+	started := tenants.SessionStarted{Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Digest: digest("5e88"), At: noon,
+		ExpiresAt: noon.Add(time.Hour)}
+	renewed := func(hash string, after time.Duration) tenants.SessionRenewed {
+		at := noon.Add(after)
+		return tenants.SessionRenewed{Session: "ses_1", Digest: digest(hash), Salt: "s", At: at, ExpiresAt: at.Add(time.Hour), ReplacedUntil: at.Add(time.Minute)}
+	}
+	confirmed := tenants.SessionConfirmed{Session: "ses_1", Digest: digest("c0de"), At: noon.Add(10 * time.Second), ExpiresAt: noon.Add(time.Hour),
+		ReplacedUntil: noon.Add(70 * time.Second)}
+	ended := tenants.SessionEnded{Session: "ses_1", At: noon.Add(20 * time.Second)}
+	for name, history := range map[string][]tenants.Event{
+		"started":                        {started},
+		"renewed":                        {started, renewed("4e10", time.Minute)},
+		"renewed twice, long after":      {started, renewed("4e10", time.Minute), renewed("7b2a", time.Hour)},
+		"renewed and confirmed at once":  {started, renewed("4e10", time.Second), confirmed},
+		"ended":                          {started, ended},
+		"renewed, confirmed, then ended": {started, renewed("4e10", time.Second), confirmed, ended},
+	} {
+		session := fold[tenants.Session](history...)
+		if got, want := credentialsOf(sessionCredentials(session, int64(len(history)))...), session.Credentials(); !slices.Equal(got, want) {
+			t.Errorf("a session that was %s: published %+v, the domain says %+v", name, got, want)
+		}
+	}
+	for _, revocation := range []tenants.Revocation{{}, {At: noon}} {
+		key := tenants.APIKey{ID: "key_1", Organization: "org_1", Digest: digest("5e88"), Revocation: revocation}
+		if got, want := credentialsOf(apiKeyCredential(key, 1, noon)), key.Credentials(); !slices.Equal(got, want) {
+			t.Errorf("a key: published %+v, the domain says %+v", got, want)
+		}
+		token := tenants.ServiceToken{ID: "tok_1", Organization: "org_1", Digest: digest("5e88"), Revocation: revocation}
+		if got, want := credentialsOf(serviceTokenCredential(token, 1)), token.Credentials(); !slices.Equal(got, want) {
+			t.Errorf("a token: published %+v, the domain says %+v", got, want)
+		}
+	}
+}
+
+// credentialsOf is what events publish, in the domain's form.
+func credentialsOf(events ...outgoingEvent) (credentials []tenants.Credential) {
+	for _, event := range events {
+		state := event.value.(contract.Credential).State
+		credentials = append(credentials, tenants.Credential{Hash: event.key, Revoked: state == contract.CredentialRevoked})
+	}
+	return credentials
+}
+
+// Secrets of each kind have the form that identity
+// requires, and the key by which the contract finds
+// them. Both are defined twice, and must not diverge.
+func TestSecretsAreWhatOthersExpect(t *testing.T) {
+	for issued, expected := range map[string]string{
+		tenants.APIKeyPrefix:       identity.APIKeyPrefix,
+		tenants.ServiceTokenPrefix: identity.ServiceTokenPrefix,
+		tenants.SessionPrefix:      identity.SessionPrefix,
+	} {
+		secret, err := tenants.NewSecret(issued, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !identity.WellFormed(expected, secret.Reveal()) {
+			t.Errorf("a secret that begins with %q is not well-formed for identity, which expects %q", issued, expected)
+		}
+		if key := contract.CredentialKey(secret.Reveal()); secret.Digest().Hash != key {
+			t.Errorf("%q: kept under %s, looked up under %s", issued, secret.Digest().Hash, key)
+		}
+		if _, err := tenants.ParseSecret(issued, secret.Reveal()); err != nil {
+			t.Errorf("%q: tenants cannot read what it issued: %v", issued, err)
+		}
+	}
+}
+
+// Every event is published, or marked as unpublished: another
+// would block all credentials behind it, even revocations.
+func TestEveryEventIsPublished(t *testing.T) {
+	for _, event := range tenants.Events() {
+		r := recorded{Version: 1, Event: event}
+		if event.Publication() == tenants.Unpublished {
+			continue
+		}
+		messages, err := published(r, []recorded{r})
+		if err != nil {
+			t.Errorf("%T: %v", event, err)
+			continue
+		}
+		isCredential := messages[0].Topic == contract.TopicCredentials
+		if want := event.Publication() == tenants.PublishedCredential; isCredential != want {
+			t.Errorf("%T goes to %s first", event, messages[0].Topic)
+		}
+	}
+}
+
+// What is unpublished changes nothing published behind it: it is skipped.
+func TestUnpublishedEventsChangeNothing(t *testing.T) {
+	streams := streamsOf(samples(t))
+	for _, stream := range streams {
+		for _, private := range stream.unpublished {
+			for _, first := range stream.published {
+				for _, last := range stream.published {
+					without, with := lastPublished(t, first, last), lastPublished(t, first, private, last)
+					if with != without {
+						t.Errorf("%T between %T and %T: published is\n%s\nwithout it\n%s", private, first, last, with, without)
+					}
+				}
+			}
+		}
+	}
+	if keys := streams[reflect.TypeFor[*tenants.APIKey]()]; keys == nil || len(keys.unpublished) == 0 || len(keys.published) == 0 {
+		t.Errorf("nothing was compared: %+v", keys)
+	}
+}
+
+// A stream is the samples of events about one kind of thing.
+type stream struct{ unpublished, published []tenants.Event }
+
+func streamsOf(events []tenants.Event) map[reflect.Type]*stream {
+	streams := map[reflect.Type]*stream{}
+	for _, event := range events {
+		about := reflect.TypeOf(tenants.Fold(event))
+		if streams[about] == nil {
+			streams[about] = &stream{}
+		}
+		if s := streams[about]; event.Publication() == tenants.Unpublished {
+			s.unpublished = append(s.unpublished, event)
+		} else {
+			s.published = append(s.published, event)
+		}
+	}
+	return streams
+}
+
+// samples are events as stored.
+func samples(t *testing.T) (events []tenants.Event) {
+	t.Helper()
+	files, err := filepath.Glob("../../testdata/events/*.json")
+	if err != nil || len(files) < len(tenants.Events()) {
+		t.Fatalf("there are %d samples of events, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "+")
+		event, err := tenants.DecodeEvent(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+func lastPublished(t *testing.T, events ...tenants.Event) string {
+	t.Helper()
+	history := make([]recorded, len(events))
+	for i, event := range events {
+		history[i].Event = event
+	}
+	messages, err := published(history[len(history)-1], history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, m := range messages {
+		fmt.Fprintln(&text, m.Topic, m.Message.UUID, m.Message.Metadata, string(m.Message.Payload))
+	}
+	return text.String()
 }
