@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
@@ -109,4 +110,108 @@ func SessionCookie(secret string, maxAge int) *http.Cookie {
 		Name: identity.SessionCookie, Value: secret, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode,
 	}
+}
+
+// CallerOf is the signed-in member, who may access their own organization.
+func CallerOf(r *http.Request) tenants.Caller {
+	principal := identity.FromContext(r.Context())
+	return tenants.Caller{ID: principal.Member, Organization: principal.Organization}
+}
+
+// RoleOf is the signed-in member's role, as in their session.
+func RoleOf(r *http.Request) tenants.Role {
+	return tenants.Role(identity.FromContext(r.Context()).Role())
+}
+
+// Anonymous is a request before authentication.
+func (k *Kit) Anonymous(r *http.Request) unitofwork.Request {
+	return unitofwork.Request{
+		Address: httpapi.ClientAddress(r, k.TrustedProxies), Client: r.UserAgent(), ID: httpapi.RequestID(r.Context()),
+	}
+}
+
+// RequestOf is a form's request with its idempotency
+// key, so that a form sent twice is executed once.
+func (k *Kit) RequestOf(r *http.Request) unitofwork.Request {
+	request := k.Anonymous(r)
+	request.Caller, request.Role = CallerOf(r), RoleOf(r)
+	if word := r.PostForm.Get("form"); tenants.IsID(word) {
+		request.IdempotencyKey = word
+	}
+	return request
+}
+
+// MaxChoices is how many projects a form offers.
+const MaxChoices = 1000
+
+// Settings is what all settings pages show.
+type Settings struct {
+	Member       tenants.Member
+	Organization tenants.Organization
+	Role         tenants.Role // as in the session; pages offer what it may do
+	Form         string       // idempotency key of the page's form, if any
+}
+
+// Settings finds what all settings pages show.
+func (k *Kit) Settings(r *http.Request) (s Settings, err error) {
+	caller := CallerOf(r)
+	s = Settings{Role: RoleOf(r), Form: k.IDs()}
+	if s.Member, err = k.Member(r); err != nil {
+		return s, err
+	}
+	s.Organization, err = k.Directory.Organization(r.Context(), pg.Organization(caller.Organization), caller.Organization)
+	return s, err
+}
+
+// errEnded means that the signed-in person was removed, or that
+// the session has ended, which this process has not consumed yet.
+var errEnded = errors.New("the session has ended")
+
+// Ended is errEnded if the caller, or the session,
+// is not found; see ProblemOf for the rest.
+func Ended(err error) error {
+	if errors.Is(err, tenants.ErrNotFound) {
+		return errEnded
+	}
+	return ProblemOf(err, "session", "")
+}
+
+// Member is the signed-in member.
+func (k *Kit) Member(r *http.Request) (tenants.Member, error) {
+	caller := CallerOf(r)
+	member, err := k.Directory.Member(r.Context(), pg.Organization(caller.Organization), caller.ID)
+	return member, Ended(err)
+}
+
+// ProblemOf is the page for an error about the thing called what,
+// with the id. Faults of a form are shown beside its fields instead.
+func ProblemOf(err error, what, id string) error {
+	var full tenants.LimitReached
+	switch {
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
+	case errors.Is(err, tenants.ErrNotFound):
+		return httpapi.NotFound(what, id)
+	case errors.Is(err, tenants.ErrForbidden):
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			"Your role was changed meanwhile and may not do this any more. Ask an owner.")
+	case errors.Is(err, tenants.ErrLastOwner):
+		return httpapi.NewProblem(http.StatusConflict, "last_owner",
+			"This is the only owner of the organization, or the only one who could sign in where passwords are switched off. "+
+				"Make another member owner first, who has a passkey or uses the identity provider.")
+	case errors.Is(err, tenants.ErrSettled):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"The invitation was accepted or revoked before. Make another one.")
+	case errors.Is(err, tenants.ErrReused):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"This form was sent before with other values. Open the page again and fill it in again.")
+	case errors.Is(err, tenants.ErrWebhookOff):
+		return httpapi.NewProblem(http.StatusConflict, "webhook_off", "The webhook is switched off. Switch it on first.")
+	case errors.Is(err, tenants.ErrWebhookRotated):
+		return httpapi.NewProblem(http.StatusConflict, "webhook_rotated",
+			"The webhook was rotated less than a day ago, and its old secret still signs too. Rotate it again when that has ended.")
+	case errors.Is(err, eventstore.ErrConflict):
+		return httpapi.Unavailable("Too many changes at once. Go back and send the form again.", time.Second)
+	}
+	return err
 }
