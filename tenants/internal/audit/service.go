@@ -3,9 +3,14 @@ package audit
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // Organizations finds organizations that a caller may access.
@@ -44,4 +49,96 @@ func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tena
 		err = unknown
 	}
 	return lines, err
+}
+
+// Audited lists the organizations that have an audit, or
+// events without one; the Installation is one of them.
+func Audited(ctx context.Context, pool *pgxpool.Pool) (organizations []string, err error) {
+	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT organization FROM events UNION SELECT organization FROM audit_events ORDER BY 1`)
+		if err != nil {
+			return err
+		}
+		organizations, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return organizations, err
+}
+
+// Check compares the audit of an organization, or of the
+// Installation, with its events, all as of one instant.
+func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, organization string) (check tenants.AuditCheck, err error) {
+	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := actAs(ctx, tx, organization); err != nil {
+			return err
+		}
+		last, err := checkLines(ctx, tx, newTrail(events, organization), &check)
+		if err != nil {
+			return err
+		}
+		return checkRest(ctx, tx, organization, last, &check)
+	})
+	if err != nil {
+		err = fmt.Errorf("cannot check the audit of %q: %w", organization, err)
+	}
+	return check, err
+}
+
+// checkLines checks the lines that follow from
+// the events, and returns the number of the last.
+func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.AuditCheck) (last int64, err error) {
+	head, err := anchorOf(ctx, tx, trail.organization)
+	if err != nil {
+		return 0, err
+	}
+	if head.Sequence > 0 {
+		check.Begin(head.Sequence, head.Hash)
+	}
+	for {
+		lines, events, err := trail.next(ctx, tx, head)
+		if err != nil || len(lines) == 0 {
+			return head.Sequence, err
+		}
+		kept, err := auditLines(ctx, tx, trail.organization, head.Sequence, len(lines))
+		if err != nil {
+			return 0, err
+		}
+		for i, line := range lines {
+			check.Next(line.Sequence, kept[line.Sequence], &line)
+			check.Deleted(line.Sequence, events[i])
+		}
+		head = lines[len(lines)-1]
+	}
+}
+
+// checkRest checks the lines that follow from no event.
+func checkRest(ctx context.Context, tx pgx.Tx, organization string, last int64, check *tenants.AuditCheck) error {
+	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 ORDER BY sequence`, organization, last)
+	if err != nil {
+		return err
+	}
+	lines, err := pgx.CollectRows(rows, scanAuditEvent)
+	for _, line := range lines {
+		check.Next(line.Sequence, &line, nil)
+	}
+	check.End()
+	return err
+}
+
+// auditLines returns the lines after one with a number, up to numbers later.
+func auditLines(ctx context.Context, tx pgx.Tx, organization string, after int64, numbers int) (map[int64]*tenants.AuditEvent, error) {
+	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 AND sequence <= $2 + $3`,
+		organization, after, int64(numbers))
+	if err != nil {
+		return nil, err
+	}
+	lines, err := pgx.CollectRows(rows, scanAuditEvent)
+	kept := make(map[int64]*tenants.AuditEvent, len(lines))
+	for _, line := range lines {
+		kept[line.Sequence] = &line
+	}
+	return kept, err
 }
