@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -243,4 +245,131 @@ func (p Pages) revoke() pages.Handler {
 		What: "API key", Field: "reason", ID: p.keyToRevoke, Change: p.service.Revoke, Again: p.writeRevoke,
 		Flash: "key-revoked", Back: pages.APIKeysPath,
 	}.Submit(p.Kit)
+}
+
+// keyPage is one key: its state, its use and its problems.
+type keyPage struct {
+	pages.Settings
+	Key     shownKey
+	Creator string // empty: unknown
+	Users   []shownUser
+	Awaited ui.Awaited
+	May     bool // the reader may change it
+}
+
+type shownUser struct {
+	tenants.KeyUser
+	Since bool // since the rotation
+}
+
+func (p Pages) showOne(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	key, err := p.key(r)
+	if err != nil {
+		return err
+	}
+	found, err := p.service.Users(r.Context(), pages.CallerOf(r), key.ID)
+	if err != nil {
+		return err
+	}
+	page := keyPage{Settings: shown, Key: p.show(key), Creator: creator(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
+	for _, user := range found {
+		page.Users = append(page.Users, shownUser{user, !key.RotatedAt.IsZero() && user.LastUsedAt.After(key.RotatedAt)})
+	}
+	p.Write(w, r, http.StatusOK, "api-key", ui.View{
+		Title: "API key " + key.Name, Tabs: pages.Tabs(r, pages.APIKeysPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{"key-changed": "The API key was changed."}),
+	})
+	return nil
+}
+
+// creator is the name of a key's creator.
+func creator(key Listed) string {
+	switch {
+	case key.CreatedBy == "command":
+		return "somebody at the server"
+	case strings.HasPrefix(key.CreatedBy, "tok_"):
+		return "the service token " + key.CreatedBy
+	}
+	return key.CreatedBy
+}
+
+// awaitFirstEvent responds to the script that waits for a key's first log.
+func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
+	key, err := p.key(r)
+	if err != nil {
+		return err
+	}
+	ui.WriteAwaited(w, firstEvent(key))
+	return nil
+}
+
+// firstEvent is whether a key's first log has arrived.
+func firstEvent(key Listed) ui.Awaited {
+	if !key.FirstAcceptedAt.IsZero() {
+		return ui.Awaited{Done: true, Text: "The first event came on " + ui.Instant(key.FirstAcceptedAt) + "."}
+	}
+	return ui.Awaited{Text: "Waiting for the first event…", Poll: pages.APIKeysPath + "/" + key.ID + "/first-event"}
+}
+
+type changeKeyPage struct {
+	Key    shownKey
+	Fields []ui.Field
+}
+
+func (p Pages) showChange(w http.ResponseWriter, r *http.Request) error {
+	key, err := p.keyToChange(r)
+	if err != nil {
+		return err
+	}
+	rate := ""
+	if key.RatePerMinute > 0 {
+		rate = strconv.Itoa(key.RatePerMinute)
+	}
+	return p.writeChange(w, r, http.StatusOK, keyForm{key.Name, rate, string(key.Access)}, nil)
+}
+
+// keyForm is the filled-in form of a changed key.
+type keyForm struct{ name, rate, access string }
+
+func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, status int, form keyForm, fault error) error {
+	key, err := p.keyToChange(r)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, status, "api-key-edit", ui.View{
+		Title: "Edit an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
+		Data: changeKeyPage{p.show(key), []ui.Field{nameOfKey(form.name, fault), accessOfKey(form.access, fault), rateOfKey(form.rate, fault)}},
+	})
+	return nil
+}
+
+func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
+	if err := ui.ReadForm(w, r); err != nil {
+		return err
+	}
+	key, err := p.keyToChange(r)
+	if err != nil {
+		return err
+	}
+	form := keyForm{r.PostForm.Get("name"), r.PostForm.Get("rate_per_minute"), r.PostForm.Get("access")}
+	rate, fault := readRate(form.rate)
+	if fault != nil {
+		return p.writeChange(w, r, http.StatusUnprocessableEntity, form, tenants.Invalid{*fault})
+	}
+	wanted := Change{Name: &form.name, RatePerMinute: &rate}
+	if access := tenants.Access(form.access); access != "" { // older forms lack this field
+		wanted.Access = &access
+	}
+	_, err = p.service.Change(r.Context(), p.RequestOf(r), key.ID, wanted)
+	if pages.IsInvalid(err) {
+		return p.writeChange(w, r, http.StatusUnprocessableEntity, form, err)
+	}
+	if err != nil {
+		return keyProblem(err, key.ID)
+	}
+	return pages.Done(w, r, "key-changed", pages.APIKeysPath+"/"+key.ID)
 }
