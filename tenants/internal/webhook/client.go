@@ -8,12 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
 )
 
 // Limits of one attempt.
@@ -124,4 +130,120 @@ func newHTTPClient(control control, roots *x509.CertPool) *http.Client {
 			IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
 		},
 	}
+}
+
+// ErrUnreachable means that no message is sent to an address.
+var ErrUnreachable = errors.New("webhooks reach the public network only, by port 443 or one from 1024")
+
+// A reach decides which addresses may be connected to. It judges a name's
+// address at the moment of connecting: earlier and later ones do not matter.
+type reach struct {
+	guard    *ssrf.Guardian
+	networks []netip.Prefix
+}
+
+func newReach(networks []netip.Prefix) reach { return reach{ssrf.New(ssrf.WithAnyPort()), networks} }
+
+// control is net.Dialer.Control.
+type control = func(network, address string, connection syscall.RawConn) error
+
+func newDialer(control control) *net.Dialer {
+	return &net.Dialer{Timeout: 5 * time.Second, Control: control}
+}
+
+// public allows addresses on the public network, or in one of our own.
+func (r reach) public(network, address string, connection syscall.RawConn) error {
+	if r.own(network, address, connection) == nil {
+		return nil
+	}
+	if err := r.guard.Safe(network, address, connection); err != nil {
+		return fmt.Errorf("%s: %w", address, ErrUnreachable)
+	}
+	if at, err := netip.ParseAddrPort(address); err != nil || !allowedPort(int(at.Port())) {
+		return fmt.Errorf("%s: %w", address, ErrUnreachable)
+	}
+	return nil
+}
+
+// own allows addresses in a network of our own.
+func (r reach) own(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !r.isOwn(at.Addr()) {
+		return fmt.Errorf("%s: %w", address, ErrUnreachable)
+	}
+	return nil
+}
+
+func (r reach) isOwn(address netip.Addr) bool {
+	return slices.ContainsFunc(r.networks, func(network netip.Prefix) bool { return network.Contains(address.Unmap()) })
+}
+
+// allowedPort excludes services that machines have for themselves, such
+// as mail and shells.
+func allowedPort(port int) bool { return port == 443 || port >= 1024 && port < 1<<16 }
+
+// CheckURL refuses an address that no message could reach, as far as it
+// shows without a look-up of its name.
+func (c *Client) CheckURL(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return ErrUnreachable
+	}
+	port := 443
+	if parsed.Port() != "" {
+		port, _ = strconv.Atoi(parsed.Port()) // url.Parse accepts only digits
+	}
+	ip, err := netip.ParseAddr(parsed.Hostname())
+	switch {
+	case err != nil && !c.reach.mayLead(parsed.Hostname()):
+		return ErrUnreachable
+	case err == nil && c.reach.isOwn(ip), parsed.Scheme == "http" && err != nil && len(c.reach.networks) > 0:
+		return nil
+	case parsed.Scheme != "https" || !allowedPort(port) || err == nil && c.reach.guard.SafeAddr(ip) != nil:
+		return ErrUnreachable
+	}
+	return nil
+}
+
+// Reason returns why there was no answer, in fixed words for the
+// receiver: an error may have addresses, names and the resolver of this
+// network. Names that do not exist and those of this network read alike.
+func Reason(err error) string {
+	var lookup *net.DNSError
+	var connection *net.OpError
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return "Its secret follows from a key that is configured no more: rotate the secret."
+	case errors.Is(err, ErrRedirect):
+		return "The endpoint answered with a redirect, which is not followed."
+	case errors.Is(err, ErrUnreachable), errors.As(err, &lookup):
+		return "The URL leads to no public address, by port 443 or one from 1024."
+	case errors.As(err, &connection) && connection.Op == "dial":
+		return "The endpoint takes no connection."
+	case errors.As(err, &certificate):
+		return "The endpoint's certificate is not valid: it is for another name, has expired, or is from an unknown authority."
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "The endpoint did not answer in time."
+	}
+	return "The endpoint gave no answer that can be read."
+}
+
+// LogReason returns why there was no answer, for the log: a log outlives
+// a deleted endpoint, so it has neither names nor addresses of it.
+func LogReason(err error) string {
+	var lookup *net.DNSError
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return err.Error() // which names the missing key
+	case errors.Is(err, ErrUnreachable):
+		return ErrUnreachable.Error()
+	case errors.As(err, &lookup):
+		return lookup.Err
+	case errors.As(err, &number):
+		return number.Error()
+	}
+	return Reason(err)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants/internal/webhook"
@@ -64,5 +65,26 @@ func TestParseKeys(t *testing.T) {
 	}
 	if shown := fmt.Sprint(keys(t, first).Current()); strings.Contains(first, shown) {
 		t.Errorf("the id %q shows the key", shown)
+	}
+}
+
+// A message is tried for three days, ever more rarely.
+func TestPauses(t *testing.T) {
+	var longest, shortest, before time.Duration
+	for failed := 1; failed < webhook.Attempts; failed++ {
+		pause, more := webhook.RetryDelay(failed, 0)
+		early, _ := webhook.RetryDelay(failed, 1)
+		if !more || pause <= before || early != pause-pause/10 {
+			t.Errorf("after %d failures: %v, or %v, %t", failed, pause, early, more)
+		}
+		longest, shortest, before = longest+pause, shortest+early, pause
+	}
+	if longest > 72*time.Hour || shortest < 60*time.Hour {
+		t.Errorf("it takes %v to %v in all", shortest, longest)
+	}
+	for _, failed := range []int{0, webhook.Attempts} {
+		if pause, more := webhook.RetryDelay(failed, 0); more {
+			t.Errorf("after %d failures: %v", failed, pause)
+		}
 	}
 }
