@@ -278,3 +278,11 @@ func (s *Service) MembersWithoutPassword(ctx context.Context, organization pg.Or
 func stream(organization, id string) eventstore.Stream {
 	return unitofwork.Stream(organization, "member", id)
 }
+
+// Services decide about people and their codes.
+type Services struct {
+	Members     *Service
+	Invitations *Invitations
+	Codes       *Codes
+	Mailings    *Mailings
+}
