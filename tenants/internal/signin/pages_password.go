@@ -1,9 +1,14 @@
 package signin
 
 import (
+	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/url"
+	"time"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
@@ -68,4 +73,110 @@ func (p *Pages) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return ended(err)
 	}
 	return pages.Done(w, r, "password-changed", pages.AccountPath)
+}
+
+type confirmPage struct {
+	Member   tenants.Member
+	To       string // "": to the page that the reader left open
+	Password ui.Field
+	Passkeys bool   // the reader has some, and they can be used
+	Off      bool   // the organization has switched passwords off
+	Provider string // by which the reader may sign in again; "": none
+	ByOIDC   string // its address
+}
+
+// showConfirm asks for a proof of identity. Without a
+// destination it was opened beside a form that was too late.
+func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
+	beside := r.URL.Query().Get("to") == ""
+	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLifetime {
+		return p.writeConfirm(w, r, http.StatusOK, nil)
+	}
+	if !beside {
+		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
+		return nil
+	}
+	p.Write(w, r, http.StatusOK, "confirm-done", ui.View{Title: "Thank you, it is you"})
+	return nil
+}
+
+func (p *Pages) writeConfirm(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
+	member, err := p.Member(r)
+	if err != nil {
+		return err
+	}
+	passkeys, err := p.services.Passkeys.OfCaller(r.Context(), pages.CallerOf(r))
+	if err != nil {
+		return err
+	}
+	off, err := p.services.Passwords.Off(r.Context(), member.Organization)
+	if err != nil {
+		return err
+	}
+	page := confirmPage{Member: member, Off: off, Passkeys: p.services.Passkeys.Usable() && len(passkeys) > 0, Password: ui.Field{
+		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
+	}}
+	if r.FormValue("to") != "" {
+		page.To = pages.Destination(r)
+	}
+	if p.services.Provider.Usable() && off {
+		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, pages.AccountPath))
+	}
+	p.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
+	return nil
+}
+
+func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
+	if err := ui.ReadForm(w, r); err != nil {
+		return err
+	}
+	if wait := p.limitMember(r); wait > 0 {
+		return p.writeConfirm(w, r, http.StatusTooManyRequests, p.TooMany(w, r, wait))
+	}
+	session, secret, err := p.services.Passwords.Confirm(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID,
+		tenants.Password(r.PostForm.Get("password")))
+	if pages.IsBusy(err) {
+		return p.writeConfirm(w, r, http.StatusTooManyRequests, p.Busy(w, r))
+	}
+	if errors.Is(err, ErrPasswordsOff) {
+		return problemOf(err, "password", "")
+	}
+	if errors.Is(err, ErrSignIn) {
+		if err := p.confirmFailed(r); err != nil {
+			return err
+		}
+		return p.writeConfirm(w, r, http.StatusUnprocessableEntity,
+			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})
+	}
+	if err != nil {
+		return ended(err)
+	}
+	p.redirectConfirmed(w, r, session, secret)
+	return nil
+}
+
+// confirmFailed records a wrong password in a member's session.
+func (p *Pages) confirmFailed(r *http.Request) error {
+	member, err := p.Member(r)
+	if err != nil {
+		return err
+	}
+	httpapi.Logger(r.Context()).Warn("a member failed to confirm their identity", slog.String("member", member.ID), slog.String("network", p.network(r)))
+	p.services.Failures.Wrong(member.Email, p.network(r))
+	return nil
+}
+
+// redirectConfirmed redirects a confirmed member to their destination.
+func (p *Pages) redirectConfirmed(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
+	p.keepSession(w, session, secret)
+	to := pages.ConfirmPath
+	if r.PostForm.Get("to") != "" {
+		to = pages.Destination(r)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// limitMember counts an attempt of the signed-in member.
+func (p *Pages) limitMember(r *http.Request) (wait time.Duration) {
+	return p.byMember.take(pages.CallerOf(r).ID)
 }

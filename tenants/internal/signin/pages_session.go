@@ -7,13 +7,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 type signInPage struct {
@@ -180,4 +183,129 @@ func (p *Pages) endSession(r *http.Request) error {
 	}
 	request := p.requestOf(r.WithContext(identity.NewContext(r.Context(), principal)))
 	return p.services.Sessions.SignOut(r.Context(), request, principal.ID)
+}
+
+// renewSession extends a session in use, gives it
+// a new secret, and redirects to the destination.
+func (p *Pages) renewSession(w http.ResponseWriter, r *http.Request) error {
+	cookie, err := r.Cookie(identity.SessionCookie)
+	if err != nil {
+		return err
+	}
+	presented, err := tenants.ParseSecret(tenants.SessionPrefix, cookie.Value)
+	if err != nil {
+		return err
+	}
+	session, secret, err := p.services.Sessions.Renew(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID, presented)
+	if err != nil {
+		return ended(err)
+	}
+	if secret != presented {
+		p.keepSession(w, session, secret)
+	}
+	http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
+	return nil
+}
+
+// deviceCookie holds the secrets by which a browser
+// is recognized. It does not prove who uses it.
+const deviceCookie = "__Host-weir-device"
+
+// deviceSeparator separates the secrets: several members may share a browser.
+const deviceSeparator = "."
+
+// Bounds of device lookups. A forged cookie can cause them
+// before any attempt is counted, so networks take turns.
+const (
+	lookups           = 2
+	lookupsPerNetwork = 1
+	lookupsWaiting    = 16   // for one network
+	lookupsQueued     = 1024 // in all
+	lookupTimeout     = 3 * time.Second
+)
+
+func newLookups() *fairshare.Limiter {
+	return fairshare.NewLimiter(fairshare.Limits{
+		Capacity: lookups, PerKey: lookupsPerNetwork, Leases: lookupsPerNetwork + lookupsWaiting, Queue: lookupsQueued, Wait: lookupTimeout,
+	})
+}
+
+// devicesOf is what may be secrets in a browser's cookie.
+func devicesOf(r *http.Request) (secrets []tenants.Secret) {
+	cookie, err := r.Cookie(deviceCookie)
+	if err != nil {
+		return nil
+	}
+	for text := range strings.SplitSeq(cookie.Value, deviceSeparator) {
+		secret, err := tenants.ParseSecret(tenants.DevicePrefix, text)
+		if err == nil && len(secrets) < tenants.MaxDeviceSecrets {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}
+
+// keepDevices stores the secrets in the browser.
+func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
+	texts := make([]string, len(secrets))
+	for i, secret := range secrets {
+		texts[i] = secret.Reveal()
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: deviceCookie, Value: strings.Join(texts, deviceSeparator), Path: "/", MaxAge: int(tenants.DeviceLifetime / time.Second),
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// recognized is an anonymous request, with the device by which the browser
+// is known to the member with an address. While too many
+// wait, it fails with an error of the Limiter.
+func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
+	request := p.anonymous(r)
+	if len(request.Devices) == 0 {
+		return request, nil
+	}
+	lease, err := p.lookups.Acquire(r.Context(), p.network(r), 1)
+	if err != nil {
+		return request, err
+	}
+	defer lease.Release()
+	request.Device, err = p.services.Sessions.Recognize(r.Context(), email, request.Devices)
+	return request, err
+}
+
+// A mark is the name of a browser or system in a User-Agent.
+type mark struct{ part, name string }
+
+// Each browser also has the names of those after it.
+var browserMarks = []mark{
+	{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
+	{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
+}
+
+var systemMarks = []mark{
+	{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"CrOS", "ChromeOS"}, {"Windows", "Windows"},
+	{"Mac OS X", "macOS"}, {"Linux", "Linux"},
+}
+
+// clientName is a User-Agent as text. It helps
+// to recognize a browser, and proves nothing.
+func clientName(agent string) string {
+	browser, system := find(browserMarks, agent), find(systemMarks, agent)
+	switch {
+	case browser != "" && system != "":
+		return browser + " on " + system
+	case browser+system != "":
+		return browser + system
+	}
+	return "Unknown browser"
+}
+
+func find(marks []mark, agent string) string {
+	for _, mark := range marks {
+		if strings.Contains(agent, mark.part) {
+			return mark.name
+		}
+	}
+	return ""
 }

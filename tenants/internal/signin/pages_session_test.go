@@ -12,9 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/signin"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
 // A signed-in member is redirected, and signs out for good.
@@ -294,5 +301,89 @@ func TestOneSessionIsEnded(t *testing.T) {
 	here.post(t, accountPage+"/sessions/end-others", nil)
 	if got := bobs.get(t, accountPage); got.status != 200 {
 		t.Errorf("another's, after all others of one's own: %d", got.status)
+	}
+}
+
+// The console redirects signed-in members to their start,
+// others to the sign-in; an unknown page is not found.
+func TestTheConsolesStart(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	stranger, ada := s.browser("192.0.2.9"), s.signedIn(t, "ada")
+	for _, path := range []string{"/console", "/console/"} {
+		if got := stranger.get(t, path); got.status != 303 || got.at() != signInPage {
+			t.Errorf("%s to a stranger: %d to %q", path, got.status, got.at())
+		}
+		if got := ada.get(t, path); got.status != 303 || got.at() == signInPage {
+			t.Errorf("%s to who has signed in: %d to %q", path, got.status, got.at())
+		}
+	}
+	if got := ada.get(t, "/console/settings"); got.status != 303 {
+		t.Errorf("the settings: %d %s", got.status, got.body)
+	}
+	asset := regexp.MustCompile(`/console/assets/[^"]+`).FindString(stranger.get(t, signInPage).body)
+	if got := stranger.get(t, asset); got.status != 200 {
+		t.Errorf("%s: %d %s", asset, got.status, got.body)
+	}
+	if got := stranger.get(t, "/console/nothing"); got.status != 404 {
+		t.Errorf("a page that is none: %d %s", got.status, got.body)
+	}
+}
+
+func keepDevice(t *testing.T, pool *pgxpool.Pool, number int, instead ...string) (replaced []string) {
+	t.Helper()
+	at := tenantstest.Noon.Add(time.Duration(number) * time.Minute)
+	device := tenants.Device{
+		Organization: "org_a", Member: "mem_a", Hash: deviceHash(number), Session: "ses_a", UsedAt: at, ExpiresAt: at.Add(tenants.DeviceLifetime),
+	}
+	err := asA(t, pool, func(tx pgx.Tx) (err error) {
+		replaced, err = signin.ReplaceDevices(t.Context(), tx, device, instead)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replaced
+}
+
+func asA(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	t.Helper()
+	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(t.Context(), tx, "org_a"); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+func deviceHash(number int) string { return fmt.Sprintf("%064x", number) }
+
+// Only the last used devices of a member are kept, each until it is unused
+// for long. A browser counts once, however often its member signs in there.
+func TestDevicesAreBounded(t *testing.T) {
+	pool := tenantstest.Open(t)
+	views := signin.NewStore(query.NewReader(pool))
+	known := func(number int, now time.Time) bool {
+		device, err := views.DeviceOf(t.Context(), "a@example.com", []string{deviceHash(number)}, now)
+		return err == nil && device.Member == "mem_a"
+	}
+	for i := range tenants.MaxDevices + 2 {
+		keepDevice(t, pool, i)
+	}
+	for i := range tenants.MaxDevices + 2 {
+		if got, want := known(i, tenantstest.Noon), i >= 2; got != want {
+			t.Errorf("device %d is known: %t, want %t", i, got, want)
+		}
+	}
+	if replaced := keepDevice(t, pool, 20, deviceHash(11), deviceHash(99)); len(replaced) != 1 || replaced[0] != deviceHash(11) {
+		t.Errorf("replaced %v", replaced)
+	}
+	if !known(2, tenantstest.Noon) || known(11, tenantstest.Noon) || !known(20, tenantstest.Noon) {
+		t.Error("a device that gets another secret takes the place of others")
+	}
+	if known(20, tenantstest.Noon.Add(20*time.Minute).Add(tenants.DeviceLifetime)) {
+		t.Error("a device is known forever")
+	}
+	if _, err := views.DeviceOf(t.Context(), "b@example.com", []string{deviceHash(20)}, tenantstest.Noon); err == nil {
+		t.Error("the device is another member's too")
 	}
 }
