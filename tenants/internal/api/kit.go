@@ -14,7 +14,6 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/body"
 	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -38,7 +37,7 @@ func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, operations []op
 			continue
 		}
 		scoped := k.Guard.RequireScope(operation.Scopes[0], operation.Scopes[1:]...)
-		operation.Mount(router.With(scoped, changed.Limit(httpapi.Handle), body.Whole, scoped))
+		operation.Mount(router.With(scoped, changed.Limit(httpapi.Handle), changes.Whole, scoped))
 	}
 }
 

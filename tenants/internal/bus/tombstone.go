@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,6 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/retention"
 )
 
 // TombstonesName names the relay's cursor
@@ -114,8 +114,8 @@ func tombstone(r recorded, at time.Time, hash string, number int) relay.Outgoing
 
 // Forget publishes tombstones of credentials that ended
 // long ago: no older state of them can still be published.
-func Forget(to *publisher.Publisher, clock func() time.Time) retention.Forget {
-	return func(ctx context.Context, credentials []retention.Credential) error {
+func Forget(to *publisher.Publisher, clock func() time.Time) ForgetCredentials {
+	return func(ctx context.Context, credentials []EndedCredential) error {
 		messages := make([]*message.Message, len(credentials))
 		for i, credential := range credentials {
 			messages[i] = forgotten(credential, clock())
@@ -128,7 +128,7 @@ func Forget(to *publisher.Publisher, clock func() time.Time) retention.Forget {
 }
 
 // forgotten is a tombstone, as for sessions; see SessionTombstones.
-func forgotten(credential retention.Credential, at time.Time) *message.Message {
+func forgotten(credential EndedCredential, at time.Time) *message.Message {
 	m := message.NewMessage(contract.TypeCredentialChanged+"/"+credential.ID+"/forgotten", nil)
 	for name, value := range (contract.Attributes{
 		ID: m.UUID, Type: contract.TypeCredentialChanged, Source: Source, Time: at, Organization: credential.Organization,
@@ -225,4 +225,64 @@ func unknownTombstone(key string, at time.Time) *message.Message {
 	}
 	m.Metadata.Set(weirbus.KeyMetadata, key)
 	return m
+}
+
+// An EndedCredential is a key or a token to be forgotten.
+type EndedCredential struct{ Organization, ID, Hash string }
+
+// ForgetCredentials removes credentials from all services. It is idempotent.
+type ForgetCredentials func(ctx context.Context, credentials []EndedCredential) error
+
+// EndedKept is how long an ended credential is
+// kept: its users get the reason of the refusal.
+const EndedKept = 90 * 24 * time.Hour
+
+// EndedCredentials is a table of keys or tokens, which are
+// removed EndedKept after their end. Services forget
+// them first: a deleted row could not be found again.
+type EndedCredentials struct {
+	Table  string
+	Bound  string // see prune.Table.Keeps
+	Ended  string // when a credential ended, in SQL
+	Clock  func() time.Time
+	Forget ForgetCredentials
+}
+
+// Name implements prune.Table.
+func (c EndedCredentials) Name() string { return c.Table }
+
+// Keeps implements prune.Table.
+func (c EndedCredentials) Keeps() string { return c.Bound }
+
+// endedBatch is how many are forgotten in one transaction.
+const endedBatch = 500
+
+// Prune implements prune.Table.
+func (c EndedCredentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM %[1]s WHERE %[2]s < $1 LIMIT %[3]d FOR UPDATE SKIP LOCKED)) RETURNING organization, id, hash`, c.Table, c.Ended, endedBatch),
+		c.Clock().Add(-EndedKept))
+	if err != nil {
+		return 0, false, err
+	}
+	gone, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EndedCredential])
+	if err != nil || len(gone) == 0 {
+		return 0, false, err
+	}
+	return int64(len(gone)), len(gone) == endedBatch, c.Forget(ctx, gone)
+}
+
+// Oldest implements prune.Table.
+func (c EndedCredentials) Oldest(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return at, err
+	}
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT created_at FROM %s ORDER BY created_at LIMIT 1`, c.Table)).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at, err
 }

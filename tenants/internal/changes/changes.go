@@ -1,6 +1,8 @@
 package changes
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"time"
 
@@ -66,3 +68,29 @@ func (l *Limiter) Limit(handle func(func(http.ResponseWriter, *http.Request) err
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }
+
+// maxBody is the largest body of any handler here, in bytes.
+const maxBody = 64 << 10
+
+// Whole passes a request on once its body is read. A slow
+// body could outlast the revocation of its sender's
+// credential, which is therefore checked after Whole, too.
+func Whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		taken, err := httpapi.ReadBody(w, r, maxBody)
+		whole := io.Reader(bytes.NewReader(taken))
+		if err != nil {
+			whole = io.MultiReader(whole, failing{err})
+		}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{whole, r.Body}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// failing is the rest of an unreadable body.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/query"
-	"github.com/weirlog/weir/tenants/internal/retention"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -206,9 +206,9 @@ func (s Store) Users(ctx context.Context, organization pg.Organization, key stri
 }
 
 // Tables are those of the room, for a prune.Pruner.
-func Tables(clock func() time.Time, forget retention.Forget) []prune.Table {
+func Tables(clock func() time.Time, forget bus.ForgetCredentials) []prune.Table {
 	return []prune.Table{
-		retention.Credentials{
+		bus.EndedCredentials{
 			Table: "api_keys", Bound: "1,000 in force of an organization, and 90 days of those that have ended",
 			Ended: "least(revoked_at, expires_at)", Clock: clock, Forget: forget,
 		},

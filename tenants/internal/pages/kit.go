@@ -17,7 +17,6 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/body"
 	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -65,7 +64,7 @@ func (k *Kit) Of(files fs.FS) Set { return Set{k, ui.NewPages(ui.Settings, files
 // Mount adds the rooms' settings to router, for signed-in members.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(settings chi.Router)) {
 	k.own.Mount(router, k.Guard, func(settings chi.Router) {
-		settings.Use(changed.Limit(k.page), body.Whole, k.own.RequireSession(k.Guard))
+		settings.Use(changed.Limit(k.page), changes.Whole, k.own.RequireSession(k.Guard))
 		settings.Get("/console/settings", showSettings)
 		for _, mount := range rooms {
 			mount(settings)

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/query"
-	"github.com/weirlog/weir/tenants/internal/retention"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -344,8 +344,8 @@ func (s Store) hasDeletion(ctx context.Context, as pg.Organization, organization
 }
 
 // Tables are the room's tables whose rows age, for a prune.Pruner.
-func Tables(clock func() time.Time, forget retention.Forget) []prune.Table {
-	return []prune.Table{retention.Credentials{
+func Tables(clock func() time.Time, forget bus.ForgetCredentials) []prune.Table {
+	return []prune.Table{bus.EndedCredentials{
 		Table: "service_tokens", Bound: "100 in force of an organization, and 90 days of those that were revoked",
 		Ended: "revoked_at", Clock: clock, Forget: forget,
 	}}

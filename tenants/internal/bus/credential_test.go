@@ -1,4 +1,4 @@
-package retention_test
+package bus_test
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/registry"
-	"github.com/weirlog/weir/tenants/internal/retention"
 	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
@@ -26,7 +26,7 @@ import (
 const day = 24 * time.Hour
 
 // pruneAt prunes the tables as of a time.
-func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time, forget retention.Forget) error {
+func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time, forget bus.ForgetCredentials) error {
 	t.Helper()
 	tables := func(clock func() time.Time) []prune.Table {
 		return slices.Concat([]prune.Table{challenge.Table(clock)}, signin.Tables(clock), people.Tables(clock), keys.Tables(clock, forget),
@@ -97,7 +97,7 @@ func TestTables(t *testing.T) {
 		before[table] = rows(t, pool, table)
 	}
 	var forgotten []string
-	forget := func(_ context.Context, credentials []retention.Credential) error {
+	forget := func(_ context.Context, credentials []bus.EndedCredential) error {
 		for _, credential := range credentials {
 			forgotten = append(forgotten, credential.ID)
 		}
@@ -132,7 +132,7 @@ func TestTables(t *testing.T) {
 // What can't be forgotten everywhere stays.
 func TestCredentialsAreForgottenFirst(t *testing.T) {
 	pool, away := tenantstest.Open(t), errors.New("the broker is away")
-	err := pruneAt(t, pool, tenantstest.Noon.Add(91*day), func(context.Context, []retention.Credential) error { return away })
+	err := pruneAt(t, pool, tenantstest.Noon.Add(91*day), func(context.Context, []bus.EndedCredential) error { return away })
 	if !errors.Is(err, away) || rows(t, pool, "api_keys") != 2 || rows(t, pool, "service_tokens") != 2 {
 		t.Errorf("%d keys and %d tokens are left, %v", rows(t, pool, "api_keys"), rows(t, pool, "service_tokens"), err)
 	}

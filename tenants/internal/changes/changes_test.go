@@ -1,4 +1,4 @@
-package body_test
+package changes_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/weirlog/weir/tenants/internal/body"
+	"github.com/weirlog/weir/tenants/internal/changes"
 )
 
 // The next handler begins after the body, and
@@ -27,7 +27,7 @@ func TestWhole(t *testing.T) {
 		"broken":   {io.MultiReader(strings.NewReader("na"), iotest.ErrReader(errors.New("broken"))), "na", "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			handler := body.Whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			handler := changes.Whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got, err := io.ReadAll(r.Body)
 				if string(got) != c.want || fmt.Sprint(err) != c.err {
 					t.Errorf("%d bytes, %v; want %d, %s", len(got), err, len(c.want), c.err)
@@ -45,7 +45,7 @@ func TestWholeComesFirst(t *testing.T) {
 		arrived = true
 		return 0, io.EOF
 	})))
-	handler := body.Whole(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	handler := changes.Whole(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if !arrived {
 			t.Error("the check came before the body")
 		}

@@ -1,3 +1,0 @@
-// Package body reads the body of a request before authentication.
-// It touches nothing else of the request.
-package body
