@@ -147,7 +147,7 @@ UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/uncounted ledger ledger/internal/accounts ledger/internal/budgets \
 	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/rebuild ledger/internal/snapshot \
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/groups grouping/internal/http grouping/trace tenants \
-	tenants/internal/challenge tenants/internal/keys tenants/internal/mail tenants/internal/pages tenants/internal/people tenants/internal/projections \
+	tenants/internal/challenge tenants/internal/changes tenants/internal/keys tenants/internal/mail tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/query tenants/internal/registry tenants/internal/unitofwork shared/atomicfile shared/idempotency shared/contract \
 	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \
 	shared/contract/calendar shared/cursorkey shared/embedded/internal/dirlock shared/embedded/kafka/internal/batch shared/httpapi/frames shared/httpapi/openapi shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/errorcodes deploy/gateway/app deploy/images \

@@ -31,6 +31,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/people"
@@ -38,7 +39,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
-	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
 // This replica's changes are published at once, those of another within
@@ -59,7 +59,7 @@ const (
 type App struct {
 	config      Config
 	base        *service.Base
-	unsubscribe *unsubscribe.Links
+	unsubscribe *mail.Links
 	relay       *relay.Relay
 	tombstones  *relay.Relay // of expired sessions
 	pruner      *prune.Pruner
@@ -129,7 +129,7 @@ func (a *App) open(ctx context.Context) error {
 }
 
 func (a *App) build(ctx context.Context) error {
-	a.unsubscribe = unsubscribe.NewLinks(a.linkOrigin(), a.base.CursorKey)
+	a.unsubscribe = mail.NewLinks(a.linkOrigin(), a.base.CursorKey)
 	if err := a.assemble(); err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/mail"
-	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
@@ -68,7 +67,7 @@ ON CONFLICT (organization, id) DO NOTHING`
 type Mailer struct {
 	Server *mail.Server
 	Origin string // of links, such as https://weir.example
-	Links  *unsubscribe.Links
+	Links  *mail.Links
 }
 
 // errNoReceiver means that the receiver of a mail is gone.
@@ -159,7 +158,7 @@ func (m *Mailer) offerToUnsubscribe(written *mail.Message, d due) {
 	if kind == "" {
 		return
 	}
-	written.Unsubscribe = m.Links.To(unsubscribe.Mailing{Organization: d.Organization, Member: d.Member, Kind: kind})
+	written.Unsubscribe = m.Links.To(mail.Mailing{Organization: d.Organization, Member: d.Member, Kind: kind})
 	written.Text = strings.TrimSpace(written.Text) + "\n\nNo more mail like this: " + written.Unsubscribe + "\n"
 }
 

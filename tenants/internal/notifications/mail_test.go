@@ -16,12 +16,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/notifications"
-	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 	"github.com/weirlog/weir/tenants/mailtest"
 )
 
-var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
+var links = mail.NewLinks("https://weir.example", []byte("key"))
 
 // billed adds a billing member of org_a, and configures mail.
 func (r *room) billed(t *testing.T, office *mailtest.Server, email string) {
@@ -184,7 +184,7 @@ func TestMailsCanBeEnded(t *testing.T) {
 			}
 			return nil
 		})
-		link := links.To(unsubscribe.Mailing{Organization: "org_a", Member: "mem_bill", Kind: kind})
+		link := links.To(mail.Mailing{Organization: "org_a", Member: "mem_bill", Kind: kind})
 		for _, taken := range office.Taken() {
 			whole := strings.NewReplacer("=\r\n", "", "=3D", "=", "\r\n ", " ").Replace(taken) // as mail wraps
 			for _, part := range []string{"List-Unsubscribe: <" + link + ">", "List-Unsubscribe-Post: List-Unsubscribe=One-Click", "No more mail like this: " + link} {

@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
-	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
 // Mailings decides which mail members get.
@@ -37,7 +37,7 @@ func (m *Mailings) Choose(ctx context.Context, request unitofwork.Request, wante
 
 // Unsubscribe ends a mailing, in the member's name. It is
 // idempotent, also once the member or organization is gone.
-func (m *Mailings) Unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
+func (m *Mailings) Unsubscribe(ctx context.Context, request unitofwork.Request, from mail.Mailing) error {
 	member, err := m.store.Member(ctx, pg.Organization(from.Organization), from.Member)
 	if err == nil && member.Receives(from.Kind) {
 		err = m.unsubscribe(ctx, request.By(member), from)
@@ -48,7 +48,7 @@ func (m *Mailings) Unsubscribe(ctx context.Context, request unitofwork.Request, 
 	return nil
 }
 
-func (m *Mailings) unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
+func (m *Mailings) unsubscribe(ctx context.Context, request unitofwork.Request, from mail.Mailing) error {
 	u, err := m.work.Begin(ctx, from.Organization, request)
 	if err != nil {
 		return err
@@ -127,22 +127,22 @@ const linksPerMinute = 600
 // need no session: the link names the member.
 type linkPages struct {
 	Pages
-	links *unsubscribe.Links
+	links *mail.Links
 	limit *httpapi.AnonymousLimit
 }
 
 // MountLinks adds the page of mail links.
-func (p Pages) MountLinks(router chi.Router, links *unsubscribe.Links) {
+func (p Pages) MountLinks(router chi.Router, links *mail.Links) {
 	behind := linkPages{p, links, httpapi.NewAnonymousLimit(linksPerMinute, p.TrustedProxies, p.Clock)}
 	open := router.With(p.Protect, p.RequireReady(p.Guard))
-	open.Get(unsubscribe.Path, p.Page(behind.askToUnsubscribe))
-	open.Post(unsubscribe.Path, p.Page(behind.unsubscribe))
+	open.Get(mail.UnsubscribePath, p.Page(behind.askToUnsubscribe))
+	open.Post(mail.UnsubscribePath, p.Page(behind.unsubscribe))
 }
 
 // read is the mailing that the link ends.
-func (p linkPages) read(r *http.Request) (unsubscribe.Mailing, error) {
+func (p linkPages) read(r *http.Request) (mail.Mailing, error) {
 	if err := p.limit.Admit(r); err != nil {
-		return unsubscribe.Mailing{}, err
+		return mail.Mailing{}, err
 	}
 	from, err := p.links.Read(r.URL.Query())
 	if err != nil {
@@ -164,7 +164,7 @@ func (p linkPages) askToUnsubscribe(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	p.write(w, r, unsubscribePage{About: mailWords(from.Kind), Action: unsubscribe.Path + "?" + r.URL.RawQuery})
+	p.write(w, r, unsubscribePage{About: mailWords(from.Kind), Action: mail.UnsubscribePath + "?" + r.URL.RawQuery})
 	return nil
 }
 

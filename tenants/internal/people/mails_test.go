@@ -11,14 +11,14 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
-	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
 const mailsPath = "/console/settings/account/mails"
 
-var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
+var links = mail.NewLinks("https://weir.example", []byte("key"))
 
 // without are the kinds of mail that a member
 // of org_a, even a former one, does not get.
@@ -88,7 +88,7 @@ func TestMailsPage(t *testing.T) {
 func TestUnsubscribe(t *testing.T) {
 	r := open(t)
 	bill := r.add(t, "org_a", "bill@example.com", tenants.Billing)
-	link := links.To(unsubscribe.Mailing{Organization: "org_a", Member: bill, Kind: tenants.ThresholdMail})
+	link := links.To(mail.Mailing{Organization: "org_a", Member: bill, Kind: tenants.ThresholdMail})
 	got := r.follow(t, "GET", link, nil)
 	action := `action="` + strings.ReplaceAll(strings.TrimPrefix(link, "https://weir.example"), "&", "&amp;") + `"`
 	if got.Code != 200 || !strings.Contains(got.Body.String(), action) || len(r.without(t, bill)) > 0 {
@@ -107,13 +107,13 @@ func TestUnsubscribe(t *testing.T) {
 func TestUnsubscribeNobody(t *testing.T) {
 	r := open(t)
 	for member, organization := range map[string]string{"mem_gone_a": "org_a", "mem_b": "org_a", "mem_none": "org_none"} {
-		link := links.To(unsubscribe.Mailing{Organization: organization, Member: member, Kind: tenants.ThresholdMail})
+		link := links.To(mail.Mailing{Organization: organization, Member: member, Kind: tenants.ThresholdMail})
 		if got := r.follow(t, "POST", link, nil); got.Code != 200 {
 			t.Errorf("%s of %s: %d %s", member, organization, got.Code, got.Body)
 		}
 	}
 	for _, method := range []string{"GET", "POST"} {
-		if got := r.follow(t, method, unsubscribe.Path+"?organization=org_a&member=mem_a&kind=threshold", nil); got.Code != 404 || len(r.without(t, "mem_a")) > 0 {
+		if got := r.follow(t, method, mail.UnsubscribePath+"?organization=org_a&member=mem_a&kind=threshold", nil); got.Code != 404 || len(r.without(t, "mem_a")) > 0 {
 			t.Errorf("%s without a signature: %d, %q", method, got.Code, r.without(t, "mem_a"))
 		}
 	}
@@ -126,7 +126,7 @@ func TestLinksAreCounted(t *testing.T) {
 	r.pages(router)
 	same := func(outer chi.Router) { outer.Mount("/", router) }
 	for i := range 2000 {
-		if got := tenantstest.Call(t, same, identity.Principal{}, "POST", unsubscribe.Path, "", url.Values{}); got.Code == 429 {
+		if got := tenantstest.Call(t, same, identity.Principal{}, "POST", mail.UnsubscribePath, "", url.Values{}); got.Code == 429 {
 			return
 		} else if got.Code != 404 {
 			t.Fatalf("request %d: %d", i, got.Code)

@@ -1,4 +1,4 @@
-package unsubscribe_test
+package mail_test
 
 import (
 	"errors"
@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/unsubscribe"
+	"github.com/weirlog/weir/tenants/internal/mail"
 )
 
-var mailing = unsubscribe.Mailing{Organization: "org_1", Member: "mem_1", Kind: tenants.StatementMail}
+var mailing = mail.Mailing{Organization: "org_1", Member: "mem_1", Kind: tenants.StatementMail}
 
 func queryOf(t *testing.T, link string) url.Values {
 	t.Helper()
 	parsed, err := url.Parse(link)
-	if err != nil || parsed.Path != unsubscribe.Path {
+	if err != nil || parsed.Path != mail.UnsubscribePath {
 		t.Fatalf("%q: %v", link, err)
 	}
 	return parsed.Query()
@@ -24,7 +24,7 @@ func queryOf(t *testing.T, link string) url.Values {
 // A link has the configured origin, is the same
 // each time, and reads back as its mailing.
 func TestLink(t *testing.T) {
-	links := unsubscribe.NewLinks("https://weir.example", []byte("key"))
+	links := mail.NewLinks("https://weir.example", []byte("key"))
 	link := links.To(mailing)
 	if !strings.HasPrefix(link, "https://weir.example/console/unsubscribe?") || link != links.To(mailing) {
 		t.Errorf("the link is %q", link)
@@ -36,7 +36,7 @@ func TestLink(t *testing.T) {
 
 // Nobody can derive one link from another, nor make one without the key.
 func TestForgedLinks(t *testing.T) {
-	links := unsubscribe.NewLinks("https://weir.example", []byte("key"))
+	links := mail.NewLinks("https://weir.example", []byte("key"))
 	for name, change := range map[string]func(url.Values){
 		"another member":       func(q url.Values) { q.Set("member", "mem_2") },
 		"another organization": func(q url.Values) { q.Set("organization", "org_2") },
@@ -45,13 +45,13 @@ func TestForgedLinks(t *testing.T) {
 		"no signature":         func(q url.Values) { q.Del("signature") },
 		"a cut one":            func(q url.Values) { q.Set("signature", q.Get("signature")[:16]) },
 		"another key": func(q url.Values) {
-			other := queryOf(t, unsubscribe.NewLinks("https://weir.example", []byte("other")).To(mailing))
+			other := queryOf(t, mail.NewLinks("https://weir.example", []byte("other")).To(mailing))
 			q.Set("signature", other.Get("signature"))
 		},
 	} {
 		query := queryOf(t, links.To(mailing))
 		change(query)
-		if read, err := links.Read(query); !errors.Is(err, unsubscribe.ErrLink) {
+		if read, err := links.Read(query); !errors.Is(err, mail.ErrLink) {
 			t.Errorf("%s: %+v, %v", name, read, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package unsubscribe
+package mail
 
 import (
 	"crypto/hkdf"
@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Path is the page that links lead to.
-const Path = "/console/unsubscribe"
+// UnsubscribePath is the page that links lead to.
+const UnsubscribePath = "/console/unsubscribe"
 
 // signatureLength is how many bytes of its HMAC-SHA-256 a link has.
 const signatureLength = 16
@@ -49,7 +49,7 @@ func NewLinks(origin string, key []byte) *Links {
 func (l *Links) To(m Mailing) string {
 	query := url.Values{"organization": {m.Organization}, "member": {m.Member}, "kind": {string(m.Kind)}}
 	query.Set("signature", base64.RawURLEncoding.EncodeToString(l.signature(m)))
-	return l.origin + Path + "?" + query.Encode()
+	return l.origin + UnsubscribePath + "?" + query.Encode()
 }
 
 // Read returns what a link ends, by its query, or ErrLink.
