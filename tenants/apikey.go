@@ -34,13 +34,9 @@ type APIKeyIssued struct {
 	Access        Access `json:"access,omitempty"`          // absent: full
 }
 
-// EventName implements Event.
-func (APIKeyIssued) EventName() string { return "tenants.v1.api_key_issued" }
-
-func (e APIKeyIssued) audit() auditForm { return auditForm{"api_key.issued", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyIssued) Publication() Publication { return PublishedCredential }
+func (e APIKeyIssued) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_issued", PublishedCredential, "api_key.issued", e.At, &APIKey{}}
+}
 
 // APIKeyRevoked ends an API key.
 type APIKeyRevoked struct {
@@ -49,13 +45,9 @@ type APIKeyRevoked struct {
 	At     time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyRevoked) EventName() string { return "tenants.v1.api_key_revoked" }
-
-func (e APIKeyRevoked) audit() auditForm { return auditForm{"api_key.revoked", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyRevoked) Publication() Publication { return PublishedCredential }
+func (e APIKeyRevoked) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_revoked", PublishedCredential, "api_key.revoked", e.At, &APIKey{}}
+}
 
 func environments() []Environment {
 	return []Environment{Prod, Staging, Dev}
@@ -291,15 +283,9 @@ type APIKeyAccessChanged struct {
 	At     time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyAccessChanged) EventName() string { return "tenants.v1.api_key_access_changed" }
-
-func (e APIKeyAccessChanged) audit() auditForm {
-	return auditForm{"api_key.access_changed", e.At, &APIKey{}}
+func (e APIKeyAccessChanged) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_access_changed", PublishedCredential, "api_key.access_changed", e.At, &APIKey{}}
 }
-
-// Publication implements Event.
-func (APIKeyAccessChanged) Publication() Publication { return PublishedCredential }
 
 // ChangeAPIKey is the command to change a
 // key's name, limit or access; nil: unchanged.
@@ -318,13 +304,9 @@ type APIKeyRenamed struct {
 	At     time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyRenamed) EventName() string { return "tenants.v1.api_key_renamed" }
-
-func (e APIKeyRenamed) audit() auditForm { return auditForm{"api_key.renamed", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyRenamed) Publication() Publication { return Unpublished }
+func (e APIKeyRenamed) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_renamed", Unpublished, "api_key.renamed", e.At, &APIKey{}}
+}
 
 // APIKeyLimited changes an API key's own limit.
 type APIKeyLimited struct {
@@ -333,13 +315,9 @@ type APIKeyLimited struct {
 	At            time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyLimited) EventName() string { return "tenants.v1.api_key_limited" }
-
-func (e APIKeyLimited) audit() auditForm { return auditForm{"api_key.limited", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyLimited) Publication() Publication { return PublishedCredential }
+func (e APIKeyLimited) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_limited", PublishedCredential, "api_key.limited", e.At, &APIKey{}}
+}
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c ChangeAPIKey) Check() error {
@@ -408,13 +386,9 @@ type APIKeyRotated struct {
 	At        time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyRotated) EventName() string { return "tenants.v1.api_key_rotated" }
-
-func (e APIKeyRotated) audit() auditForm { return auditForm{"api_key.rotated", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyRotated) Publication() Publication { return PublishedCredential }
+func (e APIKeyRotated) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_rotated", PublishedCredential, "api_key.rotated", e.At, &APIKey{}}
+}
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c RotateAPIKey) Check() error {

@@ -37,17 +37,9 @@ type Change struct {
 	After  Fields
 }
 
-// auditForm is how the audit shows an event.
-// Actions are stored, like names of events.
-type auditForm struct {
-	action  string
-	at      time.Time
-	subject Subject // its zero value
-}
-
 // Fold applies a stream's events, at least one, to a new subject.
 func Fold(history ...Event) Subject {
-	subject := history[0].audit().subject
+	subject := history[0].meta().subject
 	for _, event := range history {
 		subject.Apply(event)
 	}
@@ -57,10 +49,10 @@ func Fold(history ...Event) Subject {
 // Audit applies an event to a subject, nil
 // for a new one, and returns the change.
 func Audit(subject Subject, event Event) (Subject, Change) {
-	form := event.audit()
-	change := Change{Action: form.action, At: form.at}
+	meta := event.meta()
+	change := Change{Action: meta.action, At: meta.at}
 	if subject == nil {
-		subject = form.subject
+		subject = meta.subject
 	} else if target, fields := subject.audited(); target.ID != "" {
 		change.Before = fields.nonZero()
 	}

@@ -109,7 +109,7 @@ func TestEventsAreAll(t *testing.T) {
 	}
 }
 
-// declaredEvents are the types of the package that have the method EventName.
+// declaredEvents are the types of the package that have the method of an Event.
 func declaredEvents(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -123,7 +123,7 @@ func declaredEvents(t *testing.T) (names []string) {
 		}
 		for _, declaration := range file.Decls {
 			method, ok := declaration.(*ast.FuncDecl)
-			if !ok || method.Recv == nil || method.Name.Name != "EventName" {
+			if !ok || method.Recv == nil || method.Name.Name != "meta" {
 				continue
 			}
 			if receiver, ok := method.Recv.List[0].Type.(*ast.Ident); ok {

@@ -83,13 +83,9 @@ type OwnerCodeIssued struct {
 	ExpiresAt time.Time    `json:"expires_at"`
 }
 
-// EventName implements Event.
-func (OwnerCodeIssued) EventName() string { return "tenants.v1.owner_code_issued" }
-
-func (e OwnerCodeIssued) audit() auditForm { return auditForm{"owner_code.issued", e.At, &OwnerCode{}} }
-
-// Publication implements Event.
-func (OwnerCodeIssued) Publication() Publication { return Unpublished }
+func (e OwnerCodeIssued) meta() eventMeta {
+	return eventMeta{"tenants.v1.owner_code_issued", Unpublished, "owner_code.issued", e.At, &OwnerCode{}}
+}
 
 // OwnerCodeUsed records who became the first owner, and of what.
 type OwnerCodeUsed struct {
@@ -98,13 +94,9 @@ type OwnerCodeUsed struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (OwnerCodeUsed) EventName() string { return "tenants.v1.owner_code_used" }
-
-func (e OwnerCodeUsed) audit() auditForm { return auditForm{"owner_code.used", e.At, &OwnerCode{}} }
-
-// Publication implements Event.
-func (OwnerCodeUsed) Publication() Publication { return Unpublished }
+func (e OwnerCodeUsed) meta() eventMeta {
+	return eventMeta{"tenants.v1.owner_code_used", Unpublished, "owner_code.used", e.At, &OwnerCode{}}
+}
 
 // Issue decides on a code for the first
 // owner. ErrHasMembers if there are members.
@@ -182,15 +174,9 @@ type MemberResetCodeIssued struct {
 	By        string       `json:"by,omitempty"`
 }
 
-// EventName implements Event.
-func (MemberResetCodeIssued) EventName() string { return "tenants.v1.member_reset_code_issued" }
-
-func (e MemberResetCodeIssued) audit() auditForm {
-	return auditForm{"member.reset_code_issued", e.At, &Member{}}
+func (e MemberResetCodeIssued) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_reset_code_issued", Unpublished, "member.reset_code_issued", e.At, &Member{}}
 }
-
-// Publication implements Event.
-func (MemberResetCodeIssued) Publication() Publication { return Unpublished }
 
 // MemberPasswordChanged sets a member's password and
 // voids a reset code. A reset also removes the identity
@@ -202,15 +188,9 @@ type MemberPasswordChanged struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberPasswordChanged) EventName() string { return "tenants.v1.member_password_changed" }
-
-func (e MemberPasswordChanged) audit() auditForm {
-	return auditForm{"member.password_changed", e.At, &Member{}}
+func (e MemberPasswordChanged) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_password_changed", Unpublished, "member.password_changed", e.At, &Member{}}
 }
-
-// Publication implements Event.
-func (MemberPasswordChanged) Publication() Publication { return Unpublished }
 
 // IssueResetCode is the command to issue
 // a code that resets a member's password.

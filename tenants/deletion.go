@@ -54,15 +54,9 @@ type DeletionRequested struct {
 	BeginsAt time.Time `json:"begins_at"`
 }
 
-// EventName implements Event.
-func (DeletionRequested) EventName() string { return "tenants.v1.deletion_requested" }
-
-func (e DeletionRequested) audit() auditForm {
-	return auditForm{e.Kind() + ".deletion_requested", e.At, &Deletion{}}
+func (e DeletionRequested) meta() eventMeta {
+	return eventMeta{"tenants.v1.deletion_requested", PublishedCredential, e.Kind() + ".deletion_requested", e.At, &Deletion{}}
 }
-
-// Publication implements Event.
-func (DeletionRequested) Publication() Publication { return PublishedCredential }
 
 // DeletionCancelled restores what was to be deleted.
 type DeletionCancelled struct {
@@ -70,15 +64,9 @@ type DeletionCancelled struct {
 	At time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (DeletionCancelled) EventName() string { return "tenants.v1.deletion_cancelled" }
-
-func (e DeletionCancelled) audit() auditForm {
-	return auditForm{e.Kind() + ".deletion_cancelled", e.At, &Deletion{}}
+func (e DeletionCancelled) meta() eventMeta {
+	return eventMeta{"tenants.v1.deletion_cancelled", PublishedCredential, e.Kind() + ".deletion_cancelled", e.At, &Deletion{}}
 }
-
-// Publication implements Event.
-func (DeletionCancelled) Publication() Publication { return PublishedCredential }
 
 // DeletionBegun starts the erasure in every module.
 type DeletionBegun struct {
@@ -87,15 +75,9 @@ type DeletionBegun struct {
 	GoneBy time.Time `json:"gone_by"`
 }
 
-// EventName implements Event.
-func (DeletionBegun) EventName() string { return "tenants.v1.deletion_begun" }
-
-func (e DeletionBegun) audit() auditForm {
-	return auditForm{e.Kind() + ".deletion_begun", e.At, &Deletion{}}
+func (e DeletionBegun) meta() eventMeta {
+	return eventMeta{"tenants.v1.deletion_begun", PublishedFact, e.Kind() + ".deletion_begun", e.At, &Deletion{}}
 }
-
-// Publication implements Event.
-func (DeletionBegun) Publication() Publication { return PublishedFact }
 
 // DeletionFinished means that every module has erased its data.
 type DeletionFinished struct {
@@ -109,15 +91,9 @@ type DeletionFinished struct {
 	ReducedHash  string `json:"reduced_hash"`
 }
 
-// EventName implements Event.
-func (DeletionFinished) EventName() string { return "tenants.v1.deletion_finished" }
-
-func (e DeletionFinished) audit() auditForm {
-	return auditForm{e.Kind() + ".deletion_finished", e.At, &Deletion{}}
+func (e DeletionFinished) meta() eventMeta {
+	return eventMeta{"tenants.v1.deletion_finished", PublishedCredential, e.Kind() + ".deletion_finished", e.At, &Deletion{}}
 }
-
-// Publication implements Event.
-func (DeletionFinished) Publication() Publication { return PublishedCredential }
 
 // A Deletion is the end of an organization or a project.
 // It holds only ids, so it can stay when all else is gone.

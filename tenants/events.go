@@ -6,16 +6,24 @@ import (
 	"time"
 )
 
-// An Event is something that happened. Its methods return what
-// each consumer needs of it, so that none can be forgotten.
-type Event interface {
-	// EventName is the stored name of the event. It is never
-	// renamed; a changed form gets a new version.
-	EventName() string
-	// Publication is how the event is published.
-	Publication() Publication
-	audit() auditForm
+// An Event is something that happened. It says all that each
+// consumer needs of it at once, so that nothing can be forgotten.
+type Event interface{ meta() eventMeta }
+
+// eventMeta is what holds of all events of a type, but for the time.
+type eventMeta struct {
+	name        string // stored and never changed: another form gets a new version
+	publication Publication
+	action      string // in the audit; stored, too
+	at          time.Time
+	subject     Subject // of the change, its zero value
 }
+
+// EventName is the stored name of an event.
+func EventName(event Event) string { return event.meta().name }
+
+// PublicationOf is how an event is published.
+func PublicationOf(event Event) Publication { return event.meta().publication }
 
 // A Publication is how an event is published.
 type Publication int
@@ -28,7 +36,7 @@ const (
 )
 
 // At is when an event happened.
-func At(event Event) time.Time { return event.audit().at }
+func At(event Event) time.Time { return event.meta().at }
 
 // An eventKind is a type of event: its zero value, and its decoder.
 type eventKind struct {
@@ -107,7 +115,7 @@ var kindsByName = byName(eventKinds())
 func byName(kinds []eventKind) map[string]eventKind {
 	named := make(map[string]eventKind, len(kinds))
 	for _, k := range kinds {
-		named[k.zero.EventName()] = k
+		named[EventName(k.zero)] = k
 	}
 	return named
 }
@@ -125,7 +133,7 @@ func Events() []Event {
 // EncodeEvent returns the stored form of an event.
 func EncodeEvent(event Event) (name string, data []byte, err error) {
 	data, err = json.Marshal(event)
-	return event.EventName(), data, err
+	return EventName(event), data, err
 }
 
 // CanDecode reports whether events of a name can

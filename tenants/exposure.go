@@ -55,13 +55,9 @@ type APIKeyExposed struct {
 	At      time.Time    `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyExposed) EventName() string { return "tenants.v1.api_key_exposed" }
-
-func (e APIKeyExposed) audit() auditForm { return auditForm{"api_key.exposed", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyExposed) Publication() Publication { return Unpublished }
+func (e APIKeyExposed) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_exposed", Unpublished, "api_key.exposed", e.At, &APIKey{}}
+}
 
 // APIKeyCurtailed brings the end of an API key forward.
 type APIKeyCurtailed struct {
@@ -71,13 +67,9 @@ type APIKeyCurtailed struct {
 	At        time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (APIKeyCurtailed) EventName() string { return "tenants.v1.api_key_curtailed" }
-
-func (e APIKeyCurtailed) audit() auditForm { return auditForm{"api_key.curtailed", e.At, &APIKey{}} }
-
-// Publication implements Event.
-func (APIKeyCurtailed) Publication() Publication { return PublishedCredential }
+func (e APIKeyCurtailed) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_curtailed", PublishedCredential, "api_key.curtailed", e.At, &APIKey{}}
+}
 
 // Bounds of reported texts, in bytes.
 const (

@@ -58,13 +58,9 @@ type InvitationMade struct {
 	ExpiresAt    time.Time    `json:"expires_at"`
 }
 
-// EventName implements Event.
-func (InvitationMade) EventName() string { return "tenants.v1.invitation_made" }
-
-func (e InvitationMade) audit() auditForm { return auditForm{"invitation.made", e.At, &Invitation{}} }
-
-// Publication implements Event.
-func (InvitationMade) Publication() Publication { return Unpublished }
+func (e InvitationMade) meta() eventMeta {
+	return eventMeta{"tenants.v1.invitation_made", Unpublished, "invitation.made", e.At, &Invitation{}}
+}
 
 // InvitationResent gives an invitation a new code and
 // its full time again. The previous code is void.
@@ -76,15 +72,9 @@ type InvitationResent struct {
 	By         string       `json:"by,omitempty"` // who has the new code; absent: the invitation's creator
 }
 
-// EventName implements Event.
-func (InvitationResent) EventName() string { return "tenants.v1.invitation_resent" }
-
-func (e InvitationResent) audit() auditForm {
-	return auditForm{"invitation.resent", e.At, &Invitation{}}
+func (e InvitationResent) meta() eventMeta {
+	return eventMeta{"tenants.v1.invitation_resent", Unpublished, "invitation.resent", e.At, &Invitation{}}
 }
-
-// Publication implements Event.
-func (InvitationResent) Publication() Publication { return Unpublished }
 
 // InvitationRevoked ends an open invitation.
 type InvitationRevoked struct {
@@ -92,15 +82,9 @@ type InvitationRevoked struct {
 	At         time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (InvitationRevoked) EventName() string { return "tenants.v1.invitation_revoked" }
-
-func (e InvitationRevoked) audit() auditForm {
-	return auditForm{"invitation.revoked", e.At, &Invitation{}}
+func (e InvitationRevoked) meta() eventMeta {
+	return eventMeta{"tenants.v1.invitation_revoked", Unpublished, "invitation.revoked", e.At, &Invitation{}}
 }
-
-// Publication implements Event.
-func (InvitationRevoked) Publication() Publication { return Unpublished }
 
 // InvitationAccepted records who joined by an invitation.
 type InvitationAccepted struct {
@@ -109,15 +93,9 @@ type InvitationAccepted struct {
 	At         time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (InvitationAccepted) EventName() string { return "tenants.v1.invitation_accepted" }
-
-func (e InvitationAccepted) audit() auditForm {
-	return auditForm{"invitation.accepted", e.At, &Invitation{}}
+func (e InvitationAccepted) meta() eventMeta {
+	return eventMeta{"tenants.v1.invitation_accepted", Unpublished, "invitation.accepted", e.At, &Invitation{}}
 }
-
-// Publication implements Event.
-func (InvitationAccepted) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c Invite) Check() error {

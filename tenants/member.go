@@ -55,13 +55,9 @@ type MemberAdded struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberAdded) EventName() string { return "tenants.v1.member_added" }
-
-func (e MemberAdded) audit() auditForm { return auditForm{"member.added", e.At, &Member{}} }
-
-// Publication implements Event.
-func (MemberAdded) Publication() Publication { return Unpublished }
+func (e MemberAdded) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_added", Unpublished, "member.added", e.At, &Member{}}
+}
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c AddMember) Check() error {
@@ -106,15 +102,9 @@ type MemberRoleChanged struct {
 	At     time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberRoleChanged) EventName() string { return "tenants.v1.member_role_changed" }
-
-func (e MemberRoleChanged) audit() auditForm {
-	return auditForm{"member.role_changed", e.At, &Member{}}
+func (e MemberRoleChanged) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_role_changed", Unpublished, "member.role_changed", e.At, &Member{}}
 }
-
-// Publication implements Event.
-func (MemberRoleChanged) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c ChangeRole) Check() error {
@@ -160,13 +150,9 @@ type MemberRemoved struct {
 	At     time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberRemoved) EventName() string { return "tenants.v1.member_removed" }
-
-func (e MemberRemoved) audit() auditForm { return auditForm{"member.removed", e.At, &Member{}} }
-
-// Publication implements Event.
-func (MemberRemoved) Publication() Publication { return Unpublished }
+func (e MemberRemoved) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_removed", Unpublished, "member.removed", e.At, &Member{}}
+}
 
 // Remove decides to remove the member. It is idempotent. The
 // caller's role must manage the member's, and the last owner stays.
@@ -265,13 +251,9 @@ type MemberIdentified struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberIdentified) EventName() string { return "tenants.v1.member_identified" }
-
-func (e MemberIdentified) audit() auditForm { return auditForm{"member.identified", e.At, &Member{}} }
-
-// Publication implements Event.
-func (MemberIdentified) Publication() Publication { return Unpublished }
+func (e MemberIdentified) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_identified", Unpublished, "member.identified", e.At, &Member{}}
+}
 
 // Identify decides the member's identity at a provider. It is
 // idempotent. At one provider it never changes: ErrOtherIdentity.
@@ -314,15 +296,9 @@ type MemberMailsChosen struct {
 	At      time.Time  `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberMailsChosen) EventName() string { return "tenants.v1.member_mails_chosen" }
-
-func (e MemberMailsChosen) audit() auditForm {
-	return auditForm{"member.mails_chosen", e.At, &Member{}}
+func (e MemberMailsChosen) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_mails_chosen", Unpublished, "member.mails_chosen", e.At, &Member{}}
 }
-
-// Publication implements Event.
-func (MemberMailsChosen) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c ChooseMails) Check() error {

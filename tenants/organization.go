@@ -28,15 +28,9 @@ type OrganizationCreated struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (OrganizationCreated) EventName() string { return "tenants.v1.organization_created" }
-
-func (e OrganizationCreated) audit() auditForm {
-	return auditForm{"organization.created", e.At, &Organization{}}
+func (e OrganizationCreated) meta() eventMeta {
+	return eventMeta{"tenants.v1.organization_created", PublishedFact, "organization.created", e.At, &Organization{}}
 }
-
-// Publication implements Event.
-func (OrganizationCreated) Publication() Publication { return PublishedFact }
 
 func tiers() []Tier {
 	return []Tier{Indie, Bootstrapper, Compliance, Scale}
@@ -98,15 +92,9 @@ type OrganizationRenamed struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (OrganizationRenamed) EventName() string { return "tenants.v1.organization_renamed" }
-
-func (e OrganizationRenamed) audit() auditForm {
-	return auditForm{"organization.renamed", e.At, &Organization{}}
+func (e OrganizationRenamed) meta() eventMeta {
+	return eventMeta{"tenants.v1.organization_renamed", PublishedFact, "organization.renamed", e.At, &Organization{}}
 }
-
-// Publication implements Event.
-func (OrganizationRenamed) Publication() Publication { return PublishedFact }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c Rename) Check() error {
@@ -172,13 +160,9 @@ type ProjectCreated struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (ProjectCreated) EventName() string { return "tenants.v1.project_created" }
-
-func (e ProjectCreated) audit() auditForm { return auditForm{"project.created", e.At, &Project{}} }
-
-// Publication implements Event.
-func (ProjectCreated) Publication() Publication { return PublishedFact }
+func (e ProjectCreated) meta() eventMeta {
+	return eventMeta{"tenants.v1.project_created", PublishedFact, "project.created", e.At, &Project{}}
+}
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c CreateProject) Check() error {
@@ -208,13 +192,9 @@ type ProjectRenamed struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (ProjectRenamed) EventName() string { return "tenants.v1.project_renamed" }
-
-func (e ProjectRenamed) audit() auditForm { return auditForm{"project.renamed", e.At, &Project{}} }
-
-// Publication implements Event.
-func (ProjectRenamed) Publication() Publication { return PublishedFact }
+func (e ProjectRenamed) meta() eventMeta {
+	return eventMeta{"tenants.v1.project_renamed", PublishedFact, "project.renamed", e.At, &Project{}}
+}
 
 // Rename decides on another name. The same name has no event.
 func (p Project) Rename(cmd Rename) ([]Event, error) {

@@ -65,15 +65,9 @@ type PasskeyRegistered struct {
 	At           time.Time        `json:"at"`
 }
 
-// EventName implements Event.
-func (PasskeyRegistered) EventName() string { return "tenants.v1.passkey_registered" }
-
-func (e PasskeyRegistered) audit() auditForm {
-	return auditForm{"passkey.registered", e.At, &Passkey{}}
+func (e PasskeyRegistered) meta() eventMeta {
+	return eventMeta{"tenants.v1.passkey_registered", Unpublished, "passkey.registered", e.At, &Passkey{}}
 }
-
-// Publication implements Event.
-func (PasskeyRegistered) Publication() Publication { return Unpublished }
 
 // PasskeyUsed records a proof of identity by a passkey.
 type PasskeyUsed struct {
@@ -83,13 +77,9 @@ type PasskeyUsed struct {
 	At       time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (PasskeyUsed) EventName() string { return "tenants.v1.passkey_used" }
-
-func (e PasskeyUsed) audit() auditForm { return auditForm{"passkey.used", e.At, &Passkey{}} }
-
-// Publication implements Event.
-func (PasskeyUsed) Publication() Publication { return Unpublished }
+func (e PasskeyUsed) meta() eventMeta {
+	return eventMeta{"tenants.v1.passkey_used", Unpublished, "passkey.used", e.At, &Passkey{}}
+}
 
 // PasskeySuspected means that a passkey was used with
 // an old count: a copy may exist. It no longer works.
@@ -99,13 +89,9 @@ type PasskeySuspected struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (PasskeySuspected) EventName() string { return "tenants.v1.passkey_suspected" }
-
-func (e PasskeySuspected) audit() auditForm { return auditForm{"passkey.suspected", e.At, &Passkey{}} }
-
-// Publication implements Event.
-func (PasskeySuspected) Publication() Publication { return Unpublished }
+func (e PasskeySuspected) meta() eventMeta {
+	return eventMeta{"tenants.v1.passkey_suspected", Unpublished, "passkey.suspected", e.At, &Passkey{}}
+}
 
 // PasskeyRemoved ends a passkey.
 type PasskeyRemoved struct {
@@ -113,13 +99,9 @@ type PasskeyRemoved struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (PasskeyRemoved) EventName() string { return "tenants.v1.passkey_removed" }
-
-func (e PasskeyRemoved) audit() auditForm { return auditForm{"passkey.removed", e.At, &Passkey{}} }
-
-// Publication implements Event.
-func (PasskeyRemoved) Publication() Publication { return Unpublished }
+func (e PasskeyRemoved) meta() eventMeta {
+	return eventMeta{"tenants.v1.passkey_removed", Unpublished, "passkey.removed", e.At, &Passkey{}}
+}
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c RegisterPasskey) Check() error {

@@ -75,15 +75,9 @@ type SecurityPolicySet struct {
 	PasswordsOff  bool            `json:"passwords_off,omitempty"`
 }
 
-// EventName implements Event.
-func (SecurityPolicySet) EventName() string { return "tenants.v1.security_policy_set" }
-
-func (e SecurityPolicySet) audit() auditForm {
-	return auditForm{"security_policy.set", e.At, &SecurityPolicy{}}
+func (e SecurityPolicySet) meta() eventMeta {
+	return eventMeta{"tenants.v1.security_policy_set", Unpublished, "security_policy.set", e.At, &SecurityPolicy{}}
 }
-
-// Publication implements Event.
-func (SecurityPolicySet) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c SetSecurityPolicy) Check() error {

@@ -51,15 +51,9 @@ type ServiceTokenIssued struct {
 	At           time.Time    `json:"at"`
 }
 
-// EventName implements Event.
-func (ServiceTokenIssued) EventName() string { return "tenants.v1.service_token_issued" }
-
-func (e ServiceTokenIssued) audit() auditForm {
-	return auditForm{"service_token.issued", e.At, &ServiceToken{}}
+func (e ServiceTokenIssued) meta() eventMeta {
+	return eventMeta{"tenants.v1.service_token_issued", PublishedCredential, "service_token.issued", e.At, &ServiceToken{}}
 }
-
-// Publication implements Event.
-func (ServiceTokenIssued) Publication() Publication { return PublishedCredential }
 
 // ServiceTokenRevoked ends a service token.
 type ServiceTokenRevoked struct {
@@ -68,15 +62,9 @@ type ServiceTokenRevoked struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (ServiceTokenRevoked) EventName() string { return "tenants.v1.service_token_revoked" }
-
-func (e ServiceTokenRevoked) audit() auditForm {
-	return auditForm{"service_token.revoked", e.At, &ServiceToken{}}
+func (e ServiceTokenRevoked) meta() eventMeta {
+	return eventMeta{"tenants.v1.service_token_revoked", PublishedCredential, "service_token.revoked", e.At, &ServiceToken{}}
 }
-
-// Publication implements Event.
-func (ServiceTokenRevoked) Publication() Publication { return PublishedCredential }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c IssueServiceToken) Check() error {

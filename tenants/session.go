@@ -105,13 +105,9 @@ type SessionStarted struct {
 	Method       SignInMethod `json:"method,omitempty"`  // absent: see Session
 }
 
-// EventName implements Event.
-func (SessionStarted) EventName() string { return "tenants.v1.session_started" }
-
-func (e SessionStarted) audit() auditForm { return auditForm{"session.started", e.At, &Session{}} }
-
-// Publication implements Event.
-func (SessionStarted) Publication() Publication { return PublishedCredential }
+func (e SessionStarted) meta() eventMeta {
+	return eventMeta{"tenants.v1.session_started", PublishedCredential, "session.started", e.At, &Session{}}
+}
 
 // SessionRenewed extends a session, with another secret.
 type SessionRenewed struct {
@@ -123,13 +119,9 @@ type SessionRenewed struct {
 	ReplacedUntil time.Time    `json:"replaced_until"` // end of the previous secret
 }
 
-// EventName implements Event.
-func (SessionRenewed) EventName() string { return "tenants.v1.session_renewed" }
-
-func (e SessionRenewed) audit() auditForm { return auditForm{"session.renewed", e.At, &Session{}} }
-
-// Publication implements Event.
-func (SessionRenewed) Publication() Publication { return PublishedCredential }
+func (e SessionRenewed) meta() eventMeta {
+	return eventMeta{"tenants.v1.session_renewed", PublishedCredential, "session.renewed", e.At, &Session{}}
+}
 
 // SessionConfirmed records that the member proved their
 // identity again. The session gets another secret.
@@ -142,13 +134,9 @@ type SessionConfirmed struct {
 	ReplacedUntil time.Time    `json:"replaced_until"` // end of the previous secret
 }
 
-// EventName implements Event.
-func (SessionConfirmed) EventName() string { return "tenants.v1.session_confirmed" }
-
-func (e SessionConfirmed) audit() auditForm { return auditForm{"session.confirmed", e.At, &Session{}} }
-
-// Publication implements Event.
-func (SessionConfirmed) Publication() Publication { return PublishedCredential }
+func (e SessionConfirmed) meta() eventMeta {
+	return eventMeta{"tenants.v1.session_confirmed", PublishedCredential, "session.confirmed", e.At, &Session{}}
+}
 
 // SessionEnded ends a session early.
 type SessionEnded struct {
@@ -157,13 +145,9 @@ type SessionEnded struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (SessionEnded) EventName() string { return "tenants.v1.session_ended" }
-
-func (e SessionEnded) audit() auditForm { return auditForm{"session.ended", e.At, &Session{}} }
-
-// Publication implements Event.
-func (SessionEnded) Publication() Publication { return PublishedCredential }
+func (e SessionEnded) meta() eventMeta {
+	return eventMeta{"tenants.v1.session_ended", PublishedCredential, "session.ended", e.At, &Session{}}
+}
 
 // SessionRoleChanged sets a session's role to its member's new one.
 type SessionRoleChanged struct {
@@ -172,15 +156,9 @@ type SessionRoleChanged struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (SessionRoleChanged) EventName() string { return "tenants.v1.session_role_changed" }
-
-func (e SessionRoleChanged) audit() auditForm {
-	return auditForm{"session.role_changed", e.At, &Session{}}
+func (e SessionRoleChanged) meta() eventMeta {
+	return eventMeta{"tenants.v1.session_role_changed", PublishedCredential, "session.role_changed", e.At, &Session{}}
 }
-
-// Publication implements Event.
-func (SessionRoleChanged) Publication() Publication { return PublishedCredential }
 
 // Start decides on a new session. Each sign-in
 // starts its own: none is started twice.

@@ -169,7 +169,7 @@ func TestAResetIsReplacedByAResetAlone(t *testing.T) {
 func replacedByName() map[string]tenants.ReplacedEvent {
 	replaced := map[string]tenants.ReplacedEvent{}
 	for _, each := range tenants.ReplacedEvents() {
-		replaced[each.Event.EventName()] = each
+		replaced[tenants.EventName(each.Event)] = each
 	}
 	return replaced
 }
@@ -241,10 +241,10 @@ func isTime(text string) bool {
 func withoutReplaced(t *testing.T, history []tenants.Event, replaced map[string]tenants.ReplacedEvent) (left []tenants.Event) {
 	t.Helper()
 	for i, event := range history {
-		as, found := replaced[event.EventName()]
+		as, found := replaced[tenants.EventName(event)]
 		count := 0
 		for _, later := range history[i+1:] {
-			if later.EventName() == event.EventName() && (!isOn(t, event, as.Switch) || isOn(t, later, as.Switch)) {
+			if tenants.EventName(later) == tenants.EventName(event) && (!isOn(t, event, as.Switch) || isOn(t, later, as.Switch)) {
 				count++
 			}
 		}

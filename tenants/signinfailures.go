@@ -40,15 +40,9 @@ type MemberSignInsFailed struct {
 	At           time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (MemberSignInsFailed) EventName() string { return "tenants.v1.member_sign_ins_failed" }
-
-func (e MemberSignInsFailed) audit() auditForm {
-	return auditForm{"member.sign_ins_failed", e.At, &SignInFailures{}}
+func (e MemberSignInsFailed) meta() eventMeta {
+	return eventMeta{"tenants.v1.member_sign_ins_failed", Unpublished, "member.sign_ins_failed", e.At, &SignInFailures{}}
 }
-
-// Publication implements Event.
-func (MemberSignInsFailed) Publication() Publication { return Unpublished }
 
 // Add adds another count.
 func (f SignInFailures) Add(more SignInFailures) SignInFailures {

@@ -54,13 +54,9 @@ type WebhookCreated struct {
 	At           time.Time     `json:"at"`
 }
 
-// EventName implements Event.
-func (WebhookCreated) EventName() string { return "tenants.v1.webhook_created" }
-
-func (e WebhookCreated) audit() auditForm { return auditForm{"webhook.created", e.At, &Webhook{}} }
-
-// Publication implements Event.
-func (WebhookCreated) Publication() Publication { return Unpublished }
+func (e WebhookCreated) meta() eventMeta {
+	return eventMeta{"tenants.v1.webhook_created", Unpublished, "webhook.created", e.At, &Webhook{}}
+}
 
 // WebhookChanged changes a webhook's URL or the facts sent to it.
 type WebhookChanged struct {
@@ -70,13 +66,9 @@ type WebhookChanged struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (WebhookChanged) EventName() string { return "tenants.v1.webhook_changed" }
-
-func (e WebhookChanged) audit() auditForm { return auditForm{"webhook.changed", e.At, &Webhook{}} }
-
-// Publication implements Event.
-func (WebhookChanged) Publication() Publication { return Unpublished }
+func (e WebhookChanged) meta() eventMeta {
+	return eventMeta{"tenants.v1.webhook_changed", Unpublished, "webhook.changed", e.At, &Webhook{}}
+}
 
 // WebhookRotated gives a webhook another secret.
 // The previous one also signs for a while.
@@ -87,13 +79,9 @@ type WebhookRotated struct {
 	At           time.Time     `json:"at"`
 }
 
-// EventName implements Event.
-func (WebhookRotated) EventName() string { return "tenants.v1.webhook_rotated" }
-
-func (e WebhookRotated) audit() auditForm { return auditForm{"webhook.rotated", e.At, &Webhook{}} }
-
-// Publication implements Event.
-func (WebhookRotated) Publication() Publication { return Unpublished }
+func (e WebhookRotated) meta() eventMeta {
+	return eventMeta{"tenants.v1.webhook_rotated", Unpublished, "webhook.rotated", e.At, &Webhook{}}
+}
 
 // WebhookSwitched switches a webhook off, or on again.
 type WebhookSwitched struct {
@@ -103,13 +91,9 @@ type WebhookSwitched struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (WebhookSwitched) EventName() string { return "tenants.v1.webhook_switched" }
-
-func (e WebhookSwitched) audit() auditForm { return auditForm{"webhook.switched", e.At, &Webhook{}} }
-
-// Publication implements Event.
-func (WebhookSwitched) Publication() Publication { return Unpublished }
+func (e WebhookSwitched) meta() eventMeta {
+	return eventMeta{"tenants.v1.webhook_switched", Unpublished, "webhook.switched", e.At, &Webhook{}}
+}
 
 // WebhookDeleted ends a webhook.
 type WebhookDeleted struct {
@@ -117,13 +101,9 @@ type WebhookDeleted struct {
 	At      time.Time `json:"at"`
 }
 
-// EventName implements Event.
-func (WebhookDeleted) EventName() string { return "tenants.v1.webhook_deleted" }
-
-func (e WebhookDeleted) audit() auditForm { return auditForm{"webhook.deleted", e.At, &Webhook{}} }
-
-// Publication implements Event.
-func (WebhookDeleted) Publication() Publication { return Unpublished }
+func (e WebhookDeleted) meta() eventMeta {
+	return eventMeta{"tenants.v1.webhook_deleted", Unpublished, "webhook.deleted", e.At, &Webhook{}}
+}
 
 // CreateWebhook is the command to create
 // a webhook of an existing organization.

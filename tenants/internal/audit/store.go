@@ -370,7 +370,7 @@ func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, mo
 
 func replacedColumns() (names []string, by []int, switches []string) {
 	for _, replaced := range tenants.ReplacedEvents() {
-		names, by, switches = append(names, replaced.Event.EventName()), append(by, replaced.By), append(switches, replaced.Switch)
+		names, by, switches = append(names, tenants.EventName(replaced.Event)), append(by, replaced.By), append(switches, replaced.Switch)
 	}
 	return names, by, switches
 }

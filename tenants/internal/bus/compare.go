@@ -153,7 +153,7 @@ func factTypes() map[string]string {
 	types := map[string]string{}
 	for _, event := range tenants.Events() {
 		for _, fact := range facts(event, tenants.Fold(event)) {
-			types[event.EventName()] = fact.kind
+			types[tenants.EventName(event)] = fact.kind
 		}
 	}
 	return types
@@ -304,8 +304,8 @@ func (c *comparison) wantedVersions(ctx context.Context) ([]wantedVersion, error
 // credentialEvents are the names of events that change credentials.
 func credentialEvents() (names []string) {
 	for _, event := range tenants.Events() {
-		if event.Publication() == tenants.PublishedCredential {
-			names = append(names, event.EventName())
+		if tenants.PublicationOf(event) == tenants.PublishedCredential {
+			names = append(names, tenants.EventName(event))
 		}
 	}
 	return names

@@ -237,7 +237,7 @@ func TestSecretsAreWhatOthersExpect(t *testing.T) {
 func TestEveryEventIsPublished(t *testing.T) {
 	for _, event := range tenants.Events() {
 		r := recorded{Version: 1, Event: event}
-		if event.Publication() == tenants.Unpublished {
+		if tenants.PublicationOf(event) == tenants.Unpublished {
 			continue
 		}
 		messages, err := published(r, []recorded{r})
@@ -246,7 +246,7 @@ func TestEveryEventIsPublished(t *testing.T) {
 			continue
 		}
 		isCredential := messages[0].Topic == contract.TopicCredentials
-		if want := event.Publication() == tenants.PublishedCredential; isCredential != want {
+		if want := tenants.PublicationOf(event) == tenants.PublishedCredential; isCredential != want {
 			t.Errorf("%T goes to %s first", event, messages[0].Topic)
 		}
 	}
@@ -282,7 +282,7 @@ func streamsOf(events []tenants.Event) map[reflect.Type]*stream {
 		if streams[about] == nil {
 			streams[about] = &stream{}
 		}
-		if s := streams[about]; event.Publication() == tenants.Unpublished {
+		if s := streams[about]; tenants.PublicationOf(event) == tenants.Unpublished {
 			s.unpublished = append(s.unpublished, event)
 		} else {
 			s.published = append(s.published, event)

@@ -65,7 +65,7 @@ type (
 
 // publish returns the messages of one event.
 func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]relay.Outgoing, error) {
-	if r.Unknown || r.Event.Publication() == tenants.Unpublished {
+	if r.Unknown || tenants.PublicationOf(r.Event) == tenants.Unpublished {
 		return skip(r), nil
 	}
 	history, err := p.history(ctx, tx, r)
@@ -76,7 +76,7 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	if at < 0 {
 		return skip(r), nil // erased meanwhile
 	}
-	if r.Event.Publication() == tenants.PublishedCredential {
+	if tenants.PublicationOf(r.Event) == tenants.PublishedCredential {
 		return p.currentMessages(ctx, tx, history, at)
 	}
 	return published(r, history[:at+1])
@@ -87,7 +87,7 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	now := subject(history)
 	messages := facts(r.Event, now)
-	if r.Event.Publication() == tenants.PublishedCredential {
+	if tenants.PublicationOf(r.Event) == tenants.PublishedCredential {
 		messages = append(credentials(r, now), messages...)
 	}
 	if len(messages) == 0 {
@@ -143,7 +143,7 @@ func skip(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(
 // history returns an event's stream up to its end, as an event
 // alone is no state. The first of a stream is, if it is a fact.
 func (p *Publication) history(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {
-	if r.Version == 1 && r.Event.Publication() == tenants.PublishedFact {
+	if r.Version == 1 && tenants.PublicationOf(r.Event) == tenants.PublishedFact {
 		return []recorded{r}, nil
 	}
 	return p.events.ReadOutwardTx(ctx, tx, r.Stream)
@@ -186,7 +186,7 @@ func (p *Publication) currentMessages(ctx context.Context, tx pgx.Tx, history []
 func newestCredentials(history []recorded, from int) (map[string]relay.Outgoing, error) {
 	newest := map[string]relay.Outgoing{}
 	for i := from; i < len(history); i++ {
-		if history[i].Event.Publication() != tenants.PublishedCredential {
+		if tenants.PublicationOf(history[i].Event) != tenants.PublishedCredential {
 			continue
 		}
 		messages, err := published(history[i], history[:i+1])

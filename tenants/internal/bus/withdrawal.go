@@ -100,7 +100,7 @@ func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, gone []Gone) (fa
 func factualEvents() (names []string) {
 	for _, event := range tenants.Events() {
 		if len(facts(event, tenants.Fold(event))) > 0 {
-			names = append(names, event.EventName())
+			names = append(names, tenants.EventName(event))
 		}
 	}
 	return names
@@ -115,7 +115,7 @@ func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, gone Gone, topics
 	}
 	seen := map[[2]string]bool{}
 	for i, r := range history {
-		if r.Event.Publication() == tenants.Unpublished || gone.Versions != nil && !slices.Contains(gone.Versions, r.Version) {
+		if tenants.PublicationOf(r.Event) == tenants.Unpublished || gone.Versions != nil && !slices.Contains(gone.Versions, r.Version) {
 			continue
 		}
 		messages, err := published(r, history[:i+1])

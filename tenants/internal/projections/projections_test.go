@@ -11,10 +11,10 @@ import (
 func TestEveryEventIsProjected(t *testing.T) {
 	all := projections.All()
 	for _, event := range tenants.Events() {
-		if all[event.EventName()] == nil {
+		if all[tenants.EventName(event)] == nil {
 			t.Errorf("%T has no projection", event)
 		}
-		delete(all, event.EventName())
+		delete(all, tenants.EventName(event))
 	}
 	for name := range all {
 		t.Errorf("%s is no event", name)

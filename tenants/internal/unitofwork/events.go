@@ -42,7 +42,7 @@ func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events
 func Codec() eventstore.Codec[tenants.Event] {
 	return eventstore.Codec[tenants.Event]{
 		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.CanDecode,
-		Private: func(event tenants.Event) bool { return event.Publication() == tenants.Unpublished },
+		Private: func(event tenants.Event) bool { return tenants.PublicationOf(event) == tenants.Unpublished },
 	}
 }
 
@@ -176,10 +176,10 @@ type Projections map[string]Projector
 // On projects events of one type.
 func On[E tenants.Event](project func(ctx context.Context, tx pgx.Tx, at EventContext, e E) error) Projections {
 	var zero E
-	return Projections{zero.EventName(): func(ctx context.Context, tx pgx.Tx, r Recorded) error {
+	return Projections{tenants.EventName(zero): func(ctx context.Context, tx pgx.Tx, r Recorded) error {
 		event, ok := r.Event.(E)
 		if !ok {
-			return fmt.Errorf("BUG: %T is called %q", r.Event, zero.EventName())
+			return fmt.Errorf("BUG: %T is called %q", r.Event, tenants.EventName(zero))
 		}
 		return project(ctx, tx, EventContext{r.Stream.Organization, tenants.OriginOf(r.Metadata)}, event)
 	}}
@@ -207,7 +207,7 @@ func Join(several ...Projections) Projections {
 // Apply applies events to the tables.
 func (p Projections) Apply(ctx context.Context, tx pgx.Tx, events []Recorded) error {
 	for _, r := range events {
-		project := p[r.Event.EventName()]
+		project := p[tenants.EventName(r.Event)]
 		if project == nil {
 			return fmt.Errorf("BUG: no projection for %T", r.Event)
 		}

@@ -128,7 +128,7 @@ func (u *Unit) append(ctx context.Context, stream eventstore.Stream, version int
 // event that changes a credential; 0: none.
 func published(version int64, events []tenants.Event) (last int64) {
 	for i, event := range events {
-		if event.Publication() == tenants.PublishedCredential {
+		if tenants.PublicationOf(event) == tenants.PublishedCredential {
 			last = version + int64(i) + 1
 		}
 	}
