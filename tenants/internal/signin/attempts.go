@@ -2,12 +2,17 @@ package signin
 
 import (
 	"crypto/sha256"
+	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/fairshare"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
@@ -30,6 +35,60 @@ const (
 // maxTracked is how many names each limit tracks. Each kind has
 // its own table: ever new networks must not evict an address.
 const maxTracked = 100_000
+
+// limits count the attempts of all pages that ask for a proof of identity.
+type limits struct {
+	byNetwork   *attempts
+	byChallenge *attempts // sign-ins without a password, also by network: wrong passwords use up none of them
+	byEmail     *attempts // and by code
+	byDevice    *attempts
+	byMember    *attempts // confirmations of signed-in members
+	proxies     []netip.Prefix
+}
+
+func newLimits(kit *pages.Kit) *limits {
+	return &limits{
+		byNetwork:   newAttempts(kit.Clock, perNetwork, networkRefill),
+		byChallenge: newAttempts(kit.Clock, perNetwork, networkRefill),
+		byEmail:     newAttempts(kit.Clock, perEmail, emailRefill),
+		byDevice:    newAttempts(kit.Clock, perDevice, deviceRefill),
+		byMember:    newAttempts(kit.Clock, perMember, memberRefill),
+		proxies:     kit.TrustedProxies,
+	}
+}
+
+// signIn counts an attempt to sign in: by the
+// member's own device, or by network and address.
+func (l *limits) signIn(r *http.Request, device tenants.Device, email string) (wait time.Duration) {
+	if device.Known() {
+		return l.byDevice.take(device.Hash)
+	}
+	return l.attempt(r, email)
+}
+
+// attempt counts an attempt, by the network
+// it comes from and the address it is for.
+func (l *limits) attempt(r *http.Request, email string) (wait time.Duration) {
+	if wait = l.byNetwork.take(l.network(r)); wait > 0 {
+		return wait
+	}
+	return l.byEmail.take(email)
+}
+
+// network is a request's network, by which attempts are counted.
+func (l *limits) network(r *http.Request) string {
+	return httpapi.ClientNetwork(httpapi.ClientAddress(r, l.proxies)).String()
+}
+
+// challenge counts a challenge for a sign-in.
+func (l *limits) challenge(r *http.Request) (wait time.Duration) {
+	return l.byChallenge.take(l.network(r))
+}
+
+// member counts an attempt of the signed-in member.
+func (l *limits) member(r *http.Request) (wait time.Duration) {
+	return l.byMember.take(pages.CallerOf(r).ID)
+}
 
 // attempts limits how often something is tried under a name. Names are stored
 // as hashes, so that a long one costs no more. Safe for concurrent use.

@@ -10,13 +10,11 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
-	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 //go:embed templates/*.html
@@ -25,27 +23,30 @@ var templates embed.FS
 // Pages are the pages of signing in and out, and of one's own account.
 type Pages struct {
 	pages.Set
-	services       Services
-	byNetwork      *attempts
-	byChallenge    *attempts // sign-ins without a password, also by network: wrong passwords use up none of them
-	byEmail        *attempts // and by code
-	byDevice       *attempts
-	byMember       *attempts // confirmations of signed-in members
-	lookups        *fairshare.Limiter
 	anonymousLimit *httpapi.AnonymousLimit
-	metrics        *metrics
+	browsers       *browsers
+	signIn         *signInPages
+	confirm        *confirmPages
+	passkeys       passkeyPages
+	provider       providerPages
+	passwords      passwordPages
+	account        accountPages
 }
 
 // NewPages returns the pages of some services.
 func NewPages(kit *pages.Kit, services Services, registerer prometheus.Registerer) *Pages {
+	set, in, limits := kit.Of(templates), &browsers{kit, services.Sessions}, newLimits(kit)
+	signIn := &signInPages{
+		Set: set, browsers: in, limits: limits, sessions: services.Sessions, passwords: services.Passwords, passkeys: services.Passkeys,
+		provider: services.Provider, failures: services.Failures, lookups: newLookups(), metrics: newMetrics(registerer, services.Passwords.Config.Passwords),
+	}
+	confirm := &confirmPages{set, in, limits, services.Passwords, services.Passkeys, services.Provider, services.Failures}
 	return &Pages{
-		Set: kit.Of(templates), services: services, lookups: newLookups(), metrics: newMetrics(registerer, services.Passwords.Config.Passwords),
-		byNetwork:      newAttempts(kit.Clock, perNetwork, networkRefill),
-		byChallenge:    newAttempts(kit.Clock, perNetwork, networkRefill),
-		byDevice:       newAttempts(kit.Clock, perDevice, deviceRefill),
-		byEmail:        newAttempts(kit.Clock, perEmail, emailRefill),
-		byMember:       newAttempts(kit.Clock, perMember, memberRefill),
-		anonymousLimit: httpapi.NewAnonymousLimit(pagesPerMinute, kit.TrustedProxies, kit.Clock),
+		Set: set, anonymousLimit: httpapi.NewAnonymousLimit(pagesPerMinute, kit.TrustedProxies, kit.Clock), browsers: in, signIn: signIn, confirm: confirm,
+		passkeys:  passkeyPages{set, in, limits, services.Passkeys, signIn, confirm},
+		provider:  providerPages{in, limits, services.Provider, signIn},
+		passwords: passwordPages{set, in, limits, services.Passwords},
+		account:   accountPages{set, in, services.Sessions, services.Passkeys, services.Passwords},
 	}
 }
 
@@ -55,15 +56,39 @@ func (p *Pages) MountOpen(router chi.Router) {
 		open.Use(p.Protect, p.limitAnonymous, p.RequireReady(p.Guard))
 		open.Get("/console", p.goHome)
 		open.Get("/console/*", p.Page(p.notFound)) // not of any module
-		open.Get(identity.SignInPath, p.Page(p.showSignIn))
-		open.Post(identity.SignInPath, p.Page(p.signIn))
-		open.Post(signInPasskeyPath+"/options", p.Page(p.withPasskeys(p.beginSignIn)))
-		open.Post(signInPasskeyPath, p.Page(p.withPasskeys(p.signInByPasskey)))
-		open.Get(oidcPath, p.Page(p.withProvider(p.startOIDC)))
-		open.Get(OIDCCallbackPath, p.Page(p.withProvider(p.finishOIDC)))
-		open.Post("/console/sign-out", p.Page(p.signOut))
+		open.Get(identity.SignInPath, p.Page(p.signIn.show))
+		open.Post(identity.SignInPath, p.Page(p.signIn.signIn))
+		open.Post(signInPasskeyPath+"/options", p.Page(p.passkeys.usable(p.passkeys.beginSignIn)))
+		open.Post(signInPasskeyPath, p.Page(p.passkeys.usable(p.passkeys.signIn)))
+		open.Get(oidcPath, p.Page(p.provider.usable(p.provider.start)))
+		open.Get(OIDCCallbackPath, p.Page(p.provider.usable(p.provider.finish)))
+		open.Post("/console/sign-out", p.Page(p.browsers.signOut))
 	})
-	router.Group(p.mountSession)
+	router.Group(func(detours chi.Router) { // intermediate pages
+		detours.Use(p.Protect, p.RequireSession(p.Guard))
+		detours.Get(pages.ConfirmPath, p.Page(p.confirm.show))
+		detours.Post(pages.ConfirmPath, p.Page(p.confirm.confirm))
+		detours.Post(confirmPasskeyPath+"/options", p.Page(p.passkeys.usable(p.passkeys.beginConfirmation)))
+		detours.Post(confirmPasskeyPath, p.Page(p.passkeys.usable(p.passkeys.confirm)))
+		detours.Get(identity.RenewPath, p.Page(p.browsers.renew))
+	})
+}
+
+// Mount adds one's own account to the settings.
+func (p *Pages) Mount(settings chi.Router) {
+	settings.Get(pages.AccountPath, p.Page(p.account.show))
+	passkey := func(handle pages.Handler) http.HandlerFunc {
+		return p.Page(p.passkeys.usable(p.RequireConfirmed(handle)))
+	}
+	settings.Get(passkeysPath+"/new", passkey(p.passkeys.showNew))
+	settings.Post(passkeysPath+"/options", passkey(p.passkeys.beginRegistration))
+	settings.Post(passkeysPath, passkey(p.passkeys.register))
+	settings.Get(passkeysPath+"/{id}/remove", passkey(p.passkeys.showRemove))
+	settings.Post(passkeysPath+"/{id}/remove", passkey(p.passkeys.remove))
+	settings.Post(pages.AccountPath+"/sessions/{id}/end", p.Page(p.account.endOne))
+	settings.Post(pages.AccountPath+"/sessions/end-others", p.Page(p.account.endOthers))
+	settings.Get(passwordPath, p.Page(p.RequireConfirmed(p.passwords.show)))
+	settings.Post(passwordPath, p.Page(p.RequireConfirmed(p.passwords.change)))
 }
 
 // pagesPerMinute is how many pages a client network gets without a session.
@@ -83,30 +108,6 @@ func (p *Pages) limitAnonymous(next http.Handler) http.Handler {
 	})
 }
 
-// mountSession adds intermediate pages.
-func (p *Pages) mountSession(detours chi.Router) {
-	detours.Use(p.Protect, p.RequireSession(p.Guard))
-	detours.Get(pages.ConfirmPath, p.Page(p.showConfirm))
-	detours.Post(pages.ConfirmPath, p.Page(p.confirm))
-	detours.Post(confirmPasskeyPath+"/options", p.Page(p.withPasskeys(p.beginConfirmation)))
-	detours.Post(confirmPasskeyPath, p.Page(p.withPasskeys(p.confirmByPasskey)))
-	detours.Get(identity.RenewPath, p.Page(p.renewSession))
-}
-
-// Mount adds one's own account to the settings.
-func (p *Pages) Mount(settings chi.Router) {
-	settings.Get(pages.AccountPath, p.Page(p.showAccount))
-	settings.Get(passkeysPath+"/new", p.Page(p.withPasskeys(p.RequireConfirmed(p.showNewPasskey))))
-	settings.Post(passkeysPath+"/options", p.Page(p.withPasskeys(p.RequireConfirmed(p.beginRegistration))))
-	settings.Post(passkeysPath, p.Page(p.withPasskeys(p.RequireConfirmed(p.registerPasskey))))
-	settings.Get(passkeysPath+"/{id}/remove", p.Page(p.withPasskeys(p.RequireConfirmed(p.showRemovePasskey))))
-	settings.Post(passkeysPath+"/{id}/remove", p.Page(p.withPasskeys(p.RequireConfirmed(p.removePasskey))))
-	settings.Post(pages.AccountPath+"/sessions/{id}/end", p.Page(p.endOneSession))
-	settings.Post(pages.AccountPath+"/sessions/end-others", p.Page(p.endOtherSessions))
-	settings.Get(passwordPath, p.Page(p.RequireConfirmed(p.showPassword)))
-	settings.Post(passwordPath, p.Page(p.RequireConfirmed(p.changePassword)))
-}
-
 // notFound is the page for an unknown address.
 // With a slash too many it is the console itself.
 func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) error {
@@ -124,20 +125,6 @@ func (p *Pages) goHome(w http.ResponseWriter, r *http.Request) {
 		home = ui.Home(member)
 	}
 	http.Redirect(w, r, home, http.StatusSeeOther)
-}
-
-// anonymous is a request before authentication, maybe from a known browser.
-func (p *Pages) anonymous(r *http.Request) unitofwork.Request {
-	request := p.Kit.Anonymous(r)
-	request.Devices = devicesOf(r)
-	return request
-}
-
-// requestOf is a form's request, maybe from a known browser.
-func (p *Pages) requestOf(r *http.Request) unitofwork.Request {
-	request := p.RequestOf(r)
-	request.Devices = devicesOf(r)
-	return request
 }
 
 // problemOf adds this room's errors to pages.ProblemOf.
@@ -162,33 +149,37 @@ func ended(err error) error {
 }
 
 // An Entrance completes sign-ins by a code.
-type Entrance struct{ pages *Pages }
+type Entrance struct {
+	*browsers
+	limits   *limits
+	passkeys *Passkeys
+}
 
 // Entrance returns the entrance of the pages.
-func (p *Pages) Entrance() Entrance { return Entrance{p} }
+func (p *Pages) Entrance() Entrance { return Entrance{p.browsers, p.signIn.limits, p.signIn.passkeys} }
 
 // Limit counts an attempt under a name, or returns
 // how long to wait for the next one: 0: counted.
 func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
-	return e.pages.limit(r, name)
-}
-
-// Anonymous is a request before authentication, maybe from a known browser.
-func (e Entrance) Anonymous(r *http.Request) unitofwork.Request { return e.pages.anonymous(r) }
-
-// CompleteSignIn gives the browser its
-// session, and redirects to its destination.
-func (e Entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
-	return e.pages.completeSignIn(w, r, entry)
+	return e.limits.attempt(r, name)
 }
 
 // CompleteSignInByCode redirects to where
 // another way to sign in can be added.
 func (e Entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
-	if e.pages.services.Passkeys.Usable() {
-		return e.pages.startBrowserSession(w, r, entry, passkeysPath+"/new")
+	if e.passkeys.Usable() {
+		return e.start(w, r, entry, passkeysPath+"/new")
 	}
-	return e.pages.startBrowserSession(w, r, entry, pages.AccountPath)
+	return e.start(w, r, entry, pages.AccountPath)
+}
+
+// accountPages are the reader's own account and sessions.
+type accountPages struct {
+	pages.Set
+	browsers  *browsers
+	sessions  *Sessions
+	passkeys  *Passkeys
+	passwords *Passwords
 }
 
 type accountPage struct {
@@ -221,26 +212,26 @@ func (s shownSession) With() string {
 // On is the browser, as text.
 func (s shownSession) On() string { return clientName(s.Client) }
 
-// showAccount shows the reader's own account.
-func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request) error {
+// show shows the reader's own account.
+func (p accountPages) show(w http.ResponseWriter, r *http.Request) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
 	caller := pages.CallerOf(r)
-	sessions, err := p.services.Sessions.OfCaller(r.Context(), caller, p.Clock())
+	sessions, err := p.sessions.OfCaller(r.Context(), caller, p.Clock())
 	if err != nil {
 		return err
 	}
-	passkeys, err := p.services.Passkeys.OfCaller(r.Context(), caller)
+	passkeys, err := p.passkeys.OfCaller(r.Context(), caller)
 	if err != nil {
 		return err
 	}
-	off, err := p.services.Passwords.Off(r.Context(), caller.Organization)
+	off, err := p.passwords.Off(r.Context(), caller.Organization)
 	if err != nil {
 		return err
 	}
-	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, p.services.Passkeys.Usable(), off}
+	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, p.passkeys.Usable(), off}
 	p.Write(w, r, http.StatusOK, "account", ui.View{
 		Title: "Your account", Tabs: pages.Tabs(r, pages.AccountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{
@@ -274,16 +265,16 @@ func showSessions(sessions []SeenSession, own string) (shown []shownSession) {
 	return shown
 }
 
-func (p *Pages) endOneSession(w http.ResponseWriter, r *http.Request) error {
+func (p accountPages) endOne(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
-	if err := p.services.Sessions.EndOwn(r.Context(), p.requestOf(r), id); err != nil {
+	if err := p.sessions.EndOwn(r.Context(), p.browsers.requestOf(r), id); err != nil {
 		return problemOf(err, "session", id)
 	}
 	return pages.Done(w, r, "session-ended", pages.AccountPath)
 }
 
-func (p *Pages) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
-	if err := p.services.Sessions.EndOthers(r.Context(), p.requestOf(r), sessionID(r)); err != nil {
+func (p accountPages) endOthers(w http.ResponseWriter, r *http.Request) error {
+	if err := p.sessions.EndOthers(r.Context(), p.browsers.requestOf(r), sessionID(r)); err != nil {
 		return problemOf(err, "member", pages.CallerOf(r).ID)
 	}
 	return pages.Done(w, r, "sessions-ended", pages.AccountPath)

@@ -40,10 +40,21 @@ func takeTicket(w http.ResponseWriter, r *http.Request) string {
 	return cookie.Value
 }
 
-// withPasskeys passes requests where passkeys can be used.
-func (p *Pages) withPasskeys(next pages.Handler) pages.Handler {
+// passkeyPages are those of passkeys: of sign-ins and confirmations
+// by one, and of the reader's own.
+type passkeyPages struct {
+	pages.Set
+	browsers  *browsers
+	limits    *limits
+	passkeys  *Passkeys
+	toSignIn  *signInPages
+	toConfirm *confirmPages
+}
+
+// usable passes requests where passkeys can be used.
+func (p passkeyPages) usable(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if !p.services.Passkeys.Usable() {
+		if !p.passkeys.Usable() {
 			return httpapi.NotFound("page", r.URL.Path)
 		}
 		return next(w, r)
@@ -81,27 +92,27 @@ func passkeyProblem(err error) error {
 	return err
 }
 
-func (p *Pages) beginSignIn(w http.ResponseWriter, r *http.Request) error {
-	if wait := p.byChallenge.take(p.network(r)); wait > 0 {
+func (p passkeyPages) beginSignIn(w http.ResponseWriter, r *http.Request) error {
+	if wait := p.limits.challenge(r); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
-	asked, err := p.services.Passkeys.BeginSignIn(r.Context())
+	asked, err := p.passkeys.BeginSignIn(r.Context())
 	return writeChallenge(w, asked, err)
 }
 
-func (p *Pages) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
+func (p passkeyPages) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	entry, err := p.services.Passkeys.SignIn(r.Context(), p.anonymous(r), takeTicket(w, r), answerOf(r))
+	entry, err := p.passkeys.SignIn(r.Context(), p.browsers.Anonymous(r), takeTicket(w, r), answerOf(r))
 	if flash := passkeyFault(err); flash != nil {
-		p.writeSignIn(w, r, http.StatusUnprocessableEntity, "", flash)
+		p.toSignIn.write(w, r, http.StatusUnprocessableEntity, "", flash)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return p.completeSignIn(w, r, entry)
+	return p.browsers.CompleteSignIn(w, r, entry)
 }
 
 // answerOf is the answer of the browser's authenticator.
@@ -109,26 +120,26 @@ func answerOf(r *http.Request) []byte {
 	return []byte(r.PostForm.Get("credential"))
 }
 
-func (p *Pages) beginConfirmation(w http.ResponseWriter, r *http.Request) error {
-	if wait := p.limitMember(r); wait > 0 {
+func (p passkeyPages) beginConfirmation(w http.ResponseWriter, r *http.Request) error {
+	if wait := p.limits.member(r); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
-	asked, err := p.services.Passkeys.BeginConfirmation(r.Context(), pages.CallerOf(r), sessionID(r))
+	asked, err := p.passkeys.BeginConfirmation(r.Context(), pages.CallerOf(r), sessionID(r))
 	return writeChallenge(w, asked, err)
 }
 
-func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
+func (p passkeyPages) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	session, secret, err := p.services.Passkeys.Confirm(r.Context(), p.requestOf(r), sessionID(r), takeTicket(w, r), answerOf(r))
+	session, secret, err := p.passkeys.Confirm(r.Context(), p.browsers.requestOf(r), sessionID(r), takeTicket(w, r), answerOf(r))
 	if flash := passkeyFault(err); flash != nil {
-		return p.writeConfirm(w, r, http.StatusUnprocessableEntity, flash)
+		return p.toConfirm.write(w, r, http.StatusUnprocessableEntity, flash)
 	}
 	if err != nil {
 		return ended(err)
 	}
-	p.redirectConfirmed(w, r, session, secret)
+	p.toConfirm.redirect(w, r, session, secret)
 	return nil
 }
 
@@ -142,11 +153,11 @@ type newPasskeyPage struct {
 	Name ui.Field
 }
 
-func (p *Pages) showNewPasskey(w http.ResponseWriter, r *http.Request) error {
-	return p.writeNewPasskey(w, r, http.StatusOK, "", nil, nil)
+func (p passkeyPages) showNew(w http.ResponseWriter, r *http.Request) error {
+	return p.writeNew(w, r, http.StatusOK, "", nil, nil)
 }
 
-func (p *Pages) writeNewPasskey(w http.ResponseWriter, r *http.Request, status int, name string, fault error, flash *ui.Flash) error {
+func (p passkeyPages) writeNew(w http.ResponseWriter, r *http.Request, status int, name string, fault error, flash *ui.Flash) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -161,23 +172,23 @@ func (p *Pages) writeNewPasskey(w http.ResponseWriter, r *http.Request, status i
 	return nil
 }
 
-func (p *Pages) beginRegistration(w http.ResponseWriter, r *http.Request) error {
-	asked, err := p.services.Passkeys.BeginRegistration(r.Context(), pages.CallerOf(r), sessionID(r))
+func (p passkeyPages) beginRegistration(w http.ResponseWriter, r *http.Request) error {
+	asked, err := p.passkeys.BeginRegistration(r.Context(), pages.CallerOf(r), sessionID(r))
 	return writeChallenge(w, asked, err)
 }
 
-func (p *Pages) registerPasskey(w http.ResponseWriter, r *http.Request) error {
+func (p passkeyPages) register(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	name, ticket := r.PostForm.Get("name"), takeTicket(w, r)
-	_, err := p.services.Passkeys.Register(r.Context(), p.requestOf(r), sessionID(r), ticket, name, answerOf(r))
+	_, err := p.passkeys.Register(r.Context(), p.browsers.requestOf(r), sessionID(r), ticket, name, answerOf(r))
 	flash := passkeyFault(err)
 	if errors.Is(err, tenants.ErrTooMany) {
 		flash = &ui.Flash{Text: "You have as many passkeys as can be. Remove one that you do not use.", Fault: true}
 	}
 	if flash != nil || pages.IsInvalid(err) {
-		return p.writeNewPasskey(w, r, http.StatusUnprocessableEntity, name, err, flash)
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, name, err, flash)
 	}
 	if err != nil {
 		return ended(err)
@@ -190,9 +201,9 @@ type removePasskeyPage struct {
 	Passkey tenants.Passkey
 }
 
-func (p *Pages) showRemovePasskey(w http.ResponseWriter, r *http.Request) error {
+func (p passkeyPages) showRemove(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
-	found, err := p.services.Passkeys.Own(r.Context(), pages.CallerOf(r), id)
+	found, err := p.passkeys.Own(r.Context(), pages.CallerOf(r), id)
 	if err != nil {
 		return problemOf(err, "passkey", id)
 	}
@@ -206,9 +217,9 @@ func (p *Pages) showRemovePasskey(w http.ResponseWriter, r *http.Request) error 
 	return nil
 }
 
-func (p *Pages) removePasskey(w http.ResponseWriter, r *http.Request) error {
+func (p passkeyPages) remove(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
-	if err := p.services.Passkeys.Remove(r.Context(), p.requestOf(r), id); err != nil {
+	if err := p.passkeys.Remove(r.Context(), p.browsers.requestOf(r), id); err != nil {
 		return problemOf(err, "passkey", id)
 	}
 	return pages.Done(w, r, "passkey-removed", pages.AccountPath)

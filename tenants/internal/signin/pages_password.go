@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -17,23 +16,31 @@ import (
 
 const passwordPath = pages.AccountPath + "/password"
 
+// passwordPages change the reader's password.
+type passwordPages struct {
+	pages.Set
+	browsers  *browsers
+	limits    *limits
+	passwords *Passwords
+}
+
 type passwordPage struct {
 	Email  string // for password managers
 	Fields []ui.Field
 }
 
-func (p *Pages) showPassword(w http.ResponseWriter, r *http.Request) error {
-	off, err := p.services.Passwords.Off(r.Context(), pages.CallerOf(r).Organization)
+func (p passwordPages) show(w http.ResponseWriter, r *http.Request) error {
+	off, err := p.passwords.Off(r.Context(), pages.CallerOf(r).Organization)
 	if err == nil && off {
 		err = ErrPasswordsOff
 	}
 	if err != nil {
 		return problemOf(err, "password", "")
 	}
-	return p.writePassword(w, r, http.StatusOK, nil, nil)
+	return p.write(w, r, http.StatusOK, nil, nil)
 }
 
-func (p *Pages) writePassword(w http.ResponseWriter, r *http.Request, status int, fault error, flash *ui.Flash) error {
+func (p passwordPages) write(w http.ResponseWriter, r *http.Request, status int, fault error, flash *ui.Flash) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -48,23 +55,23 @@ func (p *Pages) writePassword(w http.ResponseWriter, r *http.Request, status int
 	return nil
 }
 
-func (p *Pages) changePassword(w http.ResponseWriter, r *http.Request) error {
+func (p passwordPages) change(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	if wait := p.limitMember(r); wait > 0 {
-		return p.writePassword(w, r, http.StatusTooManyRequests, nil, p.TooMany(w, r, wait))
+	if wait := p.limits.member(r); wait > 0 {
+		return p.write(w, r, http.StatusTooManyRequests, nil, p.TooMany(w, r, wait))
 	}
 	before, password := tenants.Password(r.PostForm.Get("current_password")), tenants.Password(r.PostForm.Get("password"))
-	err := p.services.Passwords.Change(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID, before, password)
+	err := p.passwords.Change(r.Context(), p.browsers.requestOf(r), identity.FromContext(r.Context()).ID, before, password)
 	if pages.IsBusy(err) {
-		return p.writePassword(w, r, http.StatusTooManyRequests, nil, p.Busy(w, r))
+		return p.write(w, r, http.StatusTooManyRequests, nil, p.Busy(w, r))
 	}
 	if errors.Is(err, ErrPassword) {
 		err = tenants.Invalid{{Field: "current_password", Detail: "This is not your password.", Fix: "Type it again, or ask an owner or admin for a reset."}}
 	}
 	if pages.IsInvalid(err) {
-		return p.writePassword(w, r, http.StatusUnprocessableEntity, err, nil)
+		return p.write(w, r, http.StatusUnprocessableEntity, err, nil)
 	}
 	if errors.Is(err, ErrPasswordsOff) {
 		return problemOf(err, "password", "")
@@ -73,6 +80,17 @@ func (p *Pages) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return ended(err)
 	}
 	return pages.Done(w, r, "password-changed", pages.AccountPath)
+}
+
+// confirmPages ask signed-in members for another proof of identity.
+type confirmPages struct {
+	pages.Set
+	browsers  *browsers
+	limits    *limits
+	passwords *Passwords
+	passkeys  *Passkeys
+	provider  *Provider
+	failures  *Failures
 }
 
 type confirmPage struct {
@@ -85,12 +103,12 @@ type confirmPage struct {
 	ByOIDC   string // its address
 }
 
-// showConfirm asks for a proof of identity. Without a
+// show asks for a proof of identity. Without a
 // destination it was opened beside a form that was too late.
-func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
+func (p *confirmPages) show(w http.ResponseWriter, r *http.Request) error {
 	beside := r.URL.Query().Get("to") == ""
 	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLifetime {
-		return p.writeConfirm(w, r, http.StatusOK, nil)
+		return p.write(w, r, http.StatusOK, nil)
 	}
 	if !beside {
 		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
@@ -100,83 +118,78 @@ func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p *Pages) writeConfirm(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
+func (p *confirmPages) write(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
 	member, err := p.Member(r)
 	if err != nil {
 		return err
 	}
-	passkeys, err := p.services.Passkeys.OfCaller(r.Context(), pages.CallerOf(r))
+	passkeys, err := p.passkeys.OfCaller(r.Context(), pages.CallerOf(r))
 	if err != nil {
 		return err
 	}
-	off, err := p.services.Passwords.Off(r.Context(), member.Organization)
+	off, err := p.passwords.Off(r.Context(), member.Organization)
 	if err != nil {
 		return err
 	}
-	page := confirmPage{Member: member, Off: off, Passkeys: p.services.Passkeys.Usable() && len(passkeys) > 0, Password: ui.Field{
+	page := confirmPage{Member: member, Off: off, Passkeys: p.passkeys.Usable() && len(passkeys) > 0, Password: ui.Field{
 		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
 	}}
 	if r.FormValue("to") != "" {
 		page.To = pages.Destination(r)
 	}
-	if p.services.Provider.Usable() && off {
-		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, pages.AccountPath))
+	if p.provider.Usable() && off {
+		page.Provider, page.ByOIDC = p.provider.Name(), oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, pages.AccountPath))
 	}
 	p.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
 	return nil
 }
 
-func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
+func (p *confirmPages) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	if wait := p.limitMember(r); wait > 0 {
-		return p.writeConfirm(w, r, http.StatusTooManyRequests, p.TooMany(w, r, wait))
+	if wait := p.limits.member(r); wait > 0 {
+		return p.write(w, r, http.StatusTooManyRequests, p.TooMany(w, r, wait))
 	}
-	session, secret, err := p.services.Passwords.Confirm(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID,
+	session, secret, err := p.passwords.Confirm(r.Context(), p.browsers.requestOf(r), identity.FromContext(r.Context()).ID,
 		tenants.Password(r.PostForm.Get("password")))
 	if pages.IsBusy(err) {
-		return p.writeConfirm(w, r, http.StatusTooManyRequests, p.Busy(w, r))
+		return p.write(w, r, http.StatusTooManyRequests, p.Busy(w, r))
 	}
 	if errors.Is(err, ErrPasswordsOff) {
 		return problemOf(err, "password", "")
 	}
 	if errors.Is(err, ErrSignIn) {
-		if err := p.confirmFailed(r); err != nil {
+		if err := p.failed(r); err != nil {
 			return err
 		}
-		return p.writeConfirm(w, r, http.StatusUnprocessableEntity,
+		return p.write(w, r, http.StatusUnprocessableEntity,
 			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})
 	}
 	if err != nil {
 		return ended(err)
 	}
-	p.redirectConfirmed(w, r, session, secret)
+	p.redirect(w, r, session, secret)
 	return nil
 }
 
-// confirmFailed records a wrong password in a member's session.
-func (p *Pages) confirmFailed(r *http.Request) error {
+// failed records a wrong password in a member's session.
+func (p *confirmPages) failed(r *http.Request) error {
 	member, err := p.Member(r)
 	if err != nil {
 		return err
 	}
-	httpapi.Logger(r.Context()).Warn("a member failed to confirm their identity", slog.String("member", member.ID), slog.String("network", p.network(r)))
-	p.services.Failures.Wrong(member.Email, p.network(r))
+	httpapi.Logger(r.Context()).Warn("a member failed to confirm their identity", slog.String("member", member.ID), slog.String("network", p.limits.network(r)))
+	p.failures.Wrong(member.Email, p.limits.network(r))
 	return nil
 }
 
-// redirectConfirmed redirects a confirmed member to their destination.
-func (p *Pages) redirectConfirmed(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
-	p.keepSession(w, session, secret)
+// redirect redirects a confirmed member to their destination.
+func (p *confirmPages) redirect(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
+	p.browsers.keep(w, session, secret)
 	to := pages.ConfirmPath
 	if r.PostForm.Get("to") != "" {
 		to = pages.Destination(r)
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
-}
-
-// limitMember counts an attempt of the signed-in member.
-func (p *Pages) limitMember(r *http.Request) (wait time.Duration) {
-	return p.byMember.take(pages.CallerOf(r).ID)
 }

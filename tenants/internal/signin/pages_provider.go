@@ -23,54 +23,62 @@ const OIDCCallbackPath = oidcPath + "/callback"
 // keeps its ticket; the server checks again.
 const providerTicketLifetime = 600 // seconds
 
-// withProvider passes requests where there is an identity provider.
-func (p *Pages) withProvider(next pages.Handler) pages.Handler {
+// providerPages sign in by the identity provider.
+type providerPages struct {
+	browsers *browsers
+	limits   *limits
+	provider *Provider
+	toSignIn *signInPages
+}
+
+// usable passes requests where there is an identity provider.
+func (p providerPages) usable(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if !p.services.Provider.Usable() {
+		if !p.provider.Usable() {
 			return httpapi.NotFound("page", r.URL.Path)
 		}
 		return next(w, r)
 	}
 }
 
-// startOIDC redirects to the identity provider. It is a link, not
+// start redirects to the identity provider. It is a link, not
 // a form: the console's policy lets forms target nothing else.
-func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
-	if wait := p.byChallenge.take(p.network(r)); wait > 0 {
-		p.writeSignIn(w, r, http.StatusTooManyRequests, "", p.TooMany(w, r, wait))
+func (p providerPages) start(w http.ResponseWriter, r *http.Request) error {
+	if wait := p.limits.challenge(r); wait > 0 {
+		p.toSignIn.write(w, r, http.StatusTooManyRequests, "", p.toSignIn.TooMany(w, r, wait))
 		return nil
 	}
-	address, ticket, err := p.services.Provider.Start(r.Context(), pages.Destination(r))
+	address, ticket, err := p.provider.Start(r.Context(), pages.Destination(r))
 	if err != nil {
-		return p.writeOIDCFault(w, r, err)
+		return p.writeFault(w, r, err)
 	}
 	setTicket(w, ticket.Reveal(), providerTicketLifetime)
 	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
 }
 
-// finishOIDC signs in those whom the identity provider sends back.
-func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
+// finish signs in those whom the identity provider sends back.
+func (p providerPages) finish(w http.ResponseWriter, r *http.Request) error {
 	query, ticket := r.URL.Query(), takeTicket(w, r)
 	if query.Get("code") == "" {
-		return p.writeOIDCFault(w, r, oidc.ErrRefused) // error=access_denied, or no parameters
+		return p.writeFault(w, r, oidc.ErrRefused) // error=access_denied, or no parameters
 	}
-	in, err := p.services.Provider.SignIn(r.Context(), p.anonymous(r), ticket, query.Get("state"), query.Get("code"))
+	in, err := p.provider.SignIn(r.Context(), p.browsers.Anonymous(r), ticket, query.Get("state"), query.Get("code"))
 	if err != nil {
-		return p.writeOIDCFault(w, r, err)
+		return p.writeFault(w, r, err)
 	}
 	if in.First { // first explain that
 		ui.SetFlash(w, "identified")
 		in.To = pages.AccountPath
 	}
-	return p.startBrowserSession(w, r, in.SignInResult, in.To)
+	return p.browsers.start(w, r, in.SignInResult, in.To)
 }
 
-// writeOIDCFault shows why the identity provider's
+// writeFault shows why the identity provider's
 // sign-in failed, beside the other ways.
-func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
+func (p providerPages) writeFault(w http.ResponseWriter, r *http.Request, err error) error {
 	var text string
-	name, status := p.services.Provider.Name(), http.StatusUnprocessableEntity
+	name, status := p.provider.Name(), http.StatusUnprocessableEntity
 	switch {
 	case errors.Is(err, challenge.ErrNone):
 		text = "That took too long, or was begun in another browser. Try again."
@@ -89,6 +97,6 @@ func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error
 		return err
 	}
 	httpapi.Logger(r.Context()).Warn("a sign-in by the identity provider was refused", slog.String("error", err.Error()))
-	p.writeSignIn(w, r, status, "", &ui.Flash{Text: text, Fault: true})
+	p.toSignIn.write(w, r, status, "", &ui.Flash{Text: text, Fault: true})
 	return nil
 }

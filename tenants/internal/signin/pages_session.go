@@ -19,6 +19,40 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
+// browsers are the sessions of browsers: how they get one, keep it and end it.
+type browsers struct {
+	kit      *pages.Kit
+	sessions *Sessions
+}
+
+// Anonymous is a request before authentication, maybe from a known browser.
+func (b *browsers) Anonymous(r *http.Request) unitofwork.Request {
+	request := b.kit.Anonymous(r)
+	request.Devices = devicesOf(r)
+	return request
+}
+
+// requestOf is a form's request, maybe from a known browser.
+func (b *browsers) requestOf(r *http.Request) unitofwork.Request {
+	request := b.kit.RequestOf(r)
+	request.Devices = devicesOf(r)
+	return request
+}
+
+// signInPages are the pages of signing in by password, which show the other ways, too.
+type signInPages struct {
+	pages.Set
+	browsers  *browsers
+	limits    *limits
+	sessions  *Sessions
+	passwords *Passwords
+	passkeys  *Passkeys
+	provider  *Provider
+	failures  *Failures
+	lookups   *fairshare.Limiter // of devices
+	metrics   *metrics
+}
+
 type signInPage struct {
 	To       string // destination
 	Fields   []ui.Field
@@ -27,25 +61,25 @@ type signInPage struct {
 	ByOIDC   string // its address
 }
 
-func (p *Pages) showSignIn(w http.ResponseWriter, r *http.Request) error {
+func (p *signInPages) show(w http.ResponseWriter, r *http.Request) error {
 	if _, err := p.Guard.Session(r); err == nil {
 		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
 		return nil
 	}
-	p.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
+	p.write(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
 		"signed-out":     "You have signed out.",
 		"password-reset": "Your password was set. Sign in with it. Your old passkeys no longer work.",
 	}))
 	return nil
 }
 
-func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
-	page := signInPage{To: pages.Destination(r), Passkeys: p.services.Passkeys.Usable(), Fields: []ui.Field{
+func (p *signInPages) write(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
+	page := signInPage{To: pages.Destination(r), Passkeys: p.passkeys.Usable(), Fields: []ui.Field{
 		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
 		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
 	}}
-	if p.services.Provider.Usable() {
-		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(page.To)
+	if p.provider.Usable() {
+		page.Provider, page.ByOIDC = p.provider.Name(), oidcPath+"?to="+url.QueryEscape(page.To)
 	}
 	p.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
 }
@@ -53,52 +87,52 @@ func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, 
 // signIn signs a member in by password. The session is
 // always new, with a new secret, so a planted cookie
 // has no effect; the browser's previous session ends.
-func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
+func (p *signInPages) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	email := tenants.NormalEmail(r.PostForm.Get("email"))
 	request, err := p.recognized(r, email)
 	if err != nil {
-		return p.refuseSignIn(w, r, request.Device, email, err)
+		return p.refuse(w, r, request.Device, email, err)
 	}
-	if wait := p.limitSignIn(r, request.Device, email); wait > 0 {
-		p.delaySignIn(w, r, request.Device, email, wait)
+	if wait := p.limits.signIn(r, request.Device, email); wait > 0 {
+		p.delay(w, r, request.Device, email, wait)
 		return nil
 	}
-	entry, err := p.services.Passwords.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
+	entry, err := p.passwords.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
 	if err != nil {
-		return p.refuseSignIn(w, r, request.Device, email, err)
+		return p.refuse(w, r, request.Device, email, err)
 	}
 	p.metrics.signIn(outcomeIn, request.Device.Known())
-	return p.completeSignIn(w, r, entry)
+	return p.browsers.CompleteSignIn(w, r, entry)
 }
 
-// delaySignIn answers an attempt that came after too many others.
-func (p *Pages) delaySignIn(w http.ResponseWriter, r *http.Request, device tenants.Device, email string, wait time.Duration) {
+// delay answers an attempt that came after too many others.
+func (p *signInPages) delay(w http.ResponseWriter, r *http.Request, device tenants.Device, email string, wait time.Duration) {
 	p.metrics.signIn(outcomeLimited, device.Known())
-	p.services.Failures.Refused(email, p.network(r))
+	p.failures.Refused(email, p.limits.network(r))
 	p.warn(r, "a sign-in was refused: there were too many attempts", device, email)
-	p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.TooMany(w, r, wait))
+	p.write(w, r, http.StatusTooManyRequests, email, p.TooMany(w, r, wait))
 }
 
-// refuseSignIn answers an attempt that failed. It
+// refuse answers an attempt that failed. It
 // returns an error that is not the sender's.
-func (p *Pages) refuseSignIn(w http.ResponseWriter, r *http.Request, device tenants.Device, email string, err error) error {
+func (p *signInPages) refuse(w http.ResponseWriter, r *http.Request, device tenants.Device, email string, err error) error {
 	switch {
 	case errors.Is(err, ErrSignIn):
 		p.metrics.signIn(outcomeWrong, device.Known())
-		p.services.Failures.Wrong(email, p.network(r))
+		p.failures.Wrong(email, p.limits.network(r))
 		p.warn(r, "a sign-in failed", device, email)
-		p.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
+		p.write(w, r, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
 	case errors.Is(err, ErrPasswordsOff):
 		p.metrics.signIn(outcomeOff, device.Known())
-		p.writeSignIn(w, r, http.StatusUnprocessableEntity, email, &ui.Flash{Fault: true, Text: "Your organization has switched passwords off. " +
+		p.write(w, r, http.StatusUnprocessableEntity, email, &ui.Flash{Fault: true, Text: "Your organization has switched passwords off. " +
 			"Sign in with a passkey, or by the identity provider. If you can do neither, ask an owner or admin for a link that lets you in."})
 	case pages.IsBusy(err):
 		p.metrics.signIn(outcomeBusy, device.Known())
-		p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.Busy(w, r))
+		p.write(w, r, http.StatusTooManyRequests, email, p.Busy(w, r))
 	default:
 		return err
 	}
@@ -106,9 +140,9 @@ func (p *Pages) refuseSignIn(w http.ResponseWriter, r *http.Request, device tena
 }
 
 // warn logs an attempt to sign in.
-func (p *Pages) warn(r *http.Request, text string, device tenants.Device, email string) {
+func (p *signInPages) warn(r *http.Request, text string, device tenants.Device, email string) {
 	httpapi.Logger(r.Context()).Warn(text, slog.String("address", addressHash(email)),
-		slog.String("network", p.network(r)), slog.Bool("known_device", device.Known()))
+		slog.String("network", p.limits.network(r)), slog.Bool("known_device", device.Known()))
 }
 
 // addressHash replaces an e-mail address in the
@@ -118,55 +152,32 @@ func addressHash(email string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// completeSignIn redirects a signed-in person to their destination.
-func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
-	return p.startBrowserSession(w, r, entry, pages.Destination(r))
+// CompleteSignIn redirects a signed-in person to their destination.
+func (b *browsers) CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
+	return b.start(w, r, entry, pages.Destination(r))
 }
 
-// startBrowserSession replaces the browser's
+// start replaces the browser's
 // session, and redirects to a page.
-func (p *Pages) startBrowserSession(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult, to string) error {
-	if err := p.endSession(r); err != nil {
+func (b *browsers) start(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult, to string) error {
+	if err := b.end(r); err != nil {
 		return err
 	}
-	p.keepSession(w, entry.Session, entry.Secret)
+	b.keep(w, entry.Session, entry.Secret)
 	keepDevices(w, entry.Devices)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 
-// keepSession gives the browser the secret of its
+// keep gives the browser the secret of its
 // session, until that expires without renewal.
-func (p *Pages) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
-	lasts := session.ExpiresAt.Sub(p.Clock()).Round(time.Second)
+func (b *browsers) keep(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
+	lasts := session.ExpiresAt.Sub(b.kit.Clock()).Round(time.Second)
 	http.SetCookie(w, pages.SessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
 }
 
-// limitSignIn counts an attempt to sign in: by the
-// member's own device, or by network and address.
-func (p *Pages) limitSignIn(r *http.Request, device tenants.Device, email string) (wait time.Duration) {
-	if device.Known() {
-		return p.byDevice.take(device.Hash)
-	}
-	return p.limit(r, email)
-}
-
-// limit counts an attempt, by the network
-// it comes from and the address it is for.
-func (p *Pages) limit(r *http.Request, email string) (wait time.Duration) {
-	if wait = p.byNetwork.take(p.network(r)); wait > 0 {
-		return wait
-	}
-	return p.byEmail.take(email)
-}
-
-// network is a request's network, by which attempts are counted.
-func (p *Pages) network(r *http.Request) string {
-	return httpapi.ClientNetwork(httpapi.ClientAddress(r, p.TrustedProxies)).String()
-}
-
-func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) error {
-	if err := p.endSession(r); err != nil {
+func (b *browsers) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := b.end(r); err != nil {
 		return err
 	}
 	http.SetCookie(w, pages.SessionCookie("", -1))
@@ -175,19 +186,19 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// endSession ends the browser's session, if any.
-func (p *Pages) endSession(r *http.Request) error {
-	principal, err := p.Guard.Session(r)
+// end ends the browser's session, if any.
+func (b *browsers) end(r *http.Request) error {
+	principal, err := b.kit.Guard.Session(r)
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or it has ended
 	}
-	request := p.requestOf(r.WithContext(identity.NewContext(r.Context(), principal)))
-	return p.services.Sessions.SignOut(r.Context(), request, principal.ID)
+	request := b.requestOf(r.WithContext(identity.NewContext(r.Context(), principal)))
+	return b.sessions.SignOut(r.Context(), request, principal.ID)
 }
 
-// renewSession extends a session in use, gives it
+// renew extends a session in use, gives it
 // a new secret, and redirects to the destination.
-func (p *Pages) renewSession(w http.ResponseWriter, r *http.Request) error {
+func (b *browsers) renew(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := r.Cookie(identity.SessionCookie)
 	if err != nil {
 		return err
@@ -196,12 +207,12 @@ func (p *Pages) renewSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	session, secret, err := p.services.Sessions.Renew(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID, presented)
+	session, secret, err := b.sessions.Renew(r.Context(), b.requestOf(r), identity.FromContext(r.Context()).ID, presented)
 	if err != nil {
 		return ended(err)
 	}
 	if secret != presented {
-		p.keepSession(w, session, secret)
+		b.keep(w, session, secret)
 	}
 	http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
 	return nil
@@ -260,17 +271,17 @@ func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 // recognized is an anonymous request, with the device by which the browser
 // is known to the member with an address. While too many
 // wait, it fails with an error of the Limiter.
-func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
-	request := p.anonymous(r)
+func (p *signInPages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
+	request := p.browsers.Anonymous(r)
 	if len(request.Devices) == 0 {
 		return request, nil
 	}
-	lease, err := p.lookups.Acquire(r.Context(), p.network(r), 1)
+	lease, err := p.lookups.Acquire(r.Context(), p.limits.network(r), 1)
 	if err != nil {
 		return request, err
 	}
 	defer lease.Release()
-	request.Device, err = p.services.Sessions.Recognize(r.Context(), email, request.Devices)
+	request.Device, err = p.sessions.Recognize(r.Context(), email, request.Devices)
 	return request, err
 }
 
