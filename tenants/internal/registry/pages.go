@@ -30,25 +30,22 @@ func NewPages(kit *pages.Kit, services Services) Pages { return Pages{kit.Of(tem
 
 // Mount adds the pages to the settings.
 func (p Pages) Mount(settings chi.Router) {
-	settings.Get(pages.OrganizationPath, p.For(tenants.OrganizationRead, p.showOrganization))
-	settings.Post(pages.OrganizationPath, p.For(tenants.OrganizationWrite, p.renameOrganization()))
-	settings.Get(pages.ProjectsPath, p.For(tenants.ProjectsRead, p.showProjects))
-	settings.Post(pages.ProjectsPath, p.For(tenants.ProjectsWrite, p.createProject))
-	settings.Get(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.showProject))
-	settings.Post(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.renameProject()))
-	settings.Get(pages.ProjectsPath+"/{id}/delete", p.Confirmed(tenants.DeletionsManage, p.showDeleteProject))
-	settings.Post(pages.ProjectsPath+"/{id}/delete", p.Confirmed(tenants.DeletionsManage, p.deleteProject))
-	settings.Post(pages.ProjectsPath+"/{id}/restore", p.Confirmed(tenants.DeletionsManage, p.restoreProject))
-	settings.Get(pages.OrganizationPath+"/delete", p.Confirmed(tenants.DeletionsManage, p.showDeleteOrganization))
-	settings.Post(pages.OrganizationPath+"/delete", p.Confirmed(tenants.DeletionsManage, p.deleteOrganization))
-	settings.Get(pages.DeletionsPath, p.For(tenants.DeletionsManage, p.showDeletions))
-	settings.Get(pages.ServiceTokensPath, p.For(tenants.ServiceTokensRead, p.showServiceTokens))
-	settings.Get(pages.ServiceTokensPath+"/new", p.Confirmed(tenants.ServiceTokensWrite, p.showNewServiceToken))
-	settings.Post(pages.ServiceTokensPath, p.Confirmed(tenants.ServiceTokensWrite, p.createServiceToken))
-	settings.Get(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.showRevokeServiceToken))
-	settings.Post(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.revokeServiceToken()))
-	settings.Get(pages.SecurityPath, p.Confirmed(tenants.SecurityWrite, p.showSecurity))
-	settings.Post(pages.SecurityPath, p.Confirmed(tenants.SecurityWrite, p.setSecurity))
+	organizationPages{p.Set, p.Organizations}.mount(settings)
+	projectPages{p.Set, p.Projects}.mount(settings)
+	deletionPages{p.Set, p.Organizations, p.Projects, p.Deletions}.mount(settings)
+	tokenPages{p.Set, p.Tokens}.mount(settings)
+	securityPages{p.Set, p.Policies}.mount(settings)
+}
+
+// organizationPages show and rename the organization.
+type organizationPages struct {
+	pages.Set
+	organizations *Service
+}
+
+func (p organizationPages) mount(settings chi.Router) {
+	settings.Get(pages.OrganizationPath, p.For(tenants.OrganizationRead, p.show))
+	settings.Post(pages.OrganizationPath, p.For(tenants.OrganizationWrite, p.rename()))
 }
 
 type organizationPage struct {
@@ -57,18 +54,18 @@ type organizationPage struct {
 	Name      ui.Field
 }
 
-func (p Pages) showOrganization(w http.ResponseWriter, r *http.Request) error {
-	return p.writeOrganization(w, r, http.StatusOK, "", nil)
+func (p organizationPages) show(w http.ResponseWriter, r *http.Request) error {
+	return p.write(w, r, http.StatusOK, "", nil)
 }
 
-// writeOrganization shows the organization; name is
+// write shows the organization; name is
 // the wanted one if fault is why it was refused.
-func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
+func (p organizationPages) write(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
-	shown.Organization = p.Organizations.subscribed(shown.Organization)
+	shown.Organization = p.organizations.subscribed(shown.Organization)
 	if fault == nil {
 		name = shown.Organization.Name
 	}
@@ -82,14 +79,27 @@ func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status 
 	return nil
 }
 
-func (p Pages) renameOrganization() pages.Handler {
+func (p organizationPages) rename() pages.Handler {
 	return pages.TextForm[tenants.Organization]{
-		What: "organization", Field: "name", ID: ownOrganization, Change: p.Organizations.Rename, Again: p.writeOrganization,
+		What: "organization", Field: "name", ID: ownOrganization, Change: p.organizations.Rename, Again: p.write,
 		Flash: "organization-renamed", Back: pages.OrganizationPath,
 	}.Submit(p.Kit)
 }
 
 func ownOrganization(r *http.Request) (string, error) { return pages.CallerOf(r).Organization, nil }
+
+// projectPages show, create and rename projects.
+type projectPages struct {
+	pages.Set
+	projects *Projects
+}
+
+func (p projectPages) mount(settings chi.Router) {
+	settings.Get(pages.ProjectsPath, p.For(tenants.ProjectsRead, p.showAll))
+	settings.Post(pages.ProjectsPath, p.For(tenants.ProjectsWrite, p.create))
+	settings.Get(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.show))
+	settings.Post(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.rename()))
+}
 
 type projectsPage struct {
 	pages.Settings
@@ -99,8 +109,8 @@ type projectsPage struct {
 	Name     ui.Field
 }
 
-func (p Pages) showProjects(w http.ResponseWriter, r *http.Request) error {
-	return p.writeProjects(w, r, http.StatusOK, newProjectName("", nil))
+func (p projectPages) showAll(w http.ResponseWriter, r *http.Request) error {
+	return p.writeAll(w, r, http.StatusOK, newProjectName("", nil))
 }
 
 func newProjectName(value string, err error) ui.Field {
@@ -110,20 +120,20 @@ func newProjectName(value string, err error) ui.Field {
 	}
 }
 
-func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int, name ui.Field) error {
+func (p projectPages) writeAll(w http.ResponseWriter, r *http.Request, status int, name ui.Field) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
 	caller := pages.CallerOf(r)
 	find := func(after query.Position, limit int) ([]tenants.Project, error) {
-		return p.Projects.List(r.Context(), caller, caller.Organization, after, limit)
+		return p.projects.List(r.Context(), caller, caller.Organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfProject)
 	if err != nil {
 		return err
 	}
-	capacity, err := pages.CapacityOf(r, p.Projects.Capacity)
+	capacity, err := pages.CapacityOf(r, p.projects.Capacity)
 	if err != nil {
 		return err
 	}
@@ -138,14 +148,14 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 	return nil
 }
 
-func (p Pages) createProject(w http.ResponseWriter, r *http.Request) error {
+func (p projectPages) create(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	name, caller := r.PostForm.Get("name"), pages.CallerOf(r)
-	_, err := p.Projects.Create(r.Context(), p.RequestOf(r), caller.Organization, name)
+	_, err := p.projects.Create(r.Context(), p.RequestOf(r), caller.Organization, name)
 	if pages.IsInvalid(err) {
-		return p.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
+		return p.writeAll(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
 	}
 	if err != nil {
 		return pages.ProblemOf(err, "organization", caller.Organization)
@@ -159,14 +169,14 @@ type projectPage struct {
 	Name    ui.Field
 }
 
-func (p Pages) showProject(w http.ResponseWriter, r *http.Request) error {
-	return p.writeProject(w, r, http.StatusOK, "", nil)
+func (p projectPages) show(w http.ResponseWriter, r *http.Request) error {
+	return p.write(w, r, http.StatusOK, "", nil)
 }
 
-// writeProject shows the project in the address; name
+// write shows the project in the address; name
 // is the wanted one if fault is why it was refused.
-func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
-	project, err := p.projectOf(r)
+func (p projectPages) write(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
+	project, err := projectOf(r, p.projects)
 	if err != nil {
 		return err
 	}
@@ -185,23 +195,34 @@ func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 // projectOf is the project in the address.
-func (p Pages) projectOf(r *http.Request) (tenants.Project, error) {
+func projectOf(r *http.Request, projects *Projects) (tenants.Project, error) {
 	id := chi.URLParam(r, "id")
-	project, err := p.Projects.Project(r.Context(), pages.CallerOf(r), id)
+	project, err := projects.Project(r.Context(), pages.CallerOf(r), id)
 	return project, pages.ProblemOf(err, "project", id)
 }
 
-// projectID is the id of the project in the address.
-func (p Pages) projectID(r *http.Request) (string, error) {
-	project, err := p.projectOf(r)
+// id is the id of the project in the address.
+func (p projectPages) id(r *http.Request) (string, error) {
+	project, err := projectOf(r, p.projects)
 	return project.ID, err
 }
 
-func (p Pages) renameProject() pages.Handler {
+func (p projectPages) rename() pages.Handler {
 	return pages.TextForm[tenants.Project]{
-		What: "project", Field: "name", ID: p.projectID, Change: p.Projects.Rename, Again: p.writeProject,
+		What: "project", Field: "name", ID: p.id, Change: p.projects.Rename, Again: p.write,
 		Flash: "project-renamed", Back: pages.ProjectsPath,
 	}.Submit(p.Kit)
+}
+
+// securityPages show and set the security policy.
+type securityPages struct {
+	pages.Set
+	policies *Policies
+}
+
+func (p securityPages) mount(settings chi.Router) {
+	settings.Get(pages.SecurityPath, p.Confirmed(tenants.SecurityWrite, p.show))
+	settings.Post(pages.SecurityPath, p.Confirmed(tenants.SecurityWrite, p.set))
 }
 
 type securityPage struct {
@@ -212,17 +233,17 @@ type securityPage struct {
 	Beside        string // members who can sign in without a password
 }
 
-func (p Pages) showSecurity(w http.ResponseWriter, r *http.Request) error {
+func (p securityPages) show(w http.ResponseWriter, r *http.Request) error {
 	caller := pages.CallerOf(r)
-	policy, err := p.Policies.Policy(r.Context(), caller, caller.Organization)
+	policy, err := p.policies.Policy(r.Context(), caller, caller.Organization)
 	if err != nil {
 		return err
 	}
 	wanted := NewPolicy{LeakedKeys: policy.LeakedKeys, PlainHTTPKeys: policy.PlainHTTPKeys, PasswordsOff: &policy.PasswordsOff}
-	return p.writeSecurity(w, r, http.StatusOK, wanted, nil)
+	return p.write(w, r, http.StatusOK, wanted, nil)
 }
 
-func (p Pages) writeSecurity(w http.ResponseWriter, r *http.Request, status int, wanted NewPolicy, fault error) error {
+func (p securityPages) write(w http.ResponseWriter, r *http.Request, status int, wanted NewPolicy, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -265,12 +286,12 @@ func passwordsField(off bool, fault error) ui.Field {
 }
 
 // beside is how many members can sign in without a password.
-func (p Pages) beside(r *http.Request) (string, error) {
-	able, all, err := p.Policies.members.MembersWithoutPassword(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
+func (p securityPages) beside(r *http.Request) (string, error) {
+	able, all, err := p.policies.members.MembersWithoutPassword(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
 	return fmt.Sprintf("%d of %d members have a passkey, or are known to the identity provider.", able, all), err
 }
 
-func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
+func (p securityPages) set(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
@@ -283,9 +304,9 @@ func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
 	if wanted.PasswordsOff = off; !known {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form could not be read. Go back, reload the page and send it again.")
 	}
-	_, err := p.Policies.Set(r.Context(), p.RequestOf(r), organization, wanted)
+	_, err := p.policies.Set(r.Context(), p.RequestOf(r), organization, wanted)
 	if pages.IsInvalid(err) {
-		return p.writeSecurity(w, r, http.StatusUnprocessableEntity, wanted, err)
+		return p.write(w, r, http.StatusUnprocessableEntity, wanted, err)
 	}
 	if err != nil {
 		return pages.ProblemOf(err, "organization", organization)

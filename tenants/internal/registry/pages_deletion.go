@@ -16,6 +16,24 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
+// deletionPages delete and restore the organization and its projects.
+type deletionPages struct {
+	pages.Set
+	organizations *Service
+	projects      *Projects
+	deletions     *Deletions
+}
+
+func (p deletionPages) mount(settings chi.Router) {
+	const manage = tenants.DeletionsManage
+	settings.Get(pages.ProjectsPath+"/{id}/delete", p.Confirmed(manage, p.showProject))
+	settings.Post(pages.ProjectsPath+"/{id}/delete", p.Confirmed(manage, p.deleteProject))
+	settings.Post(pages.ProjectsPath+"/{id}/restore", p.Confirmed(manage, p.restore))
+	settings.Get(pages.OrganizationPath+"/delete", p.Confirmed(manage, p.showOrganization))
+	settings.Post(pages.OrganizationPath+"/delete", p.Confirmed(manage, p.deleteOrganization))
+	settings.Get(pages.DeletionsPath, p.For(manage, p.showAll))
+}
+
 // A deletePage confirms a deletion: the reader types its name.
 type deletePage struct {
 	pages.Settings
@@ -28,12 +46,12 @@ type deletePage struct {
 	Name   ui.Field
 }
 
-func (p Pages) showDeleteProject(w http.ResponseWriter, r *http.Request) error {
-	project, err := p.projectOf(r)
+func (p deletionPages) showProject(w http.ResponseWriter, r *http.Request) error {
+	project, err := projectOf(r, p.projects)
 	if err != nil {
 		return err
 	}
-	return p.writeDelete(w, r, http.StatusOK, deletionOf(project), "", "")
+	return p.write(w, r, http.StatusOK, deletionOf(project), "", "")
 }
 
 func deletionOf(project tenants.Project) deletePage {
@@ -41,28 +59,28 @@ func deletionOf(project tenants.Project) deletePage {
 	return deletePage{Kind: "project", Called: project.Name, ID: project.ID, Action: path + "/delete", Back: pages.ProjectsPath}
 }
 
-func (p Pages) showDeleteOrganization(w http.ResponseWriter, r *http.Request) error {
-	page, err := p.deletionOfOrganization(r)
+func (p deletionPages) showOrganization(w http.ResponseWriter, r *http.Request) error {
+	page, err := p.ofOrganization(r)
 	if err != nil {
 		return err
 	}
-	return p.writeDelete(w, r, http.StatusOK, page, "", "")
+	return p.write(w, r, http.StatusOK, page, "", "")
 }
 
-func (p Pages) deletionOfOrganization(r *http.Request) (deletePage, error) {
+func (p deletionPages) ofOrganization(r *http.Request) (deletePage, error) {
 	caller := pages.CallerOf(r)
-	organization, err := p.Organizations.Organization(r.Context(), caller, caller.Organization)
+	organization, err := p.organizations.Organization(r.Context(), caller, caller.Organization)
 	return deletePage{
 		Kind: "organization", Called: organization.Name, ID: organization.ID, Action: pages.OrganizationPath + "/delete", Back: pages.OrganizationPath,
 	}, pages.ProblemOf(err, "organization", caller.Organization)
 }
 
-func (p Pages) writeDelete(w http.ResponseWriter, r *http.Request, status int, page deletePage, typed, fault string) (err error) {
+func (p deletionPages) write(w http.ResponseWriter, r *http.Request, status int, page deletePage, typed, fault string) (err error) {
 	if page.Settings, err = p.Settings(r); err != nil {
 		return err
 	}
-	if p.Deletions.grace > 0 {
-		page.Grace = p.Deletions.grace.String()
+	if p.deletions.grace > 0 {
+		page.Grace = p.deletions.grace.String()
 	}
 	page.Name = ui.Field{
 		Name: "name", Label: "Name of the " + page.Kind, Value: typed, Fault: fault, Required: true, MaxLength: 200, Autocomplete: "off",
@@ -74,26 +92,26 @@ func (p Pages) writeDelete(w http.ResponseWriter, r *http.Request, status int, p
 
 // confirmed reports whether the name was
 // typed; else it has shown the form again.
-func (p Pages) confirmed(w http.ResponseWriter, r *http.Request, page deletePage) (bool, error) {
+func (p deletionPages) confirmed(w http.ResponseWriter, r *http.Request, page deletePage) (bool, error) {
 	typed := r.PostForm.Get("name")
 	if tenants.CleanName(typed) == page.Called {
 		return true, nil
 	}
-	return false, p.writeDelete(w, r, http.StatusUnprocessableEntity, page, typed, "This is not the name of the "+page.Kind+". Type "+page.Called+".")
+	return false, p.write(w, r, http.StatusUnprocessableEntity, page, typed, "This is not the name of the "+page.Kind+". Type "+page.Called+".")
 }
 
-func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
+func (p deletionPages) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	project, err := p.projectOf(r)
+	project, err := projectOf(r, p.projects)
 	if err != nil {
 		return err
 	}
 	if ok, err := p.confirmed(w, r, deletionOf(project)); err != nil || !ok {
 		return err
 	}
-	if _, err := p.Deletions.DeleteProject(r.Context(), p.RequestOf(r), project.ID); err != nil {
+	if _, err := p.deletions.DeleteProject(r.Context(), p.RequestOf(r), project.ID); err != nil {
 		return pages.ProblemOf(err, "project", project.ID)
 	}
 	ui.SetFlash(w, "project-deleted")
@@ -103,18 +121,18 @@ func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
 
 // deleteOrganization ends the caller's session,
 // with all others of the organization.
-func (p Pages) deleteOrganization(w http.ResponseWriter, r *http.Request) error {
+func (p deletionPages) deleteOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	page, err := p.deletionOfOrganization(r)
+	page, err := p.ofOrganization(r)
 	if err != nil {
 		return err
 	}
 	if ok, err := p.confirmed(w, r, page); err != nil || !ok {
 		return err
 	}
-	if _, err := p.Deletions.DeleteOrganization(r.Context(), p.RequestOf(r), page.ID); err != nil {
+	if _, err := p.deletions.DeleteOrganization(r.Context(), p.RequestOf(r), page.ID); err != nil {
 		return pages.ProblemOf(err, "organization", page.ID)
 	}
 	http.SetCookie(w, pages.SessionCookie("", -1))
@@ -139,14 +157,14 @@ type deletionsPage struct {
 	Pager     ui.Pager
 }
 
-func (p Pages) showDeletions(w http.ResponseWriter, r *http.Request) error {
+func (p deletionPages) showAll(w http.ResponseWriter, r *http.Request) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
 	caller := pages.CallerOf(r)
 	find := func(after query.Position, limit int) ([]ListedDeletion, error) {
-		return p.Deletions.List(r.Context(), caller, caller.Organization, after, limit)
+		return p.deletions.List(r.Context(), caller, caller.Organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfDeletion)
 	if err != nil {
@@ -185,12 +203,12 @@ func deletionText(d ListedDeletion) shownDeletion {
 	return shown
 }
 
-func (p Pages) restoreProject(w http.ResponseWriter, r *http.Request) error {
+func (p deletionPages) restore(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	if _, err := p.Deletions.Restore(r.Context(), p.RequestOf(r), id); err != nil {
+	if _, err := p.deletions.Restore(r.Context(), p.RequestOf(r), id); err != nil {
 		return pages.ProblemOf(err, "project", id)
 	}
 	ui.SetFlash(w, "project-restored")

@@ -14,6 +14,20 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
+// tokenPages show, issue and revoke service tokens.
+type tokenPages struct {
+	pages.Set
+	tokens *Tokens
+}
+
+func (p tokenPages) mount(settings chi.Router) {
+	settings.Get(pages.ServiceTokensPath, p.For(tenants.ServiceTokensRead, p.showAll))
+	settings.Get(pages.ServiceTokensPath+"/new", p.Confirmed(tenants.ServiceTokensWrite, p.showNew))
+	settings.Post(pages.ServiceTokensPath, p.Confirmed(tenants.ServiceTokensWrite, p.create))
+	settings.Get(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.showRevoke))
+	settings.Post(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.revoke()))
+}
+
 // shownToken is a service token in a list.
 type shownToken struct {
 	tenants.ServiceToken
@@ -35,21 +49,21 @@ type serviceTokensPage struct {
 	Capacity pages.ShownCapacity
 }
 
-func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
+func (p tokenPages) showAll(w http.ResponseWriter, r *http.Request) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
 	caller := pages.CallerOf(r)
 	find := func(after query.Position, limit int) ([]tenants.ServiceToken, error) {
-		return p.Tokens.List(r.Context(), caller, caller.Organization, after, limit)
+		return p.tokens.List(r.Context(), caller, caller.Organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfServiceToken)
 	if err != nil {
 		return err
 	}
 	page := serviceTokensPage{Settings: shown, Pager: pager}
-	if page.Capacity, err = pages.CapacityOf(r, p.Tokens.Capacity); err != nil {
+	if page.Capacity, err = pages.CapacityOf(r, p.tokens.Capacity); err != nil {
 		return err
 	}
 	for _, token := range list {
@@ -75,11 +89,11 @@ type newTokenPage struct {
 	Fault  string // of the scopes
 }
 
-func (p Pages) showNewServiceToken(w http.ResponseWriter, r *http.Request) error {
-	return p.writeNewServiceToken(w, r, http.StatusOK, NewToken{}, nil)
+func (p tokenPages) showNew(w http.ResponseWriter, r *http.Request) error {
+	return p.writeNew(w, r, http.StatusOK, NewToken{}, nil)
 }
 
-func (p Pages) writeNewServiceToken(w http.ResponseWriter, r *http.Request, status int, wanted NewToken, fault error) error {
+func (p tokenPages) writeNew(w http.ResponseWriter, r *http.Request, status int, wanted NewToken, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -105,9 +119,9 @@ type createdTokenPage struct {
 	Full  ui.Code // the token itself, shown only on this page
 }
 
-// createServiceToken issues a token and shows it in the
+// create issues a token and shows it in the
 // response. A member grants no scope beyond their own role.
-func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
+func (p tokenPages) create(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
@@ -116,10 +130,10 @@ func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error 
 	wanted := NewToken{
 		Organization: request.Caller.Organization, Name: r.PostForm.Get("name"), Scopes: r.PostForm["scopes"],
 	}
-	token, secret, err := p.Tokens.Issue(r.Context(), request, wanted)
+	token, secret, err := p.tokens.Issue(r.Context(), request, wanted)
 	switch {
 	case pages.IsInvalid(err):
-		return p.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, wanted, err)
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 			"A token may do no more than its creator. Open the form again and choose among the scopes there, or ask an owner.")
@@ -144,12 +158,12 @@ type revokeTokenPage struct {
 	Reason ui.Field
 }
 
-func (p Pages) showRevokeServiceToken(w http.ResponseWriter, r *http.Request) error {
-	return p.writeRevokeServiceToken(w, r, http.StatusOK, "", nil)
+func (p tokenPages) showRevoke(w http.ResponseWriter, r *http.Request) error {
+	return p.writeRevoke(w, r, http.StatusOK, "", nil)
 }
 
-func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
-	token, err := p.tokenToRevoke(r)
+func (p tokenPages) writeRevoke(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
+	token, err := p.toRevoke(r)
 	if err != nil {
 		return err
 	}
@@ -160,22 +174,22 @@ func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, s
 	return nil
 }
 
-// tokenToRevoke is the token in the address, unless it is the installation's.
-func (p Pages) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
+// toRevoke is the token in the address, unless it is the installation's.
+func (p tokenPages) toRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	id := chi.URLParam(r, "id")
-	token, err := p.Tokens.Token(r.Context(), pages.CallerOf(r), id)
+	token, err := p.tokens.Token(r.Context(), pages.CallerOf(r), id)
 	return token, pages.ProblemOf(err, "service token", id)
 }
 
-// tokenID is the id of the token in the address.
-func (p Pages) tokenID(r *http.Request) (string, error) {
-	token, err := p.tokenToRevoke(r)
+// id is the id of the token in the address.
+func (p tokenPages) id(r *http.Request) (string, error) {
+	token, err := p.toRevoke(r)
 	return token.ID, err
 }
 
-func (p Pages) revokeServiceToken() pages.Handler {
+func (p tokenPages) revoke() pages.Handler {
 	return pages.TextForm[tenants.ServiceToken]{
-		What: "service token", Field: "reason", ID: p.tokenID, Change: p.Tokens.Revoke, Again: p.writeRevokeServiceToken,
+		What: "service token", Field: "reason", ID: p.id, Change: p.tokens.Revoke, Again: p.writeRevoke,
 		Flash: "token-revoked", Back: pages.ServiceTokensPath,
 	}.Submit(p.Kit)
 }
