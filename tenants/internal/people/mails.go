@@ -77,6 +77,17 @@ func mailWords(kind tenants.MailKind) string {
 	return string(kind)
 }
 
+// mailPages show which mail the reader gets, and change that.
+type mailPages struct {
+	pages.Set
+	mailings *Mailings
+}
+
+func (p mailPages) mount(settings chi.Router) {
+	settings.Get(mailsPath, p.For(tenants.MailsReceive, p.show))
+	settings.Post(mailsPath, p.For(tenants.MailsReceive, p.choose))
+}
+
 const mailsPath = pages.AccountPath + "/mails"
 
 type mailsPage struct {
@@ -85,11 +96,11 @@ type mailsPage struct {
 	Fault string
 }
 
-func (p Pages) showMails(w http.ResponseWriter, r *http.Request) error {
-	return p.writeMails(w, r, http.StatusOK, nil)
+func (p mailPages) show(w http.ResponseWriter, r *http.Request) error {
+	return p.write(w, r, http.StatusOK, nil)
 }
 
-func (p Pages) writeMails(w http.ResponseWriter, r *http.Request, status int, fault error) error {
+func (p mailPages) write(w http.ResponseWriter, r *http.Request, status int, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -102,7 +113,7 @@ func (p Pages) writeMails(w http.ResponseWriter, r *http.Request, status int, fa
 	return nil
 }
 
-func (p Pages) chooseMails(w http.ResponseWriter, r *http.Request) error {
+func (p mailPages) choose(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
@@ -110,9 +121,9 @@ func (p Pages) chooseMails(w http.ResponseWriter, r *http.Request) error {
 	for _, kind := range r.PostForm["mails"] {
 		wanted = append(wanted, tenants.MailKind(kind))
 	}
-	err := p.Mailings.Choose(r.Context(), p.RequestOf(r), wanted)
+	err := p.mailings.Choose(r.Context(), p.RequestOf(r), wanted)
 	if pages.IsInvalid(err) {
-		return p.writeMails(w, r, http.StatusUnprocessableEntity, err)
+		return p.write(w, r, http.StatusUnprocessableEntity, err)
 	}
 	if err != nil {
 		return pages.ProblemOf(err, "member", pages.CallerOf(r).ID)
@@ -126,17 +137,10 @@ const linksPerMinute = 600
 // linkPages are the pages behind mail links. They
 // need no session: the link names the member.
 type linkPages struct {
-	Pages
-	links *mail.Links
-	limit *httpapi.AnonymousLimit
-}
-
-// MountLinks adds the page of mail links.
-func (p Pages) MountLinks(router chi.Router, links *mail.Links) {
-	behind := linkPages{p, links, httpapi.NewAnonymousLimit(linksPerMinute, p.TrustedProxies, p.Clock)}
-	open := router.With(p.Protect, p.RequireReady(p.Guard))
-	open.Get(mail.UnsubscribePath, p.Page(behind.askToUnsubscribe))
-	open.Post(mail.UnsubscribePath, p.Page(behind.unsubscribe))
+	pages.Set
+	mailings *Mailings
+	links    *mail.Links
+	limit    *httpapi.AnonymousLimit
 }
 
 // read is the mailing that the link ends.
@@ -174,7 +178,7 @@ func (p linkPages) unsubscribe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Mailings.Unsubscribe(r.Context(), p.Kit.Anonymous(r), from); err != nil {
+	if err := p.mailings.Unsubscribe(r.Context(), p.Kit.Anonymous(r), from); err != nil {
 		return pages.ProblemOf(err, "member", from.Member)
 	}
 	p.write(w, r, unsubscribePage{About: mailWords(from.Kind), Done: true})

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -18,6 +20,23 @@ const (
 	joinPath    = "/console/join"    // for the invited
 	ResetPath   = "/console/reset"   // for a lost password
 )
+
+// codePages let in who holds a code.
+type codePages struct {
+	pages.Set
+	codes    *Codes
+	entrance Entrance
+}
+
+func (p codePages) mount(router chi.Router) {
+	open := router.With(p.Protect, p.RequireReady(p.Guard))
+	open.Get(WelcomePath, p.Page(p.showWelcome))
+	open.Post(WelcomePath, p.Page(p.welcome))
+	open.Get(joinPath, p.Page(p.showJoin))
+	open.Post(joinPath, p.Page(p.join))
+	open.Get(ResetPath, p.Page(p.showReset))
+	open.Post(ResetPath, p.Page(p.reset))
+}
 
 // codePage is a form for the holder of a code.
 type codePage struct {
@@ -51,7 +70,7 @@ func codeFault(err error) string {
 	return ""
 }
 
-func (p Pages) writeCodePage(w http.ResponseWriter, r *http.Request, status int, title string, page codePage, flash *ui.Flash) {
+func (p codePages) write(w http.ResponseWriter, r *http.Request, status int, title string, page codePage, flash *ui.Flash) {
 	p.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
@@ -64,13 +83,13 @@ func newPasswordIfAny(err error) ui.Field {
 	return field
 }
 
-func (p Pages) showJoin(w http.ResponseWriter, r *http.Request) error {
+func (p codePages) showJoin(w http.ResponseWriter, r *http.Request) error {
 	p.writeJoin(w, r, http.StatusOK, nil, nil)
 	return nil
 }
 
-func (p Pages) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
-	p.writeCodePage(w, r, status, "Join your organization", codePage{
+func (p codePages) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	p.write(w, r, status, "Join your organization", codePage{
 		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: joinPath, Button: "Join",
 		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPasswordIfAny(err)},
 	}, flash)
@@ -98,37 +117,37 @@ func registrationOf(r *http.Request) Registration {
 	}
 }
 
-func (p Pages) join(w http.ResponseWriter, r *http.Request) error {
+func (p codePages) join(w http.ResponseWriter, r *http.Request) error {
 	return p.register(w, r, p.writeJoin, func(who Registration) (tenants.SignInResult, error) {
-		return p.Codes.Join(r.Context(), p.entrance.Anonymous(r), who)
+		return p.codes.Join(r.Context(), p.entrance.Anonymous(r), who)
 	})
 }
 
-func (p Pages) showWelcome(w http.ResponseWriter, r *http.Request) error {
+func (p codePages) showWelcome(w http.ResponseWriter, r *http.Request) error {
 	p.writeWelcome(w, r, http.StatusOK, nil, nil)
 	return nil
 }
 
-func (p Pages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+func (p codePages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	organization := ui.Field{
 		Name: "organization", Label: "Organization", Value: r.PostForm.Get("organization"), Fault: pages.FaultOf(err, "organization"),
 		Autocomplete: "organization", MaxLength: 200, Required: true, Hint: "Your company or team. You can rename it later.",
 	}
-	p.writeCodePage(w, r, status, "Welcome to Weir", codePage{
+	p.write(w, r, status, "Welcome to Weir", codePage{
 		Intro: "You become the first owner here, and invite the others.", Action: WelcomePath, Button: "Begin",
 		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), pages.NewPassword(err)},
 	}, flash)
 }
 
-func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
+func (p codePages) welcome(w http.ResponseWriter, r *http.Request) error {
 	return p.register(w, r, p.writeWelcome, func(who Registration) (tenants.SignInResult, error) {
-		return p.Codes.UseOwnerCode(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
+		return p.codes.UseOwnerCode(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
 
 // register signs somebody in by a code, or redirects to the sign-in
 // if they get no session; write shows the form again with its faults.
-func (p Pages) register(w http.ResponseWriter, r *http.Request,
+func (p codePages) register(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who Registration) (tenants.SignInResult, error)) error {
 	if err := ui.ReadForm(w, r); err != nil {
@@ -162,7 +181,7 @@ var addressTaken = tenants.Invalid{{Field: "email", Detail: "Somebody signs in w
 	Fix: "If that is you, ask for an invitation to another address."}}
 
 // admit signs in by a new session, or redirects to the sign-in if there is none.
-func (p Pages) admit(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
+func (p codePages) admit(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
 	if entry.Session.ID == "" {
 		ui.SetFlash(w, "password-reset")
 		http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
@@ -174,22 +193,22 @@ func (p Pages) admit(w http.ResponseWriter, r *http.Request, entry tenants.SignI
 	return p.entrance.CompleteSignIn(w, r, entry)
 }
 
-func (p Pages) showReset(w http.ResponseWriter, r *http.Request) error {
+func (p codePages) showReset(w http.ResponseWriter, r *http.Request) error {
 	p.writeReset(w, r, http.StatusOK, nil, nil)
 	return nil
 }
 
-func (p Pages) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
-	p.writeCodePage(w, r, status, "Set a new password", codePage{
+func (p codePages) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	p.write(w, r, status, "Set a new password", codePage{
 		Intro:  "Nobody stays signed in with your account then. Its passkeys are removed: add yours again afterwards, in your account.",
 		Action: ResetPath, Button: "Set password",
 		Fields: []ui.Field{codeField(r, err), newPasswordIfAny(err)},
 	}, flash)
 }
 
-func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
+func (p codePages) reset(w http.ResponseWriter, r *http.Request) error {
 	return p.register(w, r, p.writeReset, func(who Registration) (tenants.SignInResult, error) {
-		return p.Codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
+		return p.codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
 	})
 }
 
@@ -204,7 +223,7 @@ type issuedCode struct {
 }
 
 // writeIssuedCode shows a code in the response to its form, and nowhere else.
-func (p Pages) writeIssuedCode(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown issuedCode) {
+func writeIssuedCode(p pages.Set, w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown issuedCode) {
 	link := p.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
 	shown.Code = ui.Code{ID: "code", Label: "The code", Text: code.Reveal(), Copy: "Copy code", Secret: true}

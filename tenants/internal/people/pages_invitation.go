@@ -16,6 +16,23 @@ import (
 
 const invitationsPath = pages.MembersPath + "/invitations"
 
+// invitationPages show, make, send again and revoke invitations.
+type invitationPages struct {
+	pages.Set
+	invitations *Invitations
+}
+
+func (p invitationPages) mount(settings chi.Router) {
+	const invite = tenants.MembersInvite
+	settings.Get(invitationsPath, p.For(invite, p.showAll))
+	settings.Get(invitationsPath+"/new", p.Confirmed(invite, p.showNew))
+	settings.Post(invitationsPath, p.Confirmed(invite, p.invite))
+	settings.Get(invitationsPath+"/{id}/resend", p.Confirmed(invite, p.showOn("invitation-resend", "Send an invitation again")))
+	settings.Post(invitationsPath+"/{id}/resend", p.Confirmed(invite, p.resend))
+	settings.Get(invitationsPath+"/{id}/revoke", p.Confirmed(invite, p.showOn("invitation-revoke", "Revoke an invitation")))
+	settings.Post(invitationsPath+"/{id}/revoke", p.Confirmed(invite, p.revoke))
+}
+
 // shownInvitation is an invitation in a list.
 type shownInvitation struct {
 	tenants.Invitation
@@ -29,20 +46,20 @@ type invitationsPage struct {
 	Capacity    pages.ShownCapacity
 }
 
-func (p Pages) showInvitations(w http.ResponseWriter, r *http.Request) error {
+func (p invitationPages) showAll(w http.ResponseWriter, r *http.Request) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
 	find := func(before query.Position, limit int) ([]tenants.Invitation, error) {
-		return p.Invitations.store.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, limit)
+		return p.invitations.store.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfInvitation)
 	if err != nil {
 		return err
 	}
 	page := invitationsPage{Settings: shown, Pager: pager}
-	if page.Capacity, err = pages.CapacityOf(r, p.Invitations.Capacity); err != nil {
+	if page.Capacity, err = pages.CapacityOf(r, p.invitations.Capacity); err != nil {
 		return err
 	}
 	for _, invitation := range list {
@@ -60,11 +77,11 @@ type invitePage struct {
 	Fields []ui.Field
 }
 
-func (p Pages) showInvite(w http.ResponseWriter, r *http.Request) error {
-	return p.writeInvite(w, r, http.StatusOK, NewInvitation{Role: tenants.Developer}, nil)
+func (p invitationPages) showNew(w http.ResponseWriter, r *http.Request) error {
+	return p.writeNew(w, r, http.StatusOK, NewInvitation{Role: tenants.Developer}, nil)
 }
 
-func (p Pages) writeInvite(w http.ResponseWriter, r *http.Request, status int, wanted NewInvitation, fault error) error {
+func (p invitationPages) writeNew(w http.ResponseWriter, r *http.Request, status int, wanted NewInvitation, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -80,7 +97,7 @@ func (p Pages) writeInvite(w http.ResponseWriter, r *http.Request, status int, w
 	return nil
 }
 
-func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
+func (p invitationPages) invite(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
@@ -90,10 +107,10 @@ func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.Need(r, tenants.InvitePermission(wanted.Role)); err != nil {
 		return err
 	}
-	invitation, code, err := p.Invitations.Invite(r.Context(), p.RequestOf(r), wanted)
+	invitation, code, err := p.invitations.Invite(r.Context(), p.RequestOf(r), wanted)
 	switch {
 	case pages.IsInvalid(err):
-		return p.writeInvite(w, r, http.StatusUnprocessableEntity, wanted, err)
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, wanted, err)
 	case errors.Is(err, tenants.ErrShownOnce):
 		return errShownOnce()
 	case err != nil:
@@ -103,8 +120,8 @@ func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p Pages) writeInvited(w http.ResponseWriter, r *http.Request, invitation tenants.Invitation, code tenants.Secret) {
-	p.writeIssuedCode(w, r, "Pass on the invitation", joinPath, code, issuedCode{
+func (p invitationPages) writeInvited(w http.ResponseWriter, r *http.Request, invitation tenants.Invitation, code tenants.Secret) {
+	writeIssuedCode(p.Set, w, r, "Pass on the invitation", joinPath, code, issuedCode{
 		For: invitation.Email, Does: "with that address, anyone who opens it joins as " + string(invitation.Role),
 		Expires: invitation.ExpiresAt, Back: invitationsPath,
 	})
@@ -115,13 +132,13 @@ type invitationPage struct {
 	Invitation tenants.Invitation
 }
 
-// invitation is the one in the address, if the reader may manage it.
-func (p Pages) invitation(r *http.Request) (tenants.Invitation, error) {
+// found is the one in the address, if the reader may manage it.
+func (p invitationPages) found(r *http.Request) (tenants.Invitation, error) {
 	id := chi.URLParam(r, "id")
 	if !tenants.IsID(id) {
 		return tenants.Invitation{}, httpapi.NotFound("invitation", id)
 	}
-	invitation, err := p.Invitations.store.Invitation(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
+	invitation, err := p.invitations.store.Invitation(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Invitation{}, pages.ProblemOf(err, "invitation", id)
 	}
@@ -129,9 +146,9 @@ func (p Pages) invitation(r *http.Request) (tenants.Invitation, error) {
 }
 
 // showOn shows a page about an invitation.
-func (p Pages) showOn(page, title string) pages.Handler {
+func (p invitationPages) showOn(page, title string) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		invitation, err := p.invitation(r)
+		invitation, err := p.found(r)
 		if err != nil {
 			return err
 		}
@@ -144,15 +161,15 @@ func (p Pages) showOn(page, title string) pages.Handler {
 	}
 }
 
-func (p Pages) resendInvitation(w http.ResponseWriter, r *http.Request) error {
+func (p invitationPages) resend(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	invitation, err := p.invitation(r)
+	invitation, err := p.found(r)
 	if err != nil {
 		return err
 	}
-	invitation, code, err := p.Invitations.Resend(r.Context(), p.RequestOf(r), invitation.ID)
+	invitation, code, err := p.invitations.Resend(r.Context(), p.RequestOf(r), invitation.ID)
 	if err != nil {
 		return pages.ProblemOf(err, "invitation", chi.URLParam(r, "id"))
 	}
@@ -160,15 +177,15 @@ func (p Pages) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p Pages) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
+func (p invitationPages) revoke(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	invitation, err := p.invitation(r)
+	invitation, err := p.found(r)
 	if err != nil {
 		return err
 	}
-	if _, err := p.Invitations.Revoke(r.Context(), p.RequestOf(r), invitation.ID); err != nil {
+	if _, err := p.invitations.Revoke(r.Context(), p.RequestOf(r), invitation.ID); err != nil {
 		return pages.ProblemOf(err, "invitation", invitation.ID)
 	}
 	return pages.Done(w, r, "invitation-revoked", invitationsPath)
