@@ -2,8 +2,6 @@ package keys
 
 import (
 	"embed"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
@@ -35,16 +32,13 @@ func NewPages(kit *pages.Kit, service *Service) Pages { return Pages{kit.Of(temp
 func (p Pages) Mount(settings chi.Router) {
 	const path = pages.APIKeysPath
 	settings.Get(path, p.For(tenants.APIKeysRead, p.list))
-	settings.Get(path+"/new", p.Confirmed(tenants.APIKeysWrite, p.showNew))
-	settings.Post(path, p.Confirmed(tenants.APIKeysWrite, p.create))
 	settings.Get(path+"/{id}", p.For(tenants.APIKeysRead, p.showOne))
 	settings.Get(path+"/{id}/first-event", p.For(tenants.APIKeysRead, p.awaitFirstEvent))
-	settings.Get(path+"/{id}/rotate", p.Confirmed(tenants.APIKeysWrite, p.showRotate))
-	settings.Post(path+"/{id}/rotate", p.Confirmed(tenants.APIKeysWrite, p.rotate))
 	settings.Get(path+"/{id}/edit", p.For(tenants.APIKeysWrite, p.showChange))
 	settings.Post(path+"/{id}/edit", p.For(tenants.APIKeysWrite, p.change))
 	settings.Get(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.showRevoke))
 	settings.Post(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.revoke()))
+	issuePages(p).mount(settings)
 }
 
 // shownKey is a key in a list.
@@ -79,7 +73,7 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, key := range list {
-		page.Keys = append(page.Keys, p.show(key))
+		page.Keys = append(page.Keys, showKey(key, p.Clock()))
 	}
 	p.Write(w, r, http.StatusOK, "api-keys", ui.View{
 		Title: "API Keys", Tabs: pages.Tabs(r, pages.APIKeysPath), Data: page,
@@ -88,110 +82,11 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p Pages) show(key Listed) shownKey {
+func showKey(key Listed, now time.Time) shownKey {
 	return shownKey{
-		Listed: key, State: key.State(p.Clock()), May: accessText(key.Access),
+		Listed: key, State: key.State(now), May: accessText(key.Access),
 		Shown: tenants.APIKeyPrefix + key.Digest.First + "…" + key.Digest.Last,
 	}
-}
-
-type createdKeyPage struct {
-	Key     shownKey
-	Old     *shownKey // the replaced key; nil: none
-	Full    ui.Code   // the key itself, shown only on this page
-	Try     ui.Variants
-	Awaited ui.Awaited
-}
-
-// create issues a key and shows it in the response, which
-// browsers do not store. A form sent again gets no second key.
-func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
-	if err := ui.ReadForm(w, r); err != nil {
-		return err
-	}
-	form := readNewKeyForm(r)
-	wanted, fault := form.wanted(p.Clock())
-	if err := pages.Need(r, tenants.IssuePermission(wanted.Environment)); err != nil {
-		return err
-	}
-	if fault != nil {
-		return p.writeNew(w, r, http.StatusUnprocessableEntity, form, fault)
-	}
-	key, secret, err := p.service.Issue(r.Context(), p.RequestOf(r), wanted)
-	switch {
-	case pages.IsInvalid(err):
-		return p.writeNew(w, r, http.StatusUnprocessableEntity, form, err)
-	case errors.Is(err, tenants.ErrShownOnce):
-		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
-			"This key was created already, and was shown once. If you did not save it, revoke it and create another.")
-	case err != nil:
-		return pages.ProblemOf(err, "project", wanted.Project)
-	}
-	return p.writeCreated(w, r, key, nil, secret)
-}
-
-// writeCreated shows a new key, and the replaced one if any.
-func (p Pages) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, old *shownKey, secret tenants.Secret) error {
-	listed, err := p.service.store.Key(r.Context(), pg.Organization(key.Organization), key.ID)
-	if err != nil {
-		return err
-	}
-	p.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
-		Title: "Save your new API key now", Tabs: pages.Tabs(r, pages.APIKeysPath),
-		Data: createdKeyPage{
-			Key: p.show(listed), Old: old, Try: p.firstSteps(secret.Reveal()), Awaited: firstEvent(listed),
-			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
-		},
-	})
-	return nil
-}
-
-// firstSteps are examples of sending a first entry with a key.
-func (p Pages) firstSteps(key string) ui.Variants {
-	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
-		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(p.Origin, key, p.Clock()), Copy: "Copy command"}},
-		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(p.Origin, key), Copy: "Copy program"}},
-	}}
-}
-
-// curl is a command that sends one entry with a key.
-func curl(origin, key string, now time.Time) string {
-	return fmt.Sprintf(`curl '%s/v1/logs' \
-  -H 'x-api-key: %s' \
-  -H 'Content-Type: application/json' \
-  -d '{"logs": [{"timestamp": "%s", "level": "info", "message": "Hello, Weir"}]}'`,
-		origin, key, now.UTC().Format(time.RFC3339))
-}
-
-// program is a Go program that sends one entry
-// with a key, with the standard library alone.
-func program(origin, key string) string {
-	return fmt.Sprintf(`package main
-
-import (
-	"fmt"
-	"log"
-	"net/http"
-	"strings"
-	"time"
-)
-
-func main() {
-	entry := fmt.Sprintf(`+"`"+`{"logs": [{"timestamp": %%q, "level": "info", "message": "Hello from Go"}]}`+"`"+`,
-		time.Now().UTC().Format(time.RFC3339Nano))
-	request, err := http.NewRequest(http.MethodPost, "%s/v1/logs", strings.NewReader(entry))
-	if err != nil {
-		log.Fatal(err)
-	}
-	request.Header.Set("x-api-key", "%s")
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer response.Body.Close()
-	fmt.Println(response.Status)
-}`, origin, key)
 }
 
 type revokeKeyPage struct {
@@ -204,29 +99,29 @@ func (p Pages) showRevoke(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p Pages) writeRevoke(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}
 	p.Write(w, r, status, "api-key-revoke", ui.View{
 		Title: "Revoke an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
 		Data: revokeKeyPage{
-			Key: p.show(key), Reason: pages.ReasonField(reason, fault),
+			Key: showKey(key, p.Clock()), Reason: pages.ReasonField(reason, fault),
 		},
 	})
 	return nil
 }
 
-// key is the key in the address.
-func (p Pages) key(r *http.Request) (Listed, error) {
+// keyOf is the key in the address.
+func keyOf(r *http.Request, service *Service) (Listed, error) {
 	id := chi.URLParam(r, "id")
-	key, err := p.service.Key(r.Context(), pages.CallerOf(r), id)
+	key, err := service.Key(r.Context(), pages.CallerOf(r), id)
 	return key, pages.ProblemOf(err, "API key", id)
 }
 
 // keyToChange is the key in the address, if the reader may change it.
-func (p Pages) keyToChange(r *http.Request) (Listed, error) {
-	key, err := p.key(r)
+func keyToChange(r *http.Request, service *Service) (Listed, error) {
+	key, err := keyOf(r, service)
 	if err != nil {
 		return key, err
 	}
@@ -236,7 +131,7 @@ func (p Pages) keyToChange(r *http.Request) (Listed, error) {
 // keyToRevoke is the id of the key in the
 // address, if the reader may change it.
 func (p Pages) keyToRevoke(r *http.Request) (string, error) {
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	return key.ID, err
 }
 
@@ -267,7 +162,7 @@ func (p Pages) showOne(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, err := p.key(r)
+	key, err := keyOf(r, p.service)
 	if err != nil {
 		return err
 	}
@@ -275,7 +170,7 @@ func (p Pages) showOne(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := keyPage{Settings: shown, Key: p.show(key), Creator: creator(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
+	page := keyPage{Settings: shown, Key: showKey(key, p.Clock()), Creator: creator(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
 	for _, user := range found {
 		page.Users = append(page.Users, shownUser{user, !key.RotatedAt.IsZero() && user.LastUsedAt.After(key.RotatedAt)})
 	}
@@ -299,7 +194,7 @@ func creator(key Listed) string {
 
 // awaitFirstEvent responds to the script that waits for a key's first log.
 func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
-	key, err := p.key(r)
+	key, err := keyOf(r, p.service)
 	if err != nil {
 		return err
 	}
@@ -321,7 +216,7 @@ type changeKeyPage struct {
 }
 
 func (p Pages) showChange(w http.ResponseWriter, r *http.Request) error {
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}
@@ -336,13 +231,13 @@ func (p Pages) showChange(w http.ResponseWriter, r *http.Request) error {
 type keyForm struct{ name, rate, access string }
 
 func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, status int, form keyForm, fault error) error {
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}
 	p.Write(w, r, status, "api-key-edit", ui.View{
 		Title: "Edit an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
-		Data: changeKeyPage{p.show(key), []ui.Field{nameOfKey(form.name, fault), accessOfKey(form.access, fault), rateOfKey(form.rate, fault)}},
+		Data: changeKeyPage{showKey(key, p.Clock()), []ui.Field{nameOfKey(form.name, fault), accessOfKey(form.access, fault), rateOfKey(form.rate, fault)}},
 	})
 	return nil
 }
@@ -351,7 +246,7 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,128 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
+
+// issuePages issue keys, new ones and those that replace others.
+type issuePages struct {
+	pages.Set
+	service *Service
+}
+
+func (p issuePages) mount(settings chi.Router) {
+	const path = pages.APIKeysPath
+	settings.Get(path+"/new", p.Confirmed(tenants.APIKeysWrite, p.showNew))
+	settings.Post(path, p.Confirmed(tenants.APIKeysWrite, p.create))
+	settings.Get(path+"/{id}/rotate", p.Confirmed(tenants.APIKeysWrite, p.showRotate))
+	settings.Post(path+"/{id}/rotate", p.Confirmed(tenants.APIKeysWrite, p.rotate))
+}
+
+type createdKeyPage struct {
+	Key     shownKey
+	Old     *shownKey // the replaced key; nil: none
+	Full    ui.Code   // the key itself, shown only on this page
+	Try     ui.Variants
+	Awaited ui.Awaited
+}
+
+// create issues a key and shows it in the response, which
+// browsers do not store. A form sent again gets no second key.
+func (p issuePages) create(w http.ResponseWriter, r *http.Request) error {
+	if err := ui.ReadForm(w, r); err != nil {
+		return err
+	}
+	form := readNewKeyForm(r)
+	wanted, fault := form.wanted(p.Clock())
+	if err := pages.Need(r, tenants.IssuePermission(wanted.Environment)); err != nil {
+		return err
+	}
+	if fault != nil {
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, form, fault)
+	}
+	key, secret, err := p.service.Issue(r.Context(), p.RequestOf(r), wanted)
+	switch {
+	case pages.IsInvalid(err):
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, form, err)
+	case errors.Is(err, tenants.ErrShownOnce):
+		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+			"This key was created already, and was shown once. If you did not save it, revoke it and create another.")
+	case err != nil:
+		return pages.ProblemOf(err, "project", wanted.Project)
+	}
+	return p.writeCreated(w, r, key, nil, secret)
+}
+
+// writeCreated shows a new key, and the replaced one if any.
+func (p issuePages) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, old *shownKey, secret tenants.Secret) error {
+	listed, err := p.service.store.Key(r.Context(), pg.Organization(key.Organization), key.ID)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
+		Title: "Save your new API key now", Tabs: pages.Tabs(r, pages.APIKeysPath),
+		Data: createdKeyPage{
+			Key: showKey(listed, p.Clock()), Old: old, Try: p.firstSteps(secret.Reveal()), Awaited: firstEvent(listed),
+			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
+		},
+	})
+	return nil
+}
+
+// firstSteps are examples of sending a first entry with a key.
+func (p issuePages) firstSteps(key string) ui.Variants {
+	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
+		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(p.Origin, key, p.Clock()), Copy: "Copy command"}},
+		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(p.Origin, key), Copy: "Copy program"}},
+	}}
+}
+
+// curl is a command that sends one entry with a key.
+func curl(origin, key string, now time.Time) string {
+	return fmt.Sprintf(`curl '%s/v1/logs' \
+  -H 'x-api-key: %s' \
+  -H 'Content-Type: application/json' \
+  -d '{"logs": [{"timestamp": "%s", "level": "info", "message": "Hello, Weir"}]}'`,
+		origin, key, now.UTC().Format(time.RFC3339))
+}
+
+// program is a Go program that sends one entry
+// with a key, with the standard library alone.
+func program(origin, key string) string {
+	return fmt.Sprintf(`package main
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+)
+
+func main() {
+	entry := fmt.Sprintf(`+"`"+`{"logs": [{"timestamp": %%q, "level": "info", "message": "Hello from Go"}]}`+"`"+`,
+		time.Now().UTC().Format(time.RFC3339Nano))
+	request, err := http.NewRequest(http.MethodPost, "%s/v1/logs", strings.NewReader(entry))
+	if err != nil {
+		log.Fatal(err)
+	}
+	request.Header.Set("x-api-key", "%s")
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	fmt.Println(response.Status)
+}`, origin, key)
+}
 
 // When a new key ends: after so many days, never, or on a date.
 const (
@@ -105,12 +221,12 @@ type newKeyPage struct {
 	Fields   []ui.Field
 }
 
-func (p Pages) showNew(w http.ResponseWriter, r *http.Request) error {
+func (p issuePages) showNew(w http.ResponseWriter, r *http.Request) error {
 	form := newKeyForm{project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault, access: string(tenants.FullAccess)}
 	return p.writeNew(w, r, http.StatusOK, form, nil)
 }
 
-func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, form newKeyForm, fault error) error {
+func (p issuePages) writeNew(w http.ResponseWriter, r *http.Request, status int, form newKeyForm, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -201,22 +317,22 @@ type rotateKeyPage struct {
 	Overlap ui.Field
 }
 
-func (p Pages) showRotate(w http.ResponseWriter, r *http.Request) error {
+func (p issuePages) showRotate(w http.ResponseWriter, r *http.Request) error {
 	return p.writeRotate(w, r, http.StatusOK, overlapDefault, nil)
 }
 
-func (p Pages) writeRotate(w http.ResponseWriter, r *http.Request, status int, overlap string, fault error) error {
+func (p issuePages) writeRotate(w http.ResponseWriter, r *http.Request, status int, overlap string, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}
 	p.Write(w, r, status, "api-key-rotate", ui.View{
 		Title: "Rotate an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
-		Data: rotateKeyPage{Settings: shown, Key: p.show(key), Overlap: ui.Field{
+		Data: rotateKeyPage{Settings: shown, Key: showKey(key, p.Clock()), Overlap: ui.Field{
 			Name: "overlap_seconds", Label: "The old key goes on for", Fault: pages.FaultOf(fault, "overlap_seconds"),
 			Choices: ui.NewChoices(overlap, overlaps...), Hint: "So that its holders can change over. It never goes on beyond its own end.",
 		}},
@@ -225,11 +341,11 @@ func (p Pages) writeRotate(w http.ResponseWriter, r *http.Request, status int, o
 }
 
 // rotate shows the new key in the response, as create does.
-func (p Pages) rotate(w http.ResponseWriter, r *http.Request) error {
+func (p issuePages) rotate(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	key, err := p.keyToChange(r)
+	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}
@@ -247,7 +363,7 @@ func (p Pages) rotate(w http.ResponseWriter, r *http.Request) error {
 		return keyProblem(err, key.ID)
 	}
 	key.APIKey = rotation.Old
-	old := p.show(key)
+	old := showKey(key, p.Clock())
 	return p.writeCreated(w, r, rotation.New, &old, rotation.Secret)
 }
 
