@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/bus/state"
@@ -57,37 +55,69 @@ const (
 // An App is one process of tenants. Several
 // may share one database and the work.
 type App struct {
-	config      Config
-	base        *service.Base
-	unsubscribe *mail.Links
+	config    Config
+	base      *service.Base
+	events    *unitofwork.Events
+	views     *query.Reader
+	work      *unitofwork.Writer
+	out       publishing
+	in        following
+	rooms     services
+	deletions deletions
+	notices   notices
+	pruner    *prune.Pruner
+	handler   nethttp.Handler
+}
+
+// publishing is what brings the tables to the topics.
+type publishing struct {
 	relay       *relay.Relay
 	tombstones  *relay.Relay // of expired sessions
-	pruner      *prune.Pruner
+	withdrawals *bus.Withdrawals
+	withdrawing *relay.Relay
+}
+
+// following is what is read of the topics.
+type following struct {
 	state       *state.Reader
+	credentials *identity.Credentials // as read by state
 	accounts    *state.Reader
 	tiers       *bus.Accounts // as read by accounts
 	usage       *consumer.Consumer
 	plaintext   *keyfact.Watch
-	leakKeys    *leak.Keys
-	credentials *identity.Credentials
-	events      *unitofwork.Events
-	views       *query.Reader
-	work        *unitofwork.Writer
+}
+
+// services are those of all rooms, with what they need of the configuration.
+type services struct {
+	Services
 	signIn      signin.Services
-	people      people.Services
-	registry    registry.Services
-	withdrawals *bus.Withdrawals
-	withdrawing *relay.Relay
-	erasures    *consumer.Consumer // of modules' reports
-	deleting    *registry.DeletionLoop
-	eraser      *erasure.Eraser
-	keys        *keys.Service
 	exposures   *keys.Exposures
+	leakKeys    *leak.Keys
 	webhooks    *notifications.Service
 	deliveries  *notifications.Deliveries
-	sender      *notifications.Sender
-	facts       []*consumer.Consumer // for webhooks and mail
-	handler     nethttp.Handler
+	unsubscribe *mail.Links
+}
+
+// deletions begin due deletions, erase this module's
+// part of them, and finish them.
+type deletions struct {
+	loop    *registry.DeletionLoop
+	eraser  *erasure.Eraser
+	reports *consumer.Consumer // of modules
+}
+
+// notices consume facts, and send what follows from them.
+type notices struct {
+	sender *notifications.Sender
+	facts  []*consumer.Consumer
+}
+
+func (n notices) run(ctx context.Context) error {
+	loops := []func(context.Context) error{n.sender.Run, n.sender.Measure}
+	for _, facts := range n.facts {
+		loops = append(loops, facts.Run)
+	}
+	return lifecycle.Run(ctx, loops...)
 }
 
 // New connects, migrates the schema, registers the operator's
@@ -116,20 +146,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.base.OpenReads(ctx, schema.Name, readers); err != nil {
 		return err
 	}
-	if err := a.build(ctx); err != nil {
-		return err
-	}
-	if err := a.registerOperator(ctx); err != nil {
-		return err
-	}
-	if err := a.welcomeOwner(ctx); err != nil {
-		return err
-	}
-	return a.base.Listen(a.handler, a.plaintext.See)
-}
-
-func (a *App) build(ctx context.Context) error {
-	a.unsubscribe = mail.NewLinks(a.linkOrigin(), a.base.CursorKey)
+	a.rooms.unsubscribe = mail.NewLinks(a.config.linkOrigin(), a.base.CursorKey)
 	if err := a.assemble(); err != nil {
 		return err
 	}
@@ -137,31 +154,31 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.handler = a.routes()
-	return nil
+	if err := registerOperator(ctx, a.config, a.rooms.Registry.Tokens, a.base.Logger); err != nil {
+		return err
+	}
+	if err := welcomeOwner(ctx, a.config, a.rooms.People.Codes); err != nil {
+		return err
+	}
+	return a.base.Listen(a.handler, a.in.plaintext.See)
 }
 
 // readers is how many queries run at once.
 const readers = 4
 
-// erase begins due deletions, erases this
-// module's part of them, and finishes them.
-func (a *App) erase(ctx context.Context) error {
-	return lifecycle.Run(ctx, a.deleting.Run, a.eraser.Run, a.withdrawing.Run, a.erasures.Run)
-}
-
 // registerOperator registers the configured operator. A revoked
 // one stays revoked; everybody else is served all the same.
-func (a *App) registerOperator(ctx context.Context) error {
-	if a.config.OperatorToken == "" {
+func registerOperator(ctx context.Context, config Config, tokens *registry.Tokens, logger *slog.Logger) error {
+	if config.OperatorToken == "" {
 		return nil
 	}
-	secret, err := a.config.operator()
+	secret, err := config.operator()
 	if err != nil {
 		return err
 	}
-	err = a.registry.Tokens.RegisterOperator(ctx, secret)
+	err = tokens.RegisterOperator(ctx, secret)
 	if errors.Is(err, registry.ErrOperatorRevoked) {
-		a.base.Logger.Error("the operator's token is not in force", slog.String("error", err.Error()))
+		logger.Error("the operator's token is not in force", slog.String("error", err.Error()))
 		return nil
 	}
 	return err
@@ -176,10 +193,10 @@ func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 // Ready is nil once all credentials are
 // read, the configured operator's included.
 func (a *App) Ready() error {
-	if err := errors.Join(a.state.Complete(), a.credentials.Compared()); err != nil || a.config.OperatorToken == "" {
+	if err := errors.Join(a.in.state.Complete(), a.in.credentials.Compared()); err != nil || a.config.OperatorToken == "" {
 		return httpapi.Part("keys and projects", err)
 	}
-	if _, err := a.credentials.Lookup(a.config.OperatorToken.Reveal()); errors.Is(err, identity.ErrUnknown) {
+	if _, err := a.in.credentials.Lookup(a.config.OperatorToken.Reveal()); errors.Is(err, identity.ErrUnknown) {
 		return httpapi.Part("the operator's token", errors.New("it is not published yet"))
 	}
 	return nil
@@ -190,7 +207,7 @@ func (a *App) LogsIntact() error { return a.base.Logs.Intact() }
 
 // Behind returns what the consumers for webhooks and mail have yet to apply.
 func (a *App) Behind() (behind []httpapi.Backlog) {
-	for _, facts := range a.facts {
+	for _, facts := range a.notices.facts {
 		behind = append(behind, service.Backlogs(service.Consuming{Part: "webhooks and mail", Consumer: facts})...)
 	}
 	return behind
@@ -199,30 +216,20 @@ func (a *App) Behind() (behind []httpapi.Backlog) {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.base.Logs.Watch, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.notify,
-		a.plaintext.Run, a.signIn.Failures.Run, a.pruner.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
-}
-
-// ensureTopics creates the topics that tenants writes, where missing.
-func (a *App) ensureTopics(ctx context.Context) error {
-	return a.base.EnsureTopics(ctx, contract.Topics(0, 0))
+	topics := func(ctx context.Context) error { return a.base.EnsureTopics(ctx, contract.Topics(0, 0)) } // where missing
+	return lifecycle.Run(ctx, topics, a.base.Logs.Watch, a.out.relay.Run, a.out.tombstones.Run, a.in.state.Run, a.in.accounts.Run, a.in.usage.Run,
+		a.deletions.loop.Run, a.deletions.eraser.Run, a.out.withdrawing.Run, a.deletions.reports.Run, a.notices.run,
+		a.in.plaintext.Run, a.rooms.signIn.Failures.Run, a.pruner.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 // Close releases what New acquired, if Run is never called.
 func (a *App) Close() { a.base.Close() }
 
-func (a *App) routes() nethttp.Handler {
-	router := a.base.NewRouter(a.Ready, a.Behind)
-	guard := a.base.NewGuard(identity.GuardConfig{Credentials: a.credentials, Ready: a.Ready})
-	a.mount(router.With(httpapi.LimitChanges), guard)
-	return router
-}
-
 // OpenAPI describes the module's API.
-func OpenAPI() []byte { return api.Describe(rooms{}.operations()) }
+func OpenAPI() []byte { return api.Describe(apis{}.operations()) }
 
-// rooms are the rooms with an API.
-type rooms struct {
+// apis are those of the rooms.
+type apis struct {
 	signIn        signin.API
 	people        people.API
 	registry      registry.API
@@ -232,30 +239,35 @@ type rooms struct {
 	audit         audit.API
 }
 
-func (r rooms) operations() []openapi.Operation {
+func (r apis) operations() []openapi.Operation {
 	return slices.Concat(r.signIn.Operations(), r.people.Operations(), r.registry.Operations(), r.keys.Operations(),
 		[]openapi.Operation{r.leakReports.Operation()}, r.notifications.Operations(), r.audit.Operations())
 }
 
-// mount adds the rooms' API and pages.
-func (a *App) mount(router chi.Router, guard *identity.Guard) {
+// routes are the API and the pages of all rooms.
+func (a *App) routes() nethttp.Handler {
+	served := a.base.NewRouter(a.Ready, a.Behind)
+	router, guard := served.With(httpapi.LimitChanges), a.base.NewGuard(identity.GuardConfig{Credentials: a.in.credentials, Ready: a.Ready})
 	changed := changes.NewLimiter(a.base.Clock, a.config.Bounds.changes())
-	auditing := audit.NewService(audit.NewStore(a.views.From(a.base.Replica)), a.registry.Organizations)
+	auditing := audit.NewService(audit.NewStore(a.views.From(a.base.Replica)), a.rooms.Registry.Organizations)
 	answers := &api.Kit{Guard: guard, Clock: a.base.Clock, TrustedProxies: a.base.Proxies}
-	answers.Mount(router, changed, rooms{
-		signIn: signin.NewAPI(answers, a.signIn.Sessions), people: people.NewAPI(answers, a.people), registry: registry.NewAPI(answers, a.registry),
-		keys: keys.NewAPI(answers, a.keys), leakReports: keys.NewLeakReports(a.exposures, guard, a.leakKeys),
-		notifications: notifications.NewAPI(answers, a.webhooks, a.deliveries), audit: audit.NewAPI(answers, auditing),
+	answers.Mount(router, changed, apis{
+		signIn: signin.NewAPI(answers, a.rooms.signIn.Sessions), people: people.NewAPI(answers, a.rooms.People), registry: registry.NewAPI(answers, a.rooms.Registry),
+		keys: keys.NewAPI(answers, a.rooms.Keys), leakReports: keys.NewLeakReports(a.rooms.exposures, guard, a.rooms.leakKeys),
+		notifications: notifications.NewAPI(answers, a.rooms.webhooks, a.rooms.deliveries), audit: audit.NewAPI(answers, auditing),
 	}.operations())
 	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
-	kit := pages.NewKit(pages.Config{Directory: readers, Guard: guard, Clock: a.base.Clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.base.Proxies})
-	ofSignIn := signin.NewPages(kit, a.signIn, a.base.Metrics)
+	kit := pages.NewKit(pages.Config{
+		Directory: readers, Guard: guard, Clock: a.base.Clock, IDs: newID, Origin: a.config.linkOrigin(), TrustedProxies: a.base.Proxies,
+	})
+	ofSignIn := signin.NewPages(kit, a.rooms.signIn, a.base.Metrics)
 	ofSignIn.MountOpen(router)
-	ofPeople := people.NewPages(kit, a.people, ofSignIn.Entrance())
+	ofPeople := people.NewPages(kit, a.rooms.People, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)
-	ofPeople.MountLinks(router, a.unsubscribe)
-	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry).Mount,
-		keys.NewPages(kit, a.keys).Mount, notifications.NewPages(kit, a.webhooks, a.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
+	ofPeople.MountLinks(router, a.rooms.unsubscribe)
+	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.rooms.Registry).Mount,
+		keys.NewPages(kit, a.rooms.Keys).Mount, notifications.NewPages(kit, a.rooms.webhooks, a.rooms.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
+	return served
 }
 
 // A directory finds a page's reader.

@@ -2,15 +2,19 @@ package app
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants"
@@ -18,8 +22,10 @@ import (
 	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/signin"
+	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
 // Config is what tenants needs to run.
@@ -186,17 +192,17 @@ func secureAddress(text string) bool {
 }
 
 // provider is the identity provider, nil where there is none.
-func (a *App) provider() (*oidc.Provider, error) {
-	c := a.config.OIDC
-	if c.Issuer == "" {
+func (c Config) provider(clock func() time.Time) (*oidc.Provider, error) {
+	if c.OIDC.Issuer == "" {
 		return nil, nil //nolint:nilnil // none is not wrong
 	}
-	origin, err := a.config.origin()
+	origin, err := c.origin()
 	if err != nil {
 		return nil, err
 	}
 	return oidc.New(oidc.Config{
-		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.base.Clock,
+		Issuer: c.OIDC.Issuer, ClientID: c.OIDC.ClientID, ClientSecret: c.OIDC.ClientSecret, Name: c.OIDC.Name,
+		Redirect: origin + signin.OIDCCallbackPath, Clock: clock,
 	}), nil
 }
 
@@ -227,12 +233,12 @@ func (c MailConfig) server() (*mail.Server, error) {
 }
 
 // mailer sends mail to members; nil: none is sent.
-func (a *App) mailer() (*notifications.Mailer, error) {
-	server, err := a.config.Mail.server()
+func (c Config) mailer(links *mail.Links) (*notifications.Mailer, error) {
+	server, err := c.Mail.server()
 	if server == nil || err != nil {
 		return nil, err
 	}
-	return &notifications.Mailer{Server: server, Origin: a.linkOrigin(), Links: a.unsubscribe}, nil
+	return &notifications.Mailer{Server: server, Origin: c.linkOrigin(), Links: links}, nil
 }
 
 // origin is the console's origin, such as https://weir.example; empty if not
@@ -251,8 +257,8 @@ func (c Config) origin() (string, error) {
 }
 
 // linkOrigin is the origin of links and examples.
-func (a *App) linkOrigin() string {
-	origin, err := a.config.origin()
+func (c Config) linkOrigin() string {
+	origin, err := c.origin()
 	if err != nil { // Validate has refused it
 		return DefaultOrigin
 	}
@@ -269,4 +275,99 @@ func (c Config) localOrigin() string {
 		return "https://localhost"
 	}
 	return "https://localhost:" + port
+}
+
+// relyingParty is the site that passkeys belong to; nil: there can't be any.
+func (c Config) relyingParty(logger *slog.Logger) *passkey.RelyingParty {
+	origin, err := c.origin()
+	if err != nil || origin == "" {
+		logger.Info("passkeys are off: the console's origin is not configured", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
+		return nil
+	}
+	party, err := passkey.New(origin)
+	if err != nil {
+		logger.Warn("passkeys are off", slog.String("error", err.Error()))
+		return nil
+	}
+	return party
+}
+
+// auditDays is the default: a year, and some time to review it.
+const auditDays = 400
+
+// minAuditDays is longer than anything in the audit is under way.
+const minAuditDays = 30
+
+func (c Config) auditKept() time.Duration {
+	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
+}
+
+// deletionsKnownSince is since when deletions are known:
+// as long as the audit keeps lines of organizations.
+func (c Config) deletionsKnownSince(clock func() time.Time) func() time.Time {
+	known := c.Deletions.Since(clock)
+	return func() time.Time { return calendar.Earlier(known(), clock().Add(-c.auditKept())) }
+}
+
+// WebhookConfig is the keys that sign webhooks,
+// and the private networks they may reach.
+type WebhookConfig struct {
+	Keys     httpapi.Secret `help:"Keys that the secrets of webhooks follow from, each of 64 hexadecimal characters (openssl rand -hex 32), with commas between them: the first makes new secrets, the others those of webhooks from when they were first. Empty: there are no webhooks." env:"WEIR_WEBHOOK_KEYS"`
+	Networks []string       `help:"Networks beside the public one that webhooks may reach, by any port and without TLS, such as 10.20.0.0/16. For development, and for receivers of one's own." env:"WEIR_WEBHOOK_NETWORKS"`
+	CAFile   string         `help:"File with certificates of authorities, in PEM, that webhooks trust beside the system's." env:"WEIR_WEBHOOK_CA_FILE"`
+}
+
+func (c WebhookConfig) validate() error {
+	_, keys := c.keys()
+	_, networks := c.networks()
+	return errors.Join(keys, networks)
+}
+
+func (c WebhookConfig) keys() (webhook.Keys, error) {
+	keys, err := webhook.ParseKeys(c.Keys)
+	if err != nil {
+		return keys, fmt.Errorf("WEIR_WEBHOOK_KEYS: %w", err)
+	}
+	return keys, nil
+}
+
+func (c WebhookConfig) networks() (networks []netip.Prefix, err error) {
+	for _, text := range c.Networks {
+		network, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("WEIR_WEBHOOK_NETWORKS has %q: use networks such as 10.20.0.0/16", text)
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
+}
+
+func (c WebhookConfig) roots() (*x509.CertPool, error) {
+	if c.CAFile == "" {
+		return nil, nil //nolint:nilnil // the system's
+	}
+	text, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read WEIR_WEBHOOK_CA_FILE: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("WEIR_WEBHOOK_CA_FILE %q has no certificate", c.CAFile)
+	}
+	return roots, nil
+}
+
+func (c WebhookConfig) client() (*webhook.Client, error) {
+	networks, err := c.networks()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := c.roots()
+	if err != nil {
+		return nil, err
+	}
+	return webhook.NewClient(webhook.Config{Networks: networks, Roots: roots}), nil
 }

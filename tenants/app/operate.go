@@ -56,9 +56,9 @@ func Operate(ctx context.Context, servers service.Servers, logger *slog.Logger, 
 		return err
 	}
 	ctx, done := context.WithCancel(ctx)
-	return lifecycle.Run(ctx, a.relay.Run, a.state.Run, func(ctx context.Context) error {
+	return lifecycle.Run(ctx, a.out.relay.Run, a.in.state.Run, func(ctx context.Context) error {
 		defer done()
-		return fn(ctx, Services{a.people, a.registry, a.keys})
+		return fn(ctx, a.rooms.Services)
 	})
 }
 
@@ -112,22 +112,22 @@ func Link(origin, path string, code tenants.Secret) string {
 
 // welcomeOwner prints the link for the first owner while there is no member.
 // It prints to the output, because logs are kept and shown to others.
-func (a *App) welcomeOwner(ctx context.Context) error {
-	if a.config.Output == nil {
+func welcomeOwner(ctx context.Context, config Config, codes *people.Codes) error {
+	if config.Output == nil {
 		return nil
 	}
-	origin, err := a.config.origin()
+	origin, err := config.origin()
 	if err != nil {
 		return err
 	}
-	code, expires, err := a.people.Codes.IssueOwnerCode(ctx, unitofwork.AtStart())
+	code, expires, err := codes.IssueOwnerCode(ctx, unitofwork.AtStart())
 	if errors.Is(err, tenants.ErrHasMembers) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot make a link for the first owner: %w", err)
 	}
-	_, err = fmt.Fprintf(a.config.Output, "\nNobody can sign in here yet. Anyone who opens this link becomes the first owner:\n\n    %s\n\n"+
+	_, err = fmt.Fprintf(config.Output, "\nNobody can sign in here yet. Anyone who opens this link becomes the first owner:\n\n    %s\n\n"+
 		"It works once, until %s. A restart prints another one, and so does \"tenants owner-link\"; this one is void then.\n\n",
 		Link(cmp.Or(origin, DefaultOrigin), WelcomePath, code), expires.Format("2006-01-02 15:04 UTC"))
 	return err

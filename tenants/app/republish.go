@@ -159,14 +159,10 @@ type logEnd struct {
 	start, end int64 // the start moves where records are deleted
 }
 
-func (a *App) comparison(publication *bus.Publication) *comparison {
-	return &comparison{app: a, publication: publication}
-}
-
 // run implements relay.Config.Compare.
 func (c *comparison) run(ctx context.Context, published relay.Cursor) (d relay.Difference, err error) {
 	at, err := c.reach(ctx, published)
-	if err != nil || at == c.alike && !c.app.state.Lacks() {
+	if err != nil || at == c.alike && !c.app.in.state.Lacks() {
 		return d, err
 	}
 	c.marked = false
