@@ -40,6 +40,23 @@ func ChangeHandler[W, T, J any](k *Kit, what string, read func(http.ResponseWrit
 	}
 }
 
+// CreateHandler handles requests to create something by a body.
+func CreateHandler[B, J any](k *Kit, create func(ctx context.Context, request unitofwork.Request, body B) (J, error)) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var body B
+		request, err := k.RequestWith(w, r, &body)
+		if err != nil {
+			return err
+		}
+		created, err := create(r.Context(), request, body)
+		if err != nil {
+			return err
+		}
+		httpapi.WriteJSON(w, http.StatusCreated, created)
+		return nil
+	}
+}
+
 // WithoutBody adapts a change without a body to ChangeHandler.
 func WithoutBody[T any](carryOut func(context.Context, unitofwork.Request, string) (T, error)) func(
 	context.Context, unitofwork.Request, string, struct{}) (T, error) {

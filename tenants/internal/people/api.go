@@ -1,6 +1,7 @@
 package people
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // An API serves members and invitations to service tokens.
@@ -33,7 +35,7 @@ func (a API) Operations() []openapi.Operation {
 func memberOperations(a API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/members", Handle: a.createMember, ID: "createMember",
+			Route: "POST /v1/members", Handle: api.CreateHandler(a.Kit, a.createMember), ID: "createMember",
 			Summary: "Add a member with a password to an organization (operators only; others invite)",
 			Headers: newMemberHeaders{},
 			Body:    openapi.Body{Type: newMemberBody{}},
@@ -122,18 +124,9 @@ type newMemberBody struct {
 	Password     tenants.Password `json:"password" required:"true" minLength:"12" maxLength:"128" description:"Of any characters; only a slow hash is kept"`
 }
 
-func (a API) createMember(w http.ResponseWriter, r *http.Request) error {
-	var body newMemberBody
-	request, err := a.RequestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
-	member, err := a.Members.Add(r.Context(), request, NewMember(body))
-	if err != nil {
-		return problemOf(err, "organization", body.Organization)
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, showMember(member))
-	return nil
+func (a API) createMember(ctx context.Context, request unitofwork.Request, body newMemberBody) (memberJSON, error) {
+	member, err := a.Members.Add(ctx, request, NewMember(body))
+	return showMember(member), problemOf(err, "organization", body.Organization)
 }
 
 type roleBody struct {
@@ -172,7 +165,7 @@ func (a API) createResetCode(w http.ResponseWriter, r *http.Request) error {
 func invitationOperations(a API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/invitations", Handle: a.createInvitation, ID: "createInvitation",
+			Route: "POST /v1/invitations", Handle: api.CreateHandler(a.Kit, a.createInvitation), ID: "createInvitation",
 			Summary: "Invite somebody by a code that is shown once, works once and expires after 7 days. Owners are invited by operators " +
 				"and by owners in the console only",
 			Headers: newInvitationHeaders{},
@@ -248,26 +241,16 @@ type newInvitationBody struct {
 	Role         tenants.Role `json:"role" required:"true" enum:"owner,admin,developer,viewer,billing"`
 }
 
-func (a API) createInvitation(w http.ResponseWriter, r *http.Request) error {
-	var body newInvitationBody
-	request, err := a.RequestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
-	invitation, code, err := a.Invitations.Invite(r.Context(), request, NewInvitation(body))
-	if err != nil {
-		return api.ProblemOf(err, "organization", body.Organization)
-	}
-	a.writeInvitation(w, http.StatusCreated, invitation, code)
-	return nil
+func (a API) createInvitation(ctx context.Context, request unitofwork.Request, body newInvitationBody) (invitationJSON, error) {
+	invitation, code, err := a.Invitations.Invite(ctx, request, NewInvitation(body))
+	return a.showIssued(invitation, code), api.ProblemOf(err, "organization", body.Organization)
 }
 
-// writeInvitation responds with an invitation
-// and its code, which no other response has.
-func (a API) writeInvitation(w http.ResponseWriter, status int, invitation tenants.Invitation, code tenants.Secret) {
+// showIssued is an invitation with its code, which no other response has.
+func (a API) showIssued(invitation tenants.Invitation, code tenants.Secret) invitationJSON {
 	shown := a.showInvitation(invitation)
 	shown.Code = code.Reveal()
-	httpapi.WriteJSON(w, status, shown)
+	return shown
 }
 
 func (a API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
@@ -280,6 +263,6 @@ func (a API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return api.ProblemOf(err, "invitation", id)
 	}
-	a.writeInvitation(w, http.StatusOK, invitation, code)
+	httpapi.WriteJSON(w, http.StatusOK, a.showIssued(invitation, code))
 	return nil
 }

@@ -35,7 +35,7 @@ func (a API) Operations() []openapi.Operation {
 func organizationOperations(a API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/organizations", Handle: a.createOrganization, ID: "createOrganization",
+			Route: "POST /v1/organizations", Handle: api.CreateHandler(a.Kit, a.createOrganization), ID: "createOrganization",
 			Summary: "Create an organization (operators only)",
 			Headers: api.Creation{},
 			Body:    openapi.Body{Type: newOrganizationBody{}},
@@ -79,18 +79,9 @@ type newOrganizationBody struct {
 	Tier tenants.Tier `json:"tier" required:"true" enum:"indie,bootstrapper,compliance,scale"`
 }
 
-func (a API) createOrganization(w http.ResponseWriter, r *http.Request) error {
-	var body newOrganizationBody
-	request, err := a.RequestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
-	organization, err := a.Organizations.Create(r.Context(), request, body.Name, body.Tier)
-	if err != nil {
-		return api.ProblemOf(err, "organization", "")
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, showOrganization(organization))
-	return nil
+func (a API) createOrganization(ctx context.Context, request unitofwork.Request, body newOrganizationBody) (organizationJSON, error) {
+	organization, err := a.Organizations.Create(ctx, request, body.Name, body.Tier)
+	return showOrganization(organization), api.ProblemOf(err, "organization", "")
 }
 
 func (a API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
@@ -111,7 +102,7 @@ func (a API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
 func projectOperations(a API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/projects", Handle: a.createProject, ID: "createProject",
+			Route: "POST /v1/projects", Handle: api.CreateHandler(a.Kit, a.createProject), ID: "createProject",
 			Summary: "Create a project of an organization",
 			Headers: api.Creation{},
 			Body:    openapi.Body{Type: newProjectBody{}},
@@ -159,18 +150,9 @@ type newProjectBody struct {
 	Name         string `json:"name" required:"true" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
 }
 
-func (a API) createProject(w http.ResponseWriter, r *http.Request) error {
-	var body newProjectBody
-	request, err := a.RequestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
-	project, err := a.Projects.Create(r.Context(), request, body.Organization, body.Name)
-	if err != nil {
-		return api.ProblemOf(err, "organization", body.Organization)
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, showProject(project))
-	return nil
+func (a API) createProject(ctx context.Context, request unitofwork.Request, body newProjectBody) (projectJSON, error) {
+	project, err := a.Projects.Create(ctx, request, body.Organization, body.Name)
+	return showProject(project), api.ProblemOf(err, "organization", body.Organization)
 }
 
 func securityPolicyOperations(a API) []openapi.Operation {
@@ -231,7 +213,7 @@ func securityPolicyOf(w http.ResponseWriter, r *http.Request) (NewPolicy, error)
 func serviceTokenOperations(a API) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/service-tokens", Handle: a.createServiceToken, ID: "createServiceToken",
+			Route: "POST /v1/service-tokens", Handle: api.CreateHandler(a.Kit, a.createServiceToken), ID: "createServiceToken",
 			Summary: "Issue a service token, with no scope that the caller lacks unless it is an operator",
 			Headers: api.Creation{},
 			Body:    openapi.Body{Type: newServiceTokenBody{}},
@@ -291,20 +273,11 @@ type newServiceTokenBody struct {
 	Scopes       []string `json:"scopes" required:"true" pattern:"^[a-z][a-z-]{0,30}:[a-z][a-z-]{0,30}$" minItems:"1" maxItems:"32"`
 }
 
-func (a API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
-	var body newServiceTokenBody
-	request, err := a.RequestWith(w, r, &body)
-	if err != nil {
-		return err
-	}
-	token, secret, err := a.Tokens.Issue(r.Context(), request, NewToken(body))
-	if err != nil {
-		return api.ProblemOf(err, "organization", body.Organization)
-	}
+func (a API) createServiceToken(ctx context.Context, request unitofwork.Request, body newServiceTokenBody) (serviceTokenJSON, error) {
+	token, secret, err := a.Tokens.Issue(ctx, request, NewToken(body))
 	shown := showServiceToken(token)
 	shown.Token = secret.Reveal()
-	httpapi.WriteJSON(w, http.StatusCreated, shown)
-	return nil
+	return shown, api.ProblemOf(err, "organization", body.Organization)
 }
 
 func deletionOperations(a API) []openapi.Operation {
