@@ -11,6 +11,7 @@ import (
 
 	kafka "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol/alteruserscramcredentials"
+	"github.com/segmentio/kafka-go/protocol/createacls"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
@@ -50,4 +51,88 @@ func credential(user, password string) (made alteruserscramcredentials.RequestUs
 	_, _ = rand.Read(made.Salt) // never fails
 	made.SaltedPassword, err = pbkdf2.Key(sha512.New, password, made.Salt, rounds, sha512.Size)
 	return made, err
+}
+
+// A Permission allows a principal operations on a topic or a consumer group.
+type Permission struct {
+	Principal  string // such as User:ingest
+	Group      bool
+	Name       string
+	Operations Operations
+}
+
+// Permit creates ACLs for any client address. Existing ones stay.
+func Permit(ctx context.Context, brokers []string, dialer *bus.Dialer, permissions []Permission) error {
+	c := broker.NewCluster(brokers, dialer)
+	defer c.Close()
+	request := &createacls.Request{}
+	for _, p := range permissions {
+		request.Creations = append(request.Creations, p.rules()...)
+	}
+	answer, err := c.Ask(ctx, request)
+	if err != nil {
+		return fmt.Errorf("cannot give rights at the brokers: %w", err)
+	}
+	for i, result := range answer.(*createacls.Response).Results {
+		if result.ErrorCode != 0 {
+			rule := request.Creations[i]
+			return fmt.Errorf("cannot give %s a right on %q: %w: %s", rule.Principal, rule.ResourceName, kafka.Error(result.ErrorCode), result.ErrorMessage)
+		}
+	}
+	return nil
+}
+
+// rules returns the ACLs, one for each operation.
+func (p Permission) rules() (rules []createacls.RequestACLs) {
+	const ofTopic, ofGroup, literal, allow = 2, 3, 3, 3
+	kind := int8(ofTopic)
+	if p.Group {
+		kind = ofGroup
+	}
+	for _, operation := range operations {
+		if p.Operations&(1<<operation.number) != 0 {
+			rules = append(rules, createacls.RequestACLs{
+				ResourceType: kind, ResourceName: p.Name, ResourcePatternType: literal, Principal: p.Principal, Host: "*",
+				Operation: operation.number, PermissionType: allow,
+			})
+		}
+	}
+	return rules
+}
+
+// Operations are what a user may do with a topic or group, a bit each,
+// by Kafka's numbers.
+type Operations int32
+
+// The operations that Weir needs. In Kafka, Read and Write include Describe.
+const (
+	Read            Operations = 1 << 3
+	Write           Operations = 1 << 4
+	Create          Operations = 1 << 5
+	Delete          Operations = 1 << 6 // of a topic, also of its records
+	Describe        Operations = 1 << 8
+	DescribeConfigs Operations = 1 << 10
+)
+
+// unasked is the answer of a broker that reports no operations.
+const unasked Operations = -1 << 31
+
+// operations are all, by Kafka's names and numbers.
+var operations = []struct {
+	name   string
+	number int8
+}{{"Read", 3}, {"Write", 4}, {"Create", 5}, {"Delete", 6}, {"Describe", 8}, {"DescribeConfigs", 10}}
+
+// Allow reports whether some operations are all allowed, or the
+// brokers report none.
+func (o Operations) Allow(some Operations) bool { return o == unasked || o&some == some }
+
+// Names returns their names in Kafka's tools.
+func (o Operations) Names() (names []string) {
+	for _, operation := range operations {
+		if o&(1<<operation.number) != 0 {
+			names = append(names, operation.name)
+		}
+	}
+	return names
 }

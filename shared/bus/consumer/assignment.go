@@ -1,13 +1,18 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	kafka "github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
@@ -218,4 +223,168 @@ func (a *assignment) settle() {
 	if a.goals.Open() && a.goals.Met(a.backlogs) {
 		a.consumer.status.Reach.CatchUp()
 	}
+}
+
+// deferringWait is how long deferred records wait for more.
+const deferringWait = 50 * time.Millisecond
+
+// maxBatch returns the limits of a transaction.
+func (c *Consumer) maxBatch() lanes.Amount {
+	return lanes.Amount{Records: c.cfg.MaxRecords, Cost: cmp.Or(c.cfg.Lanes.MaxCost, c.cfg.MaxBytes), Bytes: c.cfg.MaxBytes}
+}
+
+func (a *assignment) gather() *lanes.Gathering {
+	return lanes.NewGathering(a.consumer.cfg.Lanes, a.limit.Limit(a.consumer.maxBatch()), a.recent, a.backlogs, a.turns)
+}
+
+// collect gathers records until there are enough or the first has
+// waited long enough. It does not wait while lanes wait for a turn.
+func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
+	g := a.gather()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for !g.Full {
+		c, err := a.nextChunk(ctx, timer, g.Begun())
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			break
+		}
+		a.see(*c)
+		records, begun := len(g.Records), g.Begun()
+		a.consume(c, g)
+		switch {
+		case records == 0 && len(g.Records) > 0:
+			timer.Reset(a.wait())
+		case !begun && g.Begun():
+			timer.Reset(max(a.wait(), deferringWait))
+		}
+		if !g.Begun() && len(g.Reached) > 0 {
+			break // only holes or an empty partition: worth noting
+		}
+	}
+	return g, nil
+}
+
+// wait returns how long the first record of a transaction waits for others.
+func (a *assignment) wait() time.Duration {
+	longest := a.consumer.cfg.MaxWait
+	return max(longest/10, longest-clock.Now().Sub(a.begun))
+}
+
+// nextChunk returns nil if the time is over (it runs if begun), if
+// parked records are to be replayed, or if a lane's turn is due and
+// nothing has come.
+func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*follow.Chunk, error) {
+	over, asked := timer.C, (<-chan struct{})(nil)
+	if !begun {
+		over, asked = nil, a.asked
+	}
+	select {
+	case <-over:
+		return nil, nil
+	default:
+	}
+	if c := a.input.Ready(); c != nil {
+		return c, nil
+	}
+	if a.ahead.next != nil {
+		return nil, nil
+	}
+	select {
+	case c := <-a.input.Chunks:
+		return a.input.Hold(c), nil
+	case s := <-a.ahead.read:
+		a.ahead.done(s)
+		return nil, nil
+	case <-over:
+		return nil, nil
+	case <-asked:
+		a.due = true
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// consume takes records from the held chunk within the limits.
+func (a *assignment) consume(c *follow.Chunk, g *lanes.Gathering) {
+	if a.input.Took(g.Take(c.Records)) {
+		g.Reached[c.Partition] = c.Next
+	}
+}
+
+// apply applies or parks all of w, in order. It fails only when
+// the assignment ends.
+func (a *assignment) apply(ctx context.Context, w lanes.Work) error {
+	if w.Empty() || a.through(w) {
+		return nil
+	}
+	err := a.tx.Run(ctx, a.moverOf(w), w, a.consumer.handle)
+	if err == nil {
+		if len(w.Records) > 0 {
+			a.consumer.metrics.Took(trace.ContextWithSpanContext(ctx, a.tx.Span), w, clock.Now())
+			a.consumer.cfg.Committed(w.Records)
+		}
+		return nil
+	}
+	var blame *bus.PermanentError
+	if !errors.As(err, &blame) {
+		return err
+	}
+	if len(w.Records) == 1 {
+		return a.park(ctx, w, blame.Err)
+	}
+	return a.divide(ctx, w, blame)
+}
+
+// through reports whether the earlier part of divided work went to the
+// end of its lane's range.
+func (a *assignment) through(w lanes.Work) bool {
+	if w.Lane == nil || len(w.Records) > 0 {
+		return false
+	}
+	b, behind := a.backlogs[*w.Lane]
+	return !behind || b.Next >= w.Until
+}
+
+// divide applies smaller groups: around the record at fault if it is
+// known, else halves.
+func (a *assignment) divide(ctx context.Context, w lanes.Work, blame *bus.PermanentError) error {
+	low, high := len(w.Records)/2, len(w.Records)/2
+	for i, r := range w.Records {
+		if blame.Record && r.Partition == blame.Partition && r.Offset == blame.Offset {
+			low, high = i, i+1
+		}
+	}
+	for _, part := range w.Divided(low, high) {
+		if err := a.apply(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Consumer) handle(ctx context.Context, tx pgx.Tx, records []bus.Record) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &bus.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	if !c.cfg.Fillers {
+		records = withoutFillers(records)
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	return c.cfg.Handle(ctx, tx, records)
+}
+
+func withoutFillers(records []bus.Record) []bus.Record {
+	if !slices.ContainsFunc(records, bus.Record.IsFiller) {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), bus.Record.IsFiller)
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/transaction"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -294,4 +298,104 @@ func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 		return false, t.Err
 	}
 	return c.store.AllClaimed(ctx, t.ID, len(t.Leaders))
+}
+
+func (a *assignment) moverOf(w lanes.Work) transaction.Mover {
+	ends := w.Ends()
+	if w.Lane != nil {
+		from := a.backlogs[*w.Lane]
+		to := from.Advanced(w.Records, ends[w.Lane.Partition])
+		return &catchUp{a, positions.CatchUp{Store: a.consumer.store, From: from, To: to, Epoch: a.claims[w.Lane.Partition].Epoch}}
+	}
+	m := &advance{a, positions.Advance{Store: a.consumer.store, Deferring: a.backlogs.Extended(a.topic, w.Deferred), Known: a.backlogs}}
+	marks := w.Marks()
+	for _, p := range slices.Sorted(maps.Keys(ends)) {
+		m.Last = append(m.Last, marks[p])
+		m.Partitions = append(m.Partitions, p)
+		m.Since = append(m.Since, a.claims[p].Next)
+		m.Until = append(m.Until, ends[p])
+		m.Epochs = append(m.Epochs, a.claims[p].Epoch)
+	}
+	return m
+}
+
+// advance moves the positions of partitions, and defers records.
+type advance struct {
+	a *assignment
+	positions.Advance
+}
+
+func (m *advance) Committed() {
+	until := make(map[int]int64, len(m.Partitions))
+	for i, p := range m.Partitions {
+		m.a.claims[p].Next = m.Until[i]
+		until[p] = m.Until[i]
+	}
+	for _, b := range m.Deferring {
+		m.a.keep(b)
+	}
+	m.a.consumer.status.Reach.Applied(until)
+	m.a.report(m.Partitions...)
+}
+
+// catchUp moves a lane's position in one partition.
+type catchUp struct {
+	a *assignment
+	positions.CatchUp
+}
+
+func (m *catchUp) Committed() {
+	if m.To.Over() {
+		m.a.finish(m.To.Key)
+	} else {
+		m.a.keep(m.To)
+	}
+	m.a.report(m.To.Partition)
+}
+
+// report notes how far the partitions are applied, lanes included, for
+// the Kafka group.
+func (a *assignment) report(partitions ...int) {
+	low := make(map[int]int64, len(partitions))
+	for _, p := range partitions {
+		low[p] = a.claims[p].Next
+	}
+	a.backlogs.Lower(low)
+	a.offsets.note(low)
+}
+
+// groupOffsets are positions to commit to the Kafka group, for tools
+// that show lag. Weir itself reads none.
+type groupOffsets struct {
+	mu      sync.Mutex
+	pending map[int]int64
+}
+
+func newGroupOffsets() *groupOffsets { return &groupOffsets{pending: make(map[int]int64)} }
+
+func (o *groupOffsets) note(positions map[int]int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.Copy(o.pending, positions)
+}
+
+func (o *groupOffsets) take() map[int]int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	taken := o.pending
+	o.pending = make(map[int]int64)
+	return taken
+}
+
+func (a *assignment) commitOffsets(ctx context.Context, generation *kafka.Generation) {
+	for ctx.Err() == nil {
+		lifecycle.Pause(ctx, time.Second)
+		offsets := a.offsets.take()
+		if len(offsets) == 0 {
+			continue
+		}
+		if err := generation.CommitOffsets(map[string]map[int]int64{a.consumer.cfg.Topic: offsets}); err != nil {
+			a.consumer.logger.Debug("cannot commit offsets to the group", "error", err)
+		}
+	}
 }

@@ -3,9 +3,11 @@ package consumer_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -156,4 +158,150 @@ func TestDeferralIsBounded(t *testing.T) {
 	if most == 0 || most > 2 {
 		t.Errorf("%d lanes were deferred at once, want 1 or 2", most)
 	}
+}
+
+// A consumer without lanes stops at partitions with deferred records,
+// and reports it: it could not find them. With lanes it continues.
+func TestConsumerWithoutLanesStopsAtDeferred(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := kafkatest.Shared(t), "test.lanes.off", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 50)...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 50, bustest.Timeout)
+	stop()
+	bustest.LeaveBehind(t, pool, "a", 49)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 50, 50)...)
+	consumer, stop := bustest.StartConsumer(t, cfg)
+	bustest.NotReady(t, consumer, "no Lanes.Of")
+	stop()
+	if a := bustest.Count(t, pool); a.All != 50 {
+		t.Errorf("%d effects without lanes, want 50", a.All)
+	}
+	cfg.Lanes = bustest.Strict
+	bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Timeout, func() error {
+		if a := bustest.Count(t, pool); a.All != 100+50 { // those that it deferred once more
+			return fmt.Errorf("%d effects, want %d", a.All, 100+50)
+		}
+		return nil
+	})
+}
+
+// applied publishes messages and consumes them by strict lanes, and
+// returns the configuration of the consumer, which has stopped.
+func applied(t *testing.T, topic string, messages ...*message.Message) consumer.Config {
+	t.Helper()
+	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, messages...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	cfg.Lanes = bustest.Strict
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, len(messages), bustest.Timeout)
+	stop()
+	return cfg
+}
+
+// A position of a lane that an operator deletes while its consumer runs
+// does not come back: the lane continues with the next records of the log.
+func TestDeletedLanePositionStaysDeleted(t *testing.T) {
+	t.Parallel()
+	cfg := applied(t, "test.lane.deleted", bustest.OfLane("lost", 0, 50)...)
+	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool
+	bustest.LeaveBehind(t, pool, "lost", 20)
+	bustest.CutLog(t, brokers, topic, 30)
+	consumer, _ := bustest.StartConsumer(t, cfg)
+	bustest.NotReady(t, consumer, bus.ErrOutsideLog.Error())
+	bustest.AsSystem(t, pool, `DELETE FROM bus_deferred`)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 50, 100)...)
+	bustest.Applied(t, pool, 150, bustest.Timeout)
+	bustest.InOrder(t, pool)
+	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
+}
+
+// Deferred records that left the log stop only their lane, with an
+// error in the log; also after a restart, until an operator decides.
+// That takes effect at once, without new records or a rebalance.
+func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
+	t.Parallel()
+	cfg := applied(t, "test.deferred.gone", append(bustest.OfLane("lost", 0, 50), bustest.OfLane("other", 0, 50)...)...)
+	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool
+	bustest.LeaveBehind(t, pool, "lost", 20)
+	bustest.CutLog(t, brokers, topic, 10)
+	var running *consumer.Consumer
+	stop := func() {}
+	for i := range 2 {
+		stop()
+		registry := telemetry.New()
+		cfg.Metrics = registry.For("test")
+		running, stop = bustest.StartConsumer(t, cfg)
+		bustest.NotReady(t, running, bus.ErrOutsideLog.Error())
+		of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
+		bustest.Shows(t, registry, "weir_bus_halted_lanes"+of+"1", "weir_bus_halted_partitions"+of+"0")
+		bustest.PublishAll(t, brokers, topic, bustest.OfLane("other", 100+i, 1)...)
+		bustest.Applied(t, pool, 101+i, bustest.Timeout)
+	}
+	bustest.AsSystem(t, pool, `UPDATE bus_deferred SET next = 10, halted = NULL`)
+	testenv.Eventually(t, bustest.Timeout, func() error {
+		if a := bustest.Count(t, pool); a.All != 102+11 { // the lane's deferred records from offset 10 on
+			return fmt.Errorf("%d effects, want %d", a.All, 102+11)
+		}
+		return running.Ready()
+	})
+	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
+		t.Errorf("%d lanes are behind, error %v", n, err)
+	}
+}
+
+// Records deferred in a topic that was deleted and made again are gone: they
+// are dropped, with an error in the log, once an operator resumes the
+// consumer in the new topic, and no record of the new one is taken for them.
+func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
+	cfg := applied(t, "test.deferred.replaced", bustest.OfLane("a", 0, 100)...)
+	brokers, topic, pool := cfg.Brokers, cfg.Topic, cfg.Pool
+	bustest.LeaveBehind(t, pool, "a", 50)
+	bustest.ReplaceTopic(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 1000, 200)...)
+	for _, statement := range []string{`UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL`, `TRUNCATE effects`} {
+		if _, err := pool.Exec(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 200, bustest.Timeout)
+	bustest.InOrder(t, pool)
+	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
+		t.Errorf("%d lanes are behind, error %v", n, err)
+	}
+}
+
+// A record's lane, its name and its cost can be anything; an invalid
+// name means no lane.
+func TestOddLanes(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := kafkatest.Shared(t), "test.odd.lanes", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	odd := []string{"", "\xff\xfe", "a\x00b", strings.Repeat("x", 5000), "*", "ordinary"}
+	var messages []*message.Message
+	for i := range 600 {
+		m := bustest.OfLane(odd[i%len(odd)], i, 1)[0]
+		m.UUID = fmt.Sprint(i)
+		messages = append(messages, m)
+	}
+	bustest.PublishAll(t, brokers, topic, messages...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		for i := range records {
+			records[i].Headers = []bus.Header{{Key: "ce_id", Value: []byte(records[i].Header("ce_id"))}}
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 600, 4*bustest.Timeout)
 }

@@ -1,6 +1,7 @@
 package logend_test
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -73,3 +74,5 @@ func read(t *testing.T, brokers []string, topic string) map[int]partition {
 	}
 	return found
 }
+
+func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }

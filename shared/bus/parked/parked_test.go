@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,3 +171,5 @@ func TestReplayWhileRebalancing(t *testing.T) {
 	parkedNow(t, pool, 0)
 	bustest.Applied(t, pool, 2000, bustest.Timeout)
 }
+
+func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }

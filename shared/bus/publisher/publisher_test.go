@@ -5,17 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -237,4 +242,63 @@ func TestCancelledPublishIsUnknown(t *testing.T) {
 	if n := len(bustest.ReadAll(t, brokers, topic)); n != 2 {
 		t.Errorf("log holds %d records, want 2", n)
 	}
+}
+
+func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
+
+// Callers learn soon that the broker's disk refuses their messages, long
+// before their time is over, and publish again once it takes them.
+func TestRefusedByTheDisk(t *testing.T) {
+	t.Parallel()
+	const topic = "test.disk"
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs(), DeliveryTimeout: time.Hour, CloseTimeout: time.Second})
+	full := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.KafkaStorageError, Count: -1})
+	for range 20 {
+		if err := p.Publish(topic, message.NewMessage("refused", nil)); !errors.Is(err, bus.ErrUnknownOutcome) {
+			t.Fatalf("%v, want %v", err, bus.ErrUnknownOutcome)
+		}
+	}
+	full.Remove()
+	bustest.Publish(t, p, topic, 0, 3, 1)
+}
+
+// Missing replicas named by brokers are shown, by topic.
+func TestMissingCopiesAreShown(t *testing.T) {
+	t.Parallel()
+	const topic = "test.copies"
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, topic), kfake.WithLogger(bustest.Quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	c.ControlKey(int16(kmsg.Metadata), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return lackingCopies(request, c, topic), nil, true
+	})
+	registry := telemetry.New()
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs(), Metrics: registry.For("test")})
+	bustest.Publish(t, p, topic, 0, 1, 1)
+	bustest.Shows(t, registry, `weir_bus_under_replicated_partitions{service="test",topic="test.copies"} 2`)
+}
+
+// lackingCopies is a layout in which only the last of three partitions
+// has all replicas.
+func lackingCopies(request kmsg.Request, c *kfake.Cluster, name string) kmsg.Response {
+	response, topic := request.ResponseKind().(*kmsg.MetadataResponse), kmsg.NewMetadataResponseTopic()
+	broker := kmsg.NewMetadataResponseBroker()
+	broker.Host = "127.0.0.1"
+	fmt.Sscanf(c.ListenAddrs()[0], "127.0.0.1:%d", &broker.Port)
+	topic.Topic, topic.TopicID = &name, c.TopicInfo(name).TopicID
+	for i := range int32(3) {
+		partition := kmsg.NewMetadataResponseTopicPartition()
+		partition.Partition, partition.Replicas, partition.ISR = i, []int32{0, 1, 2}, []int32{0, 1, 2}[:1+i]
+		topic.Partitions = append(topic.Partitions, partition)
+	}
+	response.Brokers, response.Topics = append(response.Brokers, broker), append(response.Topics, topic)
+	return response
 }

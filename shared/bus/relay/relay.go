@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -15,11 +16,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // Cursor is a place in an outbox in commit-safe order: once a position
@@ -266,5 +269,107 @@ func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
 	r.held, r.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
 	r.marks, r.coming = marks, nil
 	r.metrics.republished.Add(float64(repeated))
+	return nil
+}
+
+// A Source is a table whose rows a relay publishes in the order of their positions.
+type Source struct {
+	Relay string
+	Table string
+}
+
+// A Backlog is what a relay still has to publish, and what it has
+// published again.
+type Backlog struct {
+	Rows int64 // counted to at most 100,000
+	Held bool  // a process has the lease
+
+	Lost        string        // what a log had lost when the relay last found a loss; empty: it never did
+	Ago         time.Duration // since then
+	Republished int64         // messages, since ever
+}
+
+const maxCounted = 100_000
+
+// Backlog counts in the schema of tx.
+func (s Source) Backlog(ctx context.Context, tx pgx.Tx) (b Backlog, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return b, err
+	}
+	err = tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM (SELECT FROM `+pgx.Identifier{s.Table}.Sanitize()+`
+			WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0) LIMIT $2) AS waiting),
+		EXISTS (SELECT FROM bus_relays WHERE name = $1 AND expires_at > clock_timestamp())`, s.Relay, maxCounted).Scan(&b.Rows, &b.Held)
+	if err != nil {
+		return b, fmt.Errorf("cannot count what %s has still to publish: %w", s.Relay, err)
+	}
+	err = tx.QueryRow(ctx, `SELECT lost, clock_timestamp() - lost_at, republished FROM bus_relays WHERE name = $1 AND lost_at IS NOT NULL`, s.Relay).
+		Scan(&b.Lost, &b.Ago, &b.Republished)
+	if err := ignoreNoRows(err); err != nil {
+		return b, fmt.Errorf("cannot see what %s has published again: %w", s.Relay, err)
+	}
+	return b, nil
+}
+
+type relayMetrics struct {
+	records     prometheus.Counter
+	republished prometheus.Counter
+
+	mu     sync.Mutex
+	behind time.Time // since when the outbox has more than was read; zero: it has not
+}
+
+func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetrics {
+	labels := prometheus.Labels{"relay": name}
+	m := &relayMetrics{records: promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_relayed_records_total", Help: "Messages of the outbox that were published.", ConstLabels: labels,
+	})}
+	m.republished = promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_republished_records_total", Help: "Messages of the outbox that were published again, because the log had lost them.",
+		ConstLabels: labels,
+	})
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_bus_relay_lag_seconds", Help: "Since when the relay did not get to the end of its outbox; 0 where another relay works.",
+		ConstLabels: labels,
+	}, m.lag)
+	return m
+}
+
+// worked notes whether a look at the outbox got to its end. One that
+// failed with nothing to publish did.
+func (m *relayMetrics) worked(ended bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case ended:
+		m.behind = time.Time{}
+	case m.behind.IsZero():
+		m.behind = clock.Now()
+	}
+}
+
+func (m *relayMetrics) lag() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.behind.IsZero() {
+		return 0
+	}
+	return clock.Now().Sub(m.behind).Seconds()
+}
+
+// Rewind makes a relay start again at the first row of its outbox. The
+// higher epoch takes the lease from a running relay.
+func Rewind(ctx context.Context, tx pgx.Tx, name string) error {
+	if _, err := tx.Exec(ctx, `UPDATE bus_relays SET position = 0, epoch = epoch + 1 WHERE name = $1`, name); err != nil {
+		return fmt.Errorf("cannot rewind %s: %w", name, err)
+	}
+	return nil
+}
+
+// ReleaseLeases ends all leases of a schema: in a copy of a database
+// nobody holds those of the original.
+func ReleaseLeases(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, `UPDATE bus_relays SET epoch = epoch + 1, owner = '', expires_at = '-infinity'`); err != nil {
+		return fmt.Errorf("cannot free the relays: %w", err)
+	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -380,3 +381,5 @@ func takeLease(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
 	}
 	return conn
 }
+
+func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }

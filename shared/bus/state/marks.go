@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -202,4 +205,176 @@ func (s *Reader) read() (read []readMark) {
 	}
 	slices.SortFunc(read, func(a, b readMark) int { return a.Partition - b.Partition })
 	return read
+}
+
+// sweep is a second reading of a partition, to find keys that its log
+// no longer has.
+type sweep struct {
+	from  int64 // earlier records were applied the first time
+	until int64
+	stale map[string]int64 // offsets of the keys not seen yet; bounded by the state
+
+	after *time.Time // it lasts until a marker newer than this; nil: until all is read
+}
+
+// over reports whether all was read again, up to next, and what the log
+// had lost was published again before the newest marker.
+func (s *sweep) over(next int64, marker time.Time) bool {
+	return next >= s.until && (s.after == nil || marker.After(*s.after))
+}
+
+// again makes the Reader read the whole log again, and removes what
+// was deleted meanwhile.
+func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
+	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
+	for p, log := range logs.Bounds {
+		from, after := s.next[p], (*time.Time)(nil)
+		if open := s.sweeps[p]; open != nil {
+			after = open.after
+		}
+		if logs.ID != s.id {
+			from, after = log.Start, s.newer()
+		}
+		s.ids[p] = logs.ID
+		s.sweep(p, from, log, after)
+	}
+	s.id = logs.ID
+	return nil
+}
+
+// sweep begins a second reading of a partition. The caller holds the lock.
+func (s *Reader) sweep(partition int, from int64, log broker.LogBounds, after *time.Time) {
+	stale := make(map[string]int64, len(s.held[partition]))
+	for key, h := range s.held[partition] {
+		if stale[key] = h.offset; from == log.Start {
+			stale[key] = log.Start // these offsets have other records now
+		}
+	}
+	s.swept[partition] = s.cfg.Clock()
+	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale, after: after}
+	if log.Gone || s.sweeps[partition].over(log.Start, s.marker) {
+		s.finish(partition, s.sweeps[partition])
+	}
+}
+
+// finish removes keys that the log no longer has. The caller holds the lock.
+func (s *Reader) finish(partition int, sweep *sweep) {
+	delete(s.sweeps, partition)
+	if len(sweep.stale) > 0 {
+		s.logger.Warn("state was deleted whose deletion was not read in time", "keys", len(sweep.stale))
+	}
+	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
+		s.take(bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
+	}
+}
+
+// forget drops a partition that the topic no longer has, so that
+// nothing waits for it. The caller holds the lock.
+func (s *Reader) forget(partition int) {
+	delete(s.next, partition)
+	delete(s.last, partition)
+	delete(s.ids, partition)
+	delete(s.confirmed, partition)
+	delete(s.swept, partition)
+	delete(s.held, partition)
+}
+
+// Complete returns nil once Ready is closed, unless the log lost its end
+// before this start, and its owner has not published that again yet.
+func (s *Reader) Complete() error {
+	select {
+	case <-s.ready:
+	default:
+		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
+	}
+	if s.lost.Load() != nil {
+		return fmt.Errorf("%s has lost records that were read before, and waits until its owner publishes them again", s.cfg.Topic)
+	}
+	return nil
+}
+
+// Whole returns nil while the state is that of the whole log: it is
+// ready, and no log that was cut or replaced is read again.
+func (s *Reader) Whole() error {
+	s.mu.Lock()
+	again := len(s.sweeps) > 0
+	s.mu.Unlock()
+	if again {
+		return fmt.Errorf("%s is read again", s.cfg.Topic)
+	}
+	return s.Complete()
+}
+
+// Lacks reports whether the log is known to have lost records, and its
+// owner is not known to have published them again.
+func (s *Reader) Lacks() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sweep := range s.sweeps {
+		if sweep.after != nil && !s.marker.After(*sweep.after) {
+			return true
+		}
+	}
+	return s.lost.Load() != nil
+}
+
+// Age returns how long ago the brokers last confirmed that the state is
+// complete; 0 before it is ready. While they answer it is below a
+// second; earlier changes are surely in the state.
+func (s *Reader) Age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.missing) > 0 {
+		return 0
+	}
+	var oldest time.Duration
+	for p := range s.next {
+		oldest = max(oldest, s.cfg.Clock().Sub(s.asOf(p)))
+	}
+	return oldest
+}
+
+// asOf returns when a partition was last confirmed as read to its end:
+// before its first answer, when the reader asked for that end. The
+// caller holds the lock.
+func (s *Reader) asOf(partition int) time.Time {
+	if at, ever := s.confirmed[partition]; ever {
+		return at
+	}
+	return s.begun
+}
+
+// confirm notes that a partition was read to its end.
+func (s *Reader) confirm(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirmed[partition] = s.cfg.Clock()
+}
+
+// errStale means that the state was unconfirmed for so long that the
+// log may have lost deletions.
+var errStale = errors.New("the state was not confirmed complete for too long")
+
+// minStaleness is the least age of a stale state, however short the
+// topic's retention of tombstones.
+const minStaleness = time.Minute
+
+// stale reports whether a tombstone may have come and gone since the
+// partition was last read to its end.
+func (s *Reader) stale(c follow.Chunk) bool {
+	at, ever := s.confirmed[c.Partition]
+	if swept := s.swept[c.Partition]; swept.After(at) {
+		at = swept
+	}
+	if !ever || s.sweeps[c.Partition] != nil || c.Next == s.next[c.Partition] || !s.settings.Compacted {
+		return false
+	}
+	unconfirmed := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps confirms nothing
+	return unconfirmed > max(s.settings.Memory(), minStaleness)
 }

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
@@ -311,4 +314,64 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 	}
 	s.announce()
 	return log.Start, true
+}
+
+// onceTimeout bounds Once.
+const onceTimeout = 5 * time.Minute
+
+var errRead = errors.New("it is read")
+
+// Once reads a topic up to its present end, and passes each record on,
+// in order within its partition. cfg.Apply is not used.
+func Once(ctx context.Context, cfg Config, logger *slog.Logger, each func(bus.Record)) error {
+	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
+	defer cancel()
+	cfg.SnapshotDir, cfg.Pool, cfg.Metrics = "", nil, nil
+	cfg.Apply = func(record bus.Record) error {
+		each(record)
+		return nil
+	}
+	reader := NewReader(cfg, logger)
+	err := lifecycle.Run(ctx, reader.Run, func(ctx context.Context) error {
+		select {
+		case <-reader.Ready():
+			return errRead
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if !errors.Is(err, errRead) {
+		return fmt.Errorf("cannot read %s within %s: %w", cfg.Topic, onceTimeout, errors.Join(err, reader.Complete()))
+	}
+	return nil
+}
+
+// measure registers the reader's instruments.
+func (s *Reader) measure() {
+	labels := prometheus.Labels{"topic": s.cfg.Topic}
+	gauge := func(name, help string, value func() float64) {
+		promauto.With(s.cfg.Metrics).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
+	}
+	gauge("weir_bus_state_age_seconds", "How long ago the brokers last confirmed that the state is complete; +Inf before it is ready, "+
+		"and while its log lacks what was read before.", s.ageSeconds)
+	gauge("weir_bus_state_keys", "Keys that the state holds.", func() float64 { return float64(s.keys()) })
+	s.passedOver = promauto.With(s.cfg.Metrics).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_state_passed_over_records_total", Help: "Records that could not be applied to the state and were passed over.", ConstLabels: labels,
+	})
+}
+
+func (s *Reader) ageSeconds() float64 {
+	if s.Complete() != nil {
+		return math.Inf(1)
+	}
+	return s.Age().Seconds()
+}
+
+func (s *Reader) keys() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, held := range s.held {
+		n += len(held)
+	}
+	return n
 }

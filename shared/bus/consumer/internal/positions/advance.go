@@ -2,6 +2,7 @@ package positions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -78,4 +79,160 @@ func (a *Advance) Moved(ctx context.Context) (bool, error) {
 		  ON b.partition = m.partition AND b.next = m.until AND b.epoch = m.epoch
 		WHERE b.group_name = $1 AND b.topic = $2`, s.Group, s.Topic, a.Partitions, a.Until, a.Epochs).Scan(&n)
 	return n == len(a.Partitions), err
+}
+
+// A CatchUp moves a lane's position in one partition, under the
+// partition's epoch. It deletes the row of a lane that has caught up.
+type CatchUp struct {
+	Store    *Store
+	From, To lanes.Backlog
+	Epoch    int64
+}
+
+func (c *CatchUp) statement() string {
+	if c.To.Over() {
+		return finishBacklog
+	}
+	return moveBacklog
+}
+
+func (c *CatchUp) args() []any {
+	args := append(c.Store.keyOf(c.From.Key), c.From.Next)
+	if !c.To.Over() {
+		args = append(args, c.To.Next, c.To.Records, c.To.Bytes, c.To.Since)
+	}
+	return args
+}
+
+// Move locks the partition's row and moves the lane's. It refuses, with
+// bus.ErrFenced, a fenced member and records applied before.
+func (c *CatchUp) Move(ctx context.Context, tx pgx.Tx) error {
+	batch := &pgx.Batch{}
+	batch.Queue(setIdleTimeout, c.Store.idleTimeout())
+	batch.Queue(asSystem)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if err := c.Store.Own(ctx, tx, c.From.Partition, c.Epoch); err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, c.statement(), c.args()...)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("%w: lane %q in partition %d", bus.ErrFenced, c.From.Lane, c.From.Partition)
+	}
+	if err == nil {
+		err = AsNobody(ctx, tx)
+	}
+	return err
+}
+
+// Moved reports whether the lane is at its goal, and the partition
+// still the member's.
+func (c *CatchUp) Moved(ctx context.Context) (moved bool, err error) {
+	err = c.Store.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := c.Store.Own(ctx, tx, c.From.Partition, c.Epoch); err != nil {
+			return err
+		}
+		next := int64(-1)
+		err := tx.QueryRow(ctx, `SELECT next FROM bus_deferred`+ofBacklog, c.Store.keyOf(c.From.Key)...).Scan(&next)
+		if errors.Is(err, pgx.ErrNoRows) {
+			moved, err = c.To.Over(), nil
+			return err
+		}
+		moved = !c.To.Over() && next == c.To.Next
+		return err
+	})
+	return moved, err
+}
+
+// saveBacklogs updates only rows that are as this member last saw them:
+// a row that an operator deleted or moved must not come back.
+const saveBacklogs = `
+WITH d AS (
+  SELECT * FROM unnest($4::text[], $5::integer[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[])
+    AS d(lane, partition, written, next, last, records, bytes, since)
+), extended AS (
+  UPDATE bus_deferred AS b SET last = d.last, records = d.records, bytes = d.bytes FROM d
+   WHERE d.written AND b.organization = d.lane AND b.group_name = $1 AND b.topic = $2 AND b.partition = d.partition AND b.next = d.next
+  RETURNING 1
+), made AS (
+  INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
+  SELECT lane, $1, $2, partition, $3, next, last, records, bytes, since FROM d WHERE NOT written
+  ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT (SELECT count(*) FROM extended) + (SELECT count(*) FROM made)`
+
+// queueBacklogs writes the backlogs of an advance, of one topic,
+// and counts them.
+func (s *Store) queueBacklogs(batch *pgx.Batch, a *Advance, saved *int) {
+	var names []string
+	var partitions []int
+	var written []bool
+	var next, last, records, bytes []int64
+	var since []time.Time
+	for _, b := range a.Deferring {
+		_, known := a.Known[b.Key]
+		names, partitions, written, since = append(names, b.Lane), append(partitions, b.Partition), append(written, known), append(since, b.Since)
+		next, last, records, bytes = append(next, b.Next), append(last, b.Last), append(records, b.Records), append(bytes, b.Bytes)
+	}
+	batch.Queue(asSystem)
+	batch.Queue(saveBacklogs, s.Group, s.Topic, [16]byte(a.Deferring[0].Topic), names, partitions, written, next, last, records, bytes, since).
+		QueryRow(func(row pgx.Row) error { return row.Scan(saved) })
+	batch.Queue(asNobody)
+}
+
+// Backlogs reads the stored backlogs of partitions; tx acts as the system.
+func (s *Store) Backlogs(ctx context.Context, tx pgx.Tx, partitions []int) ([]lanes.Backlog, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
+		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, s.Group, s.Topic, partitions)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanBacklog)
+}
+
+func scanBacklog(row pgx.CollectableRow) (b lanes.Backlog, err error) {
+	var topic [16]byte
+	err = row.Scan(&b.Lane, &b.Partition, &topic, &b.Next, &b.Last, &b.Records, &b.Bytes, &b.Since, &b.Halted)
+	b.Topic, b.Spans = topic, []lanes.Span{{First: b.Next, Last: b.Last}}
+	return b, err
+}
+
+// FewerHalted reports whether fewer lanes than so many are stopped in
+// partitions: an operator has cleared some. tx acts as the system.
+func (s *Store) FewerHalted(ctx context.Context, tx pgx.Tx, partitions []int, than int) (fewer bool, err error) {
+	if than == 0 {
+		return false, nil
+	}
+	err = tx.QueryRow(ctx, `SELECT count(*) < $4 FROM bus_deferred WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND halted IS NOT NULL`,
+		s.Group, s.Topic, partitions, than).Scan(&fewer)
+	return fewer, err
+}
+
+const (
+	ofBacklog     = ` WHERE organization = $1 AND group_name = $2 AND topic = $3 AND partition = $4`
+	finishBacklog = `DELETE FROM bus_deferred` + ofBacklog + ` AND next = $5`
+	moveBacklog   = `UPDATE bus_deferred SET next = $6, records = $7, bytes = $8, since = $9` + ofBacklog + ` AND next = $5`
+)
+
+// keyOf returns the first arguments of ofBacklog.
+func (s *Store) keyOf(at lanes.Key) []any { return []any{at.Lane, s.Group, s.Topic, at.Partition} }
+
+// HaltLane stores why a lane is stopped in a partition.
+func (s *Store) HaltLane(ctx context.Context, at lanes.Key, epoch int64, reason string) error {
+	return s.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.Own(ctx, tx, at.Partition, epoch); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `UPDATE bus_deferred SET halted = $5`+ofBacklog, append(s.keyOf(at), reason)...)
+		return err
+	})
+}
+
+// drop deletes a backlog whose records were deleted with their topic.
+func (s *Store) drop(ctx context.Context, tx pgx.Tx, b lanes.Backlog) error {
+	s.Logger.Error("deferred records are gone", "lane", b.Lane, "partition", b.Partition, "first", b.Next, "last", b.Last, "records", b.Records,
+		"error", bus.ErrTopicReplaced)
+	_, err := tx.Exec(ctx, `DELETE FROM bus_deferred`+ofBacklog, s.keyOf(b.Key)...)
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -155,4 +156,29 @@ func BlamesData(err error) bool {
 	default:
 		return false
 	}
+}
+
+// traced begins the span of one transaction, linked to the requests
+// of the records.
+func (r *Runner) traced(ctx context.Context, records []bus.Record) (context.Context, trace.Span) {
+	var parents []string
+	if r.Tracer != nil {
+		parents = traceparents(records)
+	}
+	return r.Tracer.Transaction(ctx, r.Store.Group, r.Store.Topic, len(records), parents)
+}
+
+// traceparents returns those of the first sampled requests among
+// records. One request's records are consecutive.
+func traceparents(records []bus.Record) (found []string) {
+	for _, r := range records {
+		text := r.Header(contract.HeaderTraceparent)
+		if !tracing.IsSampled(text) || len(found) > 0 && found[len(found)-1] == text {
+			continue
+		}
+		if found = append(found, text); len(found) == tracing.MaxLinks {
+			break
+		}
+	}
+	return found
 }
