@@ -3,9 +3,15 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
@@ -93,4 +99,75 @@ func (h *housekeeper) compact() error {
 	h.metrics.compactions.Inc()
 	h.left = h.store.CompactedBytes()
 	return nil
+}
+
+type metrics struct{ compactions prometheus.Counter }
+
+func newMetrics(registerer prometheus.Registerer, store *storage.Store) *metrics {
+	factory := promauto.With(registerer)
+	gauge := func(name, help string, value func() int64) {
+		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	}
+	gauge("weir_broker_compacted_bytes", "Bytes of the compacted topics' files in the embedded broker.", store.CompactedBytes)
+	gauge("weir_broker_refusing_partitions", "Partitions of the embedded broker whose last append the disk refused. They take records again once it does.",
+		func() int64 { return store.Stats().Refusing })
+	gauge("weir_broker_failed_partitions", "Partitions of the embedded broker that refuse records until its next start, because the disk refused a sync.",
+		func() int64 { return store.Stats().Failed })
+	factory.NewCounterFunc(prometheus.CounterOpts{
+		Name: "weir_broker_syncs_total", Help: "Syncs of the embedded broker's log files to the disk. Each covers all records that waited.",
+	}, func() float64 { return float64(store.Stats().Syncs) })
+	return &metrics{factory.NewCounter(prometheus.CounterOpts{
+		Name: "weir_broker_compactions_total", Help: "Compactions of the embedded broker's compacted topics while it served.",
+	})}
+}
+
+// Errors of Err.
+var (
+	errRefuses = errors.New("the embedded broker refuses records until it can write")
+	errFailed  = errors.New("the embedded broker could not sync its log, and refuses records of some partitions until the next start")
+)
+
+// Err returns why records are refused, or nil. A partition that could not
+// append tries again with the next record, which may never come, so its
+// refusal counts only while the directory still can't be written to.
+func (b *Broker) Err() error {
+	stats := b.store.Stats()
+	if stats.Failed > 0 {
+		return errFailed
+	}
+	if dir := b.store.Dir(); stats.Refusing > 0 && dir != "" {
+		if err := tryWrite(filepath.Join(dir, "probe")); err != nil {
+			return fmt.Errorf("%w: %w", errRefuses, err)
+		}
+	}
+	return nil
+}
+
+// tryWrite writes a file to the disk, and removes it.
+func tryWrite(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(make([]byte, 4<<10))
+	return errors.Join(err, file.Sync(), file.Close(), os.Remove(path))
+}
+
+// A Cut is the end of a partition's log that Repair has moved aside.
+type Cut = storage.Cut
+
+// Repair cuts each damaged partition of a data directory at its first
+// damage, so that Start takes the directory. It deletes nothing: what
+// it cuts off is moved to a directory under "damaged". It does nothing
+// to a sound directory, and returns ErrLocked while a broker serves it.
+func Repair(dir string) (cuts []Cut, err error) {
+	if _, err := os.Stat(dir); err != nil { // locking would create it
+		return nil, fmt.Errorf("cannot repair the broker's data directory: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	cuts, err = storage.Repair(optionsOf(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}))
+	return cuts, errors.Join(err, lock.Release())
 }

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -116,4 +122,144 @@ func (r *restarts) next(now time.Time) (pause time.Duration, allowed bool) {
 	}
 	r.at = append(r.at, now)
 	return pause, true
+}
+
+// A watchdog ends a throwaway server with the process that started it:
+// it waits for the end of a pipe that this process holds open, which
+// the kernel closes in any case. It runs as the caller, who may remove
+// what the server's account may not.
+type watchdog struct {
+	cmd  *exec.Cmd
+	pipe io.Closer
+}
+
+// watchScript waits, then ends the server in $1 as after a crash, also
+// one that is stopped (SIGSTOP), and removes all that it was given. The
+// server may be starting, or its directory still be initialized, so
+// both are repeated, for ten seconds. On Linux it signals no process
+// that has got the id of an ended server.
+const watchScript = `cat >/dev/null
+running() {
+	pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) &&
+	{ [ ! -e "/proc/$pid/cwd" ] || [ "/proc/$pid/cwd" -ef "$1/data" ]; } &&
+	kill -QUIT "$pid" 2>/dev/null && kill -CONT "$pid"
+}
+tries=0
+while running "$1" || ! rm -rf "$@" 2>/dev/null; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 100 ] || exit 1
+	sleep 0.1
+done`
+
+func (h *home) watch() (*watchdog, error) {
+	cmd := exec.Command("/bin/sh", "-c", watchScript, "weir-postgres-watchdog", h.dir, h.asked)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not reach it
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot watch over the test database: %w", err)
+	}
+	return &watchdog{cmd, pipe}, nil
+}
+
+// release lets the watchdog clean up now and waits for it.
+func (w *watchdog) release() error {
+	if err := w.pipe.Close(); err != nil {
+		return err
+	}
+	return w.cmd.Wait()
+}
+
+// Faults of a server, for tests: of its main process and of those
+// for its clients.
+
+// Watch has the server in dir, whichever process started it, end as after
+// a crash, and dir removed, by release or when this process ends in any way.
+func Watch(dir string) (release func() error, err error) {
+	guard, err := (&home{dir: dir, asked: dir}).watch()
+	if err != nil {
+		return nil, err
+	}
+	return guard.release, nil
+}
+
+// Pause stops the processes (SIGSTOP).
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume continues them.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+// Kill kills them, and returns when they are gone.
+func (s *Server) Kill() error {
+	file, found := s.cluster.readPid()
+	if !found {
+		return errors.New("PostgreSQL does not run")
+	}
+	pids, err := family(file.pid)
+	if err == nil {
+		err = s.signal(syscall.SIGKILL)
+	}
+	for _, pid := range pids {
+		for err == nil && isPostgres(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return err
+}
+
+// Start starts the server again, at the same address, and returns
+// when it answers.
+func (s *Server) Start() error {
+	return s.cluster.start(context.Background(), s.port, s.settings)
+}
+
+// Restart shuts the server down immediately, as a crash does, and starts it.
+func (s *Server) Restart() error {
+	out, err := s.cluster.run(context.Background(), "pg_ctl", "stop", "-m", "immediate", "-w", "-t", "60", "-s", "-D", s.cluster.home.data())
+	if err != nil {
+		return fmt.Errorf("cannot stop PostgreSQL in %q: %s", s.cluster.home.data(), lastLine(out, err))
+	}
+	return s.Start()
+}
+
+func (s *Server) signal(signal syscall.Signal) error {
+	file, found := s.cluster.readPid()
+	if !found {
+		return errors.New("PostgreSQL does not run")
+	}
+	// The main process first: then it starts no more of them.
+	if err := syscall.Kill(file.pid, signal); err != nil {
+		return err
+	}
+	pids, err := family(file.pid)
+	for _, pid := range pids {
+		if killErr := syscall.Kill(pid, signal); killErr != nil && !errors.Is(killErr, syscall.ESRCH) {
+			err = errors.Join(err, killErr)
+		}
+	}
+	return err
+}
+
+// family returns a process and its children.
+func family(parent int) ([]int, error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err == nil && len(stats) == 0 {
+		err = errors.New("the processes of PostgreSQL can be identified only on Linux")
+	}
+	pids := []int{parent}
+	for _, path := range stats {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(raw), ") ") // 4711 (postgres) S 4700 …
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
 }

@@ -2,7 +2,9 @@ package group
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
 
@@ -180,4 +183,185 @@ func (c *Coordinator) Expire(now time.Time) (err error) {
 		}
 	}
 	return err
+}
+
+// A Place is a partition of a topic.
+type Place struct {
+	Topic     string
+	Partition int32
+}
+
+// An Offset is how far a group has come in a partition.
+type Offset struct {
+	At       int64
+	Epoch    int32
+	Metadata string
+}
+
+// A committed offset, as the log has it.
+type committed struct {
+	Offset   int64  `json:"offset"`
+	Epoch    int32  `json:"epoch"`
+	Metadata string `json:"metadata,omitempty"`
+	Millis   int64  `json:"millis"` // when
+}
+
+// key is a record's key in the log.
+type key struct {
+	Group     string `json:"group"`
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+}
+
+// offsetBatch is how many offsets are in one batch at most.
+const offsetBatch = 1000
+
+// Commit keeps a group's offsets. A group with members takes them from
+// its members alone; generation -1 is a client without membership.
+func (c *Coordinator) Commit(name, id string, generation int32, offsets map[Place]Offset) error {
+	c.mu.Lock()
+	saved, err := c.commit(name, id, generation, offsets)
+	c.mu.Unlock()
+	return wait(saved, err)
+}
+
+func (c *Coordinator) commit(name, id string, generation int32, offsets map[Place]Offset) (saved storage.Appended, err error) {
+	if name == "" {
+		return saved, kerr.InvalidGroupID
+	}
+	if c.closed {
+		return saved, kerr.CoordinatorNotAvailable
+	}
+	if g := c.groups[name]; generation >= 0 || id != "" || g != nil && len(g.members) > 0 {
+		g, m, err := c.memberOf(name, id, generation)
+		if err != nil {
+			return saved, err
+		}
+		if g.state == completing {
+			return saved, kerr.RebalanceInProgress
+		}
+		g.touch(m)
+	}
+	now, changes := c.clock().UnixMilli(), make(map[Place]*committed, len(offsets))
+	for place, o := range offsets {
+		changes[place] = &committed{o.At, o.Epoch, o.Metadata, now}
+	}
+	saved, err = c.save(name, changes)
+	if err != nil {
+		return saved, err
+	}
+	g := c.group(name)
+	for place, o := range changes {
+		g.offsets[place] = *o
+	}
+	return saved, nil
+}
+
+// save appends changes; nil is an offset that is forgotten.
+func (c *Coordinator) save(name string, changes map[Place]*committed) (saved storage.Appended, err error) {
+	pairs := make([]batch.Pair, 0, min(len(changes), offsetBatch))
+	flush := func() error {
+		if len(pairs) > 0 {
+			saved, err = c.log.Append(batch.New(c.clock().UnixMilli(), pairs))
+			pairs = pairs[:0]
+		}
+		return err
+	}
+	for place, o := range changes {
+		p := batch.Pair{}
+		if p.Key, err = json.Marshal(key{name, place.Topic, place.Partition}); err != nil {
+			return saved, err
+		}
+		if o != nil {
+			if p.Value, err = json.Marshal(o); err != nil {
+				return saved, err
+			}
+		}
+		if pairs = append(pairs, p); len(pairs) == offsetBatch {
+			if err := flush(); err != nil {
+				return saved, err
+			}
+		}
+	}
+	return saved, flush()
+}
+
+// wait waits until what was saved is kept.
+func wait(saved storage.Appended, err error) error {
+	if err == nil {
+		err = saved.Wait()
+	}
+	if errors.Is(err, storage.ErrNotWritten) {
+		return kerr.CoordinatorNotAvailable // clients try again
+	}
+	return err
+}
+
+// Offsets returns what a group has committed.
+func (c *Coordinator) Offsets(name string) map[Place]Offset {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	offsets := map[Place]Offset{}
+	if g := c.groups[name]; g != nil {
+		for place, o := range g.offsets {
+			offsets[place] = Offset{o.Offset, o.Epoch, o.Metadata}
+		}
+	}
+	return offsets
+}
+
+func (g *group) lastCommit() time.Time {
+	last := int64(0)
+	for _, o := range g.offsets {
+		last = max(last, o.Millis)
+	}
+	return time.UnixMilli(last)
+}
+
+// load reads the log of offsets.
+func (c *Coordinator) load() error {
+	for at, end := c.log.Bounds(); at < end; {
+		batches, err := c.log.Read(nil, at, 1<<20, true)
+		if err != nil {
+			return err
+		}
+		for len(batches) > 0 {
+			b := batch.Batch(batches)
+			b, batches = b[:b.Size()], batches[b.Size():]
+			if at = b.End(); b.Count() == 0 {
+				continue
+			}
+			records, err := b.Records()
+			if err != nil {
+				return err
+			}
+			for _, r := range records {
+				if err := c.loadRecord(r); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, g := range c.groups {
+		c.tidy(g)
+	}
+	return nil
+}
+
+func (c *Coordinator) loadRecord(r batch.Record) error {
+	var k key
+	if err := json.Unmarshal(r.Key, &k); err != nil {
+		return fmt.Errorf("cannot read the committed offset at %d: %w", r.Offset, err)
+	}
+	g, place := c.group(k.Group), Place{k.Topic, k.Partition}
+	if r.Value == nil {
+		delete(g.offsets, place)
+		return nil
+	}
+	var o committed
+	if err := json.Unmarshal(r.Value, &o); err != nil {
+		return fmt.Errorf("cannot read the committed offset at %d: %w", r.Offset, err)
+	}
+	g.offsets[place] = o
+	return nil
 }

@@ -12,9 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/scram"
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
 
 const (
@@ -298,4 +301,79 @@ func (c *conn) host() string {
 		return c.socket.RemoteAddr().String()
 	}
 	return host
+}
+
+// A budget is memory that connections share. One that needs more than
+// all of it gets it alone.
+type budget struct {
+	mu   sync.Mutex
+	more *sync.Cond
+	left int
+	all  int
+}
+
+func newBudget(bytes int) *budget {
+	b := &budget{left: bytes, all: bytes}
+	b.more = sync.NewCond(&b.mu)
+	return b
+}
+
+// take waits for so many bytes, and returns how many to give back.
+func (b *budget) take(bytes int) int {
+	bytes = min(bytes, b.all)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.left < bytes {
+		b.more.Wait()
+	}
+	b.left -= bytes
+	return bytes
+}
+
+func (b *budget) give(bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += bytes
+	b.more.Broadcast()
+}
+
+// known are Kafka's names for errors.
+var known = []struct {
+	err error
+	is  *kerr.Error
+}{
+	{storage.ErrUnknownTopic, kerr.UnknownTopicOrPartition},
+	{storage.ErrTopicExists, kerr.TopicAlreadyExists},
+	{storage.ErrOutOfRange, kerr.OffsetOutOfRange},
+	{storage.ErrOutOfOrder, kerr.OutOfOrderSequenceNumber},
+	{storage.ErrFenced, kerr.InvalidProducerEpoch},
+	{storage.ErrUnknownProducer, kerr.UnknownProducerID},
+	{storage.ErrNotWritten, kerr.KafkaStorageError},
+	{storage.ErrDamaged, kerr.KafkaStorageError},
+	{batch.ErrCorrupt, kerr.CorruptMessage},
+	{batch.ErrInvalid, kerr.InvalidRecord},
+}
+
+// code returns Kafka's code for an error, 0 for none.
+func code(err error) int16 {
+	if err == nil {
+		return 0
+	}
+	if named := new(kerr.Error); errors.As(err, &named) {
+		return named.Code
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return k.is.Code
+		}
+	}
+	return kerr.UnknownServerError.Code
+}
+
+// text returns what a client is told of an error; nil for none.
+func text(err error) *string {
+	if err == nil {
+		return nil
+	}
+	return kmsg.StringPtr(err.Error())
 }

@@ -2,7 +2,10 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -126,4 +129,264 @@ func (s *Server) growTopic(name string, to int, validateOnly bool) error {
 		return nil
 	}
 	return t.Grow(to)
+}
+
+// A setting, and where its value comes from.
+type setting struct {
+	name   string
+	value  *string
+	source kmsg.ConfigSource
+}
+
+// settingsOf returns a topic's settings with the names that are wanted;
+// nil wants all.
+func settingsOf(t *storage.Topic, wanted []string) (found []setting) {
+	values, given := t.Defaults(), t.Settings()
+	maps.Copy(values, given)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if wanted != nil && !slices.Contains(wanted, name) {
+			continue
+		}
+		source := kmsg.ConfigSourceDefaultConfig
+		if _, own := given[name]; own {
+			source = kmsg.ConfigSourceDynamicTopicConfig
+		}
+		found = append(found, setting{name, kmsg.StringPtr(values[name]), source})
+	}
+	return found
+}
+
+func (s *Server) describeConfigs(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	response := request.ResponseKind().(*kmsg.DescribeConfigsResponse)
+	for _, r := range request.(*kmsg.DescribeConfigsRequest).Resources {
+		out := kmsg.NewDescribeConfigsResponseResource()
+		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
+		t, err := s.resource(r.ResourceType, r.ResourceName)
+		out.ErrorCode, out.ErrorMessage = code(err), text(err)
+		if t != nil {
+			for _, found := range settingsOf(t, r.ConfigNames) {
+				config := kmsg.NewDescribeConfigsResponseResourceConfig()
+				config.Name, config.Value, config.Source = found.name, found.value, found.source
+				config.IsDefault = found.source == kmsg.ConfigSourceDefaultConfig
+				out.Configs = append(out.Configs, config)
+			}
+		}
+		response.Resources = append(response.Resources, out)
+	}
+	return response, nil
+}
+
+// resource returns the topic whose settings are meant; nil for the
+// broker, which has none.
+func (s *Server) resource(kind kmsg.ConfigResourceType, name string) (*storage.Topic, error) {
+	if kind == kmsg.ConfigResourceTypeBroker {
+		return nil, nil
+	}
+	if kind != kmsg.ConfigResourceTypeTopic {
+		return nil, kerr.InvalidRequest
+	}
+	t := s.topic(name)
+	if t == nil {
+		return nil, fmt.Errorf("%w: %q", kerr.UnknownTopicOrPartition, name)
+	}
+	return t, nil
+}
+
+// alterConfigs replaces all settings of a topic.
+func (s *Server) alterConfigs(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	asked := request.(*kmsg.AlterConfigsRequest)
+	response := request.ResponseKind().(*kmsg.AlterConfigsResponse)
+	for _, r := range asked.Resources {
+		out := kmsg.NewAlterConfigsResponseResource()
+		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
+		changes := map[string]*string{}
+		if t := s.topic(r.ResourceName); t != nil {
+			for name := range t.Settings() {
+				changes[name] = nil
+			}
+		}
+		for _, c := range r.Configs {
+			changes[c.Name] = c.Value
+		}
+		err := s.alter(r.ResourceType, r.ResourceName, changes, asked.ValidateOnly)
+		out.ErrorCode, out.ErrorMessage = code(err), text(err)
+		response.Resources = append(response.Resources, out)
+	}
+	return response, nil
+}
+
+func (s *Server) incrementalAlterConfigs(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	asked := request.(*kmsg.IncrementalAlterConfigsRequest)
+	response := request.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
+	for _, r := range asked.Resources {
+		out := kmsg.NewIncrementalAlterConfigsResponseResource()
+		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
+		changes, err := changesOf(r.Configs)
+		if err == nil {
+			err = s.alter(r.ResourceType, r.ResourceName, changes, asked.ValidateOnly)
+		}
+		out.ErrorCode, out.ErrorMessage = code(err), text(err)
+		response.Resources = append(response.Resources, out)
+	}
+	return response, nil
+}
+
+func changesOf(configs []kmsg.IncrementalAlterConfigsRequestResourceConfig) (map[string]*string, error) {
+	changes := map[string]*string{}
+	for _, c := range configs {
+		switch c.Op {
+		case kmsg.IncrementalAlterConfigOpSet:
+			changes[c.Name] = c.Value
+		case kmsg.IncrementalAlterConfigOpDelete:
+			changes[c.Name] = nil
+		default:
+			return nil, fmt.Errorf("%w: %s can be set or deleted, not changed in part", kerr.InvalidConfig, c.Name)
+		}
+	}
+	return changes, nil
+}
+
+func (s *Server) alter(kind kmsg.ConfigResourceType, name string, changes map[string]*string, validateOnly bool) error {
+	t, err := s.resource(kind, name)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		return fmt.Errorf("%w: the embedded broker's own settings are those of its process", kerr.InvalidRequest)
+	}
+	for setting, value := range changes {
+		if value == nil {
+			continue
+		}
+		if err := storage.CheckSetting(setting, *value); err != nil {
+			return fmt.Errorf("%w: %w", kerr.InvalidConfig, err)
+		}
+	}
+	if validateOnly {
+		return nil
+	}
+	return t.Set(changes)
+}
+
+// node is the id of the only broker.
+const node = 0
+
+func (s *Server) host() string { return s.address.IP.String() }
+func (s *Server) port() int32  { return int32(s.address.Port) } //nolint:gosec // a port
+
+func (s *Server) metadata(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	asked := request.(*kmsg.MetadataRequest)
+	response := request.ResponseKind().(*kmsg.MetadataResponse)
+	broker := kmsg.NewMetadataResponseBroker()
+	broker.NodeID, broker.Host, broker.Port = node, s.host(), s.port()
+	response.Brokers = append(response.Brokers, broker)
+	response.ClusterID, response.ControllerID = kmsg.StringPtr(s.Store.Cluster()), node
+	if asked.Topics == nil || asked.Version == 0 && len(asked.Topics) == 0 {
+		for _, t := range s.Store.Topics() {
+			if t.Name != OffsetsTopic {
+				response.Topics = append(response.Topics, describe(t))
+			}
+		}
+		return response, nil
+	}
+	for _, t := range asked.Topics {
+		response.Topics = append(response.Topics, s.lookUp(t))
+	}
+	return response, nil
+}
+
+// lookUp finds a topic by its name or its id.
+func (s *Server) lookUp(asked kmsg.MetadataRequestTopic) kmsg.MetadataResponseTopic {
+	t, missing := s.Store.TopicByID(asked.TopicID), kerr.UnknownTopicID
+	if asked.Topic != nil {
+		t, missing = s.topic(*asked.Topic), kerr.UnknownTopicOrPartition
+	}
+	if t != nil {
+		return describe(t)
+	}
+	out := kmsg.NewMetadataResponseTopic()
+	out.Topic, out.TopicID, out.ErrorCode = asked.Topic, asked.TopicID, missing.Code
+	return out
+}
+
+func describe(t *storage.Topic) kmsg.MetadataResponseTopic {
+	out := kmsg.NewMetadataResponseTopic()
+	out.Topic, out.TopicID = kmsg.StringPtr(t.Name), t.ID
+	for n := range t.Partitions() {
+		p := kmsg.NewMetadataResponseTopicPartition()
+		p.Partition, p.Leader, p.LeaderEpoch = int32(n), node, 0 //nolint:gosec // see maxPartitions
+		p.Replicas, p.ISR = []int32{node}, []int32{node}
+		out.Partitions = append(out.Partitions, p)
+	}
+	return out
+}
+
+func (s *Server) describeCluster(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	response := request.ResponseKind().(*kmsg.DescribeClusterResponse)
+	broker := kmsg.NewDescribeClusterResponseBroker()
+	broker.NodeID, broker.Host, broker.Port = node, s.host(), s.port()
+	response.ClusterID, response.ControllerID = s.Store.Cluster(), node
+	response.Brokers = append(response.Brokers, broker)
+	return response, nil
+}
+
+// group and transaction are what a coordinator may be asked for.
+const coordinatesGroups = 0
+
+func (s *Server) findCoordinator(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	asked := request.(*kmsg.FindCoordinatorRequest)
+	response := request.ResponseKind().(*kmsg.FindCoordinatorResponse)
+	var err error
+	if asked.CoordinatorType != coordinatesGroups {
+		err = kerr.InvalidRequest // there are no transactions
+	}
+	if asked.Version < 4 {
+		response.ErrorCode, response.ErrorMessage = code(err), text(err)
+		response.NodeID, response.Host, response.Port = node, s.host(), s.port()
+		return response, nil
+	}
+	for _, key := range asked.CoordinatorKeys {
+		c := kmsg.NewFindCoordinatorResponseCoordinator()
+		c.Key, c.ErrorCode, c.ErrorMessage = key, code(err), text(err)
+		c.NodeID, c.Host, c.Port = node, s.host(), s.port()
+		response.Coordinators = append(response.Coordinators, c)
+	}
+	return response, nil
+}
+
+func (s *Server) initProducerID(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	response := request.ResponseKind().(*kmsg.InitProducerIDResponse)
+	if request.(*kmsg.InitProducerIDRequest).TransactionalID != nil {
+		response.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code // there are no transactions
+		return response, nil
+	}
+	id, err := s.Store.ProducerID()
+	response.ProducerID, response.ProducerEpoch, response.ErrorCode = id, 0, code(err)
+	return response, nil
+}
+
+func (s *Server) describeLogDirs(_ *call, request kmsg.Request) (kmsg.Response, error) {
+	asked := request.(*kmsg.DescribeLogDirsRequest)
+	response := request.ResponseKind().(*kmsg.DescribeLogDirsResponse)
+	wanted := map[string]bool{}
+	for _, t := range asked.Topics {
+		wanted[t.Topic] = true
+	}
+	dir := kmsg.NewDescribeLogDirsResponseDir()
+	dir.Dir = filepath.Join(s.Store.Dir(), "partitions")
+	for _, t := range s.Store.Topics() {
+		if t.Name == OffsetsTopic || asked.Topics != nil && !wanted[t.Name] {
+			continue
+		}
+		out := kmsg.NewDescribeLogDirsResponseDirTopic()
+		out.Topic = t.Name
+		for n, p := range t.Partitions() {
+			sized := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
+			sized.Partition, sized.Size = int32(n), p.Bytes() //nolint:gosec // see maxPartitions
+			out.Partitions = append(out.Partitions, sized)
+		}
+		dir.Topics = append(dir.Topics, out)
+	}
+	response.Dirs = append(response.Dirs, dir)
+	return response, nil
 }

@@ -1,9 +1,16 @@
 package storage
 
 import (
+	"bufio"
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sort"
 	"strconv"
@@ -105,3 +112,268 @@ func listSegments(fsys disk.FS, dir string) (segments []found, unfinished []stri
 }
 
 func (s *segment) String() string { return fmt.Sprintf("%s of %d bytes", s.path, s.size) }
+
+// errBroken means that a batch is not what was written.
+var errBroken = errors.New("broken batch")
+
+var errShort = fmt.Errorf("%w: the file ends within it", errBroken)
+
+// A scan reads a file's batches in order, from byte at on.
+type scan struct {
+	file disk.File
+	in   *bufio.Reader
+	at   int64 // where the next batch begins
+	buf  []byte
+}
+
+// readAhead is how much a scan reads at a time.
+const readAhead = 256 << 10
+
+func newScan(file disk.File) *scan {
+	s := &scan{file: file}
+	s.seek(0)
+	return s
+}
+
+func (s *scan) seek(at int64) {
+	s.at = at
+	in := io.NewSectionReader(s.file, at, 1<<62)
+	if s.in == nil {
+		s.in = bufio.NewReaderSize(in, readAhead)
+		return
+	}
+	s.in.Reset(in)
+}
+
+// next returns the next batch, valid until the following call; io.EOF
+// at the end of the file, errBroken where it is not whole. Other errors
+// are the disk's.
+func (s *scan) next() (batch.Batch, error) {
+	prefix, err := s.in.Peek(batch.PrefixBytes)
+	if errors.Is(err, io.EOF) && len(prefix) > 0 {
+		return nil, errShort
+	}
+	if err != nil {
+		return nil, err
+	}
+	size, sound := batch.Prefix(prefix)
+	if !sound {
+		return nil, fmt.Errorf("%w: its head differs from what was written", errBroken)
+	}
+	if cap(s.buf) < size {
+		s.buf = make([]byte, size+size/4)
+	}
+	b := batch.Batch(s.buf[:size])
+	if _, err := io.ReadFull(s.in, b); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errShort
+		}
+		return nil, err
+	}
+	if !b.Sound() {
+		return nil, fmt.Errorf("%w: its checksum differs", errBroken)
+	}
+	s.at += int64(len(b))
+	return b, nil
+}
+
+// openLogs opens all partitions, several at a time.
+func (s *Store) openLogs(known checkpoint) error {
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var all error
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, t := range s.Topics() {
+		for _, p := range t.Partitions() {
+			turns <- struct{}{}
+			wait.Go(func() {
+				err := p.open(known.Partitions[p.name])
+				mu.Lock()
+				defer mu.Unlock()
+				if all == nil { // one line is enough
+					all = err
+				}
+				<-turns
+			})
+		}
+	}
+	wait.Wait()
+	return all
+}
+
+// open reads a partition's files.
+func (p *Partition) open(known bounds) error {
+	fsys := p.store.options.FS
+	files, unfinished, err := listSegments(fsys, p.dir)
+	if err != nil {
+		return err
+	}
+	for _, path := range unfinished {
+		if err := fsys.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	if p.mark, err = openMark(fsys, p.dir); err != nil {
+		return err
+	}
+	acked := max(p.mark.at, known.End)
+	p.compactions = known.Compactions
+	p.made = len(files) > 0
+	for i, f := range files {
+		if i == 0 {
+			p.end = f.base
+		}
+		last := i == len(files)-1
+		if f.base < p.end && !last && files[i+1].base <= p.end { // merged into the one before
+			if err := fsys.RemoveAll(f.path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.openSegment(f, last, acked); err != nil {
+			return err
+		}
+	}
+	if p.end < acked {
+		return damaged(p.dir, "it ends at offset %d, and what was acknowledged at %d", p.end, acked)
+	}
+	if len(p.segments) > 0 {
+		p.start = max(p.segments[0].base, known.Start)
+	}
+	p.settle(p.end)
+	p.store.skipIDs(p.producers)
+	p.producers.forget(millis(p.store.options.Clock()))
+	return nil
+}
+
+// openSegment reads the next file. Before the offset acked, all of it
+// was synced.
+func (p *Partition) openSegment(f found, last bool, acked int64) error {
+	if f.base != p.end {
+		return damaged(f.path, "it begins at offset %d, and the file before ends at %d", f.base, p.end)
+	}
+	file, err := p.store.options.FS.Open(f.path)
+	if err != nil {
+		return err
+	}
+	s := &segment{base: f.base, path: f.path, file: file, newest: -1, written: p.writtenAt(f), stamped: f.Modified}
+	p.segments = append(p.segments, s)
+	in := newScan(file)
+	for {
+		b, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return p.syncOpened(s)
+		case errors.Is(err, errBroken) && last && p.end >= acked:
+			p.store.options.Logger.Warn("embedded broker: cut off a write that was not finished, and so never acknowledged",
+				"file", f.path, "from", s.size, "bytes", f.Size-s.size, "offset", p.end, "because", err)
+			if err := file.Truncate(s.size); err != nil {
+				return err
+			}
+			return p.syncOpened(s)
+		case errors.Is(err, errBroken):
+			return damaged(f.path, "batch at byte %d: %v", in.at, err)
+		case err != nil:
+			return err
+		case b.Base() != p.end:
+			return damaged(f.path, "batch at byte %d: it has offset %d, want %d", in.at-int64(len(b)), b.Base(), p.end)
+		}
+		p.opened(s, b)
+	}
+}
+
+// writtenAt returns when a file was written. If the clock is not the
+// machine's, a stamp of the machine's says that it was since the last
+// look.
+func (p *Partition) writtenAt(f found) time.Time {
+	o := p.store.options
+	if o.Stamp && !f.Modified.After(o.Machine()) {
+		return o.Clock()
+	}
+	return f.Modified
+}
+
+func (p *Partition) opened(s *segment, b batch.Batch) {
+	s.note(b, s.written)
+	p.producers.note(b, millis(s.written))
+	p.end = b.End()
+}
+
+// syncOpened syncs what a killed process may have left to the system:
+// from now on it can be read.
+func (p *Partition) syncOpened(s *segment) error {
+	if !p.store.options.Sync {
+		return nil
+	}
+	return p.store.syncSegment(s)
+}
+
+// markFile says up to which offset a partition's log was synced.
+const markFile = "synced"
+
+// A mark is the offset before which all records may have been
+// acknowledged: what is not whole there is damage, what is not whole
+// after it was never finished. It is written before each
+// acknowledgement and not synced, so that it costs no time: after a kill
+// it is the last one, after a power cut it may be one of a moment
+// before.
+type mark struct {
+	file disk.File // nil: not there yet
+	at   int64
+}
+
+const (
+	markBytes    = 12 // the offset, and its checksum
+	markOffsetIs = 8
+)
+
+var markTable = crc32.MakeTable(crc32.Castagnoli)
+
+// openMark reads a directory's mark; 0 without one that is whole.
+func openMark(fsys disk.FS, dir string) (mark, error) {
+	file, err := fsys.Open(filepath.Join(dir, markFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return mark{}, nil
+	}
+	if err != nil {
+		return mark{}, err
+	}
+	text := make([]byte, markBytes)
+	n, _ := file.ReadAt(text, 0)
+	if n < markBytes || crc32.Checksum(text[:markOffsetIs], markTable) != binary.BigEndian.Uint32(text[markOffsetIs:]) {
+		return mark{file: file}, nil
+	}
+	return mark{file, int64(binary.BigEndian.Uint64(text))}, nil //nolint:gosec // as set writes it
+}
+
+// set moves the mark. One that can't be written stays where it is, which
+// is sound.
+func (m *mark) set(fsys disk.FS, dir string, at int64) {
+	if m.at == at {
+		return
+	}
+	if m.file == nil {
+		file, err := fsys.Create(filepath.Join(dir, markFile))
+		if err != nil {
+			return
+		}
+		m.file = file
+	}
+	text := binary.BigEndian.AppendUint64(make([]byte, 0, markBytes), uint64(at)) //nolint:gosec // offsets are positive
+	if _, err := m.file.WriteAt(binary.BigEndian.AppendUint32(text, crc32.Checksum(text, markTable)), 0); err == nil {
+		m.at = at
+	}
+}
+
+func (m *mark) close() error {
+	if m.file == nil {
+		return nil
+	}
+	return m.file.Close()
+}
+
+// removeMark removes it, to last: it may be beyond the end that a repair
+// has given the log.
+func (p *Partition) removeMark() error {
+	return errors.Join(p.store.options.FS.RemoveAll(filepath.Join(p.dir, markFile)), p.store.syncDir(p.dir))
+}

@@ -2,10 +2,13 @@ package storage
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -167,3 +170,97 @@ func (s *Store) syncDir(dir string) error {
 
 // Dir returns the store's directory.
 func (s *Store) Dir() string { return s.options.Dir }
+
+const checkpointFile = "checkpoint.json"
+
+// A checkpoint is where each log began and ended when it was last
+// looked at: every minute and at an orderly stop. A log that ends
+// earlier has lost records.
+type checkpoint struct {
+	Partitions map[string]bounds `json:"partitions"` // by checkpointName, bounded by the partitions
+}
+
+type bounds struct {
+	Start       int64        `json:"start"`
+	End         int64        `json:"end"`
+	Compactions []compaction `json:"compactions,omitempty"`
+}
+
+// readCheckpoint returns an empty one for a directory without.
+func (s *Store) readCheckpoint() (c checkpoint, err error) {
+	c.Partitions = map[string]bounds{}
+	raw, err := disk.Read(s.options.FS, s.path(checkpointFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(raw, &c); err != nil || c.Partitions == nil {
+		return c, damaged(s.path(checkpointFile), "it is not JSON of a checkpoint: %v", err)
+	}
+	return c, nil
+}
+
+// bounds returns what a checkpoint keeps of a partition.
+func (p *Partition) bounds() bounds {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return bounds{p.start, p.stable, slices.Clone(p.compactions)}
+}
+
+// writeCheckpoint looks at all logs.
+func (s *Store) writeCheckpoint() error {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	c := checkpoint{map[string]bounds{}}
+	for _, t := range s.Topics() {
+		for _, p := range t.Partitions() {
+			if b := p.bounds(); b.End > 0 {
+				c.Partitions[p.name] = b
+			}
+		}
+	}
+	if reflect.DeepEqual(c, s.written) {
+		return nil
+	}
+	if err := s.replace(checkpointFile, c); err != nil {
+		return err
+	}
+	s.written = c
+	return nil
+}
+
+var (
+	// ErrDamaged means that a data directory is not what was written there.
+	ErrDamaged = errors.New("data directory damaged")
+
+	// ErrNotWritten means that the disk refuses a write: whether it was
+	// written is unknown, the same bytes may succeed later.
+	ErrNotWritten = errors.New("cannot write to the log")
+
+	ErrUnknownTopic = errors.New("unknown topic or partition")
+	ErrTopicExists  = errors.New("topic exists")
+	ErrOutOfRange   = errors.New("no such offset")
+
+	// Errors of a producer's sequence.
+	ErrOutOfOrder      = errors.New("sequence out of order")
+	ErrFenced          = errors.New("epoch of an earlier producer")
+	ErrUnknownProducer = errors.New("unknown producer")
+)
+
+// wayOut is the remedy for a damaged directory.
+const wayOut = "weir resume goes on without what is damaged and says what is lost, or restore the directory from a copy"
+
+func damaged(path, format string, args ...any) error {
+	return fmt.Errorf("%w: %q: %s; %s", ErrDamaged, path, fmt.Sprintf(format, args...), wayOut)
+}
+
+// damagedRoot is damaged for what Repair can't repair.
+func damagedRoot(path, format string, args ...any) error {
+	return fmt.Errorf("%w: %q: %s; restore the directory from a copy, or move it away to start with an empty log", ErrDamaged, path, fmt.Sprintf(format, args...))
+}
+
+func notWritten(path string, cause error) error {
+	return fmt.Errorf("%w %q: %w", ErrNotWritten, path, cause)
+}
