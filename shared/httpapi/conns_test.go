@@ -2,15 +2,19 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -261,5 +265,145 @@ func TestHandshakesWithoutACertificate(t *testing.T) {
 	go func() { _ = tls.Client(client, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
 	if err := tls.Server(served, server.queueHandshakes(server.TLS)).Handshake(); err == nil {
 		t.Error("a handshake succeeds without a certificate")
+	}
+}
+
+// start runs server on a local address until the test ends; the
+// configuration trusts its certificate.
+func start(t testing.TB, server *Server) (address string, trust *tls.Config) {
+	t.Helper()
+	lender := httptest.NewTLSServer(nil) // lends its certificate
+	t.Cleanup(lender.Close)
+	if server.TLS == nil {
+		server.TLS = &tls.Config{}
+	}
+	server.TLS.Certificates, server.TLS.MinVersion = lender.TLS.Certificates, tls.VersionTLS12
+	server.Logger, server.Clock = slog.New(slog.DiscardHandler), time.Now
+	listener, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	})
+	trust = lender.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trust.NextProtos, trust.ServerName = nil, "example.com"
+	return listener.Addr().String(), trust
+}
+
+// answer reads one answer, and its body.
+func answer(t *testing.T, reader *bufio.Reader) *http.Response {
+	t.Helper()
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	if _, err := io.ReadAll(response.Body); err != nil {
+		t.Fatalf("half an answer: %v", err)
+	}
+	return response
+}
+
+// flaky fails once as with too many open files, then returns one connection.
+type flaky struct {
+	net.Listener
+	calls int
+	conn  net.Conn
+}
+
+var errDone = errors.New("done")
+
+func (f *flaky) Accept() (net.Conn, error) {
+	f.calls++
+	switch f.calls {
+	case 1:
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	case 2:
+		return f.conn, nil
+	}
+	return nil, errDone
+}
+
+// A burst of sockets that exhausts the process's files is survived:
+// only closing ends the listener.
+func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	taken := 0
+	err := acceptAll(&flaky{conn: near}, func(net.Conn) { taken++ })
+	if taken != 1 || !errors.Is(err, errDone) {
+		t.Errorf("%d connections taken, ended by %v; want 1, ended by the listener", taken, err)
+	}
+}
+
+// A connection gets keep-alives after its first byte: until then it
+// costs no more than accepting it.
+func TestKeepAliveAfterTheFirstByte(t *testing.T) {
+	listener, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	raw, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connections.New(connections.Config{
+		Limits: connections.Limits{Total: 8, PerNetwork: 8}, Network: (&Server{}).network,
+	}).Admit(raw)
+	defer conn.Close()
+	if keptAlive(t, raw) {
+		t.Error("a silent connection is kept alive")
+	}
+	if _, err := client.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if first, err := conn.Peek(); first != 'x' || err != nil || !keptAlive(t, raw) {
+		t.Errorf("after %q, %v a vanished peer is not noticed", first, err)
+	}
+}
+
+func keptAlive(t *testing.T, conn net.Conn) bool {
+	t.Helper()
+	control, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var on int
+	var failed error
+	err = control.Control(func(fd uintptr) {
+		on, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return on != 0
+}
+
+// A client gets its preferred type; without a preference, the
+// first one offered.
+func TestPreferred(t *testing.T) {
+	for accept, want := range map[string]string{
+		"": TypeJSON, "*/*": TypeJSON, "application/json": TypeJSON, "application/x-ndjson": TypeLines, "application/json;q=0.5, application/x-ndjson": TypeLines,
+		"application/x-ndjson;q=0": TypeJSON, "application/json, application/x-ndjson;q=0.9": TypeJSON, "Application/X-NDJSON; charset=utf-8": TypeLines,
+		"rubbish;;": TypeJSON, "text/csv": TypeCSV, "text/html, text/csv;q=0.1": TypeCSV, "text/csv;q=0.4, application/x-ndjson;q=0.5": TypeLines,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Accept", accept)
+		if got := Preferred(r, TypeJSON, TypeLines, TypeCSV); got != want {
+			t.Errorf("%q: %s, want %s", accept, got, want)
+		}
 	}
 }

@@ -10,13 +10,17 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -240,4 +244,82 @@ func LimitChanges(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Traced traces requests to a handler without a router, such as a
+// forwarding one; nil for tracer: it does not.
+func Traced(tracer *tracing.Tracer, proxies []netip.Prefix, next http.Handler) http.Handler {
+	if tracer == nil {
+		return next
+	}
+	return traced(tracer, proxies)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		defer func() {
+			tracing.Answered(r.Context(), known(r.Method), "", cmp.Or(wrapped.Status(), http.StatusOK))
+		}()
+		next.ServeHTTP(wrapped, r)
+	}))
+}
+
+// traced begins the request's span; later handlers describe it.
+func traced(tracer *tracing.Tracer, proxies []netip.Prefix) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		if tracer == nil {
+			return next
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			begin := tracer.Request
+			if trusts(proxies, r.RemoteAddr) {
+				begin = tracer.Proxied
+			}
+			ctx, span := begin(r.Context(), r.Header.Get("Traceparent"))
+			defer span.End()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// Metrics measures requests. Create one for each router.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+}
+
+// NewMetrics registers the instruments, if registerer is not nil.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	return &Metrics{duration: promauto.With(registerer).NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "weir_http_request_duration_seconds",
+		Help:    "How long requests took, to the last byte of the answer.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"route", "method", "status"})}
+}
+
+// Observe measures one request by its route's pattern, such as
+// /v1/projects/{project}, and the class of its status, such as 2xx.
+// Client input is never a label: an unknown method is "other", an unknown
+// path has its route. The trace of ctx, if sampled, is an exemplar.
+func (m *Metrics) Observe(ctx context.Context, route, method string, status int, took time.Duration) {
+	tracing.Observe(ctx, m.duration.WithLabelValues(route, known(method), strconv.Itoa(status/100)+"xx"), took.Seconds())
+}
+
+// known returns a known method, or "other": it is a client's text.
+func known(method string) string {
+	if slices.Contains(methods, method) {
+		return method
+	}
+	return "other"
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// secretForm matches every credential of Weir: a prefix and
+// 48 hexadecimal digits.
+var secretForm = regexp.MustCompile(`(weir[a-z]*_)[0-9a-fA-F]{48,}`)
+
+// Redact removes credentials from text. They get into wrong places,
+// such as a path, a query or a User-Agent, and must not be stored,
+// shown or logged.
+func Redact(text string) string {
+	return secretForm.ReplaceAllString(text, "${1}[redacted]")
 }

@@ -10,10 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi/connections"
@@ -173,4 +176,181 @@ func (s *Server) secured(r *http.Request) bool {
 		return r.TLS != nil
 	}
 	return len(protos) == 1 && strings.EqualFold(protos[0], "https")
+}
+
+// LoadTLS reads a certificate and its key, both PEM files. It reads
+// changed files again with the next connection: a renewed certificate
+// needs no restart.
+func LoadTLS(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
+	c := &certificate{files: [2]string{certFile, keyFile}, logger: logger}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetCertificate: c.current, MinVersion: tls.VersionTLS12}, nil
+}
+
+// A certificate is the last whole one in its files.
+type certificate struct {
+	files  [2]string // certificate and key
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	seen   [2]os.FileInfo // of the files last read, whole or not; nil: one was missing
+	loaded *tls.Certificate
+}
+
+// stat returns nil for a missing file: reading it gives the error.
+func stat(file string) os.FileInfo {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// unchanged reports whether a file was neither written nor replaced.
+func unchanged(before, now os.FileInfo) bool {
+	if before == nil || now == nil {
+		return before == nil && now == nil
+	}
+	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
+}
+
+// current implements tls.Config's GetCertificate.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refresh(); err != nil {
+		c.logger.Error("the certificate has changed and can't be read: the one before is used", slog.String("error", err.Error()))
+	}
+	return c.loaded, nil
+}
+
+func (c *certificate) load() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refresh()
+}
+
+// refresh reads changed files. If a certificate and key don't match,
+// one is about to be replaced.
+func (c *certificate) refresh() error {
+	now := [2]os.FileInfo{stat(c.files[0]), stat(c.files[1])}
+	if c.loaded != nil && unchanged(c.seen[0], now[0]) && unchanged(c.seen[1], now[1]) {
+		return nil
+	}
+	c.seen = now
+	pair, err := tls.LoadX509KeyPair(c.files[0], c.files[1])
+	if err != nil {
+		return fmt.Errorf("cannot load the certificate %q with key %q: %w", c.files[0], c.files[1], err)
+	}
+	if c.loaded != nil {
+		c.logger.Info("another certificate is used", slog.Time("expires", pair.Leaf.NotAfter))
+	}
+	c.loaded = &pair
+	return nil
+}
+
+// measureCertificate shows the expiry of the certificate in use: a
+// renewed one's at the next scrape.
+func measureCertificate(registerer prometheus.Registerer, config *tls.Config) {
+	if config == nil || config.GetCertificate == nil {
+		return
+	}
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_tls_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of the listener expires.",
+	}, func() float64 {
+		used, err := config.GetCertificate(nil)
+		if err != nil || used.Leaf == nil {
+			return 0
+		}
+		return float64(used.Leaf.NotAfter.Unix())
+	})
+}
+
+// HeaderPlaintext is sent by our proxy over TLS when it reports a
+// refused request that came to its own socket in plaintext. It counts
+// only from trusted proxies.
+const HeaderPlaintext = "Weir-Received-In-Clear"
+
+// PlaintextRequest is what matters of a refused request over plain HTTP.
+type PlaintextRequest struct {
+	Key     string     // of the header x-api-key, unchecked: perhaps no key
+	Address netip.Addr // where the request came from
+	Client  string     // its User-Agent, of any length and content
+
+	// Forwarded means that a proxy reported plaintext, or that the
+	// request came in plaintext from a proxy trusted to end TLS. A
+	// misconfigured proxy causes that for every request.
+	Forwarded bool
+}
+
+// seePlaintext reports a refused request.
+func (s *Server) seePlaintext(r *http.Request) {
+	key := r.Header.Get("X-Api-Key")
+	if s.OnPlaintext == nil || key == "" {
+		return
+	}
+	repeated := r.TLS != nil && r.Header.Get(HeaderPlaintext) != ""
+	s.OnPlaintext(PlaintextRequest{
+		Key: key, Address: ClientAddress(r, s.TrustedProxies), Client: r.UserAgent(),
+		Forwarded: trusts(s.TrustedProxies, r.RemoteAddr) && !repeated,
+	})
+}
+
+// trusts reports whether a connection's peer is a trusted proxy.
+func trusts(trusted []netip.Prefix, remote string) bool {
+	peer, err := netip.ParseAddrPort(remote)
+	return err == nil && within(trusted, peer.Addr().Unmap())
+}
+
+// ClientAddress returns the origin of r: the peer, or behind trusted
+// proxies the last address in X-Forwarded-For that is not one of
+// theirs; earlier ones may be forged. Zero if the peer has no address.
+func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	client := peer.Addr().Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && within(trusted, client); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		client = hop.Unmap()
+	}
+	return client
+}
+
+// ClientNetwork returns the network by which limits count a client: an IPv4
+// address, or the first 64 bits of an IPv6 one, whose rest a client chooses.
+func ClientNetwork(client netip.Addr) netip.Prefix {
+	bits := 64
+	if client.Is4() {
+		bits = 32
+	}
+	network, err := client.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return network
+}
+
+func within(prefixes []netip.Prefix, address netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// AddressText returns an address as text; empty for none.
+func AddressText(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
 }

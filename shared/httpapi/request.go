@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -125,4 +126,68 @@ func wanted(goType reflect.Type) string {
 		return "an object"
 	}
 	return "a whole number"
+}
+
+// OneHeader returns the value of a header that may be there once, "" if
+// it is absent. It refuses different values: a proxy before us may have
+// taken another one than we do. Name is canonical; no value is shown,
+// as it may be a secret.
+func OneHeader(header http.Header, name string) (string, error) {
+	values := header[name]
+	if len(values) == 0 {
+		return "", nil
+	}
+	for _, value := range values[1:] {
+		if value != values[0] {
+			return "", NewProblem(http.StatusBadRequest, CodeInvalidRequest,
+				fmt.Sprintf("The header %s is there %d times, with different values. Send it once.", name, len(values)))
+		}
+	}
+	return values[0], nil
+}
+
+// maxIdempotencyKey is the longest Idempotency-Key, in characters.
+const maxIdempotencyKey = 255
+
+// IdempotencyKey returns the header Idempotency-Key of a request: "" or
+// 1 to 255 printable ASCII characters.
+func IdempotencyKey(r *http.Request) (string, error) {
+	values, given := r.Header["Idempotency-Key"]
+	if !given {
+		return "", nil
+	}
+	key := values[0]
+	valid := len(values) == 1 && key != "" && len(key) <= maxIdempotencyKey
+	for i := range len(key) {
+		valid = valid && key[i] >= ' ' && key[i] <= '~'
+	}
+	if !valid {
+		return "", Invalid("", "invalid_idempotency_key", "The header Idempotency-Key is not valid.",
+			"Send one of 1 to 255 printable ASCII characters, such as a UUID.")
+	}
+	return key, nil
+}
+
+// IdempotencyKeyReused returns the 400 for a key that another request has used.
+func IdempotencyKeyReused() *Problem {
+	return Invalid("", "idempotency_key_reused", "The Idempotency-Key was used for another request.", "Send a new Idempotency-Key with a new request.")
+}
+
+// ClipUserAgent returns the stored part of a User-Agent: no credentials,
+// valid UTF-8, at most limit bytes, whole characters, no control characters.
+func ClipUserAgent(client string, limit int) string {
+	client = Redact(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, client)) // not the other way round: removed characters may have split a credential
+	if len(client) <= limit {
+		return client
+	}
+	end := limit
+	for !utf8.RuneStart(client[end]) {
+		end--
+	}
+	return client[:end]
 }
