@@ -1,8 +1,11 @@
 package filelock
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -35,4 +38,10 @@ func lock(name string, how int) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// Path of the file that tests lock for a server, by its address.
+func Path(server string) string {
+	id := sha256.Sum256([]byte(server))
+	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/testenv/fault/faulttest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -68,4 +69,19 @@ func exec(t *testing.T, url, sql string) {
 	if _, err := connect(t, url).Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Each fault has its effect, and ends.
+func TestFaults(t *testing.T) {
+	db := postgrestest.Faulty(t)
+	exec(t, db.URL, "CREATE TABLE kept AS SELECT 1 AS n")
+	faulttest.Each(t, db.Server, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, db.URL)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		var n int
+		return conn.QueryRow(ctx, "SELECT n FROM kept").Scan(&n)
+	})
 }

@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv/filelock"
 )
 
 // A Process is a running program of a test.
@@ -134,4 +139,100 @@ func (p *Process) AwaitReady(ctx context.Context, ready func(context.Context) er
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// Build returns the path of a program, which is alone in its folder. Its main
+// package is named by the path from the root of the repository: ledger/cmd/ledger.
+func Build(t testing.TB, main string) string {
+	t.Helper()
+	once, _ := built.LoadOrStore(main, sync.OnceValues(func() (string, error) { return build(main) }))
+	program, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatalf("testenv: cannot build %s: %v", main, err)
+	}
+	return program
+}
+
+// built are the programs of this process, by main package.
+var built sync.Map
+
+// build leaves the program where the next run finds it: the same one is not
+// linked again, which takes a second. So it does not name the commit either.
+func build(main string) (program string, err error) {
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(root, "bin", "test", main)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	turn, err := filelock.Take(folder + ".lock") // tests of other packages may build it too
+	if err != nil {
+		return "", err
+	}
+	defer turn.Close()
+	program = filepath.Join(folder, filepath.Base(main))
+	module, rest, _ := strings.Cut(main, "/")
+	command := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s", "-o", program, "./"+rest)
+	command.Dir = filepath.Join(root, module)
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// repository returns its root, above the tested package.
+func repository() (string, error) {
+	folder, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(folder, "go.work")); err == nil {
+			return folder, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", errors.New("no go.work above: run the tests in a clone of the repository")
+		}
+		folder = parent
+	}
+	return "", err
+}
+
+// A guard is a shell that acts once this process has ended in any way: the
+// kernel then closes the pipe that the shell reads from.
+type guard struct {
+	shell *exec.Cmd
+	pipe  io.WriteCloser
+}
+
+// watch starts a guard. Its script waits with read, which fails at that end.
+func watch(script string, args ...string) (*guard, error) {
+	shell := exec.Command("/bin/sh", append([]string{"-c", script, "weir-test-guard"}, args...)...)
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what ends the test's process group must not end it
+	pipe, err := shell.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &guard{shell, pipe}, shell.Start()
+}
+
+// release ends it; a script that asks with read goes on as if all is well.
+func (g *guard) release() error {
+	_, err := io.WriteString(g.pipe, "\n")
+	return errors.Join(err, g.pipe.Close(), g.shell.Wait())
+}
+
+// AtEnd runs a shell script with arguments once the test has ended, or its
+// process in any way, such as by SIGKILL.
+func AtEnd(t testing.TB, script string, args ...string) {
+	t.Helper()
+	g, err := watch("read -r _\n"+script, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.release(); err != nil {
+			t.Errorf("what cleans up behind the test: %v", err)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -49,5 +50,23 @@ var announced sync.Map
 func Announce(what, where string) {
 	if _, before := announced.LoadOrStore(what+where, true); !before {
 		fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", what, where)
+	}
+}
+
+// pause between two tries of Retry.
+const pause = 50 * time.Millisecond
+
+// Retry tries until it works, and returns the last error when ctx ends.
+func Retry(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
 }

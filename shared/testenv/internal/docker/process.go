@@ -2,9 +2,11 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -98,3 +100,6 @@ func (p *Process) RemoveAtEnd(t testing.TB) {
 		}
 	})
 }
+
+// PostgresImage is the image of PostgreSQL's containers.
+func PostgresImage() string { return cmp.Or(os.Getenv("WEIR_TEST_POSTGRES_IMAGE"), "postgres:17") }

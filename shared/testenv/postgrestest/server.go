@@ -2,11 +2,14 @@ package postgrestest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,8 +17,64 @@ import (
 
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/authority"
+	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
+	"github.com/weirlog/weir/shared/testenv/internal/docker"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
+
+// A Database is one of the test's own on a server with faults.
+type Database struct {
+	*fault.Server
+	URL string // through the network
+}
+
+// Faulty gives the test a database of its own as URL does, on a server
+// that no test without faults uses. If only WEIR_TEST_DATABASE_URL
+// names the server, only the network before it can have faults.
+//
+// All faults are healed when the test ends. Tests with faults take
+// turns, parallel or not: one that also needs a shared server asks for
+// it after this.
+func Faulty(t testing.TB) *Database {
+	t.Helper()
+	fault.Turn(t)
+	admin, process, where, err := serverForFaults(t)
+	if err != nil {
+		t.Fatalf("testenv: no PostgreSQL that faults can be done to: %v", err)
+	}
+	backend.Announce("PostgreSQL for faults", where)
+	server, url := fault.Before(t, "PostgreSQL", newDatabase(t, admin), process)
+	return &Database{server, url}
+}
+
+// faultyServer is this package's second server: its faults must not
+// affect tests without faults.
+var faultyServer = sync.OnceValues(func() (*postgres.Server, error) {
+	return start(context.Background(), postgres.Config{Killable: true})
+})
+
+// serverForFaults returns the superuser's URL of a server for faults.
+func serverForFaults(t testing.TB) (admin string, process fault.Process, where string, err error) {
+	t.Helper()
+	if url := backend.Given(testenv.EnvDatabase); url != "" {
+		return url, fault.Given(testenv.EnvDatabase), "given by " + testenv.EnvDatabase, nil
+	}
+	switch backend.Chosen() {
+	case "containers":
+		admin, process, err = inContainer(t)
+		return admin, process, "container of " + docker.PostgresImage(), err
+	case "machine", "kafka":
+		server, err := faultyServer()
+		if err != nil {
+			return "", nil, "", err
+		}
+		return server.AdminURL(), server, "local server, binaries in " + server.Binaries(), nil
+	default:
+		return "", nil, "", backend.ErrUnknown()
+	}
+}
 
 // A Pair is a PostgreSQL server of this machine and its synchronous
 // standby: no acknowledged commit is lost with the primary.
@@ -125,4 +184,46 @@ func (p *Pair) Execute(t testing.TB, address, statement string) {
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	_, err = conn.Exec(t.Context(), statement)
 	failOn(t, err)
+}
+
+// Encrypt gives a server a certificate for new connections. The server
+// writes the files itself: it may run as another user.
+func Encrypt(t testing.TB, server *postgres.Server, certificate authority.Certificate) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.AdminURL())
+	failOn(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for file, from := range map[string]string{"server.crt": certificate.Cert, "server.key": certificate.Key} {
+		text, err := os.ReadFile(from)
+		failOn(t, err)
+		_, err = conn.Exec(t.Context(), fmt.Sprintf(`COPY (SELECT unnest(string_to_array('%s', chr(10)))) TO PROGRAM 'umask 077; cat > %s'`, text, file))
+		failOn(t, err)
+	}
+	for _, statement := range []string{`ALTER SYSTEM SET ssl = on`, `SELECT pg_reload_conf()`} {
+		_, err := conn.Exec(t.Context(), statement)
+		failOn(t, err)
+	}
+}
+
+// inContainer returns the superuser's URL of a PostgreSQL in a container.
+func inContainer(t testing.TB) (admin string, _ fault.Process, err error) {
+	t.Helper()
+	port, err := port.Free()
+	if err != nil {
+		return "", nil, err
+	}
+	password := rand.Text()
+	admin = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
+	p, err := docker.Run(docker.PostgresImage(), 5432, port, map[string]string{"POSTGRES_PASSWORD": password}, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, admin)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	p.RemoveAtEnd(t)
+	return admin, p, nil
 }
