@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -234,4 +236,118 @@ func (s MigrationSet) applyFile(ctx context.Context, pool *pgxpool.Pool, schema,
 		}
 		return err
 	})
+}
+
+// Unfinished begins the comment on a schema whose restore has not
+// ended: it holds only a part.
+const Unfinished = "restore unfinished"
+
+// ErrNotEmpty means that a schema has objects.
+var ErrNotEmpty = errors.New("the schema is not empty")
+
+// Claim reserves an empty schema for one restore, whose comment begins
+// with Unfinished: from then on nobody else migrates or claims it.
+// After an error the schema is not the caller's.
+func Claim(ctx context.Context, tx pgx.Tx, schema, comment string) error {
+	if err := lock(ctx, tx, schema); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return err
+	}
+	if err := refuseUnfinished(ctx, tx, schema); err != nil {
+		return err
+	}
+	if err := RequireEmpty(ctx, tx, schema); err != nil {
+		return err
+	}
+	return Comment(ctx, tx, schema, comment)
+}
+
+// RequireEmpty fails with ErrNotEmpty on a schema that has a table,
+// type or function. A missing one is empty.
+func RequireEmpty(ctx context.Context, tx pgx.Tx, schema string) error {
+	var filled bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n WHERE nspname = $1 AND (EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid)
+		OR EXISTS (SELECT FROM pg_type WHERE typnamespace = n.oid) OR EXISTS (SELECT FROM pg_proc WHERE pronamespace = n.oid)))`, schema).Scan(&filled)
+	if err == nil && filled {
+		err = ErrNotEmpty
+	}
+	return err
+}
+
+// Comment replaces the comment on a schema.
+func Comment(ctx context.Context, tx pgx.Tx, schema, text string) error {
+	_, err := tx.Exec(ctx, `COMMENT ON SCHEMA `+pgx.Identifier{schema}.Sanitize()+` IS '`+strings.ReplaceAll(text, "'", "''")+`'`)
+	return err
+}
+
+// Abandon drops a schema that still has the comment given by Claim.
+func Abandon(ctx context.Context, tx pgx.Tx, schema, comment string) error {
+	if err := lock(ctx, tx, schema); err != nil {
+		return err
+	}
+	found, err := commentOf(ctx, tx, schema)
+	if err != nil {
+		return err
+	}
+	if found != comment {
+		return fmt.Errorf("the schema %q is another one now, and stays as it is", schema)
+	}
+	_, err = tx.Exec(ctx, `DROP SCHEMA `+pgx.Identifier{schema}.Sanitize()+` CASCADE`)
+	return err
+}
+
+func commentOf(ctx context.Context, tx pgx.Tx, schema string) (comment string, err error) {
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(obj_description(oid, 'pg_namespace')), '') FROM pg_namespace WHERE nspname = $1`, schema).Scan(&comment)
+	return comment, err
+}
+
+// refuseUnfinished fails on a schema of which only a part was restored.
+func refuseUnfinished(ctx context.Context, tx pgx.Tx, schema string) error {
+	comment, err := commentOf(ctx, tx, schema)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(comment, Unfinished) {
+		return fmt.Errorf("it is but a part of a backup (%s): drop it (DROP SCHEMA %s CASCADE) and restore it again", comment, pgx.Identifier{schema}.Sanitize())
+	}
+	return nil
+}
+
+// Remedy returns one sentence about what to do when a server
+// refuses a connection.
+func Remedy(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return remedyOf(refused.Code)
+	}
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var other x509.HostnameError
+	switch {
+	case errors.As(err, &unknown):
+		return "Name the authority of the server's certificate by sslrootcert in WEIR_DATABASE_URL: it is read for each connection."
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "Replace the server's certificate, which is out of date (pg_ctl reload takes another): services go on by themselves."
+	case errors.As(err, &other):
+		return "Reach the server in WEIR_DATABASE_URL by a name that its certificate has, or have one issued for this name."
+	case strings.Contains(err.Error(), "server refused TLS"):
+		return "Turn ssl on at the server: sslmode in WEIR_DATABASE_URL demands it."
+	}
+	return "Start PostgreSQL, and check host and port in WEIR_DATABASE_URL, name resolution and firewalls between."
+}
+
+func remedyOf(code string) string {
+	switch code {
+	case "28P01", "28000":
+		return "Correct the user or the password in WEIR_DATABASE_URL or its passfile, or let pg_hba.conf admit them; ALTER ROLE … PASSWORD sets another one."
+	case "3D000":
+		return "Correct the database's name in WEIR_DATABASE_URL, or make the database (CREATE DATABASE … OWNER …)."
+	case "42501":
+		return "Grant the role the right to connect (GRANT CONNECT ON DATABASE … TO …)."
+	case "53300":
+		return "Raise max_connections, or run fewer processes."
+	}
+	return "Look at the server's log."
 }

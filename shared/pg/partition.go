@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 //go:embed migrations/*.sql
@@ -181,4 +184,47 @@ func DropDaysBefore(ctx context.Context, tx pgx.Tx, table string, at time.Time) 
 		names = append(names, DayPartition(table, day))
 	}
 	return names, nil
+}
+
+// A migration that waits for a table behind a long reader delays all
+// later users of it: it gives up after this time, and retries.
+const (
+	waitForTables = `SET LOCAL lock_timeout = '2s'`
+	lockAttempts  = 60
+	lockPause     = 5 * time.Second
+)
+
+const lockNotAvailable = "55P03"
+
+// withoutQueue is InTx for a transaction that sets waitForTables.
+func withoutQueue(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := InTx(ctx, pool, fn)
+		if code(err) != lockNotAvailable {
+			return err
+		}
+		if attempt < lockAttempts {
+			lifecycle.Pause(ctx, lockPause)
+		}
+		if attempt == lockAttempts || ctx.Err() != nil {
+			return fmt.Errorf("%w: others hold a table that it changes (pg_stat_activity shows who, pg_locks what): "+
+				"migrate again once a backup or rebuild of the module has ended", err)
+		}
+	}
+}
+
+// QueryInSavepoint runs a query in one exchange and releases its locks at once, not at
+// the end of the transaction: a reader of many days of a partitioned table
+// holds only one day's locks. It still sees the transaction's snapshot.
+//
+// The query is planned for its values: partitions that these exclude
+// stay unlocked, where a generic plan locks all.
+func QueryInSavepoint(ctx context.Context, tx pgx.Tx, text string, args []any, read func(rows pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`SAVEPOINT look`)
+	batch.Queue(`SET LOCAL plan_cache_mode = force_custom_plan`)
+	batch.Queue(text, args...).Query(read)
+	batch.Queue(`ROLLBACK TO SAVEPOINT look`)
+	batch.Queue(`RELEASE SAVEPOINT look`)
+	return tx.SendBatch(ctx, batch).Close()
 }
