@@ -2,6 +2,8 @@ package contract
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract/tier"
@@ -64,3 +66,183 @@ type AccountsCounted struct {
 
 // Positions maps a partition of weir.logs.v1 to its next offset to count.
 type Positions map[int]int64
+
+// Kinds of credentials.
+const (
+	CredentialAPIKey       = "api_key"
+	CredentialServiceToken = "service_token"
+	CredentialSession      = "session" // of a person signed in to the console
+)
+
+// States of a credential.
+const (
+	CredentialActive  = "active"
+	CredentialRevoked = "revoked"
+)
+
+// What an API key may read; every key may write. Without a scope it may
+// read its whole organization.
+const (
+	AccessFull    = "full"
+	AccessProject = "project" // only its own project
+	AccessWrite   = "write"   // nothing
+)
+
+// Credential is the state of one credential on weir.credentials.v1,
+// keyed by CredentialKey of its secret. A revoked credential stays, so
+// that its holder gets the reason; a tombstone makes it unknown.
+type Credential struct {
+	Kind          string     `json:"kind"`
+	ID            string     `json:"id"`
+	Organization  string     `json:"organization"` // empty: of the whole installation
+	Project       string     `json:"project,omitempty"`
+	Environment   string     `json:"environment,omitempty"`
+	Member        string     `json:"member,omitempty"` // the session's member
+	Scopes        []string   `json:"scopes,omitempty"` // of a session: the member's role, as in "role:owner"
+	State         string     `json:"state"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+	RatePerMinute int        `json:"rate_per_minute,omitempty"` // 0: no own limit
+	Version       int64      `json:"version"`                   // grows with every change; an older one is ignored
+
+	Access string `json:"access,omitempty"` // what an API key may read; absent: full
+
+	// Of a session: when its member last authenticated, and from when
+	// on use renews it. Absent: unknown, and never.
+	AuthenticatedAt *time.Time `json:"authenticated_at,omitempty"`
+	RenewAt         *time.Time `json:"renew_at,omitempty"`
+}
+
+// CredentialsComparedKey is the key of the marker on weir.credentials.v1.
+// It never equals a CredentialKey or a HolderKey.
+const CredentialsComparedKey = "compared"
+
+// CredentialsCompared is the marker after tenants has compared the topic
+// with its tables: what the log had lost precedes it.
+type CredentialsCompared struct {
+	Start string `json:"start"` // of the process that compared; empty: it has no name
+}
+
+// CredentialKey returns a secret's key on weir.credentials.v1: its
+// SHA-256 in lower-case hexadecimal. A secret has 192 random bits, so a
+// slow hash would gain nothing.
+func CredentialKey(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// OrganizationCreated is a fact on weir.tenants.v1.
+type OrganizationCreated struct {
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	Tier         string    `json:"tier"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+// ProjectCreated is a fact on weir.tenants.v1.
+type ProjectCreated struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Name         string    `json:"name"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+// OrganizationRenamed is a fact on weir.tenants.v1.
+type OrganizationRenamed struct {
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	RenamedAt    time.Time `json:"renamed_at"`
+}
+
+// ProjectRenamed is a fact on weir.tenants.v1.
+type ProjectRenamed struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Name         string    `json:"name"`
+	RenamedAt    time.Time `json:"renamed_at"`
+}
+
+// APIKeyIssued is a fact on weir.tenants.v1. It never contains the key.
+type APIKeyIssued struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	APIKey       string    `json:"api_key"` // its id
+	Environment  string    `json:"environment"`
+	Name         string    `json:"name"`
+	IssuedAt     time.Time `json:"issued_at"`
+}
+
+// APIKeyRevoked is a fact on weir.tenants.v1.
+type APIKeyRevoked struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	APIKey       string    `json:"api_key"` // its id
+	Reason       string    `json:"reason"`
+	RevokedAt    time.Time `json:"revoked_at"`
+}
+
+// DeletionRequested is a fact on weir.tenants.v1: an organization, or only
+// its Project, is refused and hidden from now on. Nothing is erased yet.
+type DeletionRequested struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	RequestedAt  time.Time `json:"requested_at"`
+	BeginsAt     time.Time `json:"begins_at"` // it can be cancelled until then
+}
+
+// DeletionCancelled is a fact on weir.tenants.v1: it takes
+// a DeletionRequested back.
+type DeletionCancelled struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	CancelledAt  time.Time `json:"cancelled_at"`
+}
+
+// DeletionBegun is a fact on weir.tenants.v1: every module erases its
+// data, accepts nothing more, and publishes Erased. It is final, and
+// stays on the topic after the other facts of the organization or
+// project, until the deletion is forgotten.
+type DeletionBegun struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	BegunAt      time.Time `json:"begun_at"`
+	GoneBy       time.Time `json:"gone_by"`
+}
+
+// DeletionFinished is a fact on weir.tenants.v1: every module has
+// erased its data. Nothing of it need be hidden or refused any more.
+type DeletionFinished struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	FinishedAt   time.Time `json:"finished_at"`
+}
+
+// Erased is a fact on weir.erasures.v1, keyed by what was deleted and
+// the module. It may be published again.
+type Erased struct {
+	Organization string           `json:"organization"`
+	Project      string           `json:"project,omitempty"`
+	Module       string           `json:"module"`
+	Removed      map[string]int64 `json:"removed"` // rows by table
+	ErasedAt     time.Time        `json:"erased_at"`
+}
+
+// ErasingModules lists the modules that publish Erased.
+func ErasingModules() []string { return []string{"grouping", "ingest", "ledger", "tenants"} }
+
+// Holder is the state of all credentials of an organization or project on
+// weir.credentials.v1, keyed by HolderKey. CredentialRevoked refuses each of
+// them, whatever its own state. A tombstone follows the end of a deletion.
+type Holder struct {
+	Organization string `json:"organization"`
+	Project      string `json:"project,omitempty"`
+	State        string `json:"state"`
+	Version      int64  `json:"version"` // grows with every change; an older one is ignored
+}
+
+// HolderKey returns the key of a Holder. It never equals a CredentialKey.
+func HolderKey(organization, project string) string {
+	if project != "" {
+		return "project/" + project
+	}
+	return "organization/" + organization
+}

@@ -1,6 +1,9 @@
 package contract
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ThresholdReached is a fact on weir.ledger.v1: once per
 // organization, period and threshold.
@@ -122,3 +125,101 @@ type StatementReady struct {
 	At           time.Time `json:"at"`
 	Test         bool      `json:"test,omitempty"` // of a test organization
 }
+
+// BudgetThresholdReached is a fact on weir.ledger.v1: once per budget, period
+// and threshold. One of Project and APIKey is empty, as in the facts below.
+type BudgetThresholdReached struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	APIKey       string    `json:"api_key,omitempty"` // its id
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Percent      int       `json:"percent"`
+	Budget       int64     `json:"budget"`
+	Used         int64     `json:"used"`
+	Batch        string    `json:"batch,omitempty"` // the batch that crossed it; empty: a decision did
+	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of a test organization
+}
+
+// BudgetExhausted is a fact on weir.ledger.v1: the project's or key's
+// requests are refused until the period ends or the budget is raised.
+type BudgetExhausted struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	APIKey       string    `json:"api_key,omitempty"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Budget       int64     `json:"budget"`
+	Used         int64     `json:"used"`
+	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of a test organization
+}
+
+// BudgetRestored is a fact on weir.ledger.v1: an exhausted budget was
+// raised, or the next period has begun.
+type BudgetRestored struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	APIKey       string    `json:"api_key,omitempty"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Budget       int64     `json:"budget"`
+	Used         int64     `json:"used"`
+	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of a test organization
+}
+
+// ErrorGroupCreated is a fact on weir.grouping.v1: a new kind of
+// error was seen.
+type ErrorGroupCreated struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Group        string    `json:"group"`
+	Title        string    `json:"title"`
+	Type         string    `json:"type"`
+	Culprit      string    `json:"culprit"`
+	FirstSeen    time.Time `json:"first_seen"`
+}
+
+// A Notification is a fact that organizations can receive by webhook or
+// mail. Its data is that of the event.
+type Notification struct {
+	Type  string // of the event
+	Name  string // the type that receivers see; never renamed
+	Means string // completes "when …"
+}
+
+// Notifications lists all of them: a fact without a line here is not
+// sent. They are on NotificationTopics.
+func Notifications() []Notification {
+	return []Notification{
+		{TypeThresholdReached, "quota.threshold_reached", "a part of the period's quota is used"},
+		{TypeQuotaExhausted, "quota.exhausted", "nothing is left of the period's quota"},
+		{TypeQuotaRestored, "quota.restored", "what was exhausted is so no more"},
+		{TypeOverageBegun, "quota.overage_begun", "more than the period's quota is used, which the plan accepts"},
+		{TypeTierChanged, "subscription.tier_changed", "another tier is in force"},
+		{TypeGrantExpiring, "grant.expiring", "a grant expires in a week"},
+		{TypeGrantExpired, "grant.expired", "a grant has expired"},
+		{TypePeriodClosed, "period.closed", "a period is closed"},
+		{TypeAdjusted, "quota.adjusted", "what was charged is made good in the running period"},
+		{TypeStatementReady, "statement.ready", "the statement of a closed period can be read"},
+		{TypeBudgetThresholdReached, "budget.threshold_reached", "a part of the budget of a project or key is used"},
+		{TypeBudgetExhausted, "budget.exhausted", "nothing is left of the budget of a project or key"},
+		{TypeBudgetRestored, "budget.restored", "a budget that was exhausted is so no more"},
+		{TypeErrorGroupCreated, "error_group.created", "an error of a new kind is seen"},
+	}
+}
+
+// NotificationOf finds the notification of an event type.
+func NotificationOf(eventType string) (fact Notification, found bool) {
+	facts := Notifications()
+	i := slices.IndexFunc(facts, func(p Notification) bool { return p.Type == eventType })
+	if i < 0 {
+		return Notification{}, false
+	}
+	return facts[i], true
+}
+
+// NotificationTopics returns the topics with notifications.
+func NotificationTopics() []string { return []string{TopicLedger, TopicGrouping} }

@@ -1,11 +1,13 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -234,4 +236,151 @@ func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }
 func isProblem(err error) bool {
 	var problem *httpapi.Problem
 	return errors.As(err, &problem)
+}
+
+// Prefixes by which secret scanners and people recognize credentials.
+const (
+	APIKeyPrefix       = "weir_"
+	ServiceTokenPrefix = "weirsvc_"
+)
+
+// secretDigits is how many hexadecimal characters follow a prefix: 192 random bits.
+const secretDigits = 48
+
+// WellFormed reports whether secret is prefix and 48 lower-case
+// hexadecimal characters.
+func WellFormed(prefix, secret string) bool {
+	digits, ok := strings.CutPrefix(secret, prefix)
+	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// APIKey returns the holder of an API key, or the 401 with the reason:
+// the same for an unknown key and a malformed one.
+func APIKey(credentials *Credentials, key string) (Principal, error) {
+	if key == "" {
+		return Principal{}, unauthorized("ApiKey", "missing_api_key", "There is no API key. Send it in the header x-api-key.")
+	}
+	principal, err := lookup(credentials, APIKeyPrefix, contract.CredentialAPIKey, key)
+	switch {
+	case isProblem(err):
+		return Principal{}, err
+	case errors.Is(err, ErrRevoked):
+		return Principal{}, unauthorized("ApiKey", "api_key_revoked", "The API key was revoked. Create a new one under API Keys.")
+	case errors.Is(err, ErrExpired):
+		return Principal{}, unauthorized("ApiKey", "api_key_expired", "The API key has expired. Create a new one under API Keys.")
+	case err != nil:
+		return Principal{}, unauthorized("ApiKey", "invalid_api_key", "The API key is not valid. Check that it was copied whole.")
+	}
+	return principal, nil
+}
+
+func bearer(credentials *Credentials, r *http.Request) (Principal, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Principal{}, unauthorized("Bearer", "missing_token",
+			"There is no service token. Send it in the header Authorization: Bearer weirsvc_….")
+	}
+	principal, err := lookup(credentials, ServiceTokenPrefix, contract.CredentialServiceToken, strings.TrimSpace(token))
+	if isProblem(err) {
+		return Principal{}, err
+	}
+	if err != nil {
+		return Principal{}, unauthorized("Bearer", "invalid_token", "The service token is not valid, was revoked or has expired.")
+	}
+	return principal, nil
+}
+
+// lookup takes as long for a malformed secret as for an unknown one.
+func lookup(credentials *Credentials, prefix, kind, secret string) (Principal, error) {
+	principal, err := credentials.Lookup(secret)
+	if err == nil && (principal.Kind != kind || !WellFormed(prefix, secret)) {
+		return Principal{}, ErrUnknown
+	}
+	return principal, err
+}
+
+func unauthorized(scheme, code, detail string) *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusUnauthorized, code, detail).WithHeader("WWW-Authenticate", scheme)
+}
+
+// Limits are rate limits. Embed them in a service's configuration. They
+// apply to all but POST /v1/logs, which the tier limits.
+type Limits struct {
+	ReadsPerMinute     int `help:"Reads and administrative requests per minute and organization, and of each operator's token. POST /v1/logs is limited by the tier instead." env:"WEIR_READS_PER_MINUTE" default:"3000"`
+	AnonymousPerMinute int `help:"Such requests without a valid credential per minute and client network. Until the next version also WEIR_STRANGERS_PER_MINUTE." env:"WEIR_ANONYMOUS_PER_MINUTE,WEIR_STRANGERS_PER_MINUTE" aliases:"strangers-per-minute" default:"300"`
+}
+
+// Defaults for zero.
+const (
+	defaultReads     = 3000
+	defaultAnonymous = 300
+)
+
+// Limits of buckets in memory: for organizations, projects and
+// credentials, and for client networks.
+const (
+	maxCallers  = 1 << 16
+	maxNetworks = 1 << 16
+)
+
+// Validate joins what is wrong with the limits.
+func (l Limits) Validate() error {
+	var errs []error
+	if l.ReadsPerMinute < 0 {
+		errs = append(errs, fmt.Errorf("WEIR_READS_PER_MINUTE is %d: it can't be negative", l.ReadsPerMinute))
+	}
+	if l.AnonymousPerMinute < 0 {
+		errs = append(errs, fmt.Errorf("WEIR_ANONYMOUS_PER_MINUTE is %d: it can't be negative", l.AnonymousPerMinute))
+	}
+	return errors.Join(errs...)
+}
+
+// A limiter counts requests. Its tables are bounded: see fairshare.Table.
+type limiter struct {
+	reads, anonymous int // per minute
+	callers          *fairshare.Table[caller]
+	networks         *fairshare.Table[netip.Prefix]
+}
+
+// A caller owns a bucket: an organization, a project or a credential.
+type caller struct{ kind, id string }
+
+func newLimiter(limits Limits) *limiter {
+	return &limiter{
+		reads: cmp.Or(limits.ReadsPerMinute, defaultReads), anonymous: cmp.Or(limits.AnonymousPerMinute, defaultAnonymous),
+		callers: fairshare.NewTable[caller](maxCallers), networks: fairshare.NewTable[netip.Prefix](maxNetworks),
+	}
+}
+
+// levels returns the buckets of a request. An operator, without
+// organization, has its own bucket.
+func (l *limiter) levels(who Principal) []fairshare.KeyLimit[caller] {
+	own := l.reads
+	if who.RatePerMinute > 0 {
+		own = min(own, who.RatePerMinute)
+	}
+	levels := make([]fairshare.KeyLimit[caller], 0, 3)
+	if who.Organization != "" {
+		levels = append(levels, fairshare.KeyLimit[caller]{Scope: fairshare.ScopeOrganization, Key: caller{"organization", who.Organization}, PerMinute: l.reads})
+	}
+	if who.Project != "" {
+		levels = append(levels, fairshare.KeyLimit[caller]{Scope: fairshare.ScopeProject, Key: caller{"project", who.Project}, PerMinute: l.reads})
+	}
+	return append(levels, fairshare.KeyLimit[caller]{Scope: fairshare.ScopeKey, Key: caller{who.Kind, who.ID}, PerMinute: own})
+}
+
+// ofNetwork returns the bucket of a client network.
+func (l *limiter) ofNetwork(network netip.Prefix) fairshare.KeyLimit[netip.Prefix] {
+	return fairshare.KeyLimit[netip.Prefix]{Scope: fairshare.ScopeClient, Key: network, PerMinute: l.anonymous}
+}
+
+// limited returns the 429 for too many requests.
+func limited(result fairshare.Result, who Principal) *httpapi.Problem {
+	subject := string(result.Scope)
+	if result.Scope == fairshare.ScopeKey {
+		subject = map[string]string{
+			contract.CredentialAPIKey: "API key", contract.CredentialServiceToken: "service token", contract.CredentialSession: "session",
+		}[who.Kind]
+	}
+	return httpapi.RateLimited(result, subject)
 }

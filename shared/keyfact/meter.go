@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -260,4 +263,14 @@ func (s *sum) putBack(used contract.KeyUsed) {
 	if used.FirstAcceptedAt != nil {
 		s.firstAccepted.Store(used.FirstAcceptedAt.UnixNano())
 	}
+}
+
+// Measure shows how many keys the meter counts, and what it missed.
+func (m *Meter) Measure(registerer prometheus.Registerer) {
+	metrics := promauto.With(registerer)
+	metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_watched_keys", Help: "API keys whose use is counted in memory."},
+		func() float64 { return float64(m.Keys()) })
+	metrics.NewCounterFunc(prometheus.CounterOpts{
+		Name: "weir_missed_key_uses_total", Help: "Uses of API keys that were not counted, because too many keys were in use at once.",
+	}, func() float64 { return float64(m.Missed()) })
 }

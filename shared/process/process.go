@@ -1,12 +1,16 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -125,4 +129,76 @@ func newLogger(level string, asJSON bool) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(os.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+// version is set by the linker in images; elsewhere the commit replaces it.
+var version string
+
+// unversioned is the version of a program compiled outside of a repository.
+const unversioned = "unversioned"
+
+// Version is the command version of every program.
+type Version struct{}
+
+// Run is called by kong.
+func (Version) Run() error {
+	return writeVersion(os.Stdout, version, buildSettings())
+}
+
+func writeVersion(w io.Writer, version string, settings map[string]string) error {
+	_, err := fmt.Fprintf(w, "%s (%s, %s/%s)\n", named(version, settings), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// named returns the version, or else the commit, with a mark
+// for uncommitted changes.
+func named(version string, settings map[string]string) string {
+	commit := settings["vcs.revision"]
+	if commit != "" && settings["vcs.modified"] == "true" {
+		commit += "-dirty"
+	}
+	return cmp.Or(version, commit, unversioned)
+}
+
+// buildSettings returns what the compiler stored in this program.
+func buildSettings() map[string]string {
+	settings := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			settings[setting.Key] = setting.Value
+		}
+	}
+	return settings
+}
+
+// Built returns this program's version, or else its commit.
+func Built() string { return named(version, buildSettings()) }
+
+// gcPercent is the heap's growth between two collections. Most allocations
+// end with their request, and the memory limit bounds the heap: fewer
+// collections leave 13 % more of two cores to requests at full rate.
+const gcPercent = 300
+
+// Memory sets the process's memory limit. It is soft: beyond it the
+// garbage collector works harder. Memory outside of the heap, as
+// ingest's for large bodies, comes on top.
+type Memory struct {
+	MemoryLimit int64 `help:"Bytes of memory that the garbage collector keeps to, large bodies apart. 0: no limit. GOMEMLIMIT goes before it." env:"WEIR_MEMORY_LIMIT" default:"335544320"`
+}
+
+// Apply sets the process's memory limit, and less frequent collections
+// below it, unless GOMEMLIMIT or GOGC sets them.
+func (m Memory) Apply() {
+	if m.MemoryLimit <= 0 || given("GOMEMLIMIT") {
+		return
+	}
+	debug.SetMemoryLimit(m.MemoryLimit)
+	if !given("GOGC") {
+		debug.SetGCPercent(gcPercent)
+	}
+}
+
+func given(variable string) bool {
+	_, ok := os.LookupEnv(variable)
+	return ok
 }

@@ -137,3 +137,90 @@ func (p *Pruner) pruneSome(ctx context.Context, table Table) (more bool, err err
 	p.metrics[table.Name()].pruned(removed, oldest)
 	return more, nil
 }
+
+// A Bound is what a table keeps, and what enforces it. Every table has
+// one: a test checks the catalogue.
+type Bound struct {
+	Table string // its name in the schema
+	Keeps string // such as "the newest 1,000 facts"
+	By    string // what enforces it
+}
+
+// byPruner enforces the bounds of Tables.
+const byPruner = "shared/prune"
+
+// migrations is the table that shared/pg creates in every schema.
+var migrations = Bound{Table: "migrations", Keeps: "a row for each migration that there is", By: "shared/pg"}
+
+// Bounds returns those of all tables of the Pruner.
+func (p *Pruner) Bounds() []Bound {
+	bounds := append([]Bound{migrations}, p.cfg.Fixed...)
+	for _, table := range p.tables {
+		bounds = append(bounds, Bound{Table: table.Name(), Keeps: table.Keeps(), By: byPruner})
+	}
+	return bounds
+}
+
+// batch is how many rows one transaction deletes at most.
+const batch = 10_000
+
+// Rows is a table whose rows are deleted by age. Identifiers and
+// conditions are SQL of the caller.
+type Rows struct {
+	Table  string
+	Bound  string           // see Table.Keeps
+	Age    string           // the column, or expression, of a row's time
+	Before func() time.Time // older rows are deleted; see Ago
+	Only   string           // a further condition for deletion, with "t" as the table; empty: none
+
+	AppendOnly bool // rows never change, so none is locked: no right to UPDATE is needed
+}
+
+// Ago returns the time a span before now.
+func Ago(span time.Duration, clock func() time.Time) func() time.Time {
+	return func() time.Time { return clock().Add(-span) }
+}
+
+// Name implements Table.
+func (r Rows) Name() string { return r.Table }
+
+// Keeps implements Table.
+func (r Rows) Keeps() string { return r.Bound }
+
+// Prune implements Table. It skips locked rows, unless the table is AppendOnly.
+func (r Rows) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM %[1]s AS t WHERE %[2]s < $1%[3]s LIMIT %[4]d%[5]s))`, r.Table, r.Age, r.and(), batch, r.lock()),
+		r.Before())
+	return tag.RowsAffected(), tag.RowsAffected() == batch, err
+}
+
+func (r Rows) lock() string {
+	if r.AppendOnly {
+		return ""
+	}
+	return " FOR UPDATE SKIP LOCKED"
+}
+
+func (r Rows) and() string {
+	if r.Only == "" {
+		return ""
+	}
+	return " AND " + r.Only
+}
+
+// Oldest implements Table. It ignores rows that do not age.
+func (r Rows) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	var oldest *time.Time
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(%[1]s) FROM %[2]s AS t WHERE %[1]s < 'infinity'`, r.Age, r.Table)).Scan(&oldest)
+	if err != nil || oldest == nil {
+		return time.Time{}, err
+	}
+	return *oldest, nil
+}

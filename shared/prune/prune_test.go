@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -116,4 +118,137 @@ func (l *lines) Write(line []byte) (int, error) {
 	l.all = append(l.all, string(line))
 	l.written()
 	return len(line), nil
+}
+
+// Old rows that match the condition are deleted; locked ones later. All
+// tables are measured.
+func TestRows(t *testing.T) {
+	pool := pgtest.OpenOwned(t, "prunetest")
+	_, err := pool.Exec(t.Context(), `CREATE TABLE things (id int, at timestamptz, over boolean);
+		INSERT INTO things SELECT n, '2026-11-22 12:00Z'::timestamptz - n * interval '1 day', n % 2 = 0 FROM generate_series(1, 20) AS n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := prometheus.NewRegistry()
+	tables := func(clock func() time.Time) []Table {
+		return []Table{Rows{Table: "things", Bound: "10 days", Age: "at", Before: Ago(10*24*time.Hour, clock), Only: "over"}}
+	}
+	p := New(Config{Pool: pool, Tables: tables, Clock: func() time.Time { return noon }, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	run := func() (left []int) {
+		t.Helper()
+		if err := p.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		found, err := pool.Query(t.Context(), `SELECT id FROM things WHERE over ORDER BY id`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, err = pgx.CollectRows(found, pgx.RowTo[int])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left
+	}
+	locked, err := pool.Begin(t.Context())
+	if err == nil {
+		_, err = locked.Exec(t.Context(), `SELECT FROM things WHERE id = 18 FOR UPDATE`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := run(); !slices.Equal(left, []int{2, 4, 6, 8, 10, 18}) {
+		t.Errorf("while one is locked %v are left", left)
+	}
+	if err := locked.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := run(); !slices.Equal(left, []int{2, 4, 6, 8, 10}) {
+		t.Errorf("%v are left", left)
+	}
+	if size := value(t, metrics, "weir_table_bytes", "things"); size <= 0 {
+		t.Errorf("the table has %v bytes", size)
+	}
+}
+
+// Rows that do not age do not stop the pruning of others.
+func TestRowsThatDoNotAge(t *testing.T) {
+	pool := pgtest.OpenOwned(t, "prunetest")
+	_, err := pool.Exec(t.Context(), `CREATE TABLE things (ended timestamptz); INSERT INTO things VALUES (NULL)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := func(clock func() time.Time) []Table {
+		return []Table{Rows{Table: "things", Bound: "a day after their end", Age: "coalesce(ended, 'infinity')", Before: Ago(24*time.Hour, clock)}}
+	}
+	metrics := prometheus.NewRegistry()
+	p := New(Config{Pool: pool, Tables: tables, Clock: func() time.Time { return noon }, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	if err := p.RunOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func value(t *testing.T, metrics *prometheus.Registry, name, table string) float64 {
+	t.Helper()
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == name && metric.GetLabel()[0].GetValue() == table {
+				return metric.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("there is no metric %s of %s", name, table)
+	return 0
+}
+
+// onSystemClock is a pruner of one table, on a machine whose clock is
+// ahead of the database's.
+func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table Table) *Pruner {
+	t.Helper()
+	p := New(Config{Pool: pool, Tables: fixed(table), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	p.clock.machine = func() time.Time { return time.Now().Add(ahead) }
+	return p
+}
+
+// Nothing is removed while the database's clock differs, ahead or
+// behind; once the clock is set right, old rows are.
+func TestAWrongClockPrunesNothing(t *testing.T) {
+	pool := pgtest.OpenOwned(t, "prunetest")
+	for _, ahead := range []time.Duration{365 * 24 * time.Hour, 2 * time.Hour, -2 * time.Hour} {
+		table := &fakeTable{name: "full", left: 5}
+		p := onSystemClock(t, pool, ahead, table)
+		if err := p.RunOnce(t.Context()); !errors.Is(err, ErrClocksDiffer) || levelOf(err) != slog.LevelError || table.left != 5 {
+			t.Errorf("a clock %v ahead: %d of 5 rows are left, %v", ahead, table.left, err)
+		}
+		if apart := testutil.ToFloat64(p.clock.apart); math.Abs(apart-ahead.Seconds()) > 600 || testutil.ToFloat64(p.done) != 0 {
+			t.Errorf("a clock %v ahead: the metrics say %v s, and a run done at %v", ahead, apart, testutil.ToFloat64(p.done))
+		}
+		if testutil.ToFloat64(p.clock.refused) != 1 {
+			t.Errorf("a clock %v ahead: the metric is %v", ahead, testutil.ToFloat64(p.clock.refused))
+		}
+		p.clock.machine = time.Now
+		if err := p.RunOnce(t.Context()); err != nil || table.left != 0 || testutil.ToFloat64(p.clock.refused) != 0 {
+			t.Errorf("by the right clock: %d rows are left, the metric is %v, %v", table.left, testutil.ToFloat64(p.clock.refused), err)
+		}
+		if testutil.ToFloat64(p.done) == 0 {
+			t.Error("no metric says that a run is done")
+		}
+	}
+}
+
+// While the two clocks are close, the earlier one decides.
+func TestTheEarlierClockDecides(t *testing.T) {
+	pool := pgtest.OpenOwned(t, "prunetest")
+	for _, ahead := range []time.Duration{30 * time.Minute, -30 * time.Minute} {
+		p := onSystemClock(t, pool, ahead, &fakeTable{name: "empty"})
+		if err := p.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Until(p.clock.now()) - min(ahead, 0); off.Abs() > 10*time.Minute {
+			t.Errorf("a clock %v ahead prunes by a time that is off by %v", ahead, off)
+		}
+	}
 }

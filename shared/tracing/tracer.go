@@ -2,10 +2,18 @@ package tracing
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -111,4 +119,207 @@ func parse(traceparent string) trace.SpanContext {
 	}
 	carrier := propagation.MapCarrier{"traceparent": traceparent}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}
+
+// none is no span, created once so that it costs nothing.
+var none = trace.SpanFromContext(context.Background())
+
+// Start begins a span below the one of ctx. Without that there is none.
+func Start(ctx context.Context, name string) (context.Context, trace.Span) {
+	return start(ctx, name, trace.SpanKindInternal)
+}
+
+func start(ctx context.Context, name string, kind trace.SpanKind) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, none
+	}
+	return parent.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithSpanKind(kind))
+}
+
+const scope = "github.com/weirlog/weir/shared/tracing"
+
+// Publish begins the span from sending messages to the brokers'
+// acknowledgement.
+func Publish(ctx context.Context, topic string, messages int) (context.Context, trace.Span) {
+	ctx, span := start(ctx, "publish", trace.SpanKindProducer)
+	if span.IsRecording() {
+		span.SetName("publish " + topic)
+		span.SetAttributes(attribute.String("messaging.system", "kafka"), attribute.String("messaging.operation.type", "send"),
+			attribute.String("messaging.destination.name", topic), attribute.Int("messaging.batch.message_count", messages))
+	}
+	return ctx, span
+}
+
+// End ends a span. It records only the kind of an error: its text may
+// hold what a client sent.
+func End(span trace.Span, err error) {
+	if err != nil && span.IsRecording() {
+		span.SetStatus(codes.Error, "")
+		span.SetAttributes(attribute.String("error.type", kindOf(err)))
+	}
+	span.End()
+}
+
+func kindOf(err error) string {
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused):
+		return refused.Code
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "_OTHER"
+}
+
+// StatusKey is the attribute of an answer's status.
+const StatusKey = attribute.Key("http.response.status_code")
+
+// Answered names the span of ctx's request by its route's pattern and
+// its outcome. route is "" without one.
+func Answered(ctx context.Context, method, route string, status int) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	span.SetName(method)
+	span.SetAttributes(attribute.String("http.request.method", method), StatusKey.Int(status))
+	if route != "" {
+		span.SetName(method + " " + route)
+		span.SetAttributes(attribute.String("http.route", route))
+	}
+	if status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+// SetOrganization records the organization of ctx's request; "": unknown.
+func SetOrganization(ctx context.Context, id string) {
+	if span := trace.SpanFromContext(ctx); id != "" && span.IsRecording() {
+		span.SetAttributes(attribute.String("weir.organization", id))
+	}
+}
+
+// Traceparent returns what a record carries of ctx's request: its span
+// if it is sampled. Without tracing it is what the client sent.
+func Traceparent(ctx context.Context, sent string) string {
+	span := trace.SpanContextFromContext(ctx)
+	switch {
+	case !span.IsValid():
+		return sent
+	case !span.IsSampled():
+		return ""
+	}
+	return "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-01"
+}
+
+// Propagate passes ctx's trace on with a forwarded request. Without
+// tracing it keeps what the client sent.
+func Propagate(ctx context.Context, header http.Header) {
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		header.Del("Tracestate") // of the client's trace, not of this one
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	}
+}
+
+// Logger returns logger with the id of ctx's trace, if there is one.
+func Logger(ctx context.Context, logger *slog.Logger) *slog.Logger {
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		return logger.With(slog.String("trace_id", span.TraceID().String()))
+	}
+	return logger
+}
+
+// Queries makes a span of each statement below a span, commits included.
+// It has the statement's first word: neither text nor arguments.
+type Queries struct{}
+
+var (
+	_ pgx.QueryTracer    = Queries{}
+	_ pgx.BatchTracer    = Queries{}
+	_ pgx.CopyFromTracer = Queries{}
+)
+
+// TraceQueryStart begins a statement.
+func (Queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return startStatement(ctx, data.SQL)
+}
+
+// TraceQueryEnd ends it.
+func (Queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	endStatement(ctx, data.CommandTag, data.Err)
+}
+
+// TraceBatchStart begins one span for statements sent together.
+func (Queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return startStatement(ctx, "batch")
+}
+
+// TraceBatchQuery is for pgx.
+func (Queries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd ends them.
+func (Queries) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchEndData) {
+	endStatement(ctx, pgconn.CommandTag{}, data.Err)
+}
+
+// TraceCopyFromStart begins a COPY.
+func (Queries) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	return startStatement(ctx, "copy")
+}
+
+// TraceCopyFromEnd ends it.
+func (Queries) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromEndData) {
+	endStatement(ctx, data.CommandTag, data.Err)
+}
+
+// startStatement always leaves a span in ctx that endStatement may end:
+// its own, or one that does not record.
+func startStatement(ctx context.Context, sql string) context.Context {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return ctx
+	}
+	operation := operationOf(sql)
+	ctx, span := start(ctx, "postgres "+operation, trace.SpanKindClient)
+	span.SetAttributes(attribute.String("db.system.name", "postgresql"), attribute.String("db.operation.name", operation))
+	return ctx
+}
+
+func endStatement(ctx context.Context, tag pgconn.CommandTag, err error) {
+	span := trace.SpanFromContext(ctx)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int64("weir.rows", tag.RowsAffected()))
+	}
+	End(span, err)
+}
+
+// operations are known first words of statements; any other is named
+// "query", as it might be anything.
+var operations = map[string]bool{
+	"begin": true, "commit": true, "rollback": true, "savepoint": true, "release": true, "set": true, "lock": true, "with": true,
+	"select": true, "insert": true, "update": true, "delete": true, "merge": true, "copy": true, "batch": true,
+}
+
+func operationOf(sql string) string {
+	words := strings.Fields(sql[:min(len(sql), 64)])
+	if len(words) == 0 {
+		return "query"
+	}
+	if word := strings.ToLower(strings.Trim(words[0], "();")); operations[word] {
+		return word
+	}
+	return "query"
+}
+
+// Observe measures value, in the unit of observer. If ctx has a sampled
+// span, its trace id is added as an exemplar.
+func Observe(ctx context.Context, observer prometheus.Observer, value float64) {
+	span := trace.SpanContextFromContext(ctx)
+	if with, can := observer.(prometheus.ExemplarObserver); can && span.IsSampled() {
+		with.ObserveWithExemplar(value, prometheus.Labels{"trace_id": span.TraceID().String()})
+		return
+	}
+	observer.Observe(value)
 }

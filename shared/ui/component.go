@@ -1,8 +1,14 @@
 package ui
 
 import (
+	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // A Field is one field of a form, with its fault beside it. The
@@ -126,4 +132,97 @@ func address(r *http.Request, query url.Values, cursor string) string {
 		return r.URL.Path
 	}
 	return r.URL.Path + "?" + query.Encode()
+}
+
+// A Level is that of an entry or an error. The template "level" shows it.
+type Level string
+
+// Levels returns words as levels.
+func Levels(words []string) (levels []Level) {
+	for _, word := range words {
+		levels = append(levels, Level(word))
+	}
+	return levels
+}
+
+// Tone is the class of the level's badge; the word is for those
+// who do not see color.
+func (l Level) Tone() string {
+	switch l {
+	case "error", "fatal":
+		return "fault"
+	case "warn":
+		return "warn"
+	case "info":
+		return "accent"
+	}
+	return ""
+}
+
+// LevelChecks filters by the repeatable parameter "level" of r.
+func LevelChecks(r *http.Request) Checks {
+	checks := Checks{Name: "level", Legend: "Levels"}
+	chosen := r.URL.Query()["level"]
+	for _, level := range []string{"debug", "info", "warn", "error", "fatal"} {
+		checks.Choices = append(checks.Choices, Choice{Value: level, Text: level, Selected: slices.Contains(chosen, level)})
+	}
+	return checks
+}
+
+// functions are those of templates.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":    assetPath,
+		"bytes":    Bytes,
+		"count":    Count,
+		"when":     Instant,
+		"day":      day,
+		"clock":    clock,
+		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
+	}
+}
+
+// Instant formats a time for people, to the second.
+func Instant(at time.Time) string {
+	return day(at) + " " + clock(at)
+}
+
+func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
+
+func clock(at time.Time) string { return at.UTC().Format(time.TimeOnly) + " UTC" }
+
+// Count formats a whole number with separate thousands, such as 1,234,567.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	var groups []string
+	for len(digits) > 3 {
+		groups = append([]string{digits[len(digits)-3:]}, groups...)
+		digits = digits[:len(digits)-3]
+	}
+	return sign + strings.Join(append([]string{digits}, groups...), ",")
+}
+
+// Bytes formats a size for people: exact below 1 KiB, else with one
+// decimal place, rounded down so that nothing looks used up or whole
+// before it is.
+func Bytes(n int64) string {
+	if n > -1024 && n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	unit := int64(1024)
+	for _, name := range []string{"KiB", "MiB", "GiB"} {
+		if n > -unit*1024 && n < unit*1024 {
+			return oneDecimal(n, unit, name)
+		}
+		unit *= 1024
+	}
+	return oneDecimal(n, unit, "TiB")
+}
+
+func oneDecimal(n, unit int64, name string) string {
+	return fmt.Sprintf("%d.%d %s", n/unit, max(n, -n)%unit*10/unit, name)
 }

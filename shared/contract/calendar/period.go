@@ -32,3 +32,19 @@ func anchorIn(year int, month time.Month, anchorDay int) time.Time {
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC)
 	return time.Date(last.Year(), last.Month(), min(max(anchorDay, 1), last.Day()), 0, 0, 0, 0, time.UTC)
 }
+
+// Earlier returns the earlier of two times.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -114,3 +115,46 @@ func (c Config) resource(service string) *resource.Resource {
 	}
 	return merged
 }
+
+// Limits of a span.
+const (
+	maxAttributes = 16
+	maxText       = 128
+)
+
+func newProvider(described *resource.Resource, sampler sdktrace.Sampler, tail *tail) *sdktrace.TracerProvider {
+	return sdktrace.NewTracerProvider(
+		sdktrace.WithResource(described), sdktrace.WithSampler(sampler), sdktrace.WithSpanProcessor(tail),
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
+			AttributeCountLimit: maxAttributes, AttributeValueLengthLimit: maxText, LinkCountLimit: tracing.MaxLinks,
+			AttributePerLinkCountLimit: 1, AttributePerEventCountLimit: 1, EventCountLimit: 1,
+		}),
+	)
+}
+
+func newTracer(service string, provider *sdktrace.TracerProvider, continues bool) *tracing.Tracer {
+	return tracing.New(service, provider, continues, func() {
+		_ = provider.Shutdown(context.Background()) // only spans may be lost
+	})
+}
+
+// A sampler decides at the start of a trace. Unsampled requests are
+// recorded too: their end may keep them (see tail).
+type sampler struct{ head sdktrace.Sampler }
+
+// ShouldSample keeps a parent's decision. A transaction begins only if
+// one of its records is sampled.
+func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	parent := trace.SpanContextFromContext(p.ParentContext)
+	sampled := parent.IsSampled()
+	if !parent.IsValid() {
+		sampled = p.Kind == trace.SpanKindConsumer || s.head.ShouldSample(p).Decision == sdktrace.RecordAndSample
+	}
+	if sampled {
+		return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample}
+	}
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+}
+
+// Description is for OpenTelemetry.
+func (s sampler) Description() string { return "Weir{" + s.head.Description() + "}" }

@@ -3,10 +3,13 @@ package replica
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // lags is a standby that has replayed nothing, and whose time ends
@@ -53,4 +56,36 @@ func TestUsable(t *testing.T) {
 			t.Errorf("%+v: got %v, want %q", s, err, want)
 		}
 	}
+}
+
+// When a rest ends, one read tries the replica. The others do without
+// until it is answered, or until another rest is over.
+func TestOneReadTriesTheReplica(t *testing.T) {
+	now := time.Unix(1, 0)
+	h := newHealth(time.Second, Options{Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	asked := func(want ...bool) {
+		t.Helper()
+		for i, ask := range want {
+			if h.rests() == ask {
+				t.Errorf("read %d asks the replica: %t", i, !ask)
+			}
+		}
+	}
+	asked(true, true)
+	h.failed(t.Context(), errBehind)
+	asked(false, false)
+	now = now.Add(time.Second)
+	asked(true, false, false)
+	now = now.Add(time.Second)
+	asked(true, false)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	h.failed(gone, context.Canceled)
+	asked(true, false)
+	h.answered() // one that had begun before
+	asked(false)
+	h.reached()
+	asked(true, true)
+	h.failed(gone, context.Canceled)
+	asked(true, true)
 }
