@@ -348,7 +348,7 @@ func (p *Publisher) settle(s shipment, offset int64, err error) {
 	if s.partition.finish(s.batch) {
 		p.rest(s.partition)
 	}
-	p.budget.Give(reserved)
+	p.budget.give(reserved)
 	p.pending.Add(-count)
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
-	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -81,7 +80,7 @@ type Publisher struct {
 	logger  *slog.Logger
 	cluster *broker.Cluster
 	codec   *zstd.Encoder
-	budget  *budget.Budget
+	budget  *budget
 	metrics publisherMetrics
 
 	ctx    context.Context // ends the workers
@@ -116,7 +115,7 @@ func New(cfg Config, logger *slog.Logger) (*Publisher, error) {
 		return nil, errors.New("cannot make a publisher: no brokers given")
 	}
 	p := &Publisher{
-		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), budget: budget.New(cfg.BufferBytes),
+		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), budget: &budget{limit: cfg.BufferBytes},
 		metrics: newPublisherMetrics(cfg.Metrics),
 		refill:  make(chan struct{}, 1), changed: make(chan struct{}), topics: make(map[string]*topic), links: make(map[int32]*link),
 	}
@@ -215,11 +214,11 @@ func (p *Publisher) accept(ctx context.Context, topic string, partitions []*part
 		}
 		total += records[i].Bound()
 	}
-	if err := p.budget.Take(ctx, total); err != nil {
+	if err := p.budget.take(ctx, total); err != nil {
 		return nil, fmt.Errorf("cannot publish to %q, no room in the buffer: %w", topic, err)
 	}
 	if !p.enter(len(messages)) {
-		p.budget.Give(total)
+		p.budget.give(total)
 		return nil, fmt.Errorf("cannot publish to %q: %w", topic, bus.ErrClosed)
 	}
 	return p.distribute(partitions, records), nil
@@ -296,7 +295,7 @@ func (p *Publisher) Close() error {
 		p.wg.Wait()
 		return nil
 	}
-	p.budget.Close()
+	p.budget.close()
 	drained := make(chan struct{})
 	go func() {
 		p.pending.Wait()

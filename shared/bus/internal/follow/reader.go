@@ -8,10 +8,10 @@ import (
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
-	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
@@ -269,19 +269,23 @@ func (r *brokerReader) surelyOutside(ctx context.Context, p broker.FetchPartitio
 // A Buffer holds fetched chunks of the log until they are consumed.
 type Buffer struct {
 	Chunks chan Chunk // to receive from; pass each chunk to Hold
-	room   *budget.Budget
-	held   *Chunk    // received, with records left
-	newest time.Time // time of the last record taken out
+	size   int64
+	room   *semaphore.Weighted // bytes
+	held   *Chunk              // received, with records left
+	newest time.Time           // time of the last record taken out
 }
 
 // NewBuffer returns a buffer for at most so many bytes.
 func NewBuffer(bytes int) *Buffer {
-	return &Buffer{Chunks: make(chan Chunk, 64), room: budget.New(bytes)}
+	return &Buffer{Chunks: make(chan Chunk, 64), size: int64(bytes), room: semaphore.NewWeighted(int64(bytes))}
 }
+
+// roomOf a chunk that is larger than the whole buffer is all of it.
+func (in *Buffer) roomOf(c Chunk) int64 { return min(in.size, int64(c.Bytes)+1) }
 
 // Receive adds a chunk once there is room.
 func (in *Buffer) Receive(ctx context.Context, c Chunk) error {
-	if err := in.room.Take(ctx, c.Bytes+1); err != nil {
+	if err := in.room.Acquire(ctx, in.roomOf(c)); err != nil {
 		return err
 	}
 	select {
@@ -320,7 +324,7 @@ func (in *Buffer) Took(n int) (usedUp bool) {
 	if c.Records = c.Records[n:]; len(c.Records) > 0 {
 		return false
 	}
-	in.room.Give(c.Bytes + 1)
+	in.room.Release(in.roomOf(*c))
 	in.held = nil
 	return true
 }

@@ -1,2 +1,0 @@
-// Package budget bounds the bytes in use. It does no I/O.
-package budget
