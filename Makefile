@@ -150,8 +150,8 @@ SEQUENTIAL = ingest ingest/internal/console ingest/internal/uncounted ledger led
 	tenants/internal/challenge tenants/internal/changes tenants/internal/keys tenants/internal/mail tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/query tenants/internal/registry tenants/internal/unitofwork shared/atomicfile shared/idempotency shared/contract \
 	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \
-	shared/contract/calendar shared/cursorkey shared/embedded/internal/dirlock shared/embedded/kafka/internal/batch shared/httpapi/frames shared/httpapi/openapi shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/errorcodes deploy/gateway/app deploy/images \
-	deploy/migrate deploy/prometheus deploy/provision deploy/settings shared/testenv/wholerun
+	shared/contract/calendar shared/cursorkey shared/filelock shared/embedded/kafka/internal/batch shared/httpapi/frames shared/httpapi/openapi shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/errorcodes deploy/gateway/app deploy/images \
+	deploy/migrate deploy/prometheus deploy/provision deploy/settings
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture bench e2e isolation bench/internal/soak))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker

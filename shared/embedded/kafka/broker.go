@@ -19,12 +19,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/atomicfile"
-	"github.com/weirlog/weir/shared/embedded/internal/dirlock"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
-	"github.com/weirlog/weir/shared/embedded/kafka/internal/scram"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/server"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
+	"github.com/weirlog/weir/shared/filelock"
 )
 
 // Config configures a broker.
@@ -88,7 +87,7 @@ type Broker struct {
 	groups   *group.Coordinator
 	server   *server.Server
 	listener net.Listener
-	lock     *dirlock.Lock
+	lock     *filelock.Lock
 	keeper   *housekeeper
 	closing  sync.Once
 }
@@ -102,7 +101,7 @@ func Start(cfg Config) (*Broker, error) {
 	}
 	b := &Broker{lock: lock}
 	if err := b.start(cfg); err != nil {
-		return nil, errors.Join(err, lock.Release())
+		return nil, errors.Join(err, lock.Close())
 	}
 	return b, nil
 }
@@ -222,7 +221,7 @@ func (b *Broker) Close() error {
 		_ = b.listener.Close()
 		b.keeper.stop()
 		b.server.Close()
-		err = errors.Join(b.store.Close(), b.lock.Release())
+		err = errors.Join(b.store.Close(), b.lock.Close())
 	})
 	return err
 }
@@ -240,15 +239,15 @@ func listen(cfg Config) (net.Listener, error) {
 }
 
 // lockDir makes and locks the data directory; nil without one.
-func lockDir(dir string) (*dirlock.Lock, error) {
+func lockDir(dir string) (*filelock.Lock, error) {
 	if dir == "" {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the broker's data directory: %w", err)
 	}
-	lock, err := dirlock.Take(dir)
-	if errors.Is(err, dirlock.ErrHeld) {
+	lock, err := filelock.Try(filepath.Join(dir, "lock"))
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("%w: another process serves the broker's data directory %q: stop it, or choose another directory", ErrLocked, dir)
 	}
 	if err != nil {
@@ -261,7 +260,7 @@ func lockDir(dir string) (*dirlock.Lock, error) {
 // which never sends the password.
 const (
 	User      = "weir"
-	Mechanism = scram.Mechanism
+	Mechanism = server.Mechanism
 )
 
 // PasswordFile returns the path of a data directory's password. If it
@@ -294,7 +293,7 @@ func Running(dir string) (string, error) {
 	}
 	lock, err := lockDir(dir)
 	if err == nil {
-		return "", errors.Join(fmt.Errorf("%w: %q", ErrNotRunning, dir), lock.Release())
+		return "", errors.Join(fmt.Errorf("%w: %q", ErrNotRunning, dir), lock.Close())
 	}
 	if !errors.Is(err, ErrLocked) {
 		return "", err
@@ -334,10 +333,10 @@ func ensurePassword(cfg Config) (string, error) {
 
 // secretOf returns what the server knows of the only user; nil for an
 // open broker.
-func secretOf(cfg Config) (*scram.Secret, error) {
+func secretOf(cfg Config) (*server.Secret, error) {
 	password, err := ensurePassword(cfg)
 	if err != nil || password == "" {
 		return nil, err
 	}
-	return scram.NewSecret(User, password)
+	return server.NewSecret(User, password)
 }

@@ -169,5 +169,5 @@ func Repair(dir string) (cuts []Cut, err error) {
 		return nil, err
 	}
 	cuts, err = storage.Repair(optionsOf(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}))
-	return cuts, errors.Join(err, lock.Release())
+	return cuts, errors.Join(err, lock.Close())
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/atomicfile"
-	"github.com/weirlog/weir/shared/embedded/internal/dirlock"
+	"github.com/weirlog/weir/shared/filelock"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -24,7 +24,7 @@ import (
 type home struct {
 	dir   string
 	asked string // the given folder, which is another one if dir is below fallbackDir
-	lock  *dirlock.Lock
+	lock  *filelock.Lock
 }
 
 // fallbackDir is the folder of servers whose account can't reach the
@@ -76,9 +76,9 @@ func reachablePlace(dir string, a account) (string, error) {
 	return place, atomicfile.Write(elsewhere, note, 0o644)
 }
 
-func lockDir(dir string) (*dirlock.Lock, error) {
-	lock, err := dirlock.Take(dir)
-	if errors.Is(err, dirlock.ErrHeld) {
+func lockDir(dir string) (*filelock.Lock, error) {
+	lock, err := filelock.Try(filepath.Join(dir, "lock"))
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("%w: another process holds the database's directory %q: stop it, or choose another directory", ErrLocked, dir)
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func lockDir(dir string) (*dirlock.Lock, error) {
 	return lock, nil
 }
 
-func (h *home) close() error { return h.lock.Release() }
+func (h *home) close() error { return h.lock.Close() }
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) data() string            { return h.path("data") }

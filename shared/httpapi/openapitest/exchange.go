@@ -22,7 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/weirlog/weir/shared/testenv/wholerun"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 )
 
 // lines is the content type of a list with one item a line.
@@ -175,7 +175,7 @@ func mediaType(header http.Header) string {
 // /v1/things 429", with the reason; it is a fault to name one that was
 // given, or that no document describes.
 func Main(m *testing.M, unproduced map[string]string) int {
-	return wholerun.Main(m, wholerun.Check{
+	return routetest.Run(m, routetest.Check{
 		What: "answers that the OpenAPI document describes and no test of this package has got, or that are excused in vain",
 		Find: func() []string { return observed.missing(unproduced) },
 	})

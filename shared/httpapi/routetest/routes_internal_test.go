@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -30,5 +31,18 @@ func TestUntried(t *testing.T) {
 	}
 	if want, got := []string{"DELETE /never", "POST /a/{id}"}, o.untried(); !slices.Equal(got, want) {
 		t.Errorf("untried are %q, want %q", got, want)
+	}
+}
+
+// What a check finds is printed, and ends the run with an error.
+func TestReport(t *testing.T) {
+	none := Check{"nothing", func() []string { return nil }}
+	some := Check{"routes without a test", func() []string { return []string{"GET /a", "GET /b"} }}
+	var printed strings.Builder
+	if status := report(&printed, []Check{none}); status != 0 || printed.Len() > 0 {
+		t.Errorf("status %d, %q", status, printed.String())
+	}
+	if status := report(&printed, []Check{some, none}); status != 1 || printed.String() != "routes without a test:\n\tGET /a\n\tGET /b\n" {
+		t.Errorf("status %d, %q", status, printed.String())
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"text/template"
 
-	"github.com/weirlog/weir/shared/testenv/filelock"
+	"github.com/weirlog/weir/shared/filelock"
 )
 
 // Version of Apache Kafka.

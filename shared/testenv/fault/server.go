@@ -16,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/testenv/internal/lease"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
 )
 
 // A Process is a server that can be stopped and started. Each method
@@ -349,7 +350,7 @@ func (s *Server) healAtEnd(t testing.TB) {
 // not expect what happens to its servers.
 var turns struct {
 	mu      sync.Mutex
-	holders lease.Register[turn]
+	holders backend.Register[turn]
 }
 
 type turn struct{}
@@ -361,8 +362,46 @@ func (turn) End(testing.TB) { turns.mu.Unlock() }
 // faults. The turn ends with the test.
 func Turn(t testing.TB) {
 	t.Helper()
-	turns.holders.Acquire(t, lease.TopLevel(t), func() (turn, error) {
+	turns.holders.Acquire(t, backend.TopLevel(t), func() (turn, error) {
 		turns.mu.Lock()
 		return turn{}, nil
 	})
+}
+
+// TryEach injects each fault into the server and checks its effect: ask
+// fails while it lasts, and works again after it.
+func (s *Server) TryEach(t testing.TB, ask func(context.Context) error) {
+	t.Helper()
+	works := func() {
+		t.Helper()
+		testenv.Eventually(t, time.Minute, func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			return ask(ctx)
+		})
+	}
+	works()
+	for name, do := range map[string]func(){
+		"paused":     func() { s.Pause(t) },
+		"killed":     func() { s.Kill(t) },
+		"cut":        s.Cut,
+		"black hole": s.BlackHole,
+	} {
+		do()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if err := ask(ctx); err == nil {
+			t.Errorf("%s answers while %s", s.Name, name)
+		}
+		cancel()
+		s.Heal(t)
+		works()
+	}
+	s.Restart(t)
+	works()
+	s.Delay(20 * time.Millisecond)
+	begin := time.Now()
+	works()
+	if took := time.Since(begin); took < 40*time.Millisecond {
+		t.Errorf("%s answered within %s, over a network that takes 20 ms each way", s.Name, took)
+	}
 }

@@ -2,11 +2,14 @@ package kafkatest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,11 +22,10 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/filelock"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
-	"github.com/weirlog/weir/shared/testenv/filelock"
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
-	"github.com/weirlog/weir/shared/testenv/internal/lease"
 )
 
 // Brokers gives the test a broker without topics and returns its addresses.
@@ -37,7 +39,7 @@ import (
 // names begin with "test.", are deleted: tests use no other names.
 func Brokers(t testing.TB) []string {
 	t.Helper()
-	return broker(t, lease.TopLevel(t))
+	return broker(t, backend.TopLevel(t))
 }
 
 // Shared is Brokers for parallel tests with their own names of topics and
@@ -72,12 +74,12 @@ func broker(t testing.TB, name string) []string {
 
 // held is a broker that the tests of one top-level test hold.
 type held interface {
-	lease.Lease
+	backend.Lease
 	addresses() []string
 }
 
 // brokers of this package's tests.
-var brokers lease.Register[held]
+var brokers backend.Register[held]
 
 func open(given string) (broker held, err error) {
 	if given == "" {
@@ -155,12 +157,12 @@ func serveBroker(at string) error {
 // A givenLease is a turn on a broker that other tests use as well.
 type givenLease struct {
 	brokers []string
-	turn    *os.File
+	turn    *filelock.Lock
 }
 
 func openGiven(brokers []string) (held, error) {
 	backend.Announce("Kafka", "given by "+testenv.EnvBrokers)
-	turn, err := filelock.Take(filelock.Path(strings.Join(brokers, ",")))
+	turn, err := filelock.Take(turnOf(brokers))
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +173,12 @@ func openGiven(brokers []string) (held, error) {
 		return nil, fmt.Errorf("broker at %s, given by %s: %w", strings.Join(brokers, ","), testenv.EnvBrokers, err)
 	}
 	return givenLease{brokers, turn}, nil
+}
+
+// turnOf is the file that tests lock for a broker.
+func turnOf(brokers []string) string {
+	id := sha256.Sum256([]byte(strings.Join(brokers, ",")))
+	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))
 }
 
 func (l givenLease) addresses() []string { return l.brokers }

@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weirlog/weir/shared/testenv/fault/faulttest"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -51,7 +50,7 @@ func createTopic(t *testing.T, brokers []string, name string) {
 func TestFaults(t *testing.T) {
 	cluster := kafkatest.Faulty(t, 1)
 	createTopic(t, cluster.Brokers(), "test.kept")
-	faulttest.Each(t, cluster.Nodes[0], func(ctx context.Context) error {
+	cluster.Nodes[0].TryEach(t, func(ctx context.Context) error {
 		client, err := kgo.NewClient(kgo.SeedBrokers(cluster.Brokers()...), kgo.DisableClientMetrics(), kgo.RequestTimeoutOverhead(time.Second))
 		if err != nil {
 			return err

@@ -20,7 +20,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/fault"
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
-	"github.com/weirlog/weir/shared/testenv/internal/docker"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -218,7 +217,7 @@ func containerNode() (nodeSet, error) {
 		return nodeSet{}, err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	p, err := docker.Run(apache.Image(), 9092, port, apache.ContainerSettings(port), func(ctx context.Context) error { return ping(ctx, address) })
+	p, err := backend.RunContainer(apache.Image(), 9092, port, apache.ContainerSettings(port), func(ctx context.Context) error { return ping(ctx, address) })
 	if err != nil {
 		return nodeSet{}, err
 	}

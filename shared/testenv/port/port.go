@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/weirlog/weir/shared/testenv/filelock"
+	"github.com/weirlog/weir/shared/filelock"
 )
 
 // Reserved ports lie below those that Linux and macOS give to outgoing
@@ -55,10 +55,10 @@ var lent files
 
 type files struct {
 	mu   sync.Mutex
-	open []*os.File
+	open []*filelock.Lock
 }
 
-func (f *files) add(file *os.File) {
+func (f *files) add(file *filelock.Lock) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open = append(f.open, file)

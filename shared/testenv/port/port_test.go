@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/weirlog/weir/shared/testenv/filelock"
+	"github.com/weirlog/weir/shared/filelock"
 )
 
 func TestFree(t *testing.T) {

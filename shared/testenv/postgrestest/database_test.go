@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/testenv/fault/faulttest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -75,7 +74,7 @@ func exec(t *testing.T, url, sql string) {
 func TestFaults(t *testing.T) {
 	db := postgrestest.Faulty(t)
 	exec(t, db.URL, "CREATE TABLE kept AS SELECT 1 AS n")
-	faulttest.Each(t, db.Server, func(ctx context.Context) error {
+	db.TryEach(t, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, db.URL)
 		if err != nil {
 			return err

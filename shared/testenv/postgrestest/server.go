@@ -20,7 +20,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/authority"
 	"github.com/weirlog/weir/shared/testenv/fault"
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
-	"github.com/weirlog/weir/shared/testenv/internal/docker"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -64,7 +63,7 @@ func serverForFaults(t testing.TB) (admin string, process fault.Process, where s
 	switch backend.Chosen() {
 	case "containers":
 		admin, process, err = inContainer(t)
-		return admin, process, "container of " + docker.PostgresImage(), err
+		return admin, process, "container of " + backend.PostgresImage(), err
 	case "machine", "kafka":
 		server, err := faultyServer()
 		if err != nil {
@@ -214,7 +213,7 @@ func inContainer(t testing.TB) (admin string, _ fault.Process, err error) {
 	}
 	password := rand.Text()
 	admin = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
-	p, err := docker.Run(docker.PostgresImage(), 5432, port, map[string]string{"POSTGRES_PASSWORD": password}, func(ctx context.Context) error {
+	p, err := backend.RunContainer(backend.PostgresImage(), 5432, port, map[string]string{"POSTGRES_PASSWORD": password}, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, admin)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/testenv/filelock"
+	"github.com/weirlog/weir/shared/filelock"
 )
 
 // A Process is a running program of a test.

@@ -20,7 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/containers"
-	"github.com/weirlog/weir/shared/testenv/internal/docker"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -203,13 +203,13 @@ func (s *set) jarsKafka(ctx context.Context) error {
 func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
 
 func (s *set) containerDatabase(ctx context.Context) error {
-	c, err := containers.Postgres(ctx, docker.PostgresImage(), testenv.InMemory())
+	c, err := containers.Postgres(ctx, backend.PostgresImage(), testenv.InMemory())
 	if err != nil {
 		return err
 	}
 	s.onStop(c.Stop)
 	s.database = c.Address
-	say("PostgreSQL", "container of "+docker.PostgresImage())
+	say("PostgreSQL", "container of "+backend.PostgresImage())
 	return nil
 }
 

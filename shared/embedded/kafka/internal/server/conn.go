@@ -16,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
-	"github.com/weirlog/weir/shared/embedded/kafka/internal/scram"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
 
@@ -55,7 +54,7 @@ type conn struct {
 	queue  chan job
 
 	admitted atomic.Bool // signed in, or that is not needed
-	signIn   *scram.Conversation
+	signIn   *conversation
 }
 
 // A call is a client with one of its requests.

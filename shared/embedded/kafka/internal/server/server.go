@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
-	"github.com/weirlog/weir/shared/embedded/kafka/internal/scram"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
 
@@ -33,7 +32,7 @@ const OffsetsTopic = "__consumer_offsets"
 type Config struct {
 	Store  *storage.Store
 	Groups *group.Coordinator
-	Secret *scram.Secret    // nil: all clients are let in
+	Secret *Secret          // nil: all clients are let in
 	Now    func() time.Time // the machine's clock
 	Logger *slog.Logger
 }
@@ -266,14 +265,14 @@ func (s *Server) begin(c *call, request kmsg.Request) func() (kmsg.Response, err
 
 func (s *Server) saslHandshake(c *call, request kmsg.Request) (kmsg.Response, error) {
 	response := request.ResponseKind().(*kmsg.SASLHandshakeResponse)
-	response.SupportedMechanisms = []string{scram.Mechanism}
+	response.SupportedMechanisms = []string{Mechanism}
 	mechanism := request.(*kmsg.SASLHandshakeRequest).Mechanism
 	switch {
 	case s.Secret == nil:
 		response.ErrorCode = kerr.IllegalSaslState.Code
-	case mechanism != scram.Mechanism:
+	case mechanism != Mechanism:
 		response.ErrorCode = kerr.UnsupportedSaslMechanism.Code
-		return response, refuse("a sign-in was refused: only "+scram.Mechanism+" is known", "mechanism", mechanism)
+		return response, refuse("a sign-in was refused: only "+Mechanism+" is known", "mechanism", mechanism)
 	default:
 		c.signIn = s.Secret.Begin()
 	}
@@ -288,11 +287,11 @@ func (s *Server) saslAuthenticate(c *call, request kmsg.Request) (kmsg.Response,
 	answer, done, err := c.signIn.Step(request.(*kmsg.SASLAuthenticateRequest).SASLAuthBytes)
 	if err != nil {
 		response.ErrorCode = kerr.SaslAuthenticationFailed.Code
-		response.ErrorMessage = text(scram.ErrRefused)
-		if !errors.Is(err, scram.ErrRefused) {
+		response.ErrorMessage = text(errSignIn)
+		if !errors.Is(err, errSignIn) {
 			return response, refuse("a sign-in was refused", "error", err)
 		}
-		return response, refuse("a sign-in was refused: " + scram.ErrRefused.Error())
+		return response, refuse("a sign-in was refused: " + errSignIn.Error())
 	}
 	response.SASLAuthBytes = answer
 	if done {

@@ -1,16 +1,17 @@
-package dirlock
+package filelock
 
 import (
 	"errors"
+	"path/filepath"
 	"syscall"
 	"testing"
 )
 
-// A released directory can be locked at once, also while a child that was just
-// forked has a copy of the file.
+// A released file can be locked at once, also while a child that was just
+// forked has a copy of it.
 func TestReleased(t *testing.T) {
-	dir := t.TempDir()
-	held, err := Take(dir)
+	name := filepath.Join(t.TempDir(), "lock")
+	held, err := Try(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,17 +20,17 @@ func TestReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(forked)
-	if _, err := Take(dir); !errors.Is(err, ErrHeld) {
+	if _, err := Try(name); !errors.Is(err, ErrHeld) {
 		t.Errorf("while it is held: %v", err)
 	}
-	if err := held.Release(); err != nil {
+	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Take(dir)
+	again, err := Try(name)
 	if err != nil {
 		t.Fatalf("once it is released: %v", err)
 	}
-	if err := again.Release(); err != nil {
+	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package docker
+package backend
 
 import (
 	"bytes"
@@ -11,20 +11,18 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weirlog/weir/shared/testenv/internal/backend"
 )
 
-// A Process is a container of the test's own, controlled by the command
+// A Container is one of the test's own, controlled by the command
 // docker: a test with faults does not need the library that starts the
 // containers of a whole run.
-type Process struct {
+type Container struct {
 	id     string
 	answer func(context.Context) error
 }
 
-// Run starts a container whose port is published at one of this machine.
-func Run(image string, inside, port int, env map[string]string, answer func(context.Context) error) (*Process, error) {
+// RunContainer starts a container whose port is published at one of this machine.
+func RunContainer(image string, inside, port int, env map[string]string, answer func(context.Context) error) (*Container, error) {
 	line := []string{"run", "--detach", "--publish", fmt.Sprintf("127.0.0.1:%d:%d", port, inside)}
 	for name, value := range env {
 		line = append(line, "--env", name+"="+value)
@@ -33,11 +31,11 @@ func Run(image string, inside, port int, env map[string]string, answer func(cont
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{id, answer}
-	if err := p.await(); err != nil {
-		return nil, errors.Join(err, p.Remove())
+	c := &Container{id, answer}
+	if err := c.await(); err != nil {
+		return nil, errors.Join(err, c.Remove())
 	}
-	return p, nil
+	return c, nil
 }
 
 func docker(args ...string) (string, error) {
@@ -50,52 +48,52 @@ func docker(args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-func (p *Process) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), backend.StartTime)
+func (c *Container) await() error {
+	ctx, cancel := context.WithTimeout(context.Background(), StartTime)
 	defer cancel()
-	return backend.Retry(ctx, func() error {
+	return Retry(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		return p.answer(ctx)
+		return c.answer(ctx)
 	})
 }
 
-func (p *Process) do(what string) error {
-	_, err := docker(what, p.id)
+func (c *Container) do(what string) error {
+	_, err := docker(what, c.id)
 	return err
 }
 
 // Pause retries: freezing a busy container's threads one by one, as control
 // groups of version 1 do, may fail (github.com/opencontainers/runc/pull/2791),
 // and then leaves all of them running.
-func (p *Process) Pause() error {
-	ctx, cancel := context.WithTimeout(context.Background(), backend.StartTime)
+func (c *Container) Pause() error {
+	ctx, cancel := context.WithTimeout(context.Background(), StartTime)
 	defer cancel()
-	return backend.Retry(ctx, func() error { return p.do("pause") })
+	return Retry(ctx, func() error { return c.do("pause") })
 }
 
 // Resume continues all its threads.
-func (p *Process) Resume() error { return p.do("unpause") }
+func (c *Container) Resume() error { return c.do("unpause") }
 
 // Kill sends SIGKILL.
-func (p *Process) Kill() error { return p.do("kill") }
+func (c *Container) Kill() error { return c.do("kill") }
 
 // Start starts the dead container and returns when it answers.
-func (p *Process) Start() error { return errors.Join(p.do("start"), p.await()) }
+func (c *Container) Start() error { return errors.Join(c.do("start"), c.await()) }
 
 // Restart is Kill and Start.
-func (p *Process) Restart() error { return errors.Join(p.Kill(), p.Start()) }
+func (c *Container) Restart() error { return errors.Join(c.Kill(), c.Start()) }
 
 // Remove ends the container and removes its data.
-func (p *Process) Remove() error {
-	_, err := docker("rm", "--force", "--volumes", p.id)
+func (c *Container) Remove() error {
+	_, err := docker("rm", "--force", "--volumes", c.id)
 	return err
 }
 
 // RemoveAtEnd is Remove when the test ends.
-func (p *Process) RemoveAtEnd(t testing.TB) {
+func (c *Container) RemoveAtEnd(t testing.TB) {
 	t.Cleanup(func() {
-		if err := p.Remove(); err != nil {
+		if err := c.Remove(); err != nil {
 			t.Errorf("testenv: %v", err)
 		}
 	})
