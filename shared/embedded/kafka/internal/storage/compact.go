@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +46,7 @@ func (s *Store) CompactedBytes() (n int64) {
 func (p *Partition) compact(now time.Time) error {
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
-	c, err := p.beginCompaction(now)
+	c, err := newCompacting(p, now)
 	if err != nil || c == nil {
 		return err
 	}
@@ -57,9 +56,36 @@ func (p *Partition) compact(now time.Time) error {
 	if err := c.write(c.keep, func() error { return c.fill(c.end) }); err != nil {
 		return errors.Join(notWritten(c.path, err), p.store.options.FS.RemoveAll(c.path))
 	}
-	return p.replace(&c.merge, func() {
-		p.compactions = append(p.compactions[:min(len(p.compactions), maxCompactions-1)], compaction{c.end, millis(now)})
-	})
+	return p.replace(&c.merge, func() { p.compactions.note(c.end, millis(now)) })
+}
+
+// maxCompactions is how many are known: enough for tombstones to go in time.
+const maxCompactions = 100
+
+// compactions are what is known of earlier ones, oldest first.
+type compactions []compaction
+
+// A compaction says at which time all
+// records before an offset were compacted.
+type compaction struct {
+	Before int64 `json:"before"`
+	At     int64 `json:"at"` // milliseconds
+}
+
+func (c *compactions) note(before, at int64) {
+	*c = append((*c)[:min(len(*c), maxCompactions-1)], compaction{before, at})
+}
+
+// until forgets the ones before the last that is as old, and returns the
+// offset before which that one compacted; 0 without one.
+func (c *compactions) until(at int64) (offset int64) {
+	for len(*c) > 1 && (*c)[0].At <= at && (*c)[1].At <= at {
+		*c = (*c)[1:]
+	}
+	if len(*c) > 0 && (*c)[0].At <= at {
+		offset = (*c)[0].Before
+	}
+	return offset
 }
 
 // A merge makes one segment of some.
@@ -73,13 +99,13 @@ type merge struct {
 	gap      int64 // first offset not written yet
 }
 
-// mergeOf returns a merge of all segments from the one of an index up to
+// newMerge returns a merge of all segments from the one of an index up to
 // the last, into which records are appended.
-func (p *Partition) mergeOf(first int) merge {
-	last := len(p.segments) - 1
-	base := p.segments[first]
+func newMerge(l *log, first int) merge {
+	last := len(l.segments) - 1
+	base := l.segments[first]
 	return merge{
-		store: p.store, first: first, segments: p.segments[first:last:last], end: p.segments[last].base,
+		store: l.store, first: first, segments: l.segments[first:last:last], end: l.last().base,
 		path: strings.TrimSuffix(base.path, segmentSuffix) + ".new", gap: base.base,
 	}
 }
@@ -92,40 +118,24 @@ type compacting struct {
 	forget int64            // tombstones before this offset go
 }
 
-// beginCompaction returns nil if there is nothing to compact.
-func (p *Partition) beginCompaction(now time.Time) (*compacting, error) {
+// newCompacting returns nil if there is nothing to compact.
+func newCompacting(p *Partition, now time.Time) (*compacting, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.segments) == 0 || p.writable() != nil {
 		return nil, nil
 	}
-	if p.segments[len(p.segments)-1].size > 0 {
+	if p.last().size > 0 {
 		if err := p.roll(); err != nil {
-			return nil, p.refuse(err)
+			return nil, p.refuse(p.dir, err)
 		}
 	}
 	if len(p.segments) == 1 {
 		return nil, nil
 	}
-	return &compacting{merge: p.mergeOf(0), newest: map[string]int64{}, lasts: p.producers.lasts(), forget: p.forgotten(now)}, nil
-}
-
-// forgotten returns the offset before which tombstones are not needed:
-// what they delete was compacted away so long ago that each reader has
-// come to them.
-func (p *Partition) forgotten(now time.Time) (offset int64) {
-	old := millis(now.Add(-p.topic.deleteRetention()))
-	for len(p.compactions) > 0 && p.compactions[0].At <= old {
-		offset = p.compactions[0].Before
-		if len(p.compactions) > 1 && p.compactions[1].At > old {
-			break // keep the last that is old enough
-		}
-		if len(p.compactions) == 1 {
-			break
-		}
-		p.compactions = p.compactions[1:]
-	}
-	return offset
+	// What older tombstones delete was compacted away so long ago that each reader has come to them.
+	forget := p.compactions.until(millis(now.Add(-p.topic.deleteRetention())))
+	return &compacting{merge: newMerge(&p.log, 0), newest: map[string]int64{}, lasts: p.producers.lasts(), forget: forget}, nil
 }
 
 // each calls do for every batch.
@@ -242,33 +252,12 @@ func (m *merge) append(b batch.Batch) error {
 	return nil
 }
 
-// maxCompactions is how many are known: enough for tombstones to go in time.
-const maxCompactions = 100
-
 // replace puts the merged file in place of those that it was made of;
 // then replaced may note it.
 func (p *Partition) replace(m *merge, replaced func()) error {
-	fsys := p.store.options.FS
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := fsys.Rename(m.path, m.merged.path); err != nil {
-		return errors.Join(notWritten(m.merged.path, err), m.merged.file.Close(), fsys.RemoveAll(m.path))
-	}
-	old := m.segments
-	p.segments = slices.Concat(p.segments[:m.first], []*segment{m.merged}, p.segments[m.first+len(old):])
-	replaced()
-	if err := p.store.syncDir(p.dir); err != nil { // or those removed could be missed
-		err = notWritten(p.dir, err)
-		for _, s := range old {
-			err = errors.Join(err, s.file.Close())
-		}
-		return err
-	}
-	err := old[0].file.Close()
-	for _, s := range old[1:] {
-		err = errors.Join(err, p.remove(s))
-	}
-	return err
+	return p.swap(m, replaced)
 }
 
 const (
@@ -306,11 +295,10 @@ func Pack(s *Store) error {
 func (p *Partition) pack(codec *zstd.Encoder) error {
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
-	m, err := p.beginPacking()
+	m, err := newPacking(p, codec)
 	if err != nil || m == nil {
 		return err
 	}
-	m.codec = codec
 	if err := m.write(m.pack, m.flush); err != nil {
 		return errors.Join(notWritten(m.path, err), p.store.options.FS.RemoveAll(m.path))
 	}
@@ -326,33 +314,33 @@ type packing struct {
 	bytes   int
 }
 
-// beginPacking returns nil if there is too little to pack.
-func (p *Partition) beginPacking() (*packing, error) {
+// newPacking returns nil if there is too little to pack.
+func newPacking(p *Partition, codec *zstd.Encoder) (*packing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.segments) == 0 || p.writable() != nil {
 		return nil, nil
 	}
-	if last := p.segments[len(p.segments)-1]; last.size < min(packFrom, p.topic.segmentBytes()/2) || last.size/last.batches > smallBatch {
+	if last := p.last(); last.size < min(packFrom, p.topic.segmentBytes()/2) || last.size/last.batches > smallBatch {
 		return nil, nil
 	}
 	if err := p.roll(); err != nil {
-		return nil, p.refuse(err)
+		return nil, p.refuse(p.dir, err)
 	}
-	return &packing{merge: p.mergeOf(p.packedFrom()), recent: p.producers.recent()}, nil
+	first := packedFrom(p.segments, p.topic.limit(settingRetention), p.topic.segmentBytes())
+	return &packing{merge: newMerge(&p.log, first), recent: p.producers.recent(), codec: codec}, nil
 }
 
 // packedFrom returns the index of the first segment to pack with the one
 // before the last: each at most as large as all after it, so that a
 // record is rewritten few times.
-func (p *Partition) packedFrom() int {
-	first := len(p.segments) - 2
-	newest, size := p.segments[first].newest, p.segments[first].size
-	retention := p.topic.limit(settingRetention)
+func packedFrom(segments []*segment, retention, most int64) int {
+	first := len(segments) - 2
+	newest, size := segments[first].newest, segments[first].size
 	for first > 0 {
-		before := p.segments[first-1]
+		before := segments[first-1]
 		far := retention >= 0 && newest-before.newest > retention/packSpan
-		if far || before.size > size || before.size+size > p.topic.segmentBytes() {
+		if far || before.size > size || before.size+size > most {
 			break
 		}
 		size += before.size

@@ -2,10 +2,11 @@ package storage
 
 import (
 	"errors"
-	"fmt"
+	"log/slog"
 	"os"
-	"sort"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
@@ -18,35 +19,57 @@ type Partition struct {
 	store *Store
 	topic *Topic
 	name  string // in checkpoints
-	dir   string
 
 	rewriting sync.Mutex // held while segments are replaced or removed
 
-	mu          sync.RWMutex
-	made        bool       // the directory is there
-	segments    []*segment // by offset; records are appended to the last
-	mark        mark       // of stable
-	start       int64      // of the first record that may be read
-	end         int64      // after the last record appended
-	stable      int64      // after the last record synced: readers get no others
-	producers   producers
-	compactions []compaction // oldest first
-
-	torn    bool  // bytes after the last segment's size are to be cut off
-	failed  error // why nothing can be appended until the next start; nil: it can
-	refused error // why the last append failed; nil: it did not
-	gone    bool  // deleted
-	syncing bool
-
-	waiters  []waiter
-	watchers map[*Watcher]struct{} // bounded by the connections
+	mu sync.RWMutex
+	log
+	condition
+	audience
+	compactions compactions
+	stable      int64 // after the last record synced: readers get no others
+	mark        mark  // of stable
+	syncing     bool
 }
 
-// A compaction is what is known of an earlier one: at which time all
-// records before an offset were compacted.
-type compaction struct {
-	Before int64 `json:"before"`
-	At     int64 `json:"at"` // milliseconds
+// A condition is whether a partition takes records.
+type condition struct {
+	logger   *slog.Logger
+	refusing *atomic.Int64 // partitions
+	failed   error         // why nothing can be appended until the next start; nil: it can
+	refused  error         // why the last append failed; nil: it did not
+	gone     bool          // deleted
+}
+
+func (c *condition) writable() error {
+	if c.gone {
+		return ErrUnknownTopic
+	}
+	return c.failed
+}
+
+func (c *condition) closed() bool { return c.gone || errors.Is(c.failed, os.ErrClosed) }
+
+// refuse notes that an append to a directory failed.
+func (c *condition) refuse(dir string, cause error) error {
+	if c.failed != nil { // it failed for good, and said so
+		return c.failed
+	}
+	if c.refused == nil {
+		c.refusing.Add(1)
+		c.logger.Error("embedded broker: cannot append to the log; the partition refuses records until it can", "error", cause)
+	}
+	c.refused = notWritten(dir, cause)
+	return c.refused
+}
+
+// accept notes that an append succeeded.
+func (c *condition) accept() {
+	if c.refused != nil {
+		c.refused = nil
+		c.refusing.Add(-1)
+		c.logger.Info("embedded broker: the log takes records again")
+	}
 }
 
 // Bounds returns the offset of the first record and of the one after the
@@ -58,13 +81,10 @@ func (p *Partition) Bounds() (start, end int64) {
 }
 
 // Bytes returns the size of its files.
-func (p *Partition) Bytes() (n int64) {
+func (p *Partition) Bytes() int64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, s := range p.segments {
-		n += s.size
-	}
-	return n
+	return p.bytes()
 }
 
 // Append appends a checked batch, and changes it. It returns once the
@@ -75,7 +95,7 @@ func (p *Partition) Append(b batch.Batch) (Appended, error) {
 	if err := p.writable(); err != nil {
 		return Appended{}, err
 	}
-	if err := p.takes(b); err != nil {
+	if err := p.topic.takes(b); err != nil {
 		return Appended{}, err
 	}
 	again, err := p.producers.admit(b, p.end)
@@ -85,88 +105,32 @@ func (p *Partition) Append(b batch.Batch) (Appended, error) {
 	if again != nil {
 		return Appended{p, again.base, again.end}, nil
 	}
-	if err := p.write(b); err != nil {
-		return Appended{}, p.refuse(err)
+	if err := p.append(b); err != nil {
+		return Appended{}, p.refuse(p.dir, err)
 	}
 	p.accept()
 	base := p.end
-	now := p.store.options.Clock()
-	p.segments[len(p.segments)-1].note(b, now)
-	p.producers.note(b, millis(now))
-	p.end = b.End()
+	p.note(b, p.store.options.Clock())
 	p.sync()
 	return Appended{p, base, p.end}, nil
 }
 
-// takes returns an error for a batch that compaction could not read.
-func (p *Partition) takes(b batch.Batch) error {
-	if !p.topic.Compacted() {
-		return nil
-	}
-	records, err := b.Records()
-	if err != nil {
-		return err
-	}
-	for _, r := range records {
-		if r.Key == nil {
-			return fmt.Errorf("%w: a record without key for the compacted topic %q", batch.ErrInvalid, p.topic.Name)
-		}
-	}
-	return nil
-}
-
-func (p *Partition) writable() error {
-	if p.gone {
-		return ErrUnknownTopic
-	}
-	return p.failed
-}
-
-// write puts a batch at the end of the last file; if it fails, the log
-// is as before.
-func (p *Partition) write(b batch.Batch) error {
+// append puts a batch at the end of a file that has room for it.
+func (p *Partition) append(b batch.Batch) error {
 	if err := p.mend(); err != nil {
 		return err
 	}
-	if err := p.ready(int64(len(b))); err != nil {
-		return err
+	switch {
+	case len(p.segments) == 0:
+		if err := p.begin(p.end); err != nil {
+			return err
+		}
+	case p.last().size > 0 && p.last().size+int64(len(b)) > p.topic.segmentBytes():
+		if err := p.roll(); err != nil {
+			return err
+		}
 	}
-	b.Seal(p.end)
-	last := p.segments[len(p.segments)-1]
-	n, err := last.file.WriteAt(b, last.size)
-	if err == nil && n < len(b) {
-		err = fmt.Errorf("only %d of %d bytes were written", n, len(b))
-	}
-	if err != nil {
-		p.torn = true
-		return errors.Join(err, p.mend())
-	}
-	return nil
-}
-
-// mend cuts off what a failed append may have left.
-func (p *Partition) mend() error {
-	if !p.torn {
-		return nil
-	}
-	last := p.segments[len(p.segments)-1]
-	if err := last.file.Truncate(last.size); err != nil {
-		return fmt.Errorf("cannot cut off an unfinished batch: %w", err)
-	}
-	p.torn = false
-	return nil
-}
-
-// ready makes a last segment that has room for so many bytes.
-func (p *Partition) ready(bytes int64) error {
-	if len(p.segments) == 0 {
-		return p.begin(p.end)
-	}
-	last := p.segments[len(p.segments)-1]
-	if last.size == 0 || last.size+bytes <= p.topic.segmentBytes() {
-		return nil
-	}
-	return p.roll()
+	return p.write(b)
 }
 
 // roll begins another file. The one before is synced first, so that
@@ -175,7 +139,7 @@ func (p *Partition) roll() error {
 	if err := p.mend(); err != nil {
 		return err
 	}
-	last := p.segments[len(p.segments)-1]
+	last := p.last()
 	if p.store.options.Sync {
 		if err := p.store.syncSegment(last); err != nil {
 			p.fail(notWritten(last.path, err))
@@ -186,52 +150,46 @@ func (p *Partition) roll() error {
 	return p.begin(p.end)
 }
 
-// begin makes an empty file for what comes at an offset.
-func (p *Partition) begin(base int64) error {
-	fsys, path := p.store.options.FS, segmentPath(p.dir, base)
-	if !p.made {
-		if err := p.store.makePartitionDir(p.dir); err != nil {
-			return err
+// openLogs opens all partitions, several at a time.
+func (s *Store) openLogs(known checkpoint) error {
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var all error
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, t := range s.Topics() {
+		for _, p := range t.Partitions() {
+			turns <- struct{}{}
+			wait.Go(func() {
+				err := p.open(known.Partitions[p.name])
+				mu.Lock()
+				defer mu.Unlock()
+				if all == nil { // one line is enough
+					all = err
+				}
+				<-turns
+			})
 		}
-		p.made = true
 	}
-	file, err := fsys.Create(path)
-	if err != nil {
+	wait.Wait()
+	return all
+}
+
+// open reads a partition's files.
+func (p *Partition) open(known bounds) (err error) {
+	if p.mark, err = openMark(p.store.options.FS, p.dir); err != nil {
 		return err
 	}
-	if err := p.store.syncDir(p.dir); err != nil {
-		return errors.Join(err, file.Close(), fsys.RemoveAll(path))
+	p.compactions = known.Compactions
+	if err := p.log.open(max(p.mark.at, known.End)); err != nil {
+		return err
 	}
-	p.segments = append(p.segments, &segment{base: base, path: path, file: file, newest: -1, written: p.store.options.Clock()})
+	if len(p.segments) > 0 {
+		p.start = max(p.segments[0].base, known.Start)
+	}
+	p.settle(p.end)
+	p.store.skipIDs(p.producers)
+	p.producers.forget(millis(p.store.options.Clock()))
 	return nil
-}
-
-// refuse notes that an append failed.
-func (p *Partition) refuse(cause error) error {
-	if p.failed != nil { // it failed for good, and said so
-		return p.failed
-	}
-	if p.refused == nil {
-		p.store.refusing.Add(1)
-		p.store.options.Logger.Error("embedded broker: cannot append to the log; the partition refuses records until it can",
-			"topic", p.topic.Name, "directory", p.dir, "error", cause)
-	}
-	p.refused = notWritten(p.dir, cause)
-	return p.refused
-}
-
-// accept notes that an append succeeded.
-func (p *Partition) accept() {
-	if p.refused != nil {
-		p.refused = nil
-		p.store.refusing.Add(-1)
-		p.store.options.Logger.Info("embedded broker: the log takes records again", "topic", p.topic.Name, "directory", p.dir)
-	}
-}
-
-// segmentAt returns the index of the segment with an offset.
-func (p *Partition) segmentAt(offset int64) int {
-	return sort.Search(len(p.segments), func(i int) bool { return p.segments[i].base > offset }) - 1
 }
 
 // stop closes the files, and returns what could not be saved.
@@ -254,16 +212,6 @@ func (p *Partition) stop() (err error) {
 		p.failed = notWritten(p.dir, os.ErrClosed)
 	}
 	return errors.Join(err, p.mark.close())
-}
-
-// stamp gives a file the time at which it was written by a clock that is
-// not the machine's.
-func (p *Partition) stamp(s *segment) error {
-	if !p.store.options.Stamp || s.written.Equal(s.stamped) {
-		return nil
-	}
-	s.stamped = s.written
-	return p.store.options.FS.Stamp(s.path, s.written)
 }
 
 // millis returns a time as records have it.
@@ -296,23 +244,22 @@ func (p *Partition) retain(now time.Time) error {
 	if p.topic.Compacted() {
 		return nil
 	}
-	first := p.firstKept(now)
+	first := firstKept(p.segments, now, p.topic.limit(settingRetention), p.topic.limit(settingRetentionBytes))
 	switch {
 	case first == 0:
 		return nil
 	case first == len(p.segments):
-		return p.removeBefore(p.stable)
+		return p.drop(p.stable)
 	}
-	return p.removeBefore(p.segments[first].base)
+	return p.drop(p.segments[first].base)
 }
 
 // firstKept returns the index of the oldest segment to keep; the number
 // of segments if the last one has expired, too.
-func (p *Partition) firstKept(now time.Time) int {
-	age, bytes := p.topic.limit(settingRetention), p.topic.limit(settingRetentionBytes)
-	first, kept := len(p.segments), int64(0)
-	for i := len(p.segments) - 1; i >= 0; i-- {
-		s, last := p.segments[i], i == len(p.segments)-1
+func firstKept(segments []*segment, now time.Time, age, bytes int64) int {
+	first, kept := len(segments), int64(0)
+	for i := len(segments) - 1; i >= 0; i-- {
+		s, last := segments[i], i == len(segments)-1
 		kept += s.size
 		expired := s.size > 0 && age >= 0 && now.Sub(s.written).Milliseconds() >= age
 		if expired || !last && bytes >= 0 && kept > bytes {
@@ -349,13 +296,13 @@ func (p *Partition) deleteBefore(offset int64) (int64, error) {
 	case offset <= p.start:
 		return p.start, nil
 	}
-	return offset, p.removeBefore(offset)
+	return offset, p.drop(offset)
 }
 
-// removeBefore moves the start of the log, and removes the files before it.
-func (p *Partition) removeBefore(offset int64) error {
-	last := p.segments[len(p.segments)-1]
-	if offset == p.end && last.size > 0 {
+// drop removes what is before an offset. If that is all, an empty file keeps
+// the log's end.
+func (p *Partition) drop(offset int64) error {
+	if offset == p.end && p.last().size > 0 {
 		if err := p.writable(); err != nil {
 			return err
 		}
@@ -363,20 +310,5 @@ func (p *Partition) removeBefore(offset int64) error {
 			return notWritten(p.dir, err)
 		}
 	}
-	p.start = max(p.start, offset)
-	for len(p.segments) > 1 && p.segments[1].base <= offset {
-		if err := p.remove(p.segments[0]); err != nil {
-			return err
-		}
-		p.segments = p.segments[1:]
-	}
-	return nil
-}
-
-// remove removes a file, to last: one that came back could be behind a gap.
-func (p *Partition) remove(s *segment) error {
-	if err := errors.Join(p.store.options.FS.RemoveAll(s.path), p.store.syncDir(p.dir)); err != nil {
-		return notWritten(s.path, err)
-	}
-	return s.file.Close()
+	return p.removeBefore(offset)
 }

@@ -13,7 +13,11 @@ import (
 // the log. They are in memory if its capacity is enough.
 func (p *Partition) Read(memory []byte, offset int64, limit int, whole bool) ([]byte, error) {
 	for {
-		records, err := p.read(memory, offset, limit, whole)
+		v, err := p.view(offset)
+		if err != nil || v.segment == nil {
+			return nil, err
+		}
+		records, err := v.read(memory, offset, limit, whole)
 		if errors.Is(err, os.ErrClosed) && !p.isGone() {
 			continue // the file was replaced meanwhile
 		}
@@ -24,38 +28,7 @@ func (p *Partition) Read(memory []byte, offset int64, limit int, whole bool) ([]
 func (p *Partition) isGone() bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.gone || errors.Is(p.failed, os.ErrClosed)
-}
-
-func (p *Partition) read(memory []byte, offset int64, limit int, whole bool) ([]byte, error) {
-	v, err := p.view(offset)
-	if err != nil || v.segment == nil {
-		return nil, err
-	}
-	chunk, err := v.load(memory, min(int64(limit)+indexBytes, v.size-v.at))
-	if err != nil {
-		return nil, err
-	}
-	skipped, end := 0, 0
-	for {
-		b, err := v.batchAt(chunk, end)
-		switch {
-		case errors.Is(err, errPart) && end == skipped && whole && v.at+int64(end) < v.size:
-			return v.first(memory, int64(end))
-		case errors.Is(err, errPart):
-			return chunk[skipped:end], nil
-		case err != nil:
-			return nil, err
-		case b.Base() >= v.stable:
-			return chunk[skipped:end], nil
-		case b.End() <= offset:
-			skipped += len(b)
-		case end+len(b)-skipped > limit && (end > skipped || !whole):
-			return chunk[skipped:end], nil
-		}
-		b.Open()
-		end += len(b)
-	}
+	return p.closed()
 }
 
 // A view is where in a log to read at one instant.
@@ -80,6 +53,34 @@ func (p *Partition) view(offset int64) (v view, err error) {
 	}
 	s := p.segments[p.segmentAt(offset)]
 	return view{s, s.place(offset), s.size, p.stable}, nil
+}
+
+// read is Read in one file.
+func (v view) read(memory []byte, offset int64, limit int, whole bool) ([]byte, error) {
+	chunk, err := v.load(memory, min(int64(limit)+indexBytes, v.size-v.at))
+	if err != nil {
+		return nil, err
+	}
+	skipped, end := 0, 0
+	for {
+		b, err := v.batchAt(chunk, end)
+		switch {
+		case errors.Is(err, errPart) && end == skipped && whole && v.at+int64(end) < v.size:
+			return v.first(memory, int64(end))
+		case errors.Is(err, errPart):
+			return chunk[skipped:end], nil
+		case err != nil:
+			return nil, err
+		case b.Base() >= v.stable:
+			return chunk[skipped:end], nil
+		case b.End() <= offset:
+			skipped += len(b)
+		case end+len(b)-skipped > limit && (end > skipped || !whole):
+			return chunk[skipped:end], nil
+		}
+		b.Open()
+		end += len(b)
+	}
 }
 
 // load reads so many bytes.

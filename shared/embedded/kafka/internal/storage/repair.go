@@ -43,7 +43,7 @@ func Repair(options Options) (cuts []Cut, err error) {
 			err := p.open(known.Partitions[p.name])
 			if errors.Is(err, ErrDamaged) {
 				var cut Cut
-				cut, err = p.cut(n, known)
+				cut, err = cutDamage(p, n, known)
 				cuts = append(cuts, cut)
 			}
 			if err = errors.Join(err, p.stop()); err != nil {
@@ -78,13 +78,14 @@ func (s *Store) setAside() error {
 	return nil
 }
 
-// cut cuts the log where open found it damaged, and notes in known that
+// cutDamage cuts the log where open found it damaged, and notes in known that
 // it ends there.
-func (p *Partition) cut(n int, known checkpoint) (Cut, error) {
+func cutDamage(p *Partition, n int, known checkpoint) (Cut, error) {
 	was := known.Partitions[p.name]
 	acked := max(p.mark.at, was.End)
 	c := Cut{Topic: p.topic.Name, Partition: n, From: p.end, To: -1}
-	files, _, err := listSegments(p.store.options.FS, p.dir)
+	fsys := p.store.options.FS
+	files, _, err := listSegments(fsys, p.dir)
 	if err != nil {
 		return c, err
 	}
@@ -100,8 +101,8 @@ func (p *Partition) cut(n int, known checkpoint) (Cut, error) {
 		if sound == f.Size && (sound > 0 || f.base <= p.end) {
 			break
 		}
-		c.To = max(c.To, p.lastOf(f, sound))
-		if err := p.moveAside(f, sound, place); err != nil {
+		c.To = max(c.To, lastOf(fsys, f, sound))
+		if err := moveAside(fsys, f, sound, place); err != nil {
 			return c, err
 		}
 		c.Bytes, c.Kept = c.Bytes+f.Size-sound, place
@@ -109,7 +110,8 @@ func (p *Partition) cut(n int, known checkpoint) (Cut, error) {
 	if acked > c.From {
 		c.To = max(c.To, acked)
 	}
-	if err := p.removeMark(); err != nil {
+	// The mark may be beyond the end that the log has now.
+	if err := errors.Join(fsys.RemoveAll(filepath.Join(p.dir, markFile)), p.store.syncDir(p.dir)); err != nil {
 		return c, err
 	}
 	known.Partitions[p.name] = bounds{min(was.Start, c.From), c.From, nil}
@@ -118,9 +120,9 @@ func (p *Partition) cut(n int, known checkpoint) (Cut, error) {
 
 // lastOf returns the end of the last batch that can be read after a byte
 // of a file; -1 for none.
-func (p *Partition) lastOf(f found, from int64) int64 {
+func lastOf(fsys disk.FS, f found, from int64) int64 {
 	end := int64(-1)
-	file, err := p.store.options.FS.Open(f.path)
+	file, err := fsys.Open(f.path)
 	if err != nil {
 		return end
 	}
@@ -150,14 +152,13 @@ func (s *scan) endOfBroken() int64 {
 }
 
 // moveAside moves what a file has after its sound bytes.
-func (p *Partition) moveAside(f found, sound int64, place string) error {
-	fsys := p.store.options.FS
+func moveAside(fsys disk.FS, f found, sound int64, place string) error {
 	if err := fsys.MakeDir(place); err != nil {
 		return err
 	}
-	to := p.freeName(place, f.base)
+	to := freeName(fsys, place, f.base)
 	if sound == 0 {
-		return errors.Join(fsys.Rename(f.path, to), fsys.SyncDir(place), fsys.SyncDir(p.dir))
+		return errors.Join(fsys.Rename(f.path, to), fsys.SyncDir(place), fsys.SyncDir(filepath.Dir(f.path)))
 	}
 	from, err := fsys.Open(f.path)
 	if err != nil {
@@ -171,9 +172,9 @@ func (p *Partition) moveAside(f found, sound int64, place string) error {
 }
 
 // freeName returns a path that an earlier repair has not taken.
-func (p *Partition) freeName(place string, base int64) string {
+func freeName(fsys disk.FS, place string, base int64) string {
 	taken := map[string]bool{}
-	entries, _ := disk.ListOrNone(p.store.options.FS, place)
+	entries, _ := disk.ListOrNone(fsys, place)
 	for _, e := range entries {
 		taken[e.Name] = true
 	}

@@ -53,6 +53,37 @@ func (w *Watcher) tell() {
 	}
 }
 
+// An audience waits until records are synced, or for more to read.
+type audience struct {
+	waiters  []waiter
+	watchers map[*Watcher]struct{} // bounded by the connections
+}
+
+// reached answers those who waited for an offset.
+func (a *audience) reached(offset int64) {
+	a.waiters = slices.DeleteFunc(a.waiters, func(w waiter) bool {
+		if w.end > offset {
+			return false
+		}
+		w.done <- nil
+		return true
+	})
+	for w := range a.watchers {
+		w.tell()
+	}
+}
+
+// release ends all waiting with an error.
+func (a *audience) release(err error) {
+	for _, w := range a.waiters {
+		w.done <- err
+	}
+	a.waiters = nil
+	for w := range a.watchers {
+		w.tell()
+	}
+}
+
 // Watch has w told from now on, until Unwatch.
 func (p *Partition) Watch(w *Watcher) {
 	p.mu.Lock()
@@ -86,7 +117,7 @@ func (p *Partition) syncRounds() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.stable < p.end && p.failed == nil && !p.gone {
-		last, end := p.segments[len(p.segments)-1], p.end
+		last, end := p.last(), p.end
 		p.mu.Unlock()
 		err := p.store.syncSegment(last)
 		p.mu.Lock()
@@ -110,27 +141,7 @@ func (p *Partition) settle(stable int64) {
 	if p.store.options.Sync {
 		p.mark.set(p.store.options.FS, p.dir, stable)
 	}
-	p.waiters = slices.DeleteFunc(p.waiters, func(w waiter) bool {
-		if w.end > stable {
-			return false
-		}
-		w.done <- nil
-		return true
-	})
-	for w := range p.watchers {
-		w.tell()
-	}
-}
-
-// release ends all waiting with an error.
-func (p *Partition) release(err error) {
-	for _, w := range p.waiters {
-		w.done <- err
-	}
-	p.waiters = nil
-	for w := range p.watchers {
-		w.tell()
-	}
+	p.reached(stable)
 }
 
 // fail closes the partition for writing: after a failed sync the system
@@ -144,38 +155,9 @@ func (p *Partition) fail(cause error) {
 	}
 	p.failed = cause
 	p.store.failed.Add(1)
-	err := p.cutUnsynced()
-	p.store.options.Logger.Error("embedded broker: cannot sync the log; the partition refuses records until the next start",
-		"topic", p.topic.Name, "directory", p.dir, "error", errors.Join(cause, err))
+	err := p.cut(p.stable)
+	p.logger.Error("embedded broker: cannot sync the log; the partition refuses records until the next start", "error", errors.Join(cause, err))
 	p.release(cause)
-}
-
-func (p *Partition) cutUnsynced() error {
-	last := p.segments[len(p.segments)-1]
-	at, err := p.placeOf(last, p.stable)
-	if err != nil {
-		return err
-	}
-	return last.file.Truncate(at)
-}
-
-// placeOf returns where the batch at an offset begins, the end of the
-// segment's synced batches.
-func (p *Partition) placeOf(s *segment, offset int64) (int64, error) {
-	if len(s.index) == 0 || offset <= s.base {
-		return 0, nil
-	}
-	in := newScan(s.file)
-	in.seek(s.place(offset - 1))
-	for {
-		b, err := in.next()
-		if err != nil {
-			return 0, err
-		}
-		if b.End() >= offset {
-			return in.at, nil
-		}
-	}
 }
 
 // syncSegment syncs a file and counts it.

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
 )
 
@@ -363,9 +364,12 @@ func (t *Topic) grow(to int) {
 }
 
 func (s *Store) newPartition(t *Topic, n int) *Partition {
+	dir := s.partitionDir(t.Name, n)
 	return &Partition{
-		store: s, topic: t, name: checkpointName(t.ID, n), dir: s.partitionDir(t.Name, n),
-		producers: producers{}, watchers: map[*Watcher]struct{}{},
+		store: s, topic: t, name: checkpointName(t.ID, n),
+		log:       log{store: s, dir: dir, producers: producers{}},
+		condition: condition{logger: s.options.Logger.With("topic", t.Name, "directory", dir), refusing: &s.refusing},
+		audience:  audience{watchers: map[*Watcher]struct{}{}},
 	}
 }
 
@@ -376,3 +380,20 @@ func (s *Store) partitionDir(topic string, n int) string {
 }
 
 func checkpointName(id TopicID, n int) string { return fmt.Sprintf("%x/%d", id[:], n) }
+
+// takes returns an error for a batch that compaction could not read.
+func (t *Topic) takes(b batch.Batch) error {
+	if !t.Compacted() {
+		return nil
+	}
+	records, err := b.Records()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Key == nil {
+			return fmt.Errorf("%w: a record without key for the compacted topic %q", batch.ErrInvalid, t.Name)
+		}
+	}
+	return nil
+}
