@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -15,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
@@ -23,33 +23,23 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
-	"github.com/weirlog/weir/shared/bus/internal/wire"
-	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // assignment is a group member's work in one generation: partitions,
 // each at a position under an epoch.
 type assignment struct {
-	consumer   *Consumer
-	topic      wire.TopicID
-	claims     map[int]*positions.Position
-	partitions []int         // the claimed ones, in order
-	asked      chan struct{} // a replay of parked records is requested
-	again      chan error    // why all partitions are to be claimed again
-	due        bool          // asked was received
-	fresh      []int         // never consumed, and without a leader: the start is unknown
-	input      *follow.Buffer
-	backlogs   lanes.Backlogs
-	turns      *lanes.Turns
-	ahead      *ahead
-	reader     *deferred.Reader
-	limit      *lanes.BatchLimit // for transactions in the order of the log
-	recent     *lanes.Usage      // of those transactions
-	begun      time.Time         // when the last of them began
-	tx         *transaction.Runner
-	goals      status.Goals
-	offsets    *groupOffsets
-	wg         sync.WaitGroup
+	consumer *Consumer
+	log      *logWatcher
+	claims   map[int]*positions.Position
+	again    chan error // why all partitions are to be claimed again
+	input    *follow.Buffer
+	pace     pace
+	tx       *transaction.Runner
+	backlogs *backlogs
+	ahead    *ahead
+	replays  *replays
+	progress *progress
+	wg       sync.WaitGroup
 }
 
 // run reads ahead and applies until ctx ends or another member
@@ -57,15 +47,15 @@ type assignment struct {
 func (a *assignment) run(ctx context.Context, generation *kafka.Generation) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer a.reader.Close()
+	defer a.ahead.close()
 	defer a.wg.Wait()
 	defer cancel(nil)
 	a.wg.Go(func() { cancel(a.follower().Run(ctx)) })
-	a.wg.Go(func() { a.commitOffsets(ctx, generation) })
-	a.partitions = a.working()
-	a.wg.Go(func() { a.lookForReplays(ctx) })
-	a.wg.Go(func() { a.watchEnds(ctx) })
-	a.wg.Go(func() { a.reportBacklog(ctx) })
+	a.wg.Go(func() { a.consumer.commitOffsets(ctx, a.progress.offsets, generation) })
+	a.replays.partitions = slices.Sorted(maps.Keys(a.claims))
+	a.wg.Go(func() { a.replays.look(ctx) })
+	a.wg.Go(func() { a.log.watchEnds(ctx) })
+	a.wg.Go(func() { a.log.reportBacklog(ctx) })
 	a.wg.Go(func() {
 		select {
 		case why := <-a.again:
@@ -73,13 +63,62 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 		case <-ctx.Done():
 		}
 	})
-	if len(a.fresh) > 0 {
-		a.wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
+	if len(a.log.fresh) > 0 {
+		a.wg.Go(func() { cancel(a.log.awaitLeaders(ctx)) })
 	}
 	for {
 		if err := a.runOnce(ctx); err != nil {
 			return cmpErr(context.Cause(ctx), err)
 		}
+	}
+}
+
+// A pace is how much a transaction takes in the order of the log, and when.
+type pace struct {
+	limit  *lanes.BatchLimit
+	recent *lanes.Usage // of those transactions
+	begun  time.Time    // when the last of them began
+}
+
+// learn notes a transaction that was applied.
+func (p *pace) learn(g *lanes.Gathering, spent lanes.Timing, begun time.Time, c *Consumer) {
+	if c.cfg.Lanes.Of != nil {
+		p.limit.Learn(spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
+	}
+	p.begun = begun
+	p.recent.Remember(g)
+}
+
+// wait returns how long the first record of a transaction waits for others.
+func (p *pace) wait(longest time.Duration) time.Duration {
+	return max(longest/10, longest-clock.Now().Sub(p.begun))
+}
+
+// progress is how far the partitions are read.
+type progress struct {
+	reach    *status.Reach
+	goals    status.Goals
+	backlogs *backlogs
+	offsets  *groupOffsets
+}
+
+// see notes that a chunk is next, at a position.
+func (p *progress) see(c follow.Chunk, next int64) {
+	p.reach.Applied(map[int]int64{c.Partition: next})
+	p.goals.Seen(c.Partition, c.HighWatermark)
+}
+
+// arrived notes how far partitions are read.
+func (p *progress) arrived(reached map[int]int64) {
+	p.reach.Applied(reached)
+	p.goals.Reached(reached)
+	p.settle()
+}
+
+// settle notes when the partitions have reached their first ends.
+func (p *progress) settle() {
+	if p.goals.Open() && p.goals.Met(p.backlogs.all) {
+		p.reach.CatchUp()
 	}
 }
 
@@ -90,9 +129,9 @@ func (a *assignment) runOnce(ctx context.Context) error {
 	if err == nil {
 		err = a.applyGathered(ctx, g)
 	}
-	if err == nil && a.replaysDue() {
-		if err = a.resumeCleared(ctx); err == nil {
-			err = a.replay(ctx)
+	if err == nil && a.replays.isDue() {
+		if err = a.backlogs.resumeCleared(ctx, a.replays.partitions); err == nil {
+			err = a.replays.run(ctx)
 		}
 	}
 	if err == nil {
@@ -106,14 +145,10 @@ func (a *assignment) applyGathered(ctx context.Context, g *lanes.Gathering) erro
 	if err := a.apply(ctx, g.Work); err != nil {
 		return err
 	}
-	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.Records) > 0 {
-		a.limit.Learn(a.tx.Spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
-	}
 	if len(g.Records) > 0 {
-		a.begun = begun
-		a.recent.Remember(g)
+		a.pace.learn(g, a.tx.Spent, begun, a.consumer)
 	}
-	a.arrived(g.Reached)
+	a.progress.arrived(g.Reached)
 	return nil
 }
 
@@ -136,7 +171,7 @@ func (a *assignment) follower() *follow.Follower {
 		from[p] = claim.Next
 	}
 	return &follow.Follower{
-		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: from, Wait: c.cfg.FetchWait,
+		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.log.topic, Positions: from, Wait: c.cfg.FetchWait,
 		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: c.status.Reach.Fetched,
 	}
 }
@@ -180,51 +215,6 @@ func outsideLog(position int64, log broker.LogBounds) error {
 	return nil
 }
 
-// awaitLeaders returns once an unclaimed partition has a leader: then
-// all are claimed again.
-func (a *assignment) awaitLeaders(ctx context.Context) error {
-	c := a.consumer
-	for failures := 1; ctx.Err() == nil; failures++ {
-		lifecycle.Pause(ctx, clock.Backoff(failures, 100*time.Millisecond, 2*time.Second))
-		if logs, err := c.cluster.Logs(ctx, c.cfg.Topic, a.fresh); err == nil && len(logs.Bounds) > 0 {
-			return errors.New("partitions have got a leader that were never consumed")
-		}
-	}
-	return ctx.Err()
-}
-
-// replaysDue reports, once, whether parked records are to be replayed.
-func (a *assignment) replaysDue() bool {
-	select {
-	case <-a.asked:
-		a.due = true
-	default:
-	}
-	due := a.due
-	a.due = false
-	return due
-}
-
-// see notes that a chunk is next.
-func (a *assignment) see(c follow.Chunk) {
-	a.consumer.status.Reach.Applied(map[int]int64{c.Partition: a.claims[c.Partition].Next})
-	a.goals.Seen(c.Partition, c.HighWatermark)
-}
-
-// arrived notes how far partitions are read.
-func (a *assignment) arrived(reached map[int]int64) {
-	a.consumer.status.Reach.Applied(reached)
-	a.goals.Reached(reached)
-	a.settle()
-}
-
-// settle notes when the partitions have reached their first ends.
-func (a *assignment) settle() {
-	if a.goals.Open() && a.goals.Met(a.backlogs) {
-		a.consumer.status.Reach.CatchUp()
-	}
-}
-
 // deferringWait is how long deferred records wait for more.
 const deferringWait = 50 * time.Millisecond
 
@@ -233,33 +223,32 @@ func (c *Consumer) maxBatch() lanes.Amount {
 	return lanes.Amount{Records: c.cfg.MaxRecords, Cost: cmp.Or(c.cfg.Lanes.MaxCost, c.cfg.MaxBytes), Bytes: c.cfg.MaxBytes}
 }
 
-func (a *assignment) gather() *lanes.Gathering {
-	return lanes.NewGathering(a.consumer.cfg.Lanes, a.limit.Limit(a.consumer.maxBatch()), a.recent, a.backlogs, a.turns)
-}
-
 // collect gathers records until there are enough or the first has
 // waited long enough. It does not wait while lanes wait for a turn.
 func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
-	g := a.gather()
+	c := a.consumer
+	g := lanes.NewGathering(c.cfg.Lanes, a.pace.limit.Limit(c.maxBatch()), a.pace.recent, a.backlogs.all, a.backlogs.turns)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
 	for !g.Full {
-		c, err := a.nextChunk(ctx, timer, g.Begun())
+		chunk, err := a.nextChunk(ctx, timer, g.Begun())
 		if err != nil {
 			return nil, err
 		}
-		if c == nil {
+		if chunk == nil {
 			break
 		}
-		a.see(*c)
+		a.progress.see(*chunk, a.claims[chunk.Partition].Next)
 		records, begun := len(g.Records), g.Begun()
-		a.consume(c, g)
+		if a.input.Took(g.Take(chunk.Records)) {
+			g.Reached[chunk.Partition] = chunk.Next
+		}
 		switch {
 		case records == 0 && len(g.Records) > 0:
-			timer.Reset(a.wait())
+			timer.Reset(a.pace.wait(c.cfg.MaxWait))
 		case !begun && g.Begun():
-			timer.Reset(max(a.wait(), deferringWait))
+			timer.Reset(max(a.pace.wait(c.cfg.MaxWait), deferringWait))
 		}
 		if !g.Begun() && len(g.Reached) > 0 {
 			break // only holes or an empty partition: worth noting
@@ -268,19 +257,13 @@ func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
 	return g, nil
 }
 
-// wait returns how long the first record of a transaction waits for others.
-func (a *assignment) wait() time.Duration {
-	longest := a.consumer.cfg.MaxWait
-	return max(longest/10, longest-clock.Now().Sub(a.begun))
-}
-
 // nextChunk returns nil if the time is over (it runs if begun), if
 // parked records are to be replayed, or if a lane's turn is due and
 // nothing has come.
 func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*follow.Chunk, error) {
 	over, asked := timer.C, (<-chan struct{})(nil)
 	if !begun {
-		over, asked = nil, a.asked
+		over, asked = nil, a.replays.asked
 	}
 	select {
 	case <-over:
@@ -296,30 +279,23 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 	select {
 	case c := <-a.input.Chunks:
 		return a.input.Hold(c), nil
-	case s := <-a.ahead.read:
+	case s := <-a.ahead.results:
 		a.ahead.done(s)
 		return nil, nil
 	case <-over:
 		return nil, nil
 	case <-asked:
-		a.due = true
+		a.replays.due = true
 		return nil, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// consume takes records from the held chunk within the limits.
-func (a *assignment) consume(c *follow.Chunk, g *lanes.Gathering) {
-	if a.input.Took(g.Take(c.Records)) {
-		g.Reached[c.Partition] = c.Next
-	}
-}
-
 // apply applies or parks all of w, in order. It fails only when
 // the assignment ends.
 func (a *assignment) apply(ctx context.Context, w lanes.Work) error {
-	if w.Empty() || a.through(w) {
+	if w.Empty() || a.backlogs.through(w) {
 		return nil
 	}
 	err := a.tx.Run(ctx, a.moverOf(w), w, a.consumer.handle)
@@ -338,16 +314,6 @@ func (a *assignment) apply(ctx context.Context, w lanes.Work) error {
 		return a.park(ctx, w, blame.Err)
 	}
 	return a.divide(ctx, w, blame)
-}
-
-// through reports whether the earlier part of divided work went to the
-// end of its lane's range.
-func (a *assignment) through(w lanes.Work) bool {
-	if w.Lane == nil || len(w.Records) > 0 {
-		return false
-	}
-	b, behind := a.backlogs[*w.Lane]
-	return !behind || b.Next >= w.Until
 }
 
 // divide applies smaller groups: around the record at fault if it is

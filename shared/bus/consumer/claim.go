@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,10 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
+// errNoLanes stops a partition: its position is after records that only
+// lanes lead to.
+var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
+
 // claim takes partitions over under new epochs, which fence their former
 // members. A partition never consumed starts at the start of its log,
 // after it has a leader; it is stopped if its log was cut. One whose
@@ -35,18 +40,28 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	if err != nil {
 		return nil, err
 	}
+	behind := &backlogs{consumer: c, all: claimed.Backlogs, turns: lanes.NewTurns()}
 	a := &assignment{
-		consumer: c, topic: logs.ID, claims: claimed.Positions, backlogs: claimed.Backlogs, asked: make(chan struct{}, 1), again: make(chan error, 1),
-		input: follow.NewBuffer(c.cfg.BufferBytes), goals: status.NewGoals(), offsets: newGroupOffsets(),
-		limit: lanes.NewBatchLimit(c.cfg.Lanes), recent: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(),
-		tx:     &transaction.Runner{Store: c.store, Metrics: c.metrics, Tracer: c.cfg.Tracer, Logger: c.logger},
-		reader: deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes),
+		consumer: c, claims: claimed.Positions, again: make(chan error, 1), input: follow.NewBuffer(c.cfg.BufferBytes),
+		log:      &logWatcher{consumer: c, topic: logs.ID},
+		pace:     pace{limit: lanes.NewBatchLimit(c.cfg.Lanes), recent: lanes.NewUsage()},
+		tx:       &transaction.Runner{Store: c.store, Metrics: c.metrics, Tracer: c.cfg.Tracer, Logger: c.logger},
+		backlogs: behind,
+		ahead:    newAhead(deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes), behind),
+		replays:  &replays{consumer: c, claims: claimed.Positions, asked: make(chan struct{}, 1)},
+		progress: &progress{reach: c.status.Reach, goals: status.NewGoals(), backlogs: behind, offsets: newGroupOffsets()},
 	}
 	for p, err := range claimed.Halted {
 		c.logger.Error("partition stays stopped until weir resume", "partition", p, "error", err)
 	}
 	c.status.Claim(claimed.Halted)
-	a.resume()
+	for _, p := range behind.resume() {
+		if a.claims[p] != nil {
+			delete(a.claims, p)
+			c.logger.Error("partition stopped", "partition", p, "error", errNoLanes)
+			c.status.Halt(p, errNoLanes)
+		}
+	}
 	return a, a.check(ctx, partitions, logs)
 }
 
@@ -56,9 +71,9 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		claim := a.claims[p]
 		if claim == nil {
 			if !a.consumer.status.IsHalted(p) {
-				a.fresh = append(a.fresh, p)
+				a.log.fresh = append(a.log.fresh, p)
 				a.consumer.status.Lack(p)
-				a.goals.Add(p)
+				a.progress.goals.Add(p)
 			}
 			continue
 		}
@@ -71,7 +86,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		}
 		why := outsideLog(claim.Next, log)
 		if why == nil && known {
-			if why = compare(ctx, a.reader, p, *claim, log); why != nil && !errors.Is(why, bus.ErrLogDiffers) {
+			if why = compare(ctx, a.ahead.reader, p, *claim, log); why != nil && !errors.Is(why, bus.ErrLogDiffers) {
 				return why
 			}
 		}
@@ -83,11 +98,11 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		if why != nil && (known || log.Replaced) {
 			a.stop(ctx, p, why)
 			delete(a.claims, p)
-			a.dropBacklogs(p)
+			a.backlogs.drop(p)
 			continue
 		}
 		a.consumer.status.Reach.Begin(p, claim.Next, log.End)
-		a.goals.Add(p)
+		a.progress.goals.Add(p)
 	}
 	return nil
 }
@@ -274,23 +289,70 @@ func (a *assignment) receive(ctx context.Context, c follow.Chunk) error {
 	return a.input.Receive(ctx, c)
 }
 
+// A logWatcher looks at the log of claimed partitions.
+type logWatcher struct {
+	consumer *Consumer
+	topic    wire.TopicID
+	fresh    []int // never consumed, and without a leader: the start is unknown
+}
+
 // watchEnds asks for the ends of logs that are not fully applied: while
 // nothing can be applied, nothing is fetched that would show them.
-func (a *assignment) watchEnds(ctx context.Context) {
+func (w *logWatcher) watchEnds(ctx context.Context) {
 	for ctx.Err() == nil {
-		lifecycle.Pause(ctx, a.consumer.cfg.EndWatch)
-		if behind := a.consumer.status.Reach.Lagging(a.consumer.cfg.EndWatch); len(behind) > 0 {
-			a.readEnds(ctx, behind)
+		lifecycle.Pause(ctx, w.consumer.cfg.EndWatch)
+		if behind := w.consumer.status.Reach.Lagging(w.consumer.cfg.EndWatch); len(behind) > 0 {
+			w.readEnds(ctx, behind)
 		}
 	}
 }
 
-func (a *assignment) readEnds(ctx context.Context, partitions []int) {
-	c := a.consumer
+func (w *logWatcher) readEnds(ctx context.Context, partitions []int) {
+	c := w.consumer
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
-	if err != nil || logs.ID != a.topic {
+	if err != nil || logs.ID != w.topic {
 		c.logger.Debug("cannot see where the log ends", "error", err)
 		return
 	}
 	c.status.Reach.Ends(logs.Bounds)
+}
+
+// awaitLeaders returns once an unclaimed partition has a leader: then
+// all are claimed again.
+func (w *logWatcher) awaitLeaders(ctx context.Context) error {
+	c := w.consumer
+	for failures := 1; ctx.Err() == nil; failures++ {
+		lifecycle.Pause(ctx, clock.Backoff(failures, 100*time.Millisecond, 2*time.Second))
+		if logs, err := c.cluster.Logs(ctx, c.cfg.Topic, w.fresh); err == nil && len(logs.Bounds) > 0 {
+			return errors.New("partitions have got a leader that were never consumed")
+		}
+	}
+	return ctx.Err()
+}
+
+// reportInterval is how often a backlog is logged. What is applied
+// sooner is not mentioned.
+const reportInterval = 5 * time.Second
+
+// reportBacklog logs how far a backlog is applied, until it is.
+func (w *logWatcher) reportBacklog(ctx context.Context) {
+	logger := w.consumer.logger
+	reported := false
+	for {
+		lifecycle.Pause(ctx, reportInterval)
+		b, exists := w.consumer.Backlog()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case exists && b.Records > 0:
+			reported = true
+			logger.Info("catching up", "records", b.Records, "done_percent", math.Floor(100*b.Done), "left", b.Left.Round(time.Second))
+		case exists: // the brokers have not said yet how much it is
+		case reported:
+			logger.Info("caught up")
+			return
+		default:
+			return
+		}
+	}
 }

@@ -303,11 +303,11 @@ func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 func (a *assignment) moverOf(w lanes.Work) transaction.Mover {
 	ends := w.Ends()
 	if w.Lane != nil {
-		from := a.backlogs[*w.Lane]
+		from := a.backlogs.all[*w.Lane]
 		to := from.Advanced(w.Records, ends[w.Lane.Partition])
 		return &catchUp{a, positions.CatchUp{Store: a.consumer.store, From: from, To: to, Epoch: a.claims[w.Lane.Partition].Epoch}}
 	}
-	m := &advance{a, positions.Advance{Store: a.consumer.store, Deferring: a.backlogs.Extended(a.topic, w.Deferred), Known: a.backlogs}}
+	m := &advance{a, positions.Advance{Store: a.consumer.store, Deferring: a.backlogs.all.Extended(a.log.topic, w.Deferred), Known: a.backlogs.all}}
 	marks := w.Marks()
 	for _, p := range slices.Sorted(maps.Keys(ends)) {
 		m.Last = append(m.Last, marks[p])
@@ -332,7 +332,7 @@ func (m *advance) Committed() {
 		until[p] = m.Until[i]
 	}
 	for _, b := range m.Deferring {
-		m.a.keep(b)
+		m.a.backlogs.keep(b)
 	}
 	m.a.consumer.status.Reach.Applied(until)
 	m.a.report(m.Partitions...)
@@ -346,9 +346,9 @@ type catchUp struct {
 
 func (m *catchUp) Committed() {
 	if m.To.Over() {
-		m.a.finish(m.To.Key)
+		m.a.backlogs.finish(m.To.Key)
 	} else {
-		m.a.keep(m.To)
+		m.a.backlogs.keep(m.To)
 	}
 	m.a.report(m.To.Partition)
 }
@@ -360,8 +360,8 @@ func (a *assignment) report(partitions ...int) {
 	for _, p := range partitions {
 		low[p] = a.claims[p].Next
 	}
-	a.backlogs.Lower(low)
-	a.offsets.note(low)
+	a.backlogs.all.Lower(low)
+	a.progress.offsets.note(low)
 }
 
 // groupOffsets are positions to commit to the Kafka group, for tools
@@ -387,15 +387,15 @@ func (o *groupOffsets) take() map[int]int64 {
 	return taken
 }
 
-func (a *assignment) commitOffsets(ctx context.Context, generation *kafka.Generation) {
+func (c *Consumer) commitOffsets(ctx context.Context, of *groupOffsets, generation *kafka.Generation) {
 	for ctx.Err() == nil {
 		lifecycle.Pause(ctx, time.Second)
-		offsets := a.offsets.take()
+		offsets := of.take()
 		if len(offsets) == 0 {
 			continue
 		}
-		if err := generation.CommitOffsets(map[string]map[int]int64{a.consumer.cfg.Topic: offsets}); err != nil {
-			a.consumer.logger.Debug("cannot commit offsets to the group", "error", err)
+		if err := generation.CommitOffsets(map[string]map[int]int64{c.cfg.Topic: offsets}); err != nil {
+			c.logger.Debug("cannot commit offsets to the group", "error", err)
 		}
 	}
 }

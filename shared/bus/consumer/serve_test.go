@@ -24,17 +24,19 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes.Config{Of: func(bus.Record) string { return "a" }}.WithDefaults()}
 	c := &Consumer{cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), status: status.New("", "")}
+	late := &backlogs{consumer: c, all: lanes.Backlogs{}, turns: lanes.NewTurns()}
 	a := &assignment{
-		consumer: c, backlogs: lanes.Backlogs{}, turns: lanes.NewTurns(), ahead: newAhead(), reader: deferred.NewReader(c.cluster, "", wire.TopicID{}, cfg.Lanes), input: follow.NewBuffer(1 << 10), claims: map[int]*positions.Position{},
+		consumer: c, backlogs: late, ahead: newAhead(deferred.NewReader(c.cluster, "", wire.TopicID{}, cfg.Lanes), late), input: follow.NewBuffer(1 << 10),
+		claims: map[int]*positions.Position{}, progress: &progress{reach: c.status.Reach, goals: status.NewGoals(), backlogs: late},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
-		a.keep(lanes.Backlog{Key: lanes.Key{Lane: "a", Partition: p}, Next: 10, Last: 19, Records: 10, Since: began.Add(time.Duration(p) * time.Second)})
+		a.backlogs.keep(lanes.Backlog{Key: lanes.Key{Lane: "a", Partition: p}, Next: 10, Last: 19, Records: 10, Since: began.Add(time.Duration(p) * time.Second)})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		cancel()
-		a.wg.Wait()
+		a.ahead.wg.Wait()
 	})
 	return a, ctx
 }
@@ -45,21 +47,21 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
 	wantNext := func(want int) {
 		t.Helper()
-		if e, ok := a.turns.NextRead(a.backlogs, nil, a.consumer.maxBatch()); !ok || e.Partition != want {
+		if e, ok := a.backlogs.turns.NextRead(a.backlogs.all, nil, a.consumer.maxBatch()); !ok || e.Partition != want {
 			t.Fatalf("partition %d is next (%v), want %d", e.Partition, ok, want)
 		}
 	}
 	wantNext(0)
-	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
+	a.backlogs.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
 	wantNext(1)
-	a.turns.Fail(lanes.Key{Lane: "a", Partition: 1})
-	if e, ok := a.turns.NextRead(a.backlogs, nil, a.consumer.maxBatch()); ok {
+	a.backlogs.turns.Fail(lanes.Key{Lane: "a", Partition: 1})
+	if e, ok := a.backlogs.turns.NextRead(a.backlogs.all, nil, a.consumer.maxBatch()); ok {
 		t.Fatalf("partition %d is next although both have just failed", e.Partition)
 	}
-	if !a.turns.Has("a") || a.turns.Rest() > lanes.MaxRest {
-		t.Errorf("the lane is forgotten, or rests for %v", a.turns.Rest())
+	if !a.backlogs.turns.Has("a") || a.backlogs.turns.Rest() > lanes.MaxRest {
+		t.Errorf("the lane is forgotten, or rests for %v", a.backlogs.turns.Rest())
 	}
-	a.turns.Succeed(lanes.Key{Lane: "a", Partition: 0})
+	a.backlogs.turns.Succeed(lanes.Key{Lane: "a", Partition: 0})
 	wantNext(0)
 }
 
@@ -67,18 +69,18 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 // then go on.
 func TestTurnsRestIfAllLanesFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
-	a.readAhead(ctx, nil)
-	s := <-a.ahead.read
+	a.backlogs.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
+	a.ahead.read(ctx, nil)
+	s := <-a.ahead.results
 	if a.ahead.done(s); s != nil {
 		t.Fatalf("read %+v", s)
 	}
-	for a.turns.Pausing(lanes.Key{Lane: "a", Partition: 0}) {
-		a.readAhead(ctx, nil)
-		a.ahead.done(<-a.ahead.read)
+	for a.backlogs.turns.Pausing(lanes.Key{Lane: "a", Partition: 0}) {
+		a.ahead.read(ctx, nil)
+		a.ahead.done(<-a.ahead.results)
 	}
-	a.readAhead(ctx, nil)
-	if s := <-a.ahead.read; s == nil || s.Partition != 0 || s.Err == nil { // there is no broker
+	a.ahead.read(ctx, nil)
+	if s := <-a.ahead.results; s == nil || s.Partition != 0 || s.Err == nil { // there is no broker
 		t.Errorf("read %+v", s)
 	}
 }
@@ -91,7 +93,7 @@ func TestFailedTurnIsReadAgain(t *testing.T) {
 	if err := a.serve(ctx); err != nil || a.ahead.next != nil || !a.ahead.reading {
 		t.Fatalf("error %v, next %v, reading %v", err, a.ahead.next, a.ahead.reading)
 	}
-	if s := <-a.ahead.read; s.Request.Next != 10 {
+	if s := <-a.ahead.results; s.Request.Next != 10 {
 		t.Errorf("read again from %d, want 10", s.Request.Next)
 	}
 }
