@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,12 +27,17 @@ const (
 )
 
 // marks are how far earlier starts, other processes and this one have
-// read a topic, as the database knows it.
+// read a topic, as the database knows it, and what its owner has marked.
 type marks struct {
+	cfg      Config
+	logger   *slog.Logger
 	store    *pgxpool.Pool // nil: they are not kept
 	compared bool          // with the log; nothing is written before
 	written  []readMark
 	news     chan struct{} // perhaps there is something to write
+
+	newest time.Time                 // when the newest marker was published; with the reader's lock
+	lost   atomic.Pointer[time.Time] // the log lost its end before this start: a marker newer than this is awaited; nil: it did not
 }
 
 // A readMark is a row of bus_read.
@@ -41,8 +48,8 @@ type readMark struct {
 	MarkedAt    time.Time // of the newest marker up to there
 }
 
-func newMarks(cfg Config) marks {
-	m := marks{news: make(chan struct{}, 1)}
+func newMarks(cfg Config, logger *slog.Logger) *marks {
+	m := &marks{cfg: cfg, logger: logger, news: make(chan struct{}, 1)}
 	if cfg.Marker != "" {
 		m.store = cfg.Pool
 	}
@@ -58,29 +65,29 @@ func (m *marks) signal() {
 
 // see notes a marker. What the log lost at its end precedes the first
 // newer one. The caller holds the lock.
-func (s *Reader) see(r bus.Record) {
-	if s.cfg.Marker == "" || string(r.Key) != s.cfg.Marker || !r.Time.After(s.marker) {
+func (m *marks) see(r bus.Record) {
+	if m.cfg.Marker == "" || string(r.Key) != m.cfg.Marker || !r.Time.After(m.newest) {
 		return
 	}
-	s.marker = r.Time
-	s.repair()
+	m.newest = r.Time
+	m.repair()
 }
 
 // repair ends the wait for a marker. The caller holds the lock.
-func (s *Reader) repair() {
-	if after := s.lost.Load(); after != nil && s.marker.After(*after) {
-		s.logger.Info("what the state topic had lost is published again")
-		s.lost.Store(nil)
+func (m *marks) repair() {
+	if after := m.lost.Load(); after != nil && m.newest.After(*after) {
+		m.logger.Info("what the state topic had lost is published again")
+		m.lost.Store(nil)
 	}
 }
 
 // newer returns the time that a marker must be after, if what the log
 // just lost is to precede it. The caller holds the lock.
-func (s *Reader) newer() *time.Time {
-	if s.cfg.Marker == "" {
+func (m *marks) newer() *time.Time {
+	if m.cfg.Marker == "" {
 		return nil
 	}
-	after := s.marker
+	after := m.newest
 	return &after
 }
 
@@ -89,34 +96,44 @@ var errMarksAway = errors.New("cannot see how far the topic was read before")
 
 // recall compares what was read before with the log, once.
 func (s *Reader) recall(ctx context.Context) error {
-	if s.marks.store == nil || s.marks.compared {
-		return nil
-	}
-	read, err := s.readMarks(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errMarksAway, err)
-	}
-	lost, err := s.missingOf(ctx, read)
-	if err != nil {
+	after, err := s.marks.compare(ctx)
+	if after == nil {
 		return err
 	}
-	s.marks.compared = true
-	if lost == nil {
-		return nil
-	}
-	s.logger.Error("state topic has lost its end: nothing counts until its owner has published that again", "lost", lost)
-	newest := slices.MaxFunc(read, func(a, b readMark) int { return a.MarkedAt.Compare(b.MarkedAt) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost.Store(&newest.MarkedAt)
-	s.repair()
+	s.marks.lost.Store(after)
+	s.marks.repair()
 	return nil
 }
 
-func (s *Reader) readMarks(ctx context.Context) ([]readMark, error) {
+// compare compares what was read before with the log, once. If that lost
+// it, a marker newer than the returned time has it again.
+func (m *marks) compare(ctx context.Context) (after *time.Time, err error) {
+	if m.store == nil || m.compared {
+		return nil, nil
+	}
+	read, err := m.read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errMarksAway, err)
+	}
+	lost, err := m.missingOf(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	m.compared = true
+	if lost == nil {
+		return nil, nil
+	}
+	m.logger.Error("state topic has lost its end: nothing counts until its owner has published that again", "lost", lost)
+	newest := slices.MaxFunc(read, func(a, b readMark) int { return a.MarkedAt.Compare(b.MarkedAt) })
+	return &newest.MarkedAt, nil
+}
+
+func (m *marks) read(ctx context.Context) ([]readMark, error) {
 	ctx, cancel := context.WithTimeout(ctx, marksTimeout)
 	defer cancel()
-	rows, err := s.marks.store.Query(ctx, `SELECT partition, topic_id, last_offset, last_sum, marked_at FROM bus_read WHERE topic = $1`, s.cfg.Topic)
+	rows, err := m.store.Query(ctx, `SELECT partition, topic_id, last_offset, last_sum, marked_at FROM bus_read WHERE topic = $1`, m.cfg.Topic)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +141,8 @@ func (s *Reader) readMarks(ctx context.Context) ([]readMark, error) {
 }
 
 // missingOf returns what the log lacks of what was read; nil: nothing.
-func (s *Reader) missingOf(ctx context.Context, read []readMark) (lost, err error) {
-	log := logrange.Reader{Brokers: s.cfg.Brokers, Dialer: s.cfg.Dialer, Topic: s.cfg.Topic}
+func (m *marks) missingOf(ctx context.Context, read []readMark) (lost, err error) {
+	log := logrange.Reader{Brokers: m.cfg.Brokers, Dialer: m.cfg.Dialer, Topic: m.cfg.Topic}
 	id, _, err := log.Bounds(ctx)
 	if err != nil {
 		return nil, err
@@ -177,18 +194,22 @@ func (s *Reader) mark(ctx context.Context) error {
 	if now == nil || slices.Equal(now, s.marks.written) {
 		return nil
 	}
+	return s.marks.write(ctx, now)
+}
+
+func (m *marks) write(ctx context.Context, now []readMark) error {
 	batch := &pgx.Batch{}
 	for _, mark := range now {
 		batch.Queue(`INSERT INTO bus_read AS b (topic, partition, topic_id, last_offset, last_sum, marked_at) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (topic, partition) DO UPDATE
 			   SET topic_id = excluded.topic_id, last_offset = excluded.last_offset, last_sum = excluded.last_sum, marked_at = excluded.marked_at
 			 WHERE b.topic_id <> excluded.topic_id OR b.last_offset < excluded.last_offset OR b.marked_at < excluded.marked_at`,
-			s.cfg.Topic, mark.Partition, [16]byte(mark.TopicID), mark.Offset, mark.Sum, mark.MarkedAt)
+			m.cfg.Topic, mark.Partition, [16]byte(mark.TopicID), mark.Offset, mark.Sum, mark.MarkedAt)
 	}
-	if err := s.marks.store.SendBatch(ctx, batch).Close(); err != nil {
+	if err := m.store.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	s.marks.written = now
+	m.written = now
 	return nil
 }
 
@@ -197,11 +218,13 @@ func (s *Reader) mark(ctx context.Context) error {
 func (s *Reader) read() (read []readMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.sweeps) > 0 || s.Complete() != nil {
+	if s.sweeping() || s.Complete() != nil {
 		return nil
 	}
-	for partition, last := range s.last {
-		read = append(read, readMark{partition, s.ids[partition], last.offset, int64(last.sum), s.marker})
+	for n, p := range s.parts {
+		if p.seen {
+			read = append(read, readMark{n, p.topic, p.last.offset, int64(p.last.sum), s.marks.newest})
+		}
 	}
 	slices.SortFunc(read, func(a, b readMark) int { return a.Partition - b.Partition })
 	return read
@@ -233,56 +256,57 @@ func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
-	for p, log := range logs.Bounds {
-		from, after := s.next[p], (*time.Time)(nil)
-		if open := s.sweeps[p]; open != nil {
-			after = open.after
+	for n, log := range logs.Bounds {
+		p := s.of(n)
+		from, after := p.next, (*time.Time)(nil)
+		if p.sweep != nil {
+			after = p.sweep.after
 		}
 		if logs.ID != s.id {
-			from, after = log.Start, s.newer()
+			from, after = log.Start, s.marks.newer()
 		}
-		s.ids[p] = logs.ID
-		s.sweep(p, from, log, after)
+		p.topic = logs.ID
+		s.sweep(n, p, from, log, after)
 	}
 	s.id = logs.ID
 	return nil
 }
 
 // sweep begins a second reading of a partition. The caller holds the lock.
-func (s *Reader) sweep(partition int, from int64, log broker.LogBounds, after *time.Time) {
-	stale := make(map[string]int64, len(s.held[partition]))
-	for key, h := range s.held[partition] {
+func (s *Reader) sweep(partition int, p *part, from int64, log broker.LogBounds, after *time.Time) {
+	stale := make(map[string]int64, len(p.held))
+	for key, h := range p.held {
 		if stale[key] = h.offset; from == log.Start {
 			stale[key] = log.Start // these offsets have other records now
 		}
 	}
-	s.swept[partition] = s.cfg.Clock()
-	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale, after: after}
-	if log.Gone || s.sweeps[partition].over(log.Start, s.marker) {
-		s.finish(partition, s.sweeps[partition])
+	p.swept = s.cfg.Clock()
+	p.next, p.sweep = log.Start, &sweep{from: from, until: log.End, stale: stale, after: after}
+	if log.Gone || p.sweep.over(log.Start, s.marks.newest) {
+		s.finish(partition, p)
 	}
 }
 
 // finish removes keys that the log no longer has. The caller holds the lock.
-func (s *Reader) finish(partition int, sweep *sweep) {
-	delete(s.sweeps, partition)
+func (s *Reader) finish(partition int, p *part) {
+	sweep := p.sweep
+	p.sweep = nil
 	if len(sweep.stale) > 0 {
 		s.logger.Warn("state was deleted whose deletion was not read in time", "keys", len(sweep.stale))
 	}
 	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
-		s.take(bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
+		s.take(p, bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
 	}
 }
 
-// forget drops a partition that the topic no longer has, so that
-// nothing waits for it. The caller holds the lock.
-func (s *Reader) forget(partition int) {
-	delete(s.next, partition)
-	delete(s.last, partition)
-	delete(s.ids, partition)
-	delete(s.confirmed, partition)
-	delete(s.swept, partition)
-	delete(s.held, partition)
+// sweeping reports whether a partition is read again. The caller holds the lock.
+func (s *Reader) sweeping() bool {
+	for _, p := range s.parts {
+		if p.sweep != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Complete returns nil once Ready is closed, unless the log lost its end
@@ -293,7 +317,7 @@ func (s *Reader) Complete() error {
 	default:
 		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
 	}
-	if s.lost.Load() != nil {
+	if s.marks.lost.Load() != nil {
 		return fmt.Errorf("%s has lost records that were read before, and waits until its owner publishes them again", s.cfg.Topic)
 	}
 	return nil
@@ -303,7 +327,7 @@ func (s *Reader) Complete() error {
 // ready, and no log that was cut or replaced is read again.
 func (s *Reader) Whole() error {
 	s.mu.Lock()
-	again := len(s.sweeps) > 0
+	again := s.sweeping()
 	s.mu.Unlock()
 	if again {
 		return fmt.Errorf("%s is read again", s.cfg.Topic)
@@ -316,12 +340,12 @@ func (s *Reader) Whole() error {
 func (s *Reader) Lacks() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sweep := range s.sweeps {
-		if sweep.after != nil && !s.marker.After(*sweep.after) {
+	for _, p := range s.parts {
+		if p.sweep != nil && p.sweep.after != nil && !s.marks.newest.After(*p.sweep.after) {
 			return true
 		}
 	}
-	return s.lost.Load() != nil
+	return s.marks.lost.Load() != nil
 }
 
 // Age returns how long ago the brokers last confirmed that the state is
@@ -330,31 +354,32 @@ func (s *Reader) Lacks() bool {
 func (s *Reader) Age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.missing) > 0 {
+	if !s.reached() {
 		return 0
 	}
 	var oldest time.Duration
-	for p := range s.next {
-		oldest = max(oldest, s.cfg.Clock().Sub(s.asOf(p)))
+	for _, p := range s.parts {
+		oldest = max(oldest, s.cfg.Clock().Sub(p.asOf(s.begun)))
 	}
 	return oldest
 }
 
 // asOf returns when a partition was last confirmed as read to its end:
-// before its first answer, when the reader asked for that end. The
-// caller holds the lock.
-func (s *Reader) asOf(partition int) time.Time {
-	if at, ever := s.confirmed[partition]; ever {
-		return at
+// before its first answer, when the reader asked for that end.
+func (p *part) asOf(begun time.Time) time.Time {
+	if p.confirmed.IsZero() {
+		return begun
 	}
-	return s.begun
+	return p.confirmed
 }
 
 // confirm notes that a partition was read to its end.
 func (s *Reader) confirm(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.confirmed[partition] = s.cfg.Clock()
+	if p := s.parts[partition]; p != nil {
+		p.confirmed = s.cfg.Clock()
+	}
 }
 
 // errStale means that the state was unconfirmed for so long that the
@@ -367,12 +392,12 @@ const minStaleness = time.Minute
 
 // stale reports whether a tombstone may have come and gone since the
 // partition was last read to its end.
-func (s *Reader) stale(c follow.Chunk) bool {
-	at, ever := s.confirmed[c.Partition]
-	if swept := s.swept[c.Partition]; swept.After(at) {
-		at = swept
+func (s *Reader) stale(p *part, c follow.Chunk) bool {
+	at := p.confirmed
+	if p.swept.After(at) {
+		at = p.swept
 	}
-	if !ever || s.sweeps[c.Partition] != nil || c.Next == s.next[c.Partition] || !s.settings.Compacted {
+	if p.confirmed.IsZero() || p.sweep != nil || c.Next == p.next || !s.settings.Compacted {
 		return false
 	}
 	unconfirmed := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps confirms nothing

@@ -80,10 +80,10 @@ func (s *Reader) restore(ctx context.Context, logs broker.TopicLogs) {
 	}
 	snap, err := readSnapshot(s.snapshotPath())
 	if err == nil {
-		err = s.verify(snap, logs)
+		err = snap.verify(s.cfg.Topic, s.cfg.Clock(), s.settings, logs)
 	}
 	if err == nil {
-		err = s.compare(ctx, snap, logs)
+		err = snap.compare(ctx, logrange.Reader{Brokers: s.cfg.Brokers, Dialer: s.cfg.Dialer, Topic: s.cfg.Topic}, logs)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -94,34 +94,34 @@ func (s *Reader) restore(ctx context.Context, logs broker.TopicLogs) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, part := range snap.parts {
-		for _, h := range part.records {
-			r := h.record(snap.topic, part.partition)
+	for _, kept := range snap.parts {
+		p := s.of(kept.partition)
+		for _, h := range kept.records {
+			r := h.record(snap.topic, kept.partition)
 			s.changes++
-			s.hold(r, h)
+			p.held[string(r.Key)] = h
 			s.applyRecord(r)
 		}
-		s.next[part.partition], s.confirmed[part.partition] = part.next, snap.taken
-		s.last[part.partition] = part.last
-		if part.next >= s.missing[part.partition] {
-			delete(s.missing, part.partition)
+		p.next, p.confirmed, p.last, p.seen = kept.next, snap.taken, kept.last, true
+		if kept.next >= p.missing {
+			p.missing = 0
 		}
 	}
 }
 
 // verify returns why a snapshot can't be used. It must not be older than
 // the log keeps tombstones: every later deletion must still be there.
-func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
-	age := s.cfg.Clock().Sub(snap.taken)
+func (snap snapshot) verify(topic string, now time.Time, settings broker.TopicSettings, logs broker.TopicLogs) error {
+	age := now.Sub(snap.taken)
 	switch {
-	case snap.topic != s.cfg.Topic:
+	case snap.topic != topic:
 		return fmt.Errorf("it is of topic %q", snap.topic)
 	case snap.id != logs.ID:
 		return bus.ErrTopicReplaced
 	case age < 0:
 		return fmt.Errorf("it is from the future, %v ahead", -age)
-	case age > s.settings.Memory():
-		return fmt.Errorf("it is %v old, deletions are in the log for %v at least, of which half is trusted", age.Round(time.Second), s.settings.DeleteRetention)
+	case age > settings.Memory():
+		return fmt.Errorf("it is %v old, deletions are in the log for %v at least, of which half is trusted", age.Round(time.Second), settings.DeleteRetention)
 	case len(snap.parts) != len(logs.Bounds):
 		return fmt.Errorf("it is of %d partitions, there are %d", len(snap.parts), len(logs.Bounds))
 	}
@@ -136,8 +136,7 @@ func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 
 // compare returns why the log is not the one that a snapshot was taken
 // of. Where compaction has removed the last record, that can't be known.
-func (s *Reader) compare(ctx context.Context, snap snapshot, logs broker.TopicLogs) error {
-	log := logrange.Reader{Brokers: s.cfg.Brokers, Dialer: s.cfg.Dialer, Topic: s.cfg.Topic}
+func (snap snapshot) compare(ctx context.Context, log logrange.Reader, logs broker.TopicLogs) error {
 	for _, part := range snap.parts {
 		if part.next == logs.Bounds[part.partition].Start {
 			continue // nothing was read
@@ -180,29 +179,22 @@ func (s *Reader) keep(ctx context.Context) {
 func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.missing) > 0 || len(s.sweeps) > 0 || len(s.next) == 0 {
+	if !s.reached() || s.sweeping() || len(s.parts) == 0 {
 		return snapshot{}, 0, false
 	}
 	snap = snapshot{topic: s.cfg.Topic, id: s.id}
-	for _, p := range slices.Sorted(maps.Keys(s.next)) {
-		if s.ids[p] != s.id {
+	for _, n := range slices.Sorted(maps.Keys(s.parts)) {
+		p := s.parts[n]
+		if p.topic != s.id {
 			return snapshot{}, 0, false
 		}
-		at := s.asOf(p)
+		at := p.asOf(s.begun)
 		if snap.taken.IsZero() || at.Before(snap.taken) {
 			snap.taken = at
 		}
-		snap.parts = append(snap.parts, snapshotPart{partition: p, next: s.next[p], last: s.lastOf(p), records: slices.Collect(maps.Values(s.held[p]))})
+		snap.parts = append(snap.parts, snapshotPart{partition: n, next: p.next, last: p.last, records: slices.Collect(maps.Values(p.held))})
 	}
 	return snap, s.changes, true
-}
-
-// lastOf returns the last record that was read. The caller holds the lock.
-func (s *Reader) lastOf(partition int) lastRead {
-	if last, any := s.last[partition]; any {
-		return last
-	}
-	return lastRead{offset: -1}
 }
 
 // write replaces the file at path atomically, even in a crash.

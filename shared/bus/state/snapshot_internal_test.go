@@ -96,7 +96,7 @@ func TestReadersHoldTheirStateTogether(t *testing.T) {
 		s := NewReader(Config{Topic: "test.topic", SnapshotDir: t.TempDir(), Apply: func(bus.Record) error { return nil }}, slog.New(slog.DiscardHandler))
 		s.settings = broker.TopicSettings{Compacted: true, DeleteRetention: time.Hour}
 		for i := range records {
-			s.take(bus.Record{Offset: int64(i), Key: fmt.Append(nil, i), Value: []byte(strings.Repeat("v", size))})
+			s.take(s.of(0), bus.Record{Offset: int64(i), Key: fmt.Append(nil, i), Value: []byte(strings.Repeat("v", size))})
 		}
 		return s
 	}

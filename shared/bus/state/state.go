@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -72,23 +70,37 @@ type Reader struct {
 	settings   broker.TopicSettings // at the start
 	passedOver prometheus.Counter
 
-	mu        sync.Mutex
-	id        wire.TopicID // of the topic
-	begun     time.Time    // when the brokers were asked for the logs' ends
-	next      map[int]int64
-	last      map[int]lastRead // what was read last of each partition
-	missing   map[int]int64    // the first known end of each partition's log, until it is reached
-	confirmed map[int]time.Time
-	swept     map[int]time.Time    // when the last sweep began
-	ids       map[int]wire.TopicID // each partition's topic when it was read
-	// bounded by the state
-	held    map[int]map[string]held // of a compacted topic, per partition and key
-	sweeps  map[int]*sweep
-	changes int // how often held has changed
+	mu      sync.Mutex
+	id      wire.TopicID // of the topic
+	begun   time.Time    // when the brokers were asked for the logs' ends
+	parts   map[int]*part
+	changes int // how often what they hold has changed
+	marks   *marks
+}
 
-	marker time.Time                 // when the newest marker was published
-	lost   atomic.Pointer[time.Time] // the log lost its end before this start: a marker newer than this is awaited; nil: it did not
-	marks  marks
+// A part is what was read of one partition.
+type part struct {
+	topic     wire.TopicID // when it was read
+	next      int64
+	last      lastRead
+	seen      bool            // last is known
+	missing   int64           // the first known end of its log, until that is reached; then 0
+	confirmed time.Time       // when it was last read to its end; zero: never
+	swept     time.Time       // when the last sweep began
+	held      map[string]held // of a compacted topic, by key; bounded by the state
+	sweep     *sweep
+}
+
+func newPart() *part { return &part{last: lastRead{offset: -1}, held: make(map[string]held)} }
+
+// of returns what was read of a partition. The caller holds the lock.
+func (s *Reader) of(partition int) *part {
+	p := s.parts[partition]
+	if p == nil {
+		p = newPart()
+		s.parts[partition] = p
+	}
+	return p
 }
 
 // NewReader returns a reader that starts when Run is called.
@@ -98,12 +110,8 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Now
 	}
-	s := &Reader{
-		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), last: make(map[int]lastRead),
-		confirmed: make(map[int]time.Time),
-		swept:     make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]held), sweeps: make(map[int]*sweep),
-		marks: newMarks(cfg),
-	}
+	logger = logger.With("topic", cfg.Topic)
+	s := &Reader{cfg: cfg, logger: logger, ready: make(chan struct{}), parts: make(map[int]*part), marks: newMarks(cfg, logger)}
 	s.measure()
 	return s
 }
@@ -157,8 +165,12 @@ func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context
 
 func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	s.mu.Lock()
+	next := make(map[int]int64, len(s.parts))
+	for n, p := range s.parts {
+		next[n] = p.next
+	}
 	f := &follow.Follower{
-		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: maps.Clone(s.next), Wait: 500 * time.Millisecond, MaxBytes: s.cfg.MaxBytes,
+		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: next, Wait: 500 * time.Millisecond, MaxBytes: s.cfg.MaxBytes,
 		Deliver: s.apply, Lends: true, Outside: s.outside, AtEnd: s.confirm,
 	}
 	s.mu.Unlock()
@@ -194,25 +206,37 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 func (s *Reader) expect(logs broker.TopicLogs, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun, s.id, s.missing = begun, logs.ID, make(map[int]int64)
-	for p, log := range logs.Bounds {
-		s.next[p], s.ids[p] = log.Start, logs.ID
+	s.begun, s.id = begun, logs.ID
+	clear(s.parts)
+	for n, log := range logs.Bounds {
+		p := s.of(n)
+		p.next, p.topic = log.Start, logs.ID
 		if log.End > log.Start {
-			s.missing[p] = log.End
+			p.missing = log.End
 		}
 	}
 }
 
 // announce closes ready when nothing is missing. The caller holds the lock.
 func (s *Reader) announce() {
-	if len(s.missing) > 0 {
-		return
-	}
 	select {
 	case <-s.ready:
+		return
 	default:
+	}
+	if s.reached() {
 		close(s.ready)
 	}
+}
+
+// reached reports whether nothing is missing. The caller holds the lock.
+func (s *Reader) reached() bool {
+	for _, p := range s.parts {
+		if p.missing > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
@@ -221,22 +245,23 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stale(c) {
+	p := s.of(c.Partition)
+	if s.stale(p, c) {
 		return errStale
 	}
 	for _, r := range c.Records {
-		s.take(r)
+		s.take(p, r)
 	}
-	s.next[c.Partition] = c.Next
+	p.next = c.Next
 	if n := len(c.Records); n > 0 {
 		newest := c.Records[n-1]
-		s.last[c.Partition] = lastRead{newest.Offset, newest.Mark().Sum}
+		p.last, p.seen = lastRead{newest.Offset, newest.Mark().Sum}, true
 	}
-	if sweep := s.sweeps[c.Partition]; sweep != nil && sweep.over(c.Next, s.marker) {
-		s.finish(c.Partition, sweep)
+	if p.sweep != nil && p.sweep.over(c.Next, s.marks.newest) {
+		s.finish(c.Partition, p)
 	}
-	if end, ok := s.missing[c.Partition]; ok && c.Next >= end {
-		delete(s.missing, c.Partition)
+	if c.Next >= p.missing {
+		p.missing = 0
 	}
 	s.announce()
 	s.marks.signal()
@@ -244,8 +269,8 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 }
 
 // take applies one record unless a sweep finds that it was applied before.
-func (s *Reader) take(r bus.Record) {
-	if sweep := s.sweeps[r.Partition]; sweep != nil {
+func (s *Reader) take(p *part, r bus.Record) {
+	if sweep := p.sweep; sweep != nil {
 		if at, stale := sweep.stale[string(r.Key)]; stale && r.Offset >= at {
 			delete(sweep.stale, string(r.Key))
 		}
@@ -255,13 +280,13 @@ func (s *Reader) take(r bus.Record) {
 	}
 	r = r.Detached() // the next answer reuses the memory
 	if s.settings.Compacted {
-		s.note(r)
+		s.note(p, r)
 	}
 	s.applyRecord(r)
 }
 
 func (s *Reader) applyRecord(r bus.Record) {
-	s.see(r)
+	s.marks.see(r)
 	if err := s.cfg.Apply(r); err != nil {
 		s.passedOver.Inc()
 		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
@@ -269,27 +294,17 @@ func (s *Reader) applyRecord(r bus.Record) {
 }
 
 // note keeps the newest record of a key.
-func (s *Reader) note(r bus.Record) {
+func (s *Reader) note(p *part, r bus.Record) {
 	s.changes++
 	switch {
 	case r.Key == nil:
 	case r.Value == nil:
-		delete(s.held[r.Partition], string(r.Key))
+		delete(p.held, string(r.Key))
 	case s.keeps():
-		s.hold(r, pack(r))
+		p.held[string(r.Key)] = pack(r)
 	default:
-		s.hold(r, held{offset: r.Offset})
+		p.held[string(r.Key)] = held{offset: r.Offset}
 	}
-}
-
-// hold keeps h as the newest of a record's key.
-func (s *Reader) hold(r bus.Record, h held) {
-	newest := s.held[r.Partition]
-	if newest == nil {
-		newest = make(map[string]held)
-		s.held[r.Partition] = newest
-	}
-	newest[string(r.Key)] = h
 }
 
 // outside continues at the start of the log, where a compacted topic
@@ -299,18 +314,19 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 		"partition", partition, "position", position, "start", log.Start, "end", log.End, "replaced", log.Replaced)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p := s.of(partition)
 	if log.Replaced {
-		s.id, s.ids[partition] = log.Topic, log.Topic
+		s.id, p.topic = log.Topic, log.Topic
 	}
-	s.sweep(partition, log.Start, log, s.newer())
-	if _, waiting := s.missing[partition]; waiting {
-		s.missing[partition] = log.End
+	s.sweep(partition, p, log.Start, log, s.marks.newer())
+	if p.missing > 0 {
+		p.missing = log.End
 	}
-	if s.missing[partition] <= log.Start {
-		delete(s.missing, partition)
+	if p.missing <= log.Start {
+		p.missing = 0
 	}
-	if log.Gone {
-		s.forget(partition)
+	if log.Gone { // nothing is to wait for it
+		delete(s.parts, partition)
 	}
 	s.announce()
 	return log.Start, true
@@ -353,25 +369,22 @@ func (s *Reader) measure() {
 		promauto.With(s.cfg.Metrics).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 	}
 	gauge("weir_bus_state_age_seconds", "How long ago the brokers last confirmed that the state is complete; +Inf before it is ready, "+
-		"and while its log lacks what was read before.", s.ageSeconds)
-	gauge("weir_bus_state_keys", "Keys that the state holds.", func() float64 { return float64(s.keys()) })
+		"and while its log lacks what was read before.", func() float64 {
+		if s.Complete() != nil {
+			return math.Inf(1)
+		}
+		return s.Age().Seconds()
+	})
+	gauge("weir_bus_state_keys", "Keys that the state holds.", func() float64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		keys := 0
+		for _, p := range s.parts {
+			keys += len(p.held)
+		}
+		return float64(keys)
+	})
 	s.passedOver = promauto.With(s.cfg.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "weir_bus_state_passed_over_records_total", Help: "Records that could not be applied to the state and were passed over.", ConstLabels: labels,
 	})
-}
-
-func (s *Reader) ageSeconds() float64 {
-	if s.Complete() != nil {
-		return math.Inf(1)
-	}
-	return s.Age().Seconds()
-}
-
-func (s *Reader) keys() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, held := range s.held {
-		n += len(held)
-	}
-	return n
 }
