@@ -32,7 +32,7 @@ func (r *Relay) hold(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	held.until = began.Add(r.cfg.Lease)
-	r.held, r.marks = held, upTo(r.marks, held.cursor)
+	r.held, r.published.marks = held, upTo(r.published.marks, held.cursor)
 	return true, nil
 }
 
@@ -56,8 +56,8 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
 		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+lockKey(`b.name`, `b.owner`)+`)
 		RETURNING epoch, position, marks`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
-		r.marks = nil // else they are merged
-		return row.Scan(&held.epoch, &held.cursor.Position, &r.marks)
+		r.published.marks = nil // else they are merged
+		return row.Scan(&held.epoch, &held.cursor.Position, &r.published.marks)
 	})
 	err = conn.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {

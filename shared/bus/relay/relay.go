@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -100,12 +99,7 @@ type Relay struct {
 	limit    int         // of the next page: Batch, less after failures
 	underWay bool        // the last page may yet be written, or not
 
-	marks      []mark            // of what is published, by the lease
-	coming     []mark            // of the last page
-	topics     map[string]string // ids by name; bounded by those published to
-	healed     int64             // the epoch in which the marks were checked; 0: they are to be
-	checkAt    time.Time         // when next
-	until      int64             // positions up to here are published again
+	published  published
 	comparison comparison
 }
 
@@ -121,7 +115,7 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	}
 	return &Relay{
 		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1), limit: cfg.Batch,
-		metrics: newRelayMetrics(cfg.Metrics, cfg.Name), topics: make(map[string]string),
+		metrics: newRelayMetrics(cfg.Metrics, cfg.Name), published: published{to: cfg.Publisher, topics: make(map[string]string)},
 	}
 }
 
@@ -213,9 +207,9 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 		to = page[n-1].Cursor
 	}
 	if err != nil {
-		r.coming = nil
+		r.published.coming = nil
 	}
-	return n, errors.Join(err, r.advance(ctx, to, r.repeated(page[:n])))
+	return n, errors.Join(err, r.advance(ctx, to, r.published.repeated(page[:n])))
 }
 
 // bounded limits every request to the database, which may go silent without
@@ -232,16 +226,6 @@ func ignoreNoRows(err error) error {
 	return err
 }
 
-// repeated returns how many messages of a page were lost before.
-func (r *Relay) repeated(page []Outgoing) (n int) {
-	for _, out := range page {
-		if out.Message != nil && out.Cursor.Position <= r.until {
-			n++
-		}
-	}
-	return n
-}
-
 // advance moves the cursor unless the lease was lost, and counts what
 // was published again.
 func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
@@ -251,10 +235,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
 	r.held = lease{} // until the database confirms that it is still ours
 	batch := &pgx.Batch{}
 	batch.Queue(asyncCommit)
-	marks := slices.Clone(r.marks)
-	for _, m := range r.coming {
-		marks = add(marks, m)
-	}
+	marks := r.published.merged()
 	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval, marks = $6::jsonb, republished = republished + $7
 		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, to.Position, r.cfg.Lease, encode(marks), repeated).
 		Exec(func(tag pgconn.CommandTag) error {
@@ -267,7 +248,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
 		return fmt.Errorf("cannot move the cursor: %w", err)
 	}
 	r.held, r.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
-	r.marks, r.coming = marks, nil
+	r.published.marks, r.published.coming = marks, nil
 	r.metrics.republished.Add(float64(repeated))
 	return nil
 }
