@@ -139,7 +139,7 @@ func (w *worker) load(partitions []*partition) ([]shipment, error) {
 	for _, part := range partitions {
 		w.publisher.expire(part)
 		if part.leader.Load() != w.link.id {
-			w.publisher.schedule(part)
+			w.publisher.routes.schedule(part)
 			continue
 		}
 		if err != nil {
@@ -258,7 +258,7 @@ func (p *Publisher) answered(s shipment, a produceAnswer) {
 		s.partition.accepted()
 		p.settle(s, a.offset, nil)
 	case resend:
-		p.refreshSoon()
+		p.routes.refreshSoon()
 		p.retry(s, code)
 	case doubtful:
 		s.batch.Doubtful = true
@@ -313,10 +313,10 @@ func (p *Publisher) retry(s shipment, cause error) {
 		return
 	}
 	if failures > 1 {
-		p.refreshSoon()
+		p.routes.refreshSoon()
 		p.logger.Debug("publishing again", "topic", s.partition.topic, "partition", s.partition.index, "failures", failures, "error", cause)
 	}
-	time.AfterFunc(clock.Backoff(failures, 10*time.Millisecond, clock.LongestAbsence), func() { p.schedule(s.partition) })
+	time.AfterFunc(clock.Backoff(failures, 10*time.Millisecond, clock.LongestAbsence), func() { p.routes.schedule(s.partition) })
 }
 
 // fail settles a batch that is not sent again. A batch surely not written
@@ -355,7 +355,7 @@ func (p *Publisher) settle(s shipment, offset int64, err error) {
 // rest ends the partition's turn, or schedules it again if it has more.
 func (p *Publisher) rest(part *partition) {
 	if part.rest() {
-		p.schedule(part)
+		p.routes.schedule(part)
 	}
 }
 

@@ -85,27 +85,14 @@ type Publisher struct {
 
 	ctx    context.Context // ends the workers
 	cancel context.CancelFunc
-	refill chan struct{} // asks for new metadata
 	wg     sync.WaitGroup
+	routes *routes
 
 	mu       sync.RWMutex
 	closed   bool
-	topics   map[string]*topic // bounded by those published to
-	links    map[int32]*link
-	stranded []*partition  // with messages to send and no leader
-	changed  chan struct{} // closed and replaced whenever metadata arrives
-	problem  error         // why the last metadata did not arrive
-
 	pending  sync.WaitGroup // messages accepted and unanswered
 	producer producer
 	turn     atomic.Uint32 // for messages without a key
-}
-
-// topic is the publisher's state of one topic. Partitions are only ever added.
-type topic struct {
-	name       string
-	partitions atomic.Pointer[[]*partition]
-	err        error // why the brokers do not know it
 }
 
 // New returns a publisher that is ready at once; it connects on first use.
@@ -117,13 +104,14 @@ func New(cfg Config, logger *slog.Logger) (*Publisher, error) {
 	p := &Publisher{
 		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), budget: &budget{limit: cfg.BufferBytes},
 		metrics: newPublisherMetrics(cfg.Metrics),
-		refill:  make(chan struct{}, 1), changed: make(chan struct{}), topics: make(map[string]*topic), links: make(map[int32]*link),
 	}
-	if err := p.chooseCodec(); err != nil {
+	var err error
+	if p.codec, err = newCodec(cfg); err != nil {
 		return nil, err
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.wg.Go(p.followMetadata)
+	p.routes = newRoutes(p)
+	p.wg.Go(p.routes.follow)
 	return p, nil
 }
 
@@ -132,16 +120,16 @@ func (p *Publisher) Servers() (brokers []string, dialer *kafka.Dialer) {
 	return p.cfg.Brokers, p.cfg.Dialer
 }
 
-func (p *Publisher) chooseCodec() (err error) {
-	switch p.cfg.Compression {
+// newCodec returns what compresses batches; nil: nothing.
+func newCodec(cfg Config) (*zstd.Encoder, error) {
+	switch cfg.Compression {
 	case Uncompressed:
+		return nil, nil
 	case Zstd, ZstdSmall:
-		p.codec, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(p.cfg.InFlight),
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(cfg.InFlight),
 			zstd.WithWindowSize(compressionWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
-	default:
-		err = fmt.Errorf("cannot make a publisher: unknown compression %q", p.cfg.Compression)
 	}
-	return err
+	return nil, fmt.Errorf("cannot make a publisher: unknown compression %q", cfg.Compression)
 }
 
 // codecFor returns what compresses a batch; nil: nothing.
@@ -176,7 +164,7 @@ func (p *Publisher) PublishContext(ctx context.Context, topic string, messages .
 }
 
 func (p *Publisher) publish(ctx context.Context, topic string, messages []*message.Message) ([]bus.Position, error) {
-	partitions, err := p.partitionsOf(ctx, topic)
+	partitions, err := p.routes.partitionsOf(ctx, topic)
 	if err != nil {
 		p.metrics.failed.Add(float64(len(messages)))
 		return nil, err
@@ -248,7 +236,7 @@ func (p *Publisher) distribute(partitions []*partition, records []batch.Outgoing
 		b, index, idle := partitions[target].add(r, stamp, deadline, p.cfg.MaxBatchBytes)
 		tickets[i] = ticket{b, index, target}
 		if idle {
-			p.schedule(partitions[target])
+			p.routes.schedule(partitions[target])
 		}
 	}
 	return tickets
@@ -303,7 +291,7 @@ func (p *Publisher) Close() error {
 	}()
 	left := p.drain(drained)
 	p.cancel()
-	p.closeLinks()
+	p.routes.close()
 	p.wg.Wait()
 	p.cluster.Close()
 	p.abandon()
@@ -325,13 +313,9 @@ func (p *Publisher) drain(drained chan struct{}) error {
 
 // abandon settles the rest once no worker runs.
 func (p *Publisher) abandon() {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for _, t := range p.topics {
-		for _, part := range t.list() {
-			for _, b := range part.takeAll() {
-				p.fail(part, b, bus.ErrClosed)
-			}
+	for _, part := range p.routes.all() {
+		for _, b := range part.takeAll() {
+			p.fail(part, b, bus.ErrClosed)
 		}
 	}
 }

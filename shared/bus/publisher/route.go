@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -20,105 +22,141 @@ const (
 	metadataRetry = 100 * time.Millisecond // between requests while a partition has no leader
 )
 
+// routes are who leads what: the topics published to, and the brokers.
+type routes struct {
+	publisher *Publisher
+	refill    chan struct{} // asks for new metadata
+
+	mu       sync.RWMutex
+	topics   map[string]*topic // bounded by those published to
+	links    map[int32]*link
+	stranded []*partition  // with messages to send and no leader
+	changed  chan struct{} // closed and replaced whenever metadata arrives
+	problem  error         // why the last metadata did not arrive
+}
+
+func newRoutes(p *Publisher) *routes {
+	return &routes{
+		publisher: p, refill: make(chan struct{}, 1), changed: make(chan struct{}), topics: make(map[string]*topic), links: make(map[int32]*link),
+	}
+}
+
+// topic is the publisher's state of one topic. Partitions are only ever added.
+type topic struct {
+	name       string
+	partitions atomic.Pointer[[]*partition]
+	err        error // why the brokers do not know it
+}
+
+// all returns the partitions of all topics.
+func (r *routes) all() (all []*partition) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, t := range r.topics {
+		all = append(all, t.list()...)
+	}
+	return all
+}
+
 // schedule gives a busy partition to the link of its leader, or keeps
 // it until there is one.
-func (p *Publisher) schedule(part *partition) {
-	p.mu.RLock()
-	l := p.links[part.leader.Load()]
-	p.mu.RUnlock()
+func (r *routes) schedule(part *partition) {
+	r.mu.RLock()
+	l := r.links[part.leader.Load()]
+	r.mu.RUnlock()
 	if l != nil {
 		l.push(part)
 		return
 	}
-	p.mu.Lock()
-	p.stranded = append(p.stranded, part)
-	p.mu.Unlock()
-	p.refreshSoon()
+	r.mu.Lock()
+	r.stranded = append(r.stranded, part)
+	r.mu.Unlock()
+	r.refreshSoon()
 }
 
 // refreshSoon asks for new metadata without waiting.
-func (p *Publisher) refreshSoon() {
+func (r *routes) refreshSoon() {
 	select {
-	case p.refill <- struct{}{}:
+	case r.refill <- struct{}{}:
 	default:
 	}
 }
 
-// followMetadata keeps the layout current until the publisher ends.
-func (p *Publisher) followMetadata() {
+// follow keeps the layout current until the publisher ends.
+func (r *routes) follow() {
 	wait := metadataAge
 	for {
 		timer := time.NewTimer(wait)
 		select {
-		case <-p.ctx.Done():
+		case <-r.publisher.ctx.Done():
 			timer.Stop()
 			return
-		case <-p.refill:
+		case <-r.refill:
 			timer.Stop()
 		case <-timer.C:
 		}
-		wait = p.refresh()
-		lifecycle.Pause(p.ctx, metadataPause)
+		wait = r.refresh()
+		lifecycle.Pause(r.publisher.ctx, metadataPause)
 	}
 }
 
 // refresh asks once and returns when to ask again.
-func (p *Publisher) refresh() time.Duration {
-	names := p.topicNames()
+func (r *routes) refresh() time.Duration {
+	names := r.topicNames()
 	if len(names) == 0 {
 		return metadataAge
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(r.publisher.ctx, r.publisher.cfg.RequestTimeout)
 	defer cancel()
-	seen, err := p.cluster.Layout(ctx, names...)
+	seen, err := r.publisher.cluster.Layout(ctx, names...)
 	if err == nil {
-		p.adopt(seen)
+		r.adopt(seen)
 	}
-	p.announce(err)
-	if p.release() || err != nil {
+	r.announce(err)
+	if r.release() || err != nil {
 		return metadataRetry
 	}
 	return metadataAge
 }
 
-func (p *Publisher) topicNames() []string {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	names := make([]string, 0, len(p.topics))
-	for name := range p.topics {
+func (r *routes) topicNames() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	names := make([]string, 0, len(r.topics))
+	for name := range r.topics {
 		names = append(names, name)
 	}
 	return names
 }
 
 // adopt makes a new layout the current one.
-func (p *Publisher) adopt(seen broker.Layout) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (r *routes) adopt(seen broker.Layout) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for id, address := range seen.Brokers {
-		p.adoptBroker(id, address)
+		r.adoptBroker(id, address)
 	}
 	for name, t := range seen.Topics {
-		if known := p.topics[name]; known != nil {
+		if known := r.topics[name]; known != nil {
 			known.adopt(t)
-			p.metrics.observeLayout(name, t)
+			r.publisher.metrics.observeLayout(name, t)
 		}
 	}
 }
 
-func (p *Publisher) adoptBroker(id int32, address string) {
-	if l := p.links[id]; l != nil {
+func (r *routes) adoptBroker(id int32, address string) {
+	if l := r.links[id]; l != nil {
 		l.move(address)
 		return
 	}
-	if p.ctx.Err() != nil {
+	if r.publisher.ctx.Err() != nil {
 		return
 	}
 	l := newLink(id, address)
-	p.links[id] = l
-	for range p.cfg.InFlight {
-		w := &worker{publisher: p, link: l}
-		p.wg.Go(w.run)
+	r.links[id] = l
+	for range r.publisher.cfg.InFlight {
+		w := &worker{publisher: r.publisher, link: l}
+		r.publisher.wg.Go(w.run)
 	}
 }
 
@@ -140,54 +178,54 @@ func (t *topic) adopt(seen broker.TopicLayout) {
 }
 
 // announce wakes all who wait for a topic.
-func (p *Publisher) announce(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.problem = err
-	close(p.changed)
-	p.changed = make(chan struct{})
+func (r *routes) announce(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.problem = err
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // release reschedules the partitions without a leader and reports
 // whether some still have none.
-func (p *Publisher) release() bool {
-	p.mu.Lock()
-	stranded := p.stranded
-	p.stranded = nil
-	p.mu.Unlock()
+func (r *routes) release() bool {
+	r.mu.Lock()
+	stranded := r.stranded
+	r.stranded = nil
+	r.mu.Unlock()
 	for _, part := range stranded {
-		p.expire(part)
+		r.publisher.expire(part)
 		if part.rest() {
-			p.schedule(part)
+			r.schedule(part)
 		}
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return len(p.stranded) > 0
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.stranded) > 0
 }
 
 // partitionsOf returns the partitions of a topic. It waits for the
 // brokers to name them: RequestTimeout while they answer that the topic
 // does not exist, DeliveryTimeout while they do not answer.
-func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
-	if list, _, _ := p.lookup(name, false); len(list) > 0 {
+func (r *routes) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
+	if list, _, _ := r.lookup(name, false); len(list) > 0 {
 		return list, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.publisher.cfg.DeliveryTimeout)
 	defer cancel()
 	for began := clock.Now(); ; {
-		list, changed, err := p.lookup(name, true)
+		list, changed, err := r.lookup(name, true)
 		if len(list) > 0 {
 			return list, nil
 		}
-		if isUnknown(err) && clock.Now().Sub(began) >= p.cfg.RequestTimeout {
+		if isUnknown(err) && clock.Now().Sub(began) >= r.publisher.cfg.RequestTimeout {
 			return nil, fmt.Errorf("cannot publish to %q: %w", name, err)
 		}
-		p.refreshSoon()
+		r.refreshSoon()
 		select {
 		case <-changed:
 			lifecycle.Pause(ctx, metadataPause)
-		case <-p.ctx.Done():
+		case <-r.publisher.ctx.Done():
 			return nil, fmt.Errorf("cannot publish to %q: %w", name, bus.ErrClosed)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("cannot publish to %q: %w: %w", name, err, ctx.Err())
@@ -197,23 +235,23 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 
 // lookup finds a topic; with add, it begins to ask for a missing one.
 // err is why it has no partitions.
-func (p *Publisher) lookup(name string, add bool) (list []*partition, changed chan struct{}, err error) {
-	p.mu.RLock()
-	t := p.topics[name]
-	changed, err = p.changed, p.problem
+func (r *routes) lookup(name string, add bool) (list []*partition, changed chan struct{}, err error) {
+	r.mu.RLock()
+	t := r.topics[name]
+	changed, err = r.changed, r.problem
 	if t != nil && err == nil {
 		err = errUnknown(t.err)
 	}
-	p.mu.RUnlock()
+	r.mu.RUnlock()
 	if t != nil {
 		return t.list(), changed, err
 	}
 	if add {
-		p.mu.Lock()
-		if p.topics[name] == nil {
-			p.topics[name] = &topic{name: name}
+		r.mu.Lock()
+		if r.topics[name] == nil {
+			r.topics[name] = &topic{name: name}
 		}
-		p.mu.Unlock()
+		r.mu.Unlock()
 	}
 	return nil, changed, bus.ErrUnknownTopic
 }
@@ -231,11 +269,11 @@ func errUnknown(err error) error {
 	return fmt.Errorf("%w: %w", bus.ErrUnknownTopic, err)
 }
 
-// closeLinks ends the workers.
-func (p *Publisher) closeLinks() {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for _, l := range p.links {
+// close ends the workers.
+func (r *routes) close() {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, l := range r.links {
 		l.close()
 	}
 }
