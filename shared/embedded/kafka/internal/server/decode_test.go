@@ -35,6 +35,7 @@ func FuzzDecode(f *testing.F) {
 
 // A request that the protocol's own encoder made is read.
 func TestDecode(t *testing.T) {
+	server := New(Config{})
 	for key, v := range versions {
 		for version := v.oldest; version <= v.newest; version++ {
 			request := kmsg.RequestForKey(int16(key))
@@ -43,7 +44,7 @@ func TestDecode(t *testing.T) {
 			if clientID, err := decode(request, whole[headBytes:]); err != nil || clientID != "client" {
 				t.Errorf("%s v%d of %q: %v", key.Name(), version, clientID, err)
 			}
-			if handlers[key] == nil && key != kmsg.Produce {
+			if server.handlers[key] == nil && key != kmsg.Produce {
 				t.Errorf("nothing answers %s", key.Name())
 			}
 			if mayAsk(0, key) && request.IsFlexible() {

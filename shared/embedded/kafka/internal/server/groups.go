@@ -12,11 +12,17 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
 )
 
+// groups answers what is about groups of consumers.
+type groups struct {
+	*group.Coordinator
+	catalog
+}
+
 // twoSteps is the version of JoinGroup from which on a new member is
 // given its id before it joins.
 const twoSteps = 4
 
-func (s *Server) joinGroup(c *call, request kmsg.Request) (kmsg.Response, error) {
+func (s groups) joinGroup(c *call, request kmsg.Request) (kmsg.Response, error) {
 	r := request.(*kmsg.JoinGroupRequest)
 	join := group.Join{
 		Group: r.Group, Member: r.MemberID, ClientID: c.clientID, Host: "/" + c.host(), ProtocolType: r.ProtocolType, TwoSteps: r.Version >= twoSteps,
@@ -25,7 +31,7 @@ func (s *Server) joinGroup(c *call, request kmsg.Request) (kmsg.Response, error)
 	for _, p := range r.Protocols {
 		join.Protocols = append(join.Protocols, group.Protocol{Name: p.Name, Metadata: p.Metadata})
 	}
-	joined := s.Groups.Join(join)
+	joined := s.Join(join)
 	response := request.ResponseKind().(*kmsg.JoinGroupResponse)
 	response.ErrorCode, response.MemberID, response.Generation = code(joined.Err), joined.Member, joined.Generation
 	response.LeaderID, response.Protocol = joined.Leader, kmsg.StringPtr(joined.Protocol)
@@ -43,49 +49,39 @@ func (s *Server) joinGroup(c *call, request kmsg.Request) (kmsg.Response, error)
 	return response, nil
 }
 
-func (s *Server) syncGroup(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	r := request.(*kmsg.SyncGroupRequest)
+func (s groups) syncGroup(r *kmsg.SyncGroupRequest, response *kmsg.SyncGroupResponse) {
 	assignments := make(map[string][]byte, len(r.GroupAssignment))
 	for _, a := range r.GroupAssignment {
 		assignments[a.MemberID] = a.MemberAssignment
 	}
-	synced := s.Groups.Sync(r.Group, r.MemberID, r.Generation, assignments)
-	response := request.ResponseKind().(*kmsg.SyncGroupResponse)
+	synced := s.Sync(r.Group, r.MemberID, r.Generation, assignments)
 	response.ErrorCode, response.MemberAssignment = code(synced.Err), synced.Assignment
 	if synced.Err == nil {
 		response.ProtocolType, response.Protocol = kmsg.StringPtr(synced.ProtocolType), kmsg.StringPtr(synced.Protocol)
 	}
-	return response, nil
 }
 
-func (s *Server) heartbeat(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	r := request.(*kmsg.HeartbeatRequest)
-	response := request.ResponseKind().(*kmsg.HeartbeatResponse)
-	response.ErrorCode = code(s.Groups.Heartbeat(r.Group, r.MemberID, r.Generation))
-	return response, nil
+func (s groups) heartbeat(r *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) {
+	response.ErrorCode = code(s.Heartbeat(r.Group, r.MemberID, r.Generation))
 }
 
-func (s *Server) leaveGroup(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	r := request.(*kmsg.LeaveGroupRequest)
-	response := request.ResponseKind().(*kmsg.LeaveGroupResponse)
+func (s groups) leaveGroup(r *kmsg.LeaveGroupRequest, response *kmsg.LeaveGroupResponse) {
 	if r.Version < 3 {
-		response.ErrorCode = code(s.Groups.Leave(r.Group, r.MemberID))
-		return response, nil
+		response.ErrorCode = code(s.Leave(r.Group, r.MemberID))
+		return
 	}
 	for _, m := range r.Members {
 		left := kmsg.NewLeaveGroupResponseMember()
 		left.MemberID, left.InstanceID = m.MemberID, m.InstanceID
-		left.ErrorCode = code(s.Groups.Leave(r.Group, m.MemberID))
+		left.ErrorCode = code(s.Leave(r.Group, m.MemberID))
 		response.Members = append(response.Members, left)
 	}
-	return response, nil
 }
 
 // maxMetadataBytes is the most that a client may note beside an offset.
 const maxMetadataBytes = 4096
 
-func (s *Server) offsetCommit(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	r := request.(*kmsg.OffsetCommitRequest)
+func (s groups) offsetCommit(r *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse) {
 	offsets, refused := map[group.Place]group.Offset{}, map[group.Place]error{}
 	for _, t := range r.Topics {
 		for _, p := range t.Partitions {
@@ -102,8 +98,7 @@ func (s *Server) offsetCommit(_ *call, request kmsg.Request) (kmsg.Response, err
 			}
 		}
 	}
-	err := s.Groups.Commit(r.Group, r.MemberID, r.Generation, offsets)
-	response := request.ResponseKind().(*kmsg.OffsetCommitResponse)
+	err := s.Commit(r.Group, r.MemberID, r.Generation, offsets)
 	for _, t := range r.Topics {
 		out := kmsg.NewOffsetCommitResponseTopic()
 		out.Topic = t.Topic
@@ -117,13 +112,11 @@ func (s *Server) offsetCommit(_ *call, request kmsg.Request) (kmsg.Response, err
 		}
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }
 
-func (s *Server) describeGroups(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.DescribeGroupsResponse)
-	for _, name := range request.(*kmsg.DescribeGroupsRequest).Groups {
-		d, _ := s.Groups.Describe(name)
+func (s groups) describeGroups(asked *kmsg.DescribeGroupsRequest, response *kmsg.DescribeGroupsResponse) {
+	for _, name := range asked.Groups {
+		d, _ := s.Describe(name)
 		out := kmsg.NewDescribeGroupsResponseGroup()
 		out.Group, out.State, out.ProtocolType, out.Protocol = d.Name, d.State, d.ProtocolType, d.Protocol
 		for _, m := range d.Members {
@@ -134,16 +127,14 @@ func (s *Server) describeGroups(_ *call, request kmsg.Request) (kmsg.Response, e
 		}
 		response.Groups = append(response.Groups, out)
 	}
-	return response, nil
 }
 
-func (s *Server) listGroups(_ *call, request kmsg.Request) (kmsg.Response, error) {
+func (s groups) listGroups(asked *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) {
 	wanted := map[string]bool{}
-	for _, state := range request.(*kmsg.ListGroupsRequest).StatesFilter {
+	for _, state := range asked.StatesFilter {
 		wanted[state] = true
 	}
-	response := request.ResponseKind().(*kmsg.ListGroupsResponse)
-	for _, g := range s.Groups.List() {
+	for _, g := range s.List() {
 		if len(wanted) > 0 && !wanted[g.State] {
 			continue
 		}
@@ -151,26 +142,21 @@ func (s *Server) listGroups(_ *call, request kmsg.Request) (kmsg.Response, error
 		out.Group, out.ProtocolType, out.GroupState = g.Name, g.ProtocolType, g.State
 		response.Groups = append(response.Groups, out)
 	}
-	return response, nil
 }
 
-func (s *Server) deleteGroups(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.DeleteGroupsResponse)
-	for _, name := range request.(*kmsg.DeleteGroupsRequest).Groups {
+func (s groups) deleteGroups(asked *kmsg.DeleteGroupsRequest, response *kmsg.DeleteGroupsResponse) {
+	for _, name := range asked.Groups {
 		out := kmsg.NewDeleteGroupsResponseGroup()
-		out.Group, out.ErrorCode = name, code(s.Groups.Delete(name))
+		out.Group, out.ErrorCode = name, code(s.Delete(name))
 		response.Groups = append(response.Groups, out)
 	}
-	return response, nil
 }
 
 // severalGroups is the version of OffsetFetch from which on it is about
 // several groups.
 const severalGroups = 8
 
-func (s *Server) offsetFetch(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	r := request.(*kmsg.OffsetFetchRequest)
-	response := request.ResponseKind().(*kmsg.OffsetFetchResponse)
+func (s groups) offsetFetch(r *kmsg.OffsetFetchRequest, response *kmsg.OffsetFetchResponse) {
 	if r.Version < severalGroups {
 		wanted := map[string][]int32{}
 		for _, t := range r.Topics {
@@ -180,7 +166,7 @@ func (s *Server) offsetFetch(_ *call, request kmsg.Request) (kmsg.Response, erro
 			wanted = nil
 		}
 		response.Topics = s.oneGroup(r.Group, wanted)
-		return response, nil
+		return
 	}
 	for _, g := range r.Groups {
 		wanted := map[string][]int32{}
@@ -202,13 +188,12 @@ func (s *Server) offsetFetch(_ *call, request kmsg.Request) (kmsg.Response, erro
 		}
 		response.Groups = append(response.Groups, out)
 	}
-	return response, nil
 }
 
 // oneGroup returns the offsets that a group has committed; -1 where it
 // has none. Wanted is nil for all it has.
-func (s *Server) oneGroup(name string, wanted map[string][]int32) (topics []kmsg.OffsetFetchResponseTopic) {
-	offsets := s.Groups.Offsets(name)
+func (s groups) oneGroup(name string, wanted map[string][]int32) (topics []kmsg.OffsetFetchResponseTopic) {
+	offsets := s.Offsets(name)
 	if wanted == nil {
 		wanted = map[string][]int32{}
 		for _, place := range slices.SortedFunc(maps.Keys(offsets), byPartition) {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -11,6 +12,13 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
+
+// records answers what is about the logs.
+type records struct {
+	catalog
+	now    func() time.Time
+	logger *slog.Logger
+}
 
 // maxAhead is how far a record may be ahead of this machine's clock,
 // Apache Kafka's default of message.timestamp.after.max.ms.
@@ -26,7 +34,7 @@ type production struct {
 }
 
 // produce appends the batches; its result waits until they are kept.
-func (s *Server) produce(request *kmsg.ProduceRequest) func() (kmsg.Response, error) {
+func (s records) produce(request *kmsg.ProduceRequest) func() (kmsg.Response, error) {
 	var all []production
 	for _, t := range request.Topics {
 		for _, p := range t.Partitions {
@@ -49,7 +57,7 @@ func (s *Server) produce(request *kmsg.ProduceRequest) func() (kmsg.Response, er
 	}
 }
 
-func (s *Server) append(request *kmsg.ProduceRequest, topic string, p kmsg.ProduceRequestTopicPartition) (a storage.Appended, start int64, err error) {
+func (s records) append(request *kmsg.ProduceRequest, topic string, p kmsg.ProduceRequestTopicPartition) (a storage.Appended, start int64, err error) {
 	t := s.topic(topic)
 	switch {
 	case request.Acks < -1 || request.Acks > 1:
@@ -69,7 +77,7 @@ func (s *Server) append(request *kmsg.ProduceRequest, topic string, p kmsg.Produ
 	if err != nil {
 		return a, -1, err
 	}
-	if latest := s.Now().Add(maxAhead).UnixMilli(); b.MaxTime() > latest {
+	if latest := s.now().Add(maxAhead).UnixMilli(); b.MaxTime() > latest {
 		return a, -1, fmt.Errorf("%w: more than %s ahead of the broker's clock", kerr.InvalidTimestamp, maxAhead)
 	}
 	a, err = log.Append(b)
@@ -107,7 +115,7 @@ const (
 // A fetch is a request for records, while it waits for them.
 type fetch struct {
 	call     *call
-	server   *Server
+	logs     records
 	request  *kmsg.FetchRequest
 	response *kmsg.FetchResponse
 	bytes    int
@@ -117,8 +125,8 @@ type fetch struct {
 // fetch answers once there are enough records, or the client's patience
 // is over. There are no fetch sessions: clients that ask for one are
 // told that there is none, and name all partitions each time.
-func (s *Server) fetch(c *call, request kmsg.Request) (kmsg.Response, error) {
-	f := &fetch{call: c, server: s, request: request.(*kmsg.FetchRequest)}
+func (s records) fetch(c *call, request kmsg.Request) (kmsg.Response, error) {
+	f := &fetch{call: c, logs: s, request: request.(*kmsg.FetchRequest)}
 	if f.request.SessionID != 0 {
 		f.reset()
 		f.response.ErrorCode = kerr.FetchSessionIDNotFound.Code
@@ -209,16 +217,16 @@ func (f *fetch) records(log *storage.Partition, p kmsg.FetchRequestTopicPartitio
 		*memory = records[:0] // it was too small
 	}
 	if errors.Is(err, storage.ErrDamaged) {
-		f.server.Logger.Error("embedded broker: cannot read the log", "error", err)
+		f.logs.logger.Error("embedded broker: cannot read the log", "error", err)
 	}
 	return records, err
 }
 
 // find returns a log by its topic's name or, from version 13 on, its id.
 func (f *fetch) find(t kmsg.FetchRequestTopic, partition int32) (*storage.Partition, error) {
-	topic := f.server.topic(t.Topic)
+	topic := f.logs.topic(t.Topic)
 	if f.request.Version >= 13 {
-		if topic = f.server.Store.TopicByID(t.TopicID); topic == nil {
+		if topic = f.logs.TopicByID(t.TopicID); topic == nil {
 			return nil, kerr.UnknownTopicID
 		}
 	}
@@ -247,9 +255,8 @@ const (
 	newest   = -3
 )
 
-func (s *Server) listOffsets(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.ListOffsetsResponse)
-	for _, t := range request.(*kmsg.ListOffsetsRequest).Topics {
+func (s records) listOffsets(asked *kmsg.ListOffsetsRequest, response *kmsg.ListOffsetsResponse) {
+	for _, t := range asked.Topics {
 		out := kmsg.NewListOffsetsResponseTopic()
 		out.Topic = t.Topic
 		for _, p := range t.Partitions {
@@ -262,10 +269,9 @@ func (s *Server) listOffsets(_ *call, request kmsg.Request) (kmsg.Response, erro
 		}
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }
 
-func (s *Server) offsetAt(topic string, p kmsg.ListOffsetsRequestTopicPartition) (offset, at int64, err error) {
+func (s records) offsetAt(topic string, p kmsg.ListOffsetsRequestTopicPartition) (offset, at int64, err error) {
 	log, err := s.partition(topic, p.Partition)
 	if err != nil {
 		return -1, -1, err
@@ -287,19 +293,9 @@ func (s *Server) offsetAt(topic string, p kmsg.ListOffsetsRequestTopicPartition)
 	return log.At(p.Timestamp)
 }
 
-// partition returns a log that clients see.
-func (s *Server) partition(topic string, partition int32) (*storage.Partition, error) {
-	t := s.topic(topic)
-	if t == nil {
-		return nil, storage.ErrUnknownTopic
-	}
-	return t.Partition(partition)
-}
-
 // offsetForLeaderEpoch knows one epoch: the leader never changes.
-func (s *Server) offsetForLeaderEpoch(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
-	for _, t := range request.(*kmsg.OffsetForLeaderEpochRequest).Topics {
+func (s records) offsetForLeaderEpoch(asked *kmsg.OffsetForLeaderEpochRequest, response *kmsg.OffsetForLeaderEpochResponse) {
+	for _, t := range asked.Topics {
 		out := kmsg.NewOffsetForLeaderEpochResponseTopic()
 		out.Topic = t.Topic
 		for _, p := range t.Partitions {
@@ -315,12 +311,10 @@ func (s *Server) offsetForLeaderEpoch(_ *call, request kmsg.Request) (kmsg.Respo
 		}
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }
 
-func (s *Server) deleteRecords(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.DeleteRecordsResponse)
-	for _, t := range request.(*kmsg.DeleteRecordsRequest).Topics {
+func (s records) deleteRecords(asked *kmsg.DeleteRecordsRequest, response *kmsg.DeleteRecordsResponse) {
+	for _, t := range asked.Topics {
 		out := kmsg.NewDeleteRecordsResponseTopic()
 		out.Topic = t.Topic
 		for _, p := range t.Partitions {
@@ -335,5 +329,4 @@ func (s *Server) deleteRecords(_ *call, request kmsg.Request) (kmsg.Response, er
 		}
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }

@@ -41,6 +41,10 @@ type Config struct {
 type Server struct {
 	Config
 
+	catalog  catalog
+	records  records
+	handlers map[kmsg.Key]handler
+
 	address net.TCPAddr
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -55,6 +59,9 @@ type Server struct {
 func New(config Config) *Server {
 	s := &Server{Config: config, connections: map[*conn]struct{}{}, memory: newBudget(memoryBytes)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.catalog = catalog{config.Store}
+	s.records = records{s.catalog, config.Now, config.Logger}
+	s.handlers = s.newHandlers(groups{config.Groups, s.catalog}, topics{s.catalog, config.Groups})
 	return s
 }
 
@@ -144,14 +151,6 @@ func (s *Server) remember(request string) {
 	}
 }
 
-// topic returns a topic that clients see; nil if there is none.
-func (s *Server) topic(name string) *storage.Topic {
-	if name == OffsetsTopic {
-		return nil
-	}
-	return s.Store.Topic(name)
-}
-
 // served are the versions of a request that are served.
 type served struct{ oldest, newest int16 }
 
@@ -218,49 +217,60 @@ func (s *Server) apiVersions(c *call, request kmsg.Request) (kmsg.Response, erro
 
 // A handler answers a request. With an error, the connection is closed
 // after the answer.
-type handler func(*Server, *call, kmsg.Request) (kmsg.Response, error)
+type handler func(*call, kmsg.Request) (kmsg.Response, error)
 
-var handlers = map[kmsg.Key]handler{
-	kmsg.Fetch:       (*Server).fetch,
-	kmsg.ListOffsets: (*Server).listOffsets,
-	kmsg.Metadata:    (*Server).metadata,
+// answer makes a handler of what completes the answer of one kind of request.
+func answer[Q kmsg.Request, A kmsg.Response](complete func(Q, A)) handler {
+	return func(_ *call, request kmsg.Request) (kmsg.Response, error) {
+		response := request.ResponseKind()
+		complete(request.(Q), response.(A))
+		return response, nil
+	}
+}
 
-	kmsg.OffsetCommit:    (*Server).offsetCommit,
-	kmsg.OffsetFetch:     (*Server).offsetFetch,
-	kmsg.FindCoordinator: (*Server).findCoordinator,
-	kmsg.JoinGroup:       (*Server).joinGroup,
-	kmsg.Heartbeat:       (*Server).heartbeat,
-	kmsg.LeaveGroup:      (*Server).leaveGroup,
-	kmsg.SyncGroup:       (*Server).syncGroup,
-	kmsg.DescribeGroups:  (*Server).describeGroups,
-	kmsg.ListGroups:      (*Server).listGroups,
-	kmsg.DeleteGroups:    (*Server).deleteGroups,
+func (s *Server) newHandlers(groups groups, topics topics) map[kmsg.Key]handler {
+	return map[kmsg.Key]handler{
+		kmsg.Fetch:       s.records.fetch,
+		kmsg.ListOffsets: answer(s.records.listOffsets),
+		kmsg.Metadata:    answer(s.metadata),
 
-	kmsg.SASLHandshake:    (*Server).saslHandshake,
-	kmsg.SASLAuthenticate: (*Server).saslAuthenticate,
-	kmsg.ApiVersions:      (*Server).apiVersions,
+		kmsg.OffsetCommit:    answer(groups.offsetCommit),
+		kmsg.OffsetFetch:     answer(groups.offsetFetch),
+		kmsg.FindCoordinator: answer(s.findCoordinator),
+		kmsg.JoinGroup:       groups.joinGroup,
+		kmsg.Heartbeat:       answer(groups.heartbeat),
+		kmsg.LeaveGroup:      answer(groups.leaveGroup),
+		kmsg.SyncGroup:       answer(groups.syncGroup),
+		kmsg.DescribeGroups:  answer(groups.describeGroups),
+		kmsg.ListGroups:      answer(groups.listGroups),
+		kmsg.DeleteGroups:    answer(groups.deleteGroups),
 
-	kmsg.CreateTopics:            (*Server).createTopics,
-	kmsg.DeleteTopics:            (*Server).deleteTopics,
-	kmsg.DeleteRecords:           (*Server).deleteRecords,
-	kmsg.CreatePartitions:        (*Server).createPartitions,
-	kmsg.DescribeConfigs:         (*Server).describeConfigs,
-	kmsg.AlterConfigs:            (*Server).alterConfigs,
-	kmsg.IncrementalAlterConfigs: (*Server).incrementalAlterConfigs,
+		kmsg.SASLHandshake:    s.saslHandshake,
+		kmsg.SASLAuthenticate: s.saslAuthenticate,
+		kmsg.ApiVersions:      s.apiVersions,
 
-	kmsg.InitProducerID:       (*Server).initProducerID,
-	kmsg.OffsetForLeaderEpoch: (*Server).offsetForLeaderEpoch,
-	kmsg.DescribeLogDirs:      (*Server).describeLogDirs,
-	kmsg.DescribeCluster:      (*Server).describeCluster,
+		kmsg.CreateTopics:            answer(topics.createTopics),
+		kmsg.DeleteTopics:            answer(topics.deleteTopics),
+		kmsg.DeleteRecords:           answer(s.records.deleteRecords),
+		kmsg.CreatePartitions:        answer(topics.createPartitions),
+		kmsg.DescribeConfigs:         answer(topics.describeConfigs),
+		kmsg.AlterConfigs:            answer(topics.alterConfigs),
+		kmsg.IncrementalAlterConfigs: answer(topics.incrementalAlterConfigs),
+
+		kmsg.InitProducerID:       answer(s.initProducerID),
+		kmsg.OffsetForLeaderEpoch: answer(s.records.offsetForLeaderEpoch),
+		kmsg.DescribeLogDirs:      answer(s.describeLogDirs),
+		kmsg.DescribeCluster:      answer(s.describeCluster),
+	}
 }
 
 // begin does what is not left to the answer's turn.
 func (s *Server) begin(c *call, request kmsg.Request) func() (kmsg.Response, error) {
 	if produce, is := request.(*kmsg.ProduceRequest); is {
-		return s.produce(produce)
+		return s.records.produce(produce)
 	}
-	handle := handlers[kmsg.Key(request.Key())]
-	return func() (kmsg.Response, error) { return handle(s, c, request) }
+	handle := s.handlers[kmsg.Key(request.Key())]
+	return func() (kmsg.Response, error) { return handle(c, request) }
 }
 
 func (s *Server) saslHandshake(c *call, request kmsg.Request) (kmsg.Response, error) {
@@ -300,4 +310,24 @@ func (s *Server) saslAuthenticate(c *call, request kmsg.Request) (kmsg.Response,
 		c.admitted.Store(true)
 	}
 	return response, nil
+}
+
+// A catalog is the topics of a store.
+type catalog struct{ *storage.Store }
+
+// topic returns a topic that clients see; nil if there is none.
+func (c catalog) topic(name string) *storage.Topic {
+	if name == OffsetsTopic {
+		return nil
+	}
+	return c.Topic(name)
+}
+
+// partition returns a log that clients see.
+func (c catalog) partition(topic string, partition int32) (*storage.Partition, error) {
+	t := c.topic(topic)
+	if t == nil {
+		return nil, storage.ErrUnknownTopic
+	}
+	return t.Partition(partition)
 }

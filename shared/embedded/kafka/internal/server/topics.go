@@ -3,24 +3,28 @@ package server
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
+
+// topics answers what is about topics and their settings.
+type topics struct {
+	catalog
+	groups *group.Coordinator
+}
 
 // maxPartitions is the most that a topic can have.
 const maxPartitions = 10_000
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
-func (s *Server) createTopics(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.CreateTopicsRequest)
-	response := request.ResponseKind().(*kmsg.CreateTopicsResponse)
+func (s topics) createTopics(asked *kmsg.CreateTopicsRequest, response *kmsg.CreateTopicsResponse) {
 	for _, t := range asked.Topics {
 		out := kmsg.NewCreateTopicsResponseTopic()
 		out.Topic = t.Topic
@@ -37,10 +41,9 @@ func (s *Server) createTopics(_ *call, request kmsg.Request) (kmsg.Response, err
 		}
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }
 
-func (s *Server) createTopic(t kmsg.CreateTopicsRequestTopic, validateOnly bool) (*storage.Topic, error) {
+func (s topics) createTopic(t kmsg.CreateTopicsRequestTopic, validateOnly bool) (*storage.Topic, error) {
 	partitions := t.NumPartitions
 	if partitions == -1 {
 		partitions = max(1, int32(len(t.ReplicaAssignment))) //nolint:gosec // a request is not that long
@@ -62,17 +65,15 @@ func (s *Server) createTopic(t kmsg.CreateTopicsRequestTopic, validateOnly bool)
 		return nil, fmt.Errorf("%w: %d, a topic has 1 to %d", kerr.InvalidPartitions, partitions, maxPartitions)
 	case t.ReplicationFactor > 1:
 		return nil, fmt.Errorf("%w: %d copies are wanted, there is one broker", kerr.InvalidReplicationFactor, t.ReplicationFactor)
-	case s.Store.Topic(t.Topic) != nil:
+	case s.Topic(t.Topic) != nil:
 		return nil, fmt.Errorf("%w: %q", kerr.TopicAlreadyExists, t.Topic)
 	case validateOnly:
 		return nil, nil
 	}
-	return s.Store.Create(t.Topic, int(partitions), settings)
+	return s.Create(t.Topic, int(partitions), settings)
 }
 
-func (s *Server) deleteTopics(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.DeleteTopicsRequest)
-	response := request.ResponseKind().(*kmsg.DeleteTopicsResponse)
+func (s topics) deleteTopics(asked *kmsg.DeleteTopicsRequest, response *kmsg.DeleteTopicsResponse) {
 	topics := asked.Topics
 	if asked.Version < 6 {
 		topics = nil
@@ -83,7 +84,7 @@ func (s *Server) deleteTopics(_ *call, request kmsg.Request) (kmsg.Response, err
 	for _, t := range topics {
 		out := kmsg.NewDeleteTopicsResponseTopic()
 		out.Topic, out.TopicID = t.Topic, t.TopicID
-		found, err := s.Store.TopicByID(t.TopicID), kerr.UnknownTopicID
+		found, err := s.TopicByID(t.TopicID), kerr.UnknownTopicID
 		if t.Topic != nil {
 			found, err = s.topic(*t.Topic), kerr.UnknownTopicOrPartition
 		}
@@ -95,19 +96,16 @@ func (s *Server) deleteTopics(_ *call, request kmsg.Request) (kmsg.Response, err
 		}
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }
 
-func (s *Server) deleteTopic(t *storage.Topic) error {
+func (s topics) deleteTopic(t *storage.Topic) error {
 	if err := t.Delete(); err != nil {
 		return err
 	}
-	return s.Groups.ForgetTopic(t.Name)
+	return s.groups.ForgetTopic(t.Name)
 }
 
-func (s *Server) createPartitions(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.CreatePartitionsRequest)
-	response := request.ResponseKind().(*kmsg.CreatePartitionsResponse)
+func (s topics) createPartitions(asked *kmsg.CreatePartitionsRequest, response *kmsg.CreatePartitionsResponse) {
 	for _, t := range asked.Topics {
 		out := kmsg.NewCreatePartitionsResponseTopic()
 		out.Topic = t.Topic
@@ -115,10 +113,9 @@ func (s *Server) createPartitions(_ *call, request kmsg.Request) (kmsg.Response,
 		out.ErrorCode, out.ErrorMessage = code(err), text(err)
 		response.Topics = append(response.Topics, out)
 	}
-	return response, nil
 }
 
-func (s *Server) growTopic(name string, to int, validateOnly bool) error {
+func (s topics) growTopic(name string, to int, validateOnly bool) error {
 	t := s.topic(name)
 	switch {
 	case t == nil:
@@ -156,9 +153,8 @@ func settingsOf(t *storage.Topic, wanted []string) (found []setting) {
 	return found
 }
 
-func (s *Server) describeConfigs(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.DescribeConfigsResponse)
-	for _, r := range request.(*kmsg.DescribeConfigsRequest).Resources {
+func (s topics) describeConfigs(asked *kmsg.DescribeConfigsRequest, response *kmsg.DescribeConfigsResponse) {
+	for _, r := range asked.Resources {
 		out := kmsg.NewDescribeConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
 		t, err := s.resource(r.ResourceType, r.ResourceName)
@@ -173,12 +169,11 @@ func (s *Server) describeConfigs(_ *call, request kmsg.Request) (kmsg.Response, 
 		}
 		response.Resources = append(response.Resources, out)
 	}
-	return response, nil
 }
 
 // resource returns the topic whose settings are meant; nil for the
 // broker, which has none.
-func (s *Server) resource(kind kmsg.ConfigResourceType, name string) (*storage.Topic, error) {
+func (s topics) resource(kind kmsg.ConfigResourceType, name string) (*storage.Topic, error) {
 	if kind == kmsg.ConfigResourceTypeBroker {
 		return nil, nil
 	}
@@ -193,9 +188,7 @@ func (s *Server) resource(kind kmsg.ConfigResourceType, name string) (*storage.T
 }
 
 // alterConfigs replaces all settings of a topic.
-func (s *Server) alterConfigs(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.AlterConfigsRequest)
-	response := request.ResponseKind().(*kmsg.AlterConfigsResponse)
+func (s topics) alterConfigs(asked *kmsg.AlterConfigsRequest, response *kmsg.AlterConfigsResponse) {
 	for _, r := range asked.Resources {
 		out := kmsg.NewAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
@@ -212,12 +205,9 @@ func (s *Server) alterConfigs(_ *call, request kmsg.Request) (kmsg.Response, err
 		out.ErrorCode, out.ErrorMessage = code(err), text(err)
 		response.Resources = append(response.Resources, out)
 	}
-	return response, nil
 }
 
-func (s *Server) incrementalAlterConfigs(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.IncrementalAlterConfigsRequest)
-	response := request.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
+func (s topics) incrementalAlterConfigs(asked *kmsg.IncrementalAlterConfigsRequest, response *kmsg.IncrementalAlterConfigsResponse) {
 	for _, r := range asked.Resources {
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
@@ -228,7 +218,6 @@ func (s *Server) incrementalAlterConfigs(_ *call, request kmsg.Request) (kmsg.Re
 		out.ErrorCode, out.ErrorMessage = code(err), text(err)
 		response.Resources = append(response.Resources, out)
 	}
-	return response, nil
 }
 
 func changesOf(configs []kmsg.IncrementalAlterConfigsRequestResourceConfig) (map[string]*string, error) {
@@ -246,7 +235,7 @@ func changesOf(configs []kmsg.IncrementalAlterConfigsRequestResourceConfig) (map
 	return changes, nil
 }
 
-func (s *Server) alter(kind kmsg.ConfigResourceType, name string, changes map[string]*string, validateOnly bool) error {
+func (s topics) alter(kind kmsg.ConfigResourceType, name string, changes map[string]*string, validateOnly bool) error {
 	t, err := s.resource(kind, name)
 	if err != nil {
 		return err
@@ -266,127 +255,4 @@ func (s *Server) alter(kind kmsg.ConfigResourceType, name string, changes map[st
 		return nil
 	}
 	return t.Set(changes)
-}
-
-// node is the id of the only broker.
-const node = 0
-
-func (s *Server) host() string { return s.address.IP.String() }
-func (s *Server) port() int32  { return int32(s.address.Port) } //nolint:gosec // a port
-
-func (s *Server) metadata(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.MetadataRequest)
-	response := request.ResponseKind().(*kmsg.MetadataResponse)
-	broker := kmsg.NewMetadataResponseBroker()
-	broker.NodeID, broker.Host, broker.Port = node, s.host(), s.port()
-	response.Brokers = append(response.Brokers, broker)
-	response.ClusterID, response.ControllerID = kmsg.StringPtr(s.Store.Cluster()), node
-	if asked.Topics == nil || asked.Version == 0 && len(asked.Topics) == 0 {
-		for _, t := range s.Store.Topics() {
-			if t.Name != OffsetsTopic {
-				response.Topics = append(response.Topics, describe(t))
-			}
-		}
-		return response, nil
-	}
-	for _, t := range asked.Topics {
-		response.Topics = append(response.Topics, s.lookUp(t))
-	}
-	return response, nil
-}
-
-// lookUp finds a topic by its name or its id.
-func (s *Server) lookUp(asked kmsg.MetadataRequestTopic) kmsg.MetadataResponseTopic {
-	t, missing := s.Store.TopicByID(asked.TopicID), kerr.UnknownTopicID
-	if asked.Topic != nil {
-		t, missing = s.topic(*asked.Topic), kerr.UnknownTopicOrPartition
-	}
-	if t != nil {
-		return describe(t)
-	}
-	out := kmsg.NewMetadataResponseTopic()
-	out.Topic, out.TopicID, out.ErrorCode = asked.Topic, asked.TopicID, missing.Code
-	return out
-}
-
-func describe(t *storage.Topic) kmsg.MetadataResponseTopic {
-	out := kmsg.NewMetadataResponseTopic()
-	out.Topic, out.TopicID = kmsg.StringPtr(t.Name), t.ID
-	for n := range t.Partitions() {
-		p := kmsg.NewMetadataResponseTopicPartition()
-		p.Partition, p.Leader, p.LeaderEpoch = int32(n), node, 0 //nolint:gosec // see maxPartitions
-		p.Replicas, p.ISR = []int32{node}, []int32{node}
-		out.Partitions = append(out.Partitions, p)
-	}
-	return out
-}
-
-func (s *Server) describeCluster(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.DescribeClusterResponse)
-	broker := kmsg.NewDescribeClusterResponseBroker()
-	broker.NodeID, broker.Host, broker.Port = node, s.host(), s.port()
-	response.ClusterID, response.ControllerID = s.Store.Cluster(), node
-	response.Brokers = append(response.Brokers, broker)
-	return response, nil
-}
-
-// group and transaction are what a coordinator may be asked for.
-const coordinatesGroups = 0
-
-func (s *Server) findCoordinator(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.FindCoordinatorRequest)
-	response := request.ResponseKind().(*kmsg.FindCoordinatorResponse)
-	var err error
-	if asked.CoordinatorType != coordinatesGroups {
-		err = kerr.InvalidRequest // there are no transactions
-	}
-	if asked.Version < 4 {
-		response.ErrorCode, response.ErrorMessage = code(err), text(err)
-		response.NodeID, response.Host, response.Port = node, s.host(), s.port()
-		return response, nil
-	}
-	for _, key := range asked.CoordinatorKeys {
-		c := kmsg.NewFindCoordinatorResponseCoordinator()
-		c.Key, c.ErrorCode, c.ErrorMessage = key, code(err), text(err)
-		c.NodeID, c.Host, c.Port = node, s.host(), s.port()
-		response.Coordinators = append(response.Coordinators, c)
-	}
-	return response, nil
-}
-
-func (s *Server) initProducerID(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	response := request.ResponseKind().(*kmsg.InitProducerIDResponse)
-	if request.(*kmsg.InitProducerIDRequest).TransactionalID != nil {
-		response.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code // there are no transactions
-		return response, nil
-	}
-	id, err := s.Store.ProducerID()
-	response.ProducerID, response.ProducerEpoch, response.ErrorCode = id, 0, code(err)
-	return response, nil
-}
-
-func (s *Server) describeLogDirs(_ *call, request kmsg.Request) (kmsg.Response, error) {
-	asked := request.(*kmsg.DescribeLogDirsRequest)
-	response := request.ResponseKind().(*kmsg.DescribeLogDirsResponse)
-	wanted := map[string]bool{}
-	for _, t := range asked.Topics {
-		wanted[t.Topic] = true
-	}
-	dir := kmsg.NewDescribeLogDirsResponseDir()
-	dir.Dir = filepath.Join(s.Store.Dir(), "partitions")
-	for _, t := range s.Store.Topics() {
-		if t.Name == OffsetsTopic || asked.Topics != nil && !wanted[t.Name] {
-			continue
-		}
-		out := kmsg.NewDescribeLogDirsResponseDirTopic()
-		out.Topic = t.Name
-		for n, p := range t.Partitions() {
-			sized := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
-			sized.Partition, sized.Size = int32(n), p.Bytes() //nolint:gosec // see maxPartitions
-			out.Partitions = append(out.Partitions, sized)
-		}
-		dir.Topics = append(dir.Topics, out)
-	}
-	response.Dirs = append(response.Dirs, dir)
-	return response, nil
 }
