@@ -50,7 +50,7 @@ func (l *Limiter) evict(victim *Lease) {
 // holds more than the claim's key would. With a Share, what the claim asks
 // for does not count: a key that holds nothing is served.
 func (l *Limiter) victim(c *claim, deadlocked bool) (slowest *Lease) {
-	most, now := c.lease.of.held+c.units, l.now()
+	most, now := c.lease.of.held+c.units, l.limits.now()
 	if l.limits.Share > 0 {
 		most = c.lease.of.held
 	}

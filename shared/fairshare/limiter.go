@@ -93,7 +93,7 @@ func (l *Limiter) Acquire(ctx context.Context, key string, units int64) (*Lease,
 	}
 	l.opened++
 	l.leases++
-	lease := &Lease{limiter: l, of: of, index: len(of.leases), number: l.opened, began: l.now()}
+	lease := &Lease{limiter: l, of: of, index: len(of.leases), number: l.opened, began: l.limits.now()}
 	of.leases = append(of.leases, lease)
 	l.holders[key] = of
 	if err := l.take(ctx, lease, units); err != nil {
@@ -156,7 +156,7 @@ func (l *Limiter) take(ctx context.Context, lease *Lease, units int64) error {
 		l.mu.Unlock()
 		return ErrEvicted
 	case l.queued == 0 && l.held+units <= l.limits.Capacity && units <= l.room(lease.of):
-		l.add(lease, units)
+		lease.add(units)
 		l.mu.Unlock()
 		return nil
 	}
@@ -231,7 +231,7 @@ func (l *Limiter) decide(c *claim, err error) {
 	of.claims = without(of.claims, c)
 	l.queued--
 	if err == nil {
-		l.add(c.lease, c.units)
+		c.lease.add(c.units)
 	}
 	if err == nil || len(of.claims) == 0 {
 		l.turns = without(l.turns, of)
@@ -251,10 +251,11 @@ func (l *Limiter) room(of *holder) int64 {
 	return most - of.held
 }
 
-func (l *Limiter) add(lease *Lease, units int64) {
-	lease.units += units
-	lease.of.held += units
-	l.held += units
+// add changes what the lease has. The caller holds the lock.
+func (s *Lease) add(units int64) {
+	s.units += units
+	s.of.held += units
+	s.limiter.held += units
 }
 
 // serve grants what fits.
@@ -312,9 +313,9 @@ func (l *Limiter) refuseLongest(newcomer *holder) {
 	l.decide(longest.claims[len(longest.claims)-1], ErrFull)
 }
 
-func (l *Limiter) now() (now time.Time) {
-	if l.limits.Clock != nil {
-		now = l.limits.Clock()
+func (l Limits) now() (now time.Time) {
+	if l.Clock != nil {
+		now = l.Clock()
 	}
 	return now
 }
@@ -358,7 +359,7 @@ func (s *Lease) Release() {
 	}
 	s.allow(nil)
 	l.leases--
-	l.add(s, -s.units)
+	s.add(-s.units)
 	last := len(of.leases) - 1
 	of.leases[s.index], of.leases[last].index = of.leases[last], s.index
 	of.leases[last], s.index = nil, -1
@@ -380,7 +381,7 @@ func (s *Lease) Extend(units int64) int64 {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(s, max(0, min(units, l.limits.Capacity-l.held, l.room(s.of))))
+	s.add(max(0, min(units, l.limits.Capacity-l.held, l.room(s.of))))
 	return s.units
 }
 
@@ -390,7 +391,7 @@ func (s *Lease) Shrink(units int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.units > units {
-		l.add(s, units-s.units)
+		s.add(units-s.units)
 		l.serve()
 	}
 }

@@ -29,7 +29,7 @@ const offsetsExpiry = 7 * 24 * time.Hour
 
 // A Coordinator has all groups. Safe for concurrent use.
 type Coordinator struct {
-	log    *storage.Partition
+	log    offsetLog
 	clock  func() time.Time
 	logger *slog.Logger
 
@@ -40,7 +40,7 @@ type Coordinator struct {
 
 // New returns the coordinator of the offsets in a log.
 func New(log *storage.Partition, clock func() time.Time, logger *slog.Logger) (*Coordinator, error) {
-	c := &Coordinator{log: log, clock: clock, logger: logger, groups: map[string]*group{}}
+	c := &Coordinator{log: offsetLog{log}, clock: clock, logger: logger, groups: map[string]*group{}}
 	return c, c.load()
 }
 
@@ -142,7 +142,7 @@ func (c *Coordinator) forget(g *group) (storage.Appended, error) {
 	for place := range g.offsets {
 		changes[place] = nil
 	}
-	saved, err := c.save(g.name, changes)
+	saved, err := c.log.save(g.name, changes, c.clock())
 	if err == nil {
 		g.dissolve()
 		delete(c.groups, g.name)
@@ -161,7 +161,7 @@ func (c *Coordinator) ForgetTopic(topic string) error {
 				changes[place] = nil
 			}
 		}
-		if _, err := c.save(g.name, changes); err != nil {
+		if _, err := c.log.save(g.name, changes, c.clock()); err != nil {
 			return err
 		}
 		for place := range changes {
@@ -246,7 +246,7 @@ func (c *Coordinator) commit(name, id string, generation int32, offsets map[Plac
 	for place, o := range offsets {
 		changes[place] = &committed{o.At, o.Epoch, o.Metadata, now}
 	}
-	saved, err = c.save(name, changes)
+	saved, err = c.log.save(name, changes, time.UnixMilli(now))
 	if err != nil {
 		return saved, err
 	}
@@ -255,35 +255,6 @@ func (c *Coordinator) commit(name, id string, generation int32, offsets map[Plac
 		g.offsets[place] = *o
 	}
 	return saved, nil
-}
-
-// save appends changes; nil is an offset that is forgotten.
-func (c *Coordinator) save(name string, changes map[Place]*committed) (saved storage.Appended, err error) {
-	pairs := make([]batch.Pair, 0, min(len(changes), offsetBatch))
-	flush := func() error {
-		if len(pairs) > 0 {
-			saved, err = c.log.Append(batch.New(c.clock().UnixMilli(), pairs))
-			pairs = pairs[:0]
-		}
-		return err
-	}
-	for place, o := range changes {
-		p := batch.Pair{}
-		if p.Key, err = json.Marshal(key{name, place.Topic, place.Partition}); err != nil {
-			return saved, err
-		}
-		if o != nil {
-			if p.Value, err = json.Marshal(o); err != nil {
-				return saved, err
-			}
-		}
-		if pairs = append(pairs, p); len(pairs) == offsetBatch {
-			if err := flush(); err != nil {
-				return saved, err
-			}
-		}
-	}
-	return saved, flush()
 }
 
 // wait waits until what was saved is kept.
@@ -320,8 +291,68 @@ func (g *group) lastCommit() time.Time {
 
 // load reads the log of offsets.
 func (c *Coordinator) load() error {
-	for at, end := c.log.Bounds(); at < end; {
-		batches, err := c.log.Read(nil, at, 1<<20, true)
+	err := c.log.each(func(r batch.Record) error {
+		var k key
+		if err := json.Unmarshal(r.Key, &k); err != nil {
+			return fmt.Errorf("cannot read the committed offset at %d: %w", r.Offset, err)
+		}
+		g, place := c.group(k.Group), Place{k.Topic, k.Partition}
+		if r.Value == nil {
+			delete(g.offsets, place)
+			return nil
+		}
+		var o committed
+		if err := json.Unmarshal(r.Value, &o); err != nil {
+			return fmt.Errorf("cannot read the committed offset at %d: %w", r.Offset, err)
+		}
+		g.offsets[place] = o
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, g := range c.groups {
+		c.tidy(g)
+	}
+	return nil
+}
+
+// An offsetLog is the log of committed offsets.
+type offsetLog struct{ *storage.Partition }
+
+// save appends changes; nil is an offset that is forgotten.
+func (l offsetLog) save(name string, changes map[Place]*committed, at time.Time) (saved storage.Appended, err error) {
+	pairs := make([]batch.Pair, 0, min(len(changes), offsetBatch))
+	flush := func() error {
+		if len(pairs) > 0 {
+			saved, err = l.Append(batch.New(at.UnixMilli(), pairs))
+			pairs = pairs[:0]
+		}
+		return err
+	}
+	for place, o := range changes {
+		p := batch.Pair{}
+		if p.Key, err = json.Marshal(key{name, place.Topic, place.Partition}); err != nil {
+			return saved, err
+		}
+		if o != nil {
+			if p.Value, err = json.Marshal(o); err != nil {
+				return saved, err
+			}
+		}
+		if pairs = append(pairs, p); len(pairs) == offsetBatch {
+			if err := flush(); err != nil {
+				return saved, err
+			}
+		}
+	}
+	return saved, flush()
+}
+
+// each reads all records.
+func (l offsetLog) each(do func(batch.Record) error) error {
+	for at, end := l.Bounds(); at < end; {
+		batches, err := l.Read(nil, at, 1<<20, true)
 		if err != nil {
 			return err
 		}
@@ -336,32 +367,11 @@ func (c *Coordinator) load() error {
 				return err
 			}
 			for _, r := range records {
-				if err := c.loadRecord(r); err != nil {
+				if err := do(r); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	for _, g := range c.groups {
-		c.tidy(g)
-	}
-	return nil
-}
-
-func (c *Coordinator) loadRecord(r batch.Record) error {
-	var k key
-	if err := json.Unmarshal(r.Key, &k); err != nil {
-		return fmt.Errorf("cannot read the committed offset at %d: %w", r.Offset, err)
-	}
-	g, place := c.group(k.Group), Place{k.Topic, k.Partition}
-	if r.Value == nil {
-		delete(g.offsets, place)
-		return nil
-	}
-	var o committed
-	if err := json.Unmarshal(r.Value, &o); err != nil {
-		return fmt.Errorf("cannot read the committed offset at %d: %w", r.Offset, err)
-	}
-	g.offsets[place] = o
 	return nil
 }

@@ -72,7 +72,7 @@ func (l *log) mend() error {
 func (l *log) begin(base int64) error {
 	fsys, path := l.store.options.FS, segmentPath(l.dir, base)
 	if !l.made {
-		if err := l.store.makePartitionDir(l.dir); err != nil {
+		if err := l.store.options.makePartitionDir(l.dir); err != nil {
 			return err
 		}
 		l.made = true
@@ -81,7 +81,7 @@ func (l *log) begin(base int64) error {
 	if err != nil {
 		return err
 	}
-	if err := l.store.syncDir(l.dir); err != nil {
+	if err := l.store.options.syncDir(l.dir); err != nil {
 		return errors.Join(err, file.Close(), fsys.RemoveAll(path))
 	}
 	l.segments = append(l.segments, &segment{base: base, path: path, file: file, newest: -1, written: l.store.options.Clock()})
@@ -109,7 +109,7 @@ func (l *log) removeBefore(offset int64) error {
 
 // remove removes a file, to last: one that came back could be behind a gap.
 func (l *log) remove(s *segment) error {
-	if err := errors.Join(l.store.options.FS.RemoveAll(s.path), l.store.syncDir(l.dir)); err != nil {
+	if err := errors.Join(l.store.options.FS.RemoveAll(s.path), l.store.options.syncDir(l.dir)); err != nil {
 		return notWritten(s.path, err)
 	}
 	return s.file.Close()
@@ -229,7 +229,7 @@ func (l *log) swap(m *merge, swapped func()) error {
 	old := m.segments
 	l.segments = slices.Concat(l.segments[:m.first], []*segment{m.merged}, l.segments[m.first+len(old):])
 	swapped()
-	if err := l.store.syncDir(l.dir); err != nil { // or those removed could be missed
+	if err := l.store.options.syncDir(l.dir); err != nil { // or those removed could be missed
 		err = notWritten(l.dir, err)
 		for _, s := range old {
 			err = errors.Join(err, s.file.Close())

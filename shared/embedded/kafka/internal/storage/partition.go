@@ -187,7 +187,7 @@ func (p *Partition) open(known bounds) (err error) {
 		p.start = max(p.segments[0].base, known.Start)
 	}
 	p.settle(p.end)
-	p.store.skipIDs(p.producers)
+	p.store.ids.skip(p.producers)
 	p.producers.forget(millis(p.store.options.Clock()))
 	return nil
 }

@@ -121,43 +121,45 @@ type idBlock struct {
 }
 
 // ProducerID returns an id that no producer had before.
-func (s *Store) ProducerID() (int64, error) {
-	s.ids.mu.Lock()
-	defer s.ids.mu.Unlock()
-	if s.ids.next == s.ids.end {
-		end := s.ids.end + idsAtOnce
-		if err := disk.Replace(s.options.FS, s.options.Dir, idsFile, fmt.Append(nil, end)); err != nil {
-			return 0, notWritten(s.path(idsFile), err)
+func (s *Store) ProducerID() (int64, error) { return s.ids.take(s.options) }
+
+func (b *idBlock) take(o Options) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == b.end {
+		end := b.end + idsAtOnce
+		if err := disk.Replace(o.FS, o.Dir, idsFile, fmt.Append(nil, end)); err != nil {
+			return 0, notWritten(o.path(idsFile), err)
 		}
-		s.ids.end = end
+		b.end = end
 	}
-	s.ids.next++
-	return s.ids.next - 1, nil
+	b.next++
+	return b.next - 1, nil
 }
 
-func (s *Store) readIDs() error {
-	raw, err := disk.Read(s.options.FS, s.path(idsFile))
+func (b *idBlock) read(o Options) error {
+	raw, err := disk.Read(o.FS, o.path(idsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // of those given, the logs know
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Sscan(string(raw), &s.ids.end); err != nil || s.ids.end < 0 {
-		return damaged(s.path(idsFile), "%q is no producer id", raw)
+	if _, err := fmt.Sscan(string(raw), &b.end); err != nil || b.end < 0 {
+		return damaged(o.path(idsFile), "%q is no producer id", raw)
 	}
-	s.ids.next = s.ids.end
+	b.next = b.end
 	return nil
 }
 
-// skipIDs gives no id that a log knows, also if the file with those
-// given was lost.
-func (s *Store) skipIDs(known producers) {
-	s.ids.mu.Lock()
-	defer s.ids.mu.Unlock()
+// skip gives no id that a log knows, also if the file with those given
+// was lost.
+func (b *idBlock) skip(known producers) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for id := range known {
-		if id >= s.ids.end {
-			s.ids.next, s.ids.end = id+1, id+1
+		if id >= b.end {
+			b.next, b.end = id+1, id+1
 		}
 	}
 }

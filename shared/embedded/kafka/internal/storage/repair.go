@@ -31,7 +31,7 @@ type Cut struct {
 // also if it is interrupted.
 func Repair(options Options) (cuts []Cut, err error) {
 	s := &Store{options: options, byName: map[string]*Topic{}, byID: map[TopicID]*Topic{}}
-	if err := s.setAside(); err != nil {
+	if err := setAside(options); err != nil {
 		return nil, err
 	}
 	known, err := s.load()
@@ -54,24 +54,23 @@ func Repair(options Options) (cuts []Cut, err error) {
 	if len(cuts) == 0 {
 		return nil, nil
 	}
-	return cuts, s.replace(checkpointFile, known)
+	return cuts, options.replace(checkpointFile, known)
 }
 
 // setAside moves the files aside that are damaged and not needed: without
 // a checkpoint only consumers can tell that a log has lost its end, and
 // the logs know the producers' ids.
-func (s *Store) setAside() error {
-	look := &Store{options: s.options}
-	_, checkpointErr := look.readCheckpoint()
-	for name, err := range map[string]error{checkpointFile: checkpointErr, idsFile: look.readIDs()} {
+func setAside(o Options) error {
+	_, checkpointErr := o.readCheckpoint()
+	for name, err := range map[string]error{checkpointFile: checkpointErr, idsFile: new(idBlock).read(o)} {
 		if !errors.Is(err, ErrDamaged) {
 			continue
 		}
-		fsys, place := s.options.FS, s.path(damagedDir)
+		fsys, place := o.FS, o.path(damagedDir)
 		if err := fsys.MakeDir(place); err != nil {
 			return err
 		}
-		if err := errors.Join(fsys.Rename(s.path(name), filepath.Join(place, name)), fsys.SyncDir(place), fsys.SyncDir(s.options.Dir)); err != nil {
+		if err := errors.Join(fsys.Rename(o.path(name), filepath.Join(place, name)), fsys.SyncDir(place), fsys.SyncDir(o.Dir)); err != nil {
 			return err
 		}
 	}
@@ -89,7 +88,7 @@ func cutDamage(p *Partition, n int, known checkpoint) (Cut, error) {
 	if err != nil {
 		return c, err
 	}
-	place := filepath.Join(p.store.path(damagedDir), filepath.Base(p.dir))
+	place := filepath.Join(p.store.options.path(damagedDir), filepath.Base(p.dir))
 	for i := range files {
 		f := files[len(files)-1-i] // an interrupted repair leaves the log damaged
 		sound := int64(0)
@@ -111,7 +110,7 @@ func cutDamage(p *Partition, n int, known checkpoint) (Cut, error) {
 		c.To = max(c.To, acked)
 	}
 	// The mark may be beyond the end that the log has now.
-	if err := errors.Join(fsys.RemoveAll(filepath.Join(p.dir, markFile)), p.store.syncDir(p.dir)); err != nil {
+	if err := errors.Join(fsys.RemoveAll(filepath.Join(p.dir, markFile)), p.store.options.syncDir(p.dir)); err != nil {
 		return c, err
 	}
 	known.Partitions[p.name] = bounds{min(was.Start, c.From), c.From, nil}

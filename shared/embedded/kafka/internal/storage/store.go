@@ -76,7 +76,7 @@ func Open(options Options) (*Store, error) {
 
 // load reads everything but the logs.
 func (s *Store) load() (checkpoint, error) {
-	list, err := s.readTopics()
+	list, err := s.options.readTopics()
 	if err != nil {
 		return checkpoint{}, err
 	}
@@ -84,16 +84,16 @@ func (s *Store) load() (checkpoint, error) {
 	for _, t := range list.Topics {
 		s.add(t.topic(s))
 	}
-	if err := s.readIDs(); err != nil {
+	if err := s.ids.read(s.options); err != nil {
 		return checkpoint{}, err
 	}
-	if err := s.finishDeletions(list); err != nil {
+	if err := s.options.finishDeletions(list); err != nil {
 		return checkpoint{}, err
 	}
 	if err := s.findStrays(); err != nil {
 		return checkpoint{}, err
 	}
-	return s.readCheckpoint()
+	return s.options.readCheckpoint()
 }
 
 // Close saves what can be saved, and returns what could not.
@@ -146,22 +146,22 @@ func (s *Store) TopicByID(id TopicID) *Topic {
 // Cluster returns the id of this installation.
 func (s *Store) Cluster() string { return s.cluster }
 
-func (s *Store) path(name string) string { return filepath.Join(s.options.Dir, name) }
+func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }
 
 // makePartitionDir makes a partition's directory, to last.
-func (s *Store) makePartitionDir(dir string) error {
-	if err := s.options.FS.MakeDir(dir); err != nil {
+func (o Options) makePartitionDir(dir string) error {
+	if err := o.FS.MakeDir(dir); err != nil {
 		return err
 	}
-	return errors.Join(s.syncDir(filepath.Dir(dir)), s.syncDir(s.options.Dir))
+	return errors.Join(o.syncDir(filepath.Dir(dir)), o.syncDir(o.Dir))
 }
 
 // syncDir makes changes of a directory's files last, if that is wanted.
-func (s *Store) syncDir(dir string) error {
-	if !s.options.Sync {
+func (o Options) syncDir(dir string) error {
+	if !o.Sync {
 		return nil
 	}
-	err := s.options.FS.SyncDir(dir)
+	err := o.FS.SyncDir(dir)
 	if errors.Is(err, fs.ErrNotExist) { // nothing was ever in it
 		return nil
 	}
@@ -187,9 +187,9 @@ type bounds struct {
 }
 
 // readCheckpoint returns an empty one for a directory without.
-func (s *Store) readCheckpoint() (c checkpoint, err error) {
+func (o Options) readCheckpoint() (c checkpoint, err error) {
 	c.Partitions = map[string]bounds{}
-	raw, err := disk.Read(s.options.FS, s.path(checkpointFile))
+	raw, err := disk.Read(o.FS, o.path(checkpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
@@ -197,7 +197,7 @@ func (s *Store) readCheckpoint() (c checkpoint, err error) {
 		return c, err
 	}
 	if err := json.Unmarshal(raw, &c); err != nil || c.Partitions == nil {
-		return c, damaged(s.path(checkpointFile), "it is not JSON of a checkpoint: %v", err)
+		return c, damaged(o.path(checkpointFile), "it is not JSON of a checkpoint: %v", err)
 	}
 	return c, nil
 }
@@ -224,7 +224,7 @@ func (s *Store) writeCheckpoint() error {
 	if reflect.DeepEqual(c, s.written) {
 		return nil
 	}
-	if err := s.replace(checkpointFile, c); err != nil {
+	if err := s.options.replace(checkpointFile, c); err != nil {
 		return err
 	}
 	s.written = c

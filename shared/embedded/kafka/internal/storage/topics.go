@@ -44,41 +44,41 @@ func (e topicEntry) topic(s *Store) *Topic {
 }
 
 // readTopics reads topics.json, or makes the first one.
-func (s *Store) readTopics() (topicList, error) {
+func (o Options) readTopics() (topicList, error) {
 	var list topicList
-	raw, err := disk.Read(s.options.FS, s.path(topicsFile))
+	raw, err := disk.Read(o.FS, o.path(topicsFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		logs, err := disk.ListOrNone(s.options.FS, s.path(partitionsDir))
+		logs, err := disk.ListOrNone(o.FS, o.path(partitionsDir))
 		if err != nil {
 			return list, err
 		}
 		if len(logs) > 0 {
-			return list, damagedRoot(s.path(topicsFile), "it is missing, yet there are partitions")
+			return list, damagedRoot(o.path(topicsFile), "it is missing, yet there are partitions")
 		}
 		list.Cluster = rand.Text()
-		return list, s.writeTopics(list)
+		return list, o.writeTopics(list)
 	case err != nil:
 		return list, err
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return list, damagedRoot(s.path(topicsFile), "it is not JSON: %v", err)
+		return list, damagedRoot(o.path(topicsFile), "it is not JSON: %v", err)
 	}
 	return list, nil
 }
 
-func (s *Store) writeTopics(list topicList) error {
-	return s.replace(topicsFile, list)
+func (o Options) writeTopics(list topicList) error {
+	return o.replace(topicsFile, list)
 }
 
 // replace leaves a file with a value, or as it was.
-func (s *Store) replace(name string, value any) error {
+func (o Options) replace(name string, value any) error {
 	text, err := json.MarshalIndent(value, "", " ")
 	if err != nil {
 		return err
 	}
-	if err := disk.Replace(s.options.FS, s.options.Dir, name, text); err != nil {
-		return notWritten(s.path(name), err)
+	if err := disk.Replace(o.FS, o.Dir, name, text); err != nil {
+		return notWritten(o.path(name), err)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (s *Store) Create(name string, partitions int, settings map[string]string) 
 	_, _ = rand.Read(entry.ID[:])
 	list := s.list()
 	list.Topics = append(list.Topics, entry)
-	if err := s.writeTopics(list); err != nil {
+	if err := s.options.writeTopics(list); err != nil {
 		return nil, err
 	}
 	t := entry.topic(s)
@@ -153,7 +153,7 @@ func (t *Topic) change(write func(*topicEntry), apply func()) error {
 		return ErrUnknownTopic
 	}
 	write(&list.Topics[i])
-	if err := s.writeTopics(list); err != nil {
+	if err := s.options.writeTopics(list); err != nil {
 		return err
 	}
 	apply()
@@ -172,7 +172,7 @@ func (t *Topic) Delete() error {
 	}
 	list.Deleted = append(list.Deleted, list.Topics[i])
 	list.Topics = slices.Delete(list.Topics, i, i+1)
-	if err := s.writeTopics(list); err != nil {
+	if err := s.options.writeTopics(list); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (t *Topic) Delete() error {
 	for _, p := range t.Partitions() {
 		p.abandon()
 	}
-	return s.finishDeletions(list)
+	return s.options.finishDeletions(list)
 }
 
 // abandon ends all use of a partition.
@@ -202,22 +202,22 @@ func (p *Partition) abandon() {
 }
 
 // finishDeletions removes what is left of deleted topics.
-func (s *Store) finishDeletions(list topicList) error {
+func (o Options) finishDeletions(list topicList) error {
 	for _, t := range list.Deleted {
 		for n := range t.Partitions {
-			if err := s.options.FS.RemoveAll(s.partitionDir(t.Name, n)); err != nil {
-				return notWritten(s.partitionDir(t.Name, n), err)
+			if err := o.FS.RemoveAll(o.partitionDir(t.Name, n)); err != nil {
+				return notWritten(o.partitionDir(t.Name, n), err)
 			}
 		}
 	}
 	if len(list.Deleted) == 0 {
 		return nil
 	}
-	if err := s.syncDir(s.path(partitionsDir)); err != nil { // or they could come back
+	if err := o.syncDir(o.path(partitionsDir)); err != nil { // or they could come back
 		return err
 	}
 	list.Deleted = nil
-	return s.writeTopics(list)
+	return o.writeTopics(list)
 }
 
 // findStrays finds logs that topics.json does not name.
@@ -228,13 +228,13 @@ func (s *Store) findStrays() error {
 			known[filepath.Base(p.dir)] = true
 		}
 	}
-	entries, err := disk.ListOrNone(s.options.FS, s.path(partitionsDir))
+	entries, err := disk.ListOrNone(s.options.FS, s.options.path(partitionsDir))
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		if !known[e.Name] {
-			return damagedRoot(filepath.Join(s.path(partitionsDir), e.Name), "%s names no such partition", topicsFile)
+			return damagedRoot(filepath.Join(s.options.path(partitionsDir), e.Name), "%s names no such partition", topicsFile)
 		}
 	}
 	return nil
@@ -359,12 +359,13 @@ func (t *Topic) grow(to int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for n := len(t.partitions); n < to; n++ {
-		t.partitions = append(t.partitions, t.store.newPartition(t, n))
+		t.partitions = append(t.partitions, newPartition(t, n))
 	}
 }
 
-func (s *Store) newPartition(t *Topic, n int) *Partition {
-	dir := s.partitionDir(t.Name, n)
+func newPartition(t *Topic, n int) *Partition {
+	s := t.store
+	dir := s.options.partitionDir(t.Name, n)
 	return &Partition{
 		store: s, topic: t, name: checkpointName(t.ID, n),
 		log:       log{store: s, dir: dir, producers: producers{}},
@@ -375,8 +376,8 @@ func (s *Store) newPartition(t *Topic, n int) *Partition {
 
 const partitionsDir = "partitions"
 
-func (s *Store) partitionDir(topic string, n int) string {
-	return filepath.Join(s.options.Dir, partitionsDir, fmt.Sprintf("%s-%d", url.PathEscape(topic), n))
+func (o Options) partitionDir(topic string, n int) string {
+	return filepath.Join(o.Dir, partitionsDir, fmt.Sprintf("%s-%d", url.PathEscape(topic), n))
 }
 
 func checkpointName(id TopicID, n int) string { return fmt.Sprintf("%x/%d", id[:], n) }
