@@ -17,6 +17,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/initproducerid"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
@@ -51,20 +52,20 @@ func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
 // Layout asks broker after broker for the state of topics; none
 // named means all.
 func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) {
-	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
+	return c.layout(ctx, topics, false)
 }
 
 // Permitted is Layout with the user's rights to each topic.
 func (c *Cluster) Permitted(ctx context.Context, topics ...string) (Layout, error) {
-	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID, operations: true})
+	return c.layout(ctx, topics, true)
 }
 
-func (c *Cluster) layout(ctx context.Context, question *metadata) (Layout, error) {
-	answer, err := c.Ask(ctx, question)
+func (c *Cluster) layout(ctx context.Context, topics []string, rights bool) (Layout, error) {
+	answer, err := c.Ask(ctx, c.metadata(topics, rights))
 	if err != nil {
-		return Layout{}, fmt.Errorf("cannot learn about topics %q: %w", question.topics, err)
+		return Layout{}, fmt.Errorf("cannot learn about topics %q: %w", topics, err)
 	}
-	seen := answer.(*metadata).seen
+	seen := layoutOf(answer)
 	c.mu.Lock()
 	c.live = c.live[:0]
 	for _, address := range seen.Brokers {
@@ -90,9 +91,9 @@ func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (
 		if err != nil {
 			continue
 		}
-		answer, err := conn.RoundTrip(ctx, RequestTimeout, &metadata{topics: []string{topic}, clientID: c.Dialer.ClientID})
+		answer, err := conn.RoundTrip(ctx, RequestTimeout, c.metadata([]string{topic}, false))
 		conn.Close()
-		if err == nil && answer.(*metadata).seen.Topics[topic].ID == id {
+		if err == nil && layoutOf(answer).Topics[topic].ID == id {
 			return false, nil
 		}
 	}
@@ -209,13 +210,16 @@ func AwaitTopic(ctx context.Context, c *Cluster, topic string, logger *slog.Logg
 // kafka-go's own has no topic ids.
 const metadataVersion = 10
 
-// metadata is a Metadata request for topics, and its answer.
-type metadata struct {
-	topics     []string // none: all
-	clientID   string
-	operations bool // asks for the user's rights to each topic
-
-	seen Layout
+// metadata asks for topics, none for all, and for the user's rights to each.
+func (c *Cluster) metadata(topics []string, rights bool) protocol.Message {
+	request := kmsg.NewPtrMetadataRequest()
+	request.Version, request.IncludeTopicAuthorizedOperations = metadataVersion, rights
+	for _, name := range topics {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr(name)
+		request.Topics = append(request.Topics, topic)
+	}
+	return &exchange{request: request, clientID: c.Dialer.ClientID}
 }
 
 // Layout is brokers, topics and leaders as one broker saw them at one instant.
@@ -247,116 +251,36 @@ func (t TopicLayout) UnderReplicated() (partitions int) {
 	return partitions
 }
 
-var (
-	_ protocol.Message      = (*metadata)(nil)
-	_ protocol.RawExchanger = (*metadata)(nil)
-)
-
-func (m *metadata) ApiKey() protocol.ApiKey { return protocol.Metadata } //nolint:staticcheck // the name that kafka-go asks for
-
-// Required makes kafka-go call RawExchange.
-func (m *metadata) Required(map[protocol.ApiKey]int16) bool { return true }
-
-// RawExchange writes the request and reads the whole answer.
-func (m *metadata) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	if _, err := rw.Write(m.encode()); err != nil {
-		return nil, err
+func layoutOf(answer protocol.Message) Layout {
+	metadata := answer.(*exchange).answer.(*kmsg.MetadataResponse)
+	seen := Layout{Brokers: make(map[int32]string), Controller: metadata.ControllerID, Topics: make(map[string]TopicLayout)}
+	for _, b := range metadata.Brokers {
+		seen.Brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 	}
-	body, err := ReadAnswer(rw, nil)
-	if err != nil {
-		return nil, err
-	}
-	return m, m.decode(body)
-}
-
-func (m *metadata) encode() []byte {
-	b := wire.AppendHead(make([]byte, 0, 128), int16(protocol.Metadata), metadataVersion, m.clientID)
-	if len(m.topics) == 0 {
-		b = append(b, 0) // null: all
-	} else {
-		b = wire.AppendCompactLength(b, len(m.topics))
-	}
-	for _, name := range m.topics {
-		b = append(b, make([]byte, len(wire.TopicID{}))...)
-		b = wire.AppendCompactString(b, name)
-		b = append(b, wire.NoTags)
-	}
-	b = append(b, 0, 0) // no automatic creation, no rights to the cluster
-	if m.operations {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
-	return wire.Sized(append(b, wire.NoTags))
-}
-
-func (m *metadata) decode(body []byte) error {
-	r := &wire.Scanner{Rest: body}
-	r.Int32() // correlation
-	r.Tags()
-	r.Int32() // throttle
-	m.seen = Layout{Brokers: make(map[int32]string), Topics: make(map[string]TopicLayout)}
-	for range r.CompactItems(11) {
-		id := r.Int32()
-		m.seen.Brokers[id] = net.JoinHostPort(string(r.Compact()), strconv.Itoa(int(r.Int32())))
-		r.Compact() // rack
-		r.Tags()
-	}
-	r.Compact() // cluster
-	m.seen.Controller = r.Int32()
-	for range r.CompactItems(26) {
-		name, t := scanTopic(r)
-		m.seen.Topics[name] = t
-	}
-	if r.Bad {
-		return errors.New("cannot read an answer to Metadata: it ends too early")
-	}
-	return nil
-}
-
-func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
-	code := kafka.Error(r.Int16())
-	name, t.ID = string(r.Compact()), r.TopicID()
-	r.Bytes(1) // internal
-	partitions := r.CompactItems(18)
-	t.Leaders, t.Replicas, t.InSync = make([]int32, partitions), make([]int, partitions), make([]int, partitions)
-	gap := false
-	for range partitions {
-		index, leader, replicas, inSync := scanPartition(r)
-		if index < 0 || int(index) >= partitions {
-			gap = true
-			continue
+	for _, t := range metadata.Topics {
+		if t.Topic != nil {
+			seen.Topics[*t.Topic] = topicOf(t)
 		}
-		t.Leaders[index], t.Replicas[index], t.InSync[index] = leader, replicas, inSync
 	}
-	t.Operations = r.Int32()
-	r.Tags()
-	switch {
-	case code != 0:
-		t = TopicLayout{Err: code}
-	case gap:
-		t = TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not know all partitions yet
-	}
-	return name, t
+	return seen
 }
 
-func scanPartition(r *wire.Scanner) (index, leader int32, replicas, inSync int) {
-	r.Int16() // error: the leader returns it as well
-	index, leader = r.Int32(), r.Int32()
-	r.Int32() // leader epoch
-	replicas, inSync = skipNodes(r), skipNodes(r)
-	skipNodes(r) // offline replicas
-	r.Tags()
-	return index, leader, replicas, inSync
-}
-
-// skipNodes skips the ids of nodes and returns how many there are.
-func skipNodes(r *wire.Scanner) int {
-	n := r.CompactItems(4)
-	for range n {
-		r.Int32()
+// topicOf passes over the partitions' errors: their leaders return them as well.
+func topicOf(t kmsg.MetadataResponseTopic) TopicLayout {
+	n := len(t.Partitions)
+	layout := TopicLayout{
+		ID: t.TopicID, Leaders: make([]int32, n), Replicas: make([]int, n), InSync: make([]int, n), Operations: t.AuthorizedOperations,
 	}
-	return n
+	if t.ErrorCode != 0 {
+		return TopicLayout{Err: kafka.Error(t.ErrorCode)}
+	}
+	for _, p := range t.Partitions {
+		if p.Partition < 0 || int(p.Partition) >= n {
+			return TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not know all partitions yet
+		}
+		layout.Leaders[p.Partition], layout.Replicas[p.Partition], layout.InSync[p.Partition] = p.Leader, len(p.Replicas), len(p.ISR)
+	}
+	return layout
 }
 
 // LeaderOf returns the address of a partition's leader, "" for none.

@@ -19,9 +19,11 @@ import (
 	"github.com/segmentio/kafka-go/protocol/saslauthenticate"
 	"github.com/segmentio/kafka-go/protocol/saslhandshake"
 	"github.com/segmentio/kafka-go/sasl"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
 // Connection is one socket to one broker with one request at a time. It
@@ -200,6 +202,45 @@ func errRefused(mechanism string, why error) error {
 		return fmt.Errorf("it refuses the token, have the file of WEIR_BROKERS_TOKEN_FILE hold one that is valid now: %w", why)
 	}
 	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
+}
+
+// An exchange is a request of kmsg, and its answer: kafka-go's Metadata has
+// no topic ids, and it has no DeleteRecords.
+type exchange struct {
+	request  kmsg.Request
+	clientID string
+	answer   kmsg.Response
+}
+
+var (
+	_ protocol.Message      = (*exchange)(nil)
+	_ protocol.RawExchanger = (*exchange)(nil)
+)
+
+func (e *exchange) ApiKey() protocol.ApiKey { return protocol.ApiKey(e.request.Key()) } //nolint:staticcheck // the name that kafka-go asks for
+
+// Required makes kafka-go call RawExchange.
+func (e *exchange) Required(map[protocol.ApiKey]int16) bool { return true }
+
+// RawExchange writes the request and reads the whole answer.
+func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID(e.clientID))
+	if _, err := rw.Write(formatter.AppendRequest(nil, e.request, 0)); err != nil { // correlation 0: one request at a time
+		return nil, err
+	}
+	body, err := ReadAnswer(rw, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &wire.Scanner{Rest: body}
+	r.Int32() // correlation
+	if e.answer = e.request.ResponseKind(); e.answer.IsFlexible() {
+		r.Tags()
+	}
+	if err := e.answer.ReadFrom(r.Rest); err != nil {
+		return nil, fmt.Errorf("cannot read an answer to %v: %w", e.ApiKey(), err)
+	}
+	return e, nil
 }
 
 // ReadAnswer reads an answer after its length, into memory if it fits.
