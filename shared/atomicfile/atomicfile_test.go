@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A file is replaced whole, with its mode, and nothing else is left; one
@@ -13,14 +15,10 @@ import (
 func TestWriteReplacesWholeFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	for _, text := range []string{"a longer one", "short", ""} {
-		if err := Write(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, Write(path, text, 0o600))
 		expect(t, path, text)
 	}
-	if err := Write(path, "old", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, Write(path, "old", 0o600))
 	full := errors.New("no space")
 	err := WriteFrom(path, 0o600, func(file io.Writer) error {
 		_, _ = io.WriteString(file, "ne")

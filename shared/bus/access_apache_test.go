@@ -50,9 +50,7 @@ func startSecured(t *testing.T) *secured {
 		Dir: filepath.Join(t.TempDir(), "node"), Brief: true,
 		Secured: &apache.Secured{Users: map[string]string{"weir": "open-sesame"}, Identity: identity.Both, Authorities: s.trusted.File, Keys: s.issuer.Keys, Audience: audience},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.node.LogTail())
@@ -73,9 +71,7 @@ func (s *secured) permit(t *testing.T, topic string, operations cluster.Operatio
 	for _, group := range []string{topic, topic + ".group"} {
 		permissions = append(permissions, cluster.Permission{Principal: "User:weir", Group: true, Name: group, Operations: cluster.Read})
 	}
-	if err := cluster.Permit(t.Context(), []string{s.node.Addr()}, nil, permissions); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, cluster.Permit(t.Context(), []string{s.node.Addr()}, nil, permissions))
 }
 
 const everything = cluster.Create | cluster.Read | cluster.Write | cluster.DescribeConfigs
@@ -161,9 +157,7 @@ func (s *secured) takesReplaced(t *testing.T) {
 	access := s.byCertificate(s.trusted.Issue(t, "weir", past))
 	access.CAFile = fileWith(t, contentOf(t, s.other.File))
 	dialer, err := access.Dialer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	connects := func() error { return cluster.Reach(t.Context(), s.certified[0], dialer) }
 	if err := connects(); err == nil || !strings.Contains(err.Error(), "WEIR_BROKERS_CA_FILE") {
 		t.Errorf("with another authority: %v", err)
@@ -195,9 +189,7 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	const topic = "test.revoked"
 	s.permit(t, topic, everything)
 	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	pool := bustest.Database(t)
 	bustest.Effects(t, pool)
 	cfg := bustest.QuickConsumer(s.signIn, topic, pool, bustest.WriteEffects)
@@ -207,9 +199,7 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	bustest.Publish(t, p, topic, 0, 10, 3)
 	bustest.Applied(t, pool, 10, bustest.Timeout)
 
-	if err := s.node.Revoke(t.Context(), topic, "User:weir", apache.AllRights); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.node.Revoke(t.Context(), topic, "User:weir", apache.AllRights))
 	testenv.Eventually(t, bustest.Timeout, func() error { // the broker needs a moment
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(1000, 1, 1)...)
 		if !errors.Is(err, kafka.TopicAuthorizationFailed) {
@@ -236,9 +226,7 @@ func (s *secured) survivesExpired(t *testing.T) {
 	const topic = "test.expired"
 	s.permit(t, topic, everything)
 	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: bustest.Timeout})
 	s.serve(t, s.trusted.Issue(t, "broker", time.Now().Add(-time.Minute), "127.0.0.1"))
 	testenv.Eventually(t, bustest.Timeout, func() error { // it answers before it applies it
@@ -265,9 +253,7 @@ func (s *secured) survivesExpired(t *testing.T) {
 // makesUsers creates a user and changes its password.
 func (s *secured) makesUsers(t *testing.T) {
 	for _, password := range []string{"first", "second"} {
-		if err := cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"made": password}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"made": password}))
 		access := bus.Access{User: "made", PasswordFile: fileWith(t, password), CAFile: s.trusted.File}
 		testenv.Eventually(t, bustest.Timeout, func() error { return reach(t, s.signIn[0], access) })
 	}
@@ -284,9 +270,7 @@ func (s *secured) makesUsers(t *testing.T) {
 func (s *secured) serve(t *testing.T, identity authority.Certificate) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.node.Addr()), kgo.DisableClientMetrics())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	request, resource := kmsg.NewPtrIncrementalAlterConfigsRequest(), kmsg.NewIncrementalAlterConfigsRequestResource()
 	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeBroker, "1"
@@ -295,9 +279,7 @@ func (s *secured) serve(t *testing.T, identity authority.Certificate) {
 	resource.Configs = append(resource.Configs, config)
 	request.Resources = append(request.Resources, resource)
 	answer, err := request.RequestWith(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, r := range answer.Resources {
 		if r.ErrorCode != 0 {
 			t.Fatalf("the broker keeps its certificate: %v", *r.ErrorMessage)
@@ -323,16 +305,12 @@ func fileWith(t *testing.T, content string) string {
 
 func overwrite(t *testing.T, file, content string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, []byte(content), 0o600))
 }
 
 func contentOf(t *testing.T, file string) string {
 	t.Helper()
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return string(raw)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Keys are derived from a password once, until the file holds another.
@@ -11,13 +13,9 @@ func TestTheMechanismStaysWithItsSecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	sign := &freshSecret{access: Access{User: "weir", PasswordFile: file}}
 	current := func(password string) any {
-		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(file, []byte(password), 0o600))
 		mechanism, err := sign.current()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return mechanism
 	}
 	first := current("one")

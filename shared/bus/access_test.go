@@ -27,9 +27,7 @@ func guarded(t *testing.T) (brokers []string, access bus.Access) {
 	t.Helper()
 	dir := t.TempDir()
 	b, err := embedded.Start(embedded.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { b.Close() })
 	return []string{b.Addr()}, bus.Access{User: embedded.User, PasswordFile: embedded.PasswordFile(dir)}
 }
@@ -38,9 +36,7 @@ func guarded(t *testing.T) (brokers []string, access bus.Access) {
 func ensureAs(t *testing.T, brokers []string, access bus.Access, topic string, limit time.Duration) (*kafka.Dialer, error) {
 	t.Helper()
 	dialer, err := access.Dialer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	return dialer, topics.EnsureWith(ctx, brokers, dialer, []contract.Topic{{Name: topic, Partitions: 2}})
@@ -57,9 +53,7 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	t.Helper()
 	pool := bustest.Database(t)
 	dialer, err := ensureAs(t, brokers, access, topic, bustest.Timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: dialer})
 	bustest.Publish(t, p, topic, 0, 10, 3)
 
@@ -93,21 +87,15 @@ func TestChangedPassword(t *testing.T) {
 	t.Parallel()
 	brokers, access := guarded(t)
 	right, err := os.ReadFile(access.PasswordFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	access.PasswordFile = filepath.Join(t.TempDir(), "password")
 	set := func(password string) {
 		t.Helper()
-		if err := os.WriteFile(access.PasswordFile, []byte(password), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(access.PasswordFile, []byte(password), 0o600))
 	}
 	set("guessed")
 	dialer, err := access.Dialer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	connect := func() error {
 		conn, err := dialer.DialContext(t.Context(), "tcp", brokers[0])
 		if err == nil {
@@ -139,9 +127,7 @@ func TestRefusedSignIn(t *testing.T) {
 func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 	t.Helper()
 	wrong := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(wrong, []byte("guessed\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(wrong, []byte("guessed\n"), 0o600))
 	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
 		access.PasswordFile, access.Mechanism = wrong, mechanism
 		_, err := ensureAs(t, brokers, access, "test.refused", bustest.Timeout)
@@ -167,9 +153,7 @@ func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 func TestAccessSettings(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for name, c := range map[string]struct {
 		access bus.Access
 		want   string

@@ -39,9 +39,7 @@ func TestStoppedLanesStay(t *testing.T) {
 	bustest.AsSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since, halted)
 		VALUES ('org_1', 'g', 't', 0, gen_random_uuid(), 1, 9, 9, 9, now() - interval '1 year', 'records are gone')`)
 	pruner := prune.New(prune.Config{Pool: pool, Tables: bus.Retention{}.Tables, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
-	if err := pruner.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruner.RunOnce(t.Context()))
 	if n, err := bustest.Deferred(pool); err != nil || n != 1 {
 		t.Errorf("%d lanes are left, %v, want the one that was stopped", n, err)
 	}
@@ -56,9 +54,7 @@ func TestParkedRecordsAge(t *testing.T) {
 		pruner := prune.New(prune.Config{
 			Pool: pool, Tables: bus.Retention{ParkedDays: test.days}.Tables, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 		})
-		if err := pruner.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, pruner.RunOnce(t.Context()))
 		var left int
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			return errors.Join(pg.AsSystem(t.Context(), tx), tx.QueryRow(t.Context(), `SELECT count(*) FROM bus_parked`).Scan(&left))
@@ -85,17 +81,13 @@ func TestOtherClients(t *testing.T) {
 			bustest.Ensure(t, brokers, topic, 5, nil)
 			client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(codec), kgo.ConsumeTopics(topic),
 				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50*time.Millisecond)) // else it sees a topic only after seconds
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			defer client.Close()
 			messages := bustest.Keyed(0, 200, 50)
 			places := make(map[string]int32)
 			for _, m := range messages {
 				r := &kgo.Record{Key: []byte(m.Metadata[bus.KeyMetadata]), Value: m.Payload, Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte(m.UUID)}}}
-				if err := client.ProduceSync(context.Background(), r).FirstErr(); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, client.ProduceSync(context.Background(), r).FirstErr())
 				places[string(r.Key)] = r.Partition
 			}
 			if n := len(bustest.ReadAll(t, brokers, topic)); n != 200 {
@@ -106,9 +98,7 @@ func TestOtherClients(t *testing.T) {
 				compression = publisher.Zstd
 			}
 			positions, err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Compression: compression}).PublishContext(context.Background(), topic, messages...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			for i, at := range positions {
 				if want := places[messages[i].Metadata[bus.KeyMetadata]]; int32(at.Partition) != want {
 					t.Fatalf("key %q is in partition %d, the other client has it in %d", messages[i].Metadata[bus.KeyMetadata], at.Partition, want)
@@ -167,9 +157,7 @@ func TestExemplarsOfDelay(t *testing.T) {
 	brokers, topic, registry, collector := kafkatest.Shared(t), "test.exemplars", telemetry.New(), tracingtest.New(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	tracer, err := otlp.Config{Endpoint: collector.URL}.Open("test", nil, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(tracer.Close)
 	messages := bustest.Keyed(0, 2, 1)
 	messages[1].Metadata.Set(contract.HeaderTraceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -296,9 +284,7 @@ func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx
 	messages := bustest.Keyed(0, n, 100)
 	messages[culprit].Metadata["ce_organization"] = "org_1"
 	positions, err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).PublishContext(context.Background(), topic, messages...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var transactions atomic.Int64
 	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 		transactions.Add(1)
@@ -316,9 +302,7 @@ func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx
 		t.Errorf("%d transactions to find one record", transactions.Load())
 	}
 	tx, err := pool.Begin(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer tx.Rollback(context.Background())
 	var partition int
 	var offset int64
@@ -329,9 +313,7 @@ func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx
 	}
 	err = tx.QueryRow(context.Background(), `SELECT partition, record_offset, value, reason, convert_from(header_values[array_position(header_names, 'ce_id')], 'UTF8')
 		FROM bus_parked`).Scan(&partition, &offset, &value, &reason, &id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if want := positions[culprit]; partition != want.Partition || offset != want.Offset || string(value) != fmt.Sprint(culprit) || id != messages[culprit].UUID {
 		t.Errorf("parked %q = %q of partition %d, offset %d, want those of %v", id, value, partition, offset, want)
 	}

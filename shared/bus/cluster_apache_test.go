@@ -196,9 +196,7 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 func forgetful(t *testing.T) (brokers []string) {
 	t.Helper()
 	node, err := apache.Start(t.Context(), apache.Config{Dir: t.TempDir(), Brief: true, Forgets: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() {
 		if err := node.Stop(); err != nil {
 			t.Error(err)
@@ -211,9 +209,7 @@ func forgetful(t *testing.T) (brokers []string) {
 func keep(t *testing.T, brokers []string, topic string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	forever := "-1"
 	config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()

@@ -71,9 +71,7 @@ func (s *scene) consumer() consumer.Config {
 func (s *scene) open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(context.Background(), s.db.URL, "bus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -326,9 +324,7 @@ func databaseSessionsKilledUnderLanes(t *testing.T) {
 
 func (s *scene) killSessions(t *testing.T, name string) {
 	executioner, err := s.pool.Acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s.strike(t, name, 20, 200, func() {
 		if _, err := executioner.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE pid <> pg_backend_pid() AND datname = current_database()`); err != nil {

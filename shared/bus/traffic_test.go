@@ -247,9 +247,7 @@ func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	for applied < n && time.Since(progress) < 2*bustest.Timeout {
 		time.Sleep(100 * time.Millisecond) // between two looks
 		var now int
-		if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects`).Scan(&now); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, pool.QueryRow(context.Background(), `SELECT count(*) FROM effects`).Scan(&now))
 		if now > applied {
 			applied, progress = now, time.Now()
 		}
@@ -311,23 +309,15 @@ type process struct {
 func (r member) start(t testing.TB) *process {
 	t.Helper()
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	p := &process{cmd: exec.Command(os.Args[0]), lines: make(chan string, 1)}
 	p.cmd.Env = append(os.Environ(), envMember+"="+string(text))
 	p.cmd.Stderr = &logLines{t: t}
 	p.stdin, err = p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, p.cmd.Start())
 	p.wait = sync.OnceFunc(func() { p.cmd.Wait() })
 	go p.read(out)
 	t.Cleanup(p.kill)
@@ -365,9 +355,7 @@ func (p *process) kill() {
 
 func (p *process) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.cmd.Process.Signal(s))
 }
 
 // stop ends the process gracefully.

@@ -12,24 +12,21 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // eventTypes returns the values of all constants whose names begin with Type.
 func eventTypes(t *testing.T) (types []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Type") {
 			return true
 		}
 		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		types = append(types, value)
 		return false
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // -add writes the golden files that are missing. It never touches one that
@@ -146,9 +147,7 @@ func TestGoldenJSONEvents(t *testing.T) {
 // Each golden file has a sample: without one its event could no longer be read.
 func TestNoGoldenFileIsForgotten(t *testing.T) {
 	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	known := slices.Collect(maps.Keys(samples()))
 	known = append(known, contract.TypeLogsAccepted, contract.TypeLogsAccepted+".retention", contract.TypeLogsAccepted+".request")
 	for _, file := range files {
@@ -175,8 +174,6 @@ func readGolden(t *testing.T, name string, ifMissing []byte) []byte {
 func mustIndent(t *testing.T, value any) []byte {
 	t.Helper()
 	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return append(text, '\n')
 }

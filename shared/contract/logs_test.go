@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const batch = "01939c5e-8f00-7cc3-98c4-dc0c0c07398f"
@@ -61,9 +62,7 @@ func TestGoldenLogsAccepted(t *testing.T) {
 	for name, sample := range map[string]contract.LogsAccepted{"": accepted(), ".retention": kept, ".request": whole} {
 		golden := readGolden(t, contract.TypeLogsAccepted+name+".txt", wire(sample))
 		read, err := parseWire(t, golden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if written := wire(read); !bytes.Equal(written, golden) {
 			t.Errorf("written as\n%s\nwas published as\n%s", written, golden)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // The key of a schema never changes, and is no other schema's.
@@ -18,9 +19,7 @@ func TestKey(t *testing.T) {
 		if err != nil || len(first) != 32 {
 			t.Fatalf("a key of %d bytes, %v", len(first), err)
 		}
-		if err := pg.Migrate(t.Context(), pool, schema, cursorkey.Migrations()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, pg.Migrate(t.Context(), pool, schema, cursorkey.Migrations()))
 		if again, err := cursorkey.Read(t.Context(), pool); err != nil || !bytes.Equal(again, first) {
 			t.Errorf("another key after a second start, %v", err)
 		}

@@ -59,9 +59,7 @@ func system(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 		}
 		return fn(tx)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // left counts the rows of both tables by organization and project.
@@ -88,9 +86,7 @@ func left(t *testing.T, pool *pgxpool.Pool) map[string]int {
 func begun(t *testing.T, organization, project string) bus.Record {
 	t.Helper()
 	value, err := json.Marshal(contract.DeletionBegun{Organization: organization, Project: project, BegunAt: noon, GoneBy: noon.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return bus.Record{Value: value, Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeDeletionBegun)}}}
 }
 
@@ -102,9 +98,7 @@ func consume(t *testing.T, pool *pgxpool.Pool, records ...bus.Record) {
 func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...erasure.Table) *erasure.Eraser {
 	t.Helper()
 	out, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = out.Close() })
 	return erasure.New(erasure.Config{
 		Module: "test", Tables: tables, Pool: pool, Bus: out, Clock: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(),
@@ -116,9 +110,7 @@ func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...era
 // was removed is published. All else stays.
 func TestErases(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	largest, crash := int64(0), errors.New("a crash")
 	counted := func(table erasure.Table) erasure.Table {
 		erase := table.Erase
@@ -136,9 +128,7 @@ func TestErases(t *testing.T) {
 	if err := newEraser(t, pool, brokers, tables...).RunOnce(t.Context()); err == nil {
 		t.Error("the first is not cut short")
 	}
-	if err := newEraser(t, pool, brokers, tables...).RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, newEraser(t, pool, brokers, tables...).RunOnce(t.Context()))
 	if got := left(t, pool); len(got) != 1 || got["acme/cart"] != 85 {
 		t.Errorf("left: %v", got)
 	}
@@ -148,9 +138,7 @@ func TestErases(t *testing.T) {
 	var published []string
 	for _, record := range bustest.ReadAll(t, brokers, contract.TopicErasures) {
 		var erased contract.Erased
-		if err := json.Unmarshal(record.Value, &erased); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal(record.Value, &erased))
 		published = append(published, fmt.Sprint(string(record.Key), " ", erased.Module, " ", erased.Removed))
 	}
 	slices.Sort(published)
@@ -172,13 +160,9 @@ func TestNotYet(t *testing.T) {
 		return erase(ctx, tx, of, place, limit)
 	}
 	brokers := kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	consume(t, pool, begun(t, "acme", ""), begun(t, "other", ""))
-	if err := newEraser(t, pool, brokers, table).RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, newEraser(t, pool, brokers, table).RunOnce(t.Context()))
 	if got := left(t, pool); got["acme/shop"] != 85 || got["other/shop"] != 60 {
 		t.Errorf("left: %v", got)
 	}
@@ -187,9 +171,7 @@ func TestNotYet(t *testing.T) {
 // A deletion that had to wait goes on beside a large one, not after it.
 func TestSmallDeletionBesideALargeOne(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	var turns []string
 	table := erasure.Rows("things", erasure.OfProject)
 	erase := table.Erase
@@ -200,9 +182,7 @@ func TestSmallDeletionBesideALargeOne(t *testing.T) {
 		return erase(ctx, tx, of, place, limit)
 	}
 	consume(t, pool, begun(t, "acme", ""), begun(t, "other", ""))
-	if err := newEraser(t, pool, brokers, table).RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, newEraser(t, pool, brokers, table).RunOnce(t.Context()))
 	if want := []string{"acme", "other", "acme", "other"}; len(turns) < 4 || !slices.Equal(turns[:4], want) {
 		t.Errorf("turns: %q", turns)
 	}
@@ -211,9 +191,7 @@ func TestSmallDeletionBesideALargeOne(t *testing.T) {
 // Large and small deletions take turns, also if the small one begins later.
 func TestDeletionsTakeTurns(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	late := begun(t, "late", "")
 	var turns []string
 	table := erasure.Rows("things", erasure.OfProject)
@@ -225,9 +203,7 @@ func TestDeletionsTakeTurns(t *testing.T) {
 		return erase(ctx, tx, of, place, limit)
 	}
 	consume(t, pool, begun(t, "acme", ""), begun(t, "other", ""))
-	if err := newEraser(t, pool, brokers, table).RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, newEraser(t, pool, brokers, table).RunOnce(t.Context()))
 	if want := []string{"acme", "other", "acme", "other", "acme", "late", "other"}; len(turns) < 9 || !slices.Equal(turns[:7], want) {
 		t.Errorf("turns: %q", turns)
 	}
@@ -256,9 +232,7 @@ func TestRowAddedBehindThePass(t *testing.T) {
 		return removed, next, err
 	}
 	brokers := kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	consume(t, pool, begun(t, "acme", "shop"))
 	eraser := newEraser(t, pool, brokers, owned, erasure.Rows("owners", erasure.OfProject))
 	if err := eraser.RunOnce(t.Context()); err == nil {
@@ -274,13 +248,9 @@ func TestRowAddedBehindThePass(t *testing.T) {
 func TestDeletionWaitsForWriters(t *testing.T) {
 	pool := open(t)
 	writer, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }()
-	if err := pg.AsSystem(t.Context(), writer); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.AsSystem(t.Context(), writer))
 	logs := []contract.LogsAccepted{{Organization: "acme", Project: "shop"}}
 	if before, err := erasure.FindDeletedIn(t.Context(), writer, logs); err != nil || before.Has("acme", "shop") {
 		t.Fatalf("before: %v, %v", before, err)
@@ -295,12 +265,8 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		t.Fatalf("the deletion began while somebody wrote: %v", err)
 	default:
 	}
-	if err := writer.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-began; err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, writer.Commit(t.Context()))
+	testenv.Must(t, <-began)
 	system(t, pool, func(tx pgx.Tx) error {
 		after, err := erasure.FindDeletedIn(t.Context(), tx, logs)
 		if !after.Has("acme", "shop") || !after.Has("acme", "cart") || after.Has("other", "shop") {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/fairshare"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func newMemory(limits fairshare.Limits) *fairshare.Limiter {
@@ -101,9 +102,7 @@ func TestLimiterGrace(t *testing.T) {
 		}
 		quiet.Release()
 		whole, _ := borrow(t, limiter, "noisy", 90)
-		if err := whole.Pin(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, whole.Pin())
 		if _, waited, err = open(t, limiter, "quiet", 20, func() {}); !errors.Is(err, fairshare.ErrFull) || waited != 15*time.Second || whole.Evicted() {
 			t.Errorf("for a whole body: waited %s: %v", waited, err)
 		}
@@ -212,9 +211,7 @@ func TestLeasesBefore(t *testing.T) {
 	var leases []*fairshare.Lease
 	for range 4 {
 		lease, _, err := open(t, limiter, "a", 1, func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		leases = append(leases, lease)
 	}
 	if _, _, err := open(t, limiter, "b", 1, func() {}); err != nil {
@@ -307,9 +304,7 @@ func TestEvictsOnlyWhatHelps(t *testing.T) {
 	var leases []*fairshare.Lease
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
 		lease, err := l.Acquire(t.Context(), key, 20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		leases = append(leases, lease)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

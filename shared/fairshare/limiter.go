@@ -391,7 +391,7 @@ func (s *Lease) Shrink(units int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.units > units {
-		s.add(units-s.units)
+		s.add(units - s.units)
 		l.serve()
 	}
 }

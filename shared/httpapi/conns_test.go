@@ -28,9 +28,7 @@ func from(t *testing.T, local, address string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: 10 * time.Second}
 	conn, err := dialer.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -120,9 +118,7 @@ func TestStatesOfConnections(t *testing.T) {
 			close(release)
 		}()
 		response, err := (&http.Client{Transport: transport}).Get("https://" + address + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		response.Body.Close()
 		for server.connections.Count(connections.Idle) != 1 {
 			time.Sleep(time.Millisecond) // as above
@@ -166,18 +162,14 @@ func (deaf) Read([]byte) (int, error) { select {} }
 // connection that waits too long or behind too many is closed.
 func TestHandshakesQueueByNetwork(t *testing.T) {
 	server := &Server{Handler: ok}
-	if err := server.limit(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.limit())
 	server.handshakes = fairshare.NewLimiter(fairshare.Limits{Capacity: 2, PerKey: 1, Leases: 2})
 	admit := func(local string) *connections.Conn {
 		near, far := net.Pipe()
 		t.Cleanup(func() { near.Close() })
 		return server.connections.Admit(addressed{far, local})
 	}
-	if err := server.awaitTurn(t.Context(), admit("192.0.2.1")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.awaitTurn(t.Context(), admit("192.0.2.1")))
 	waits := make(chan error, 1)
 	go func() { waits <- server.awaitTurn(t.Context(), admit("192.0.2.1")) }()
 	for server.handshakes.Queued() == 0 {
@@ -229,9 +221,7 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 	var others []func()
 	for i := range 2 * runtime.GOMAXPROCS(0) {
 		lease, err := server.handshakes.Acquire(t.Context(), fmt.Sprintf("other-%d", i), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		others = append(others, lease.Release)
 	}
 	close(conn.goOn)
@@ -257,9 +247,7 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 // A server without a certificate refuses handshakes, and keeps running.
 func TestHandshakesWithoutACertificate(t *testing.T) {
 	server := &Server{Handler: ok, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
-	if err := server.limit(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.limit())
 	client, served := net.Pipe()
 	defer client.Close()
 	go func() { _ = tls.Client(client, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
@@ -280,9 +268,7 @@ func start(t testing.TB, server *Server) (address string, trust *tls.Config) {
 	server.TLS.Certificates, server.TLS.MinVersion = lender.TLS.Certificates, tls.VersionTLS12
 	server.Logger, server.Clock = slog.New(slog.DiscardHandler), time.Now
 	listener, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ctx, listener) }()
@@ -347,19 +333,13 @@ func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
 // costs no more than accepting it.
 func TestKeepAliveAfterTheFirstByte(t *testing.T) {
 	listener, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer listener.Close()
 	client, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	raw, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	conn := connections.New(connections.Config{
 		Limits: connections.Limits{Total: 8, PerNetwork: 8}, Network: (&Server{}).network,
 	}).Admit(raw)
@@ -378,17 +358,13 @@ func TestKeepAliveAfterTheFirstByte(t *testing.T) {
 func keptAlive(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	control, err := conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var on int
 	var failed error
 	err = control.Control(func(fd uintptr) {
 		on, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
 	})
-	if err := errors.Join(err, failed); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(err, failed))
 	return on != 0
 }
 

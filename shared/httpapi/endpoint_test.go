@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A client with the current document gets a 304.
@@ -35,9 +36,7 @@ func TestJoinOpenAPI(t *testing.T) {
 		`{"components": {"schemas": {"A": {"type": "string"}}}}`,
 		`{"paths": {"/v1/a": {"get": {}}}, "components": {"schemas": {"A": {"type":"string"}}, "headers": {"H": {}}}}`,
 	} {
-		if err := whole.Add([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, whole.Add([]byte(part)))
 	}
 	joined, err := json.Marshal(whole)
 	want := `{"openapi":"3.1.0","info":{"title":"t"},"paths":{"/v1/a":{"get":{}}},"components":{"headers":{"H":{}},"schemas":{"A":{"type":"string"}}}}`

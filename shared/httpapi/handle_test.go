@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // All text arrives, in pieces of a bounded size.
@@ -26,9 +28,7 @@ func TestPacedWriterSendsPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, out.Flush())
 	if !bytes.Equal(counted.Body.Bytes(), want) {
 		t.Errorf("%d bytes arrived, %d were written", counted.Body.Len(), len(want))
 	}
@@ -72,9 +72,7 @@ func TestPacedWriterClosesSlowReaders(t *testing.T) {
 			}
 			defer server.Close()
 			response, err := server.Client().Get(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			defer response.Body.Close()
 			if protocol == "h2" && response.ProtoMajor != 2 {
 				t.Fatalf("the protocol is %s", response.Proto)
@@ -105,9 +103,7 @@ func TestHandleCutsWhatHasBegun(t *testing.T) {
 	}))
 	defer server.Close()
 	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err == nil || string(text) != "half" {
 		t.Errorf("read %q, %v; want half and an error", text, err)
@@ -147,9 +143,7 @@ func TestPacedWriterStops(t *testing.T) {
 		}
 	})})
 	conn, err := tls.Dial("tcp", address, trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n")
 	begun := time.Now()
@@ -167,9 +161,7 @@ func TestSmallBodiesAreNotWaitedFor(t *testing.T) {
 		failed <- err
 	})})
 	conn, err := tls.Dial("tcp", address, trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, announce+`{"name":`, "/", "Content-Length: 20\r\n")
 	if err := <-failed; !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // What net/http refuses by itself.
@@ -42,14 +44,10 @@ func TestUnreadableRequestsGetProblems(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			address, trust := start(t, &Server{Handler: ok, Metrics: registry})
 			plain, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			defer plain.Close()
 			secured, err := tls.Dial("tcp", address, trust)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			defer secured.Close()
 			used, _ := ask(t, from(t, "127.0.0.1", address), trust)
 			for _, conn := range []net.Conn{plain, secured, used} {
@@ -67,17 +65,13 @@ func checkUnreadable(t *testing.T, conn net.Conn, says string) {
 	t.Helper()
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var problem struct {
 		Status       int
 		Code, Detail string
 		RequestID    string `json:"request_id"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&problem); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.NewDecoder(response.Body).Decode(&problem))
 	if response.StatusCode != 400 || problem.Status != 400 || problem.Code != "invalid_request" || !strings.Contains(problem.Detail, says) {
 		t.Errorf("%d %+v, want 400 that says %q", response.StatusCode, problem, says)
 	}
@@ -109,9 +103,7 @@ func TestAnswersLikeRefusalsAreLeftAlone(t *testing.T) {
 	defer client.CloseIdleConnections()
 	for range 2 {
 		response, err := client.Get("https://" + address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if response.StatusCode != 200 || string(body) != text || err != nil {
@@ -129,9 +121,7 @@ func TestHTTP2RefusesAlike(t *testing.T) {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address, nil)
 		request.Header.Set(name, value)
 		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if kind := response.Header.Get("Content-Type"); response.StatusCode != 400 || kind != "application/problem+json" || response.ProtoMajor != 2 {
@@ -144,9 +134,7 @@ func TestHTTP2RefusesAlike(t *testing.T) {
 func count(t *testing.T, registry *prometheus.Registry, name, reason string) int {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == name && metric.GetLabel()[0].GetValue() == reason {
@@ -194,9 +182,7 @@ func TestAnswersDoNotWaitForTheBody(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, patient(t, &asked))
 	conn, err := tls.Dial("tcp", address, trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	for i := range int32(3) {
@@ -232,9 +218,7 @@ func TestAnswersDoNotWaitForTheBodyOverHTTP2(t *testing.T) {
 	request, _ := http.NewRequest(http.MethodPost, "https://"+address+"/", body)
 	request.ContentLength = 48000
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); response.ProtoMajor != 2 || response.StatusCode != 429 || err != nil || len(text) == 0 {
 		t.Errorf("%s %d %q %v", response.Proto, response.StatusCode, text, err)
@@ -257,9 +241,7 @@ func TestUnreadBodiesEndTheConnection(t *testing.T) {
 			var asked atomic.Int32
 			address, trust := start(t, &Server{Handler: refusing(t, &asked), restTimeout: time.Millisecond})
 			raw, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			conn := tls.Client(raw, trust)
 			defer raw.Close()
 			fmt.Fprintf(conn, announce, c.path, c.header)
@@ -282,9 +264,7 @@ func TestLargeUnreadBodiesDoNotLoseTheAnswer(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, &Server{Handler: refusing(t, &asked)})
 	conn, err := tls.Dial("tcp", address, trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, announce, "/", "Content-Length: 8000000\r\n")
 	if _, err := io.WriteString(conn, strings.Repeat("b", 8_000_000)); errors.Is(err, syscall.ECONNRESET) {
@@ -301,9 +281,7 @@ func TestReadBodiesKeepTheConnection(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	})})
 	conn, err := tls.Dial("tcp", address, trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	for range 3 {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi/connections"
 	"github.com/weirlog/weir/shared/httpapi/frames"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Header blocks without a table: GET and POST of https://weir/ (RFC 7541).
@@ -269,9 +270,7 @@ func block(t *testing.T, fields ...hpack.HeaderField) []byte {
 	for _, field := range append([]hpack.HeaderField{
 		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/"}, {Name: ":authority", Value: "weir"},
 	}, fields...) {
-		if err := encoder.WriteField(field); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, encoder.WriteField(field))
 	}
 	return encoded.Bytes()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/limitertest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An organization has half of the slots.
@@ -39,9 +40,7 @@ func TestLimiterTimesOut(t *testing.T) {
 		metrics := prometheus.NewRegistry()
 		line := httpapi.NewLimiter(httpapi.LimiterConfig{Slots: 2, PerOrganization: 1, Wait: 3 * time.Second, Module: "test", Noun: "decisions", Asked: "changes"}, metrics)
 		leave, err := line.Acquire(t.Context(), "acme")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		begun := time.Now()
 		_, err = line.Acquire(t.Context(), "acme")
 		var problem *httpapi.Problem

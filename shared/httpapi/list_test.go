@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 type position struct {
@@ -97,9 +98,7 @@ func TestForgedCursors(t *testing.T) {
 	ask(t, key(1), "org_1", "/v1/things", func(r *http.Request) error {
 		made := httpapi.EncodeCursor(r, position{"b"})
 		raw, err := base64.RawURLEncoding.DecodeString(made)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		forged := []string{"", "!", "AA", made + "x", made[:len(made)-4], base64.RawURLEncoding.EncodeToString([]byte(`{"name":"b"}`))}
 		for i := range raw {
 			changed := append([]byte(nil), raw...)

@@ -290,9 +290,7 @@ func TestExemplars(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 1} {
 		registry, collector := telemetry.New(), tracingtest.New(t)
 		tracer, err := otlp.Config{Endpoint: collector.URL, Ratio: ratio}.Open("ledger", nil, testenv.Logger(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		router := httpapi.NewRouter(httpapi.Options{
 			Logger: testenv.Logger(t), Clock: time.Now, Tracer: tracer, Observe: httpapi.NewMetrics(registry.For("ledger")).Observe,
 		})

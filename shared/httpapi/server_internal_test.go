@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A renewed certificate is used without a restart, a half-written one
@@ -33,9 +35,7 @@ func TestRenewedCertificate(t *testing.T) {
 	put(t, cert, first.cert)
 	put(t, key, first.key)
 	config, err := LoadTLS(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	serves := func(when string, serial int64) {
 		t.Helper()
 		for range 2 {
@@ -52,9 +52,7 @@ func TestRenewedCertificate(t *testing.T) {
 	serves("renewed", 2)
 	put(t, cert, third.cert[:100])
 	serves("cut off", 2)
-	if err := os.Remove(cert); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(cert))
 	serves("gone", 2)
 	put(t, cert, third.cert)
 	put(t, key, third.key)
@@ -75,13 +73,9 @@ func TestServedCertificate(t *testing.T) {
 	}
 	replace(1)
 	config, err := LoadTLS(cert, key, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	listener, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	metrics := prometheus.NewRegistry()
 	server := &Server{Handler: ok, TLS: config, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Metrics: metrics}
 	ctx, stop := context.WithCancel(t.Context())
@@ -90,9 +84,7 @@ func TestServedCertificate(t *testing.T) {
 	for serial := range int64(3) {
 		replace(serial + 2)
 		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != serial+2 {
 			t.Errorf("served certificate %d instead of %d", got, serial+2)
 		}
@@ -111,9 +103,7 @@ func TestServedCertificate(t *testing.T) {
 func expiry(t *testing.T, metrics *prometheus.Registry) int64 {
 	t.Helper()
 	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, family := range families {
 		if family.GetName() == "weir_tls_certificate_expiry_timestamp_seconds" {
 			return int64(family.GetMetric()[0].GetGauge().GetValue())
@@ -136,30 +126,20 @@ type pair struct{ cert, key []byte }
 func newPair(t *testing.T, serial int64) pair {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Duration(serial) * time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	key, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}
 }
 
 // put replaces a file, as tools that renew certificates do.
 func put(t *testing.T, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(name+".new", content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(name+".new", content, 0o600))
+	testenv.Must(t, os.Rename(name+".new", name))
 }
 
 // BenchmarkPost posts 48 KB over one connection, with both versions of

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // serve starts a Server around handler; the client trusts its certificate.
@@ -25,9 +26,7 @@ func serve(t *testing.T, handler http.Handler, proxies ...netip.Prefix) (address
 	lender := httptest.NewTLSServer(nil) // lends its certificate
 	t.Cleanup(lender.Close)
 	listener, err := httpapi.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	server := httpapi.Server{
 		Handler: handler, TrustedProxies: proxies, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 		TLS: &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
@@ -49,9 +48,7 @@ var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _
 func TestServerSpeaksTLS(t *testing.T) {
 	address, client := serve(t, hello)
 	response, err := client.Get("https://" + address + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	if body, _ := io.ReadAll(response.Body); string(body) != "hello" {
 		t.Errorf("body = %q, want hello", body)
@@ -66,23 +63,17 @@ func TestServerRefusesPlainHTTP(t *testing.T) {
 		"x-a: 1\r\n": "OPTIONS *", "x-b: 1\r\n": "FOO /v1/logs"}
 	for key, line := range lines {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		defer conn.Close()
 		_, _ = io.WriteString(conn, line+" HTTP/1.1\r\nHost: weir\r\n"+key+"Content-Length: 2\r\n\r\n{}")
 		reader := bufio.NewReader(conn)
 		response, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		var problem struct {
 			Code, Message, Detail string
 			RequestID             string `json:"request_id"`
 		}
-		if err := json.NewDecoder(response.Body).Decode(&problem); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.NewDecoder(response.Body).Decode(&problem))
 		if response.StatusCode != http.StatusForbidden || problem.Code != "https_required" || problem.Message != problem.Detail {
 			t.Errorf("with %q: %d %+v, want 403 https_required", key, response.StatusCode, problem)
 		}
@@ -107,9 +98,7 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	request, _ := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
 	request.Header.Set("X-Forwarded-Proto", "https")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("status = %d, want 200", response.StatusCode)
@@ -131,9 +120,7 @@ func TestServerBelievesItsProxies(t *testing.T) {
 		request, _ := http.NewRequest(http.MethodGet, c.scheme+address+"/", nil)
 		request.Header["X-Forwarded-Proto"] = c.protos
 		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		response.Body.Close()
 		if response.StatusCode != c.status {
 			t.Errorf("%s with X-Forwarded-Proto %q: %d, want %d", c.scheme, c.protos, response.StatusCode, c.status)
@@ -144,9 +131,7 @@ func TestServerBelievesItsProxies(t *testing.T) {
 // A port in use is an error of one clear line.
 func TestListenPortInUse(t *testing.T) {
 	first, err := httpapi.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer first.Close()
 	_, err = httpapi.Listen(first.Addr().String())
 	if err == nil || !strings.Contains(err.Error(), "another process") || strings.Contains(err.Error(), "\n") {
@@ -184,9 +169,7 @@ func TestServerDrains(t *testing.T) {
 				_, _ = io.WriteString(w, "done")
 			})
 			listener, err := httpapi.Listen("127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			lender := httptest.NewTLSServer(nil)
 			defer lender.Close()
 			server := httpapi.Server{
@@ -272,9 +255,7 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 	lender := httptest.NewTLSServer(nil)
 	t.Cleanup(lender.Close)
 	listener, err := httpapi.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	seen = make(chan httpapi.PlaintextRequest, 10)
 	server := httpapi.Server{
 		Handler: hello, TrustedProxies: proxies, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
@@ -318,9 +299,7 @@ func TestOnPlaintext(t *testing.T) {
 				request.Header.Set(name, value)
 			}
 			response, err := client.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			response.Body.Close()
 			if response.StatusCode != c.status {
 				t.Fatalf("status %d, want %d", response.StatusCode, c.status)
@@ -347,9 +326,7 @@ func TestPlainAnswersAreTheSame(t *testing.T) {
 	changing := regexp.MustCompile(`req_[0-9a-f]+|Date: [^\r]+`)
 	answer := func(key string) string {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		defer conn.Close()
 		one := "POST /v1/logs HTTP/1.1\r\nHost: weir\r\n" + key + "Content-Length: 0\r\n\r\n"
 		_, _ = io.WriteString(conn, one+one)

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An unknown type of event, of a newer version, changes nothing and is
@@ -45,9 +46,7 @@ func TestWhatALostTopicHadIsNotRefused(t *testing.T) {
 	secret := func(digit string) string { return APIKeyPrefix + strings.Repeat(digit, secretDigits) }
 	for digit, state := range map[string]string{"a": contract.CredentialActive, "b": contract.CredentialRevoked} {
 		value := fmt.Sprintf(`{"kind":"api_key","state":%q,"version":2}`, state)
-		if err := credentials.Apply(contract.CredentialKey(secret(digit)), []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey(secret(digit)), []byte(value)))
 	}
 	var again error
 	credentials.whole = func() error { return again }

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // guarded is a router with a route for each kind of credential, at a
@@ -228,9 +229,7 @@ func TestFormerNamesOfSettings(t *testing.T) {
 			}
 			var limits identity.Limits
 			parser, err := kong.New(&limits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if _, err := parser.Parse(arguments); err != nil || limits.AnonymousPerMinute != 7 {
 				t.Errorf("limits %+v, %v", limits, err)
 			}

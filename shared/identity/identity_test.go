@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -27,9 +28,7 @@ func known(t *testing.T) *identity.Credentials {
 	credentials := identity.NewCredentials(func() time.Time { return now })
 	add := func(secret string, credential contract.Credential) {
 		value, _ := json.Marshal(credential)
-		if err := credentials.Apply(contract.CredentialKey(secret), value); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey(secret), value))
 	}
 	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1",
 		Environment: "prod", State: contract.CredentialActive, Version: 2}
@@ -124,9 +123,7 @@ func TestCredentialsIgnoreOlderStates(t *testing.T) {
 	credentials := identity.NewCredentials(func() time.Time { return now })
 	apply := func(state string, version int64) {
 		value, _ := json.Marshal(contract.Credential{State: state, Version: version})
-		if err := credentials.Apply(contract.CredentialKey("k"), value); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey("k"), value))
 	}
 	apply(contract.CredentialActive, 1)
 	apply(contract.CredentialRevoked, 2)
@@ -134,9 +131,7 @@ func TestCredentialsIgnoreOlderStates(t *testing.T) {
 	if _, err := credentials.Lookup("k"); !errors.Is(err, identity.ErrRevoked) {
 		t.Errorf("Lookup = %v, want ErrRevoked", err)
 	}
-	if err := credentials.Apply(contract.CredentialKey("k"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, credentials.Apply(contract.CredentialKey("k"), nil))
 	if _, err := credentials.Lookup("k"); !errors.Is(err, identity.ErrUnknown) {
 		t.Errorf("after its tombstone Lookup = %v, want ErrUnknown", err)
 	}
@@ -144,12 +139,8 @@ func TestCredentialsIgnoreOlderStates(t *testing.T) {
 
 func TestDirectory(t *testing.T) {
 	directory := identity.NewDirectory()
-	if err := directory.Apply(contract.TypeProjectCreated, []byte(`{"organization":"org_1","project":"prj_1"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := directory.Apply(contract.TypeOrganizationCreated, []byte(`not even read`)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, directory.Apply(contract.TypeProjectCreated, []byte(`{"organization":"org_1","project":"prj_1"}`)))
+	testenv.Must(t, directory.Apply(contract.TypeOrganizationCreated, []byte(`not even read`)))
 	if organization, known := directory.Organization("prj_1"); organization != "org_1" || !known {
 		t.Errorf("Organization(prj_1) = %q, %t", organization, known)
 	}
@@ -166,9 +157,7 @@ func TestDirectoryProjects(t *testing.T) {
 		`{"organization":"org_1","project":"prj_2","name":"Shop"}`, `{"organization":"org_1","project":"prj_1","name":"Cart"}`,
 		`{"organization":"org_2","project":"prj_3","name":"Other"}`, `{"organization":"org_1","project":"prj_2","name":"Shop"}`,
 	} {
-		if err := directory.Apply(contract.TypeProjectCreated, []byte(fact)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, directory.Apply(contract.TypeProjectCreated, []byte(fact)))
 	}
 	if got := directory.Projects("org_1"); len(got) != 2 || got[0].Project != "prj_1" || got[1].Name != "Shop" {
 		t.Errorf("projects = %+v", got)
@@ -177,9 +166,7 @@ func TestDirectoryProjects(t *testing.T) {
 		t.Errorf("names = %q, %q", name, unknown)
 	}
 	for _, renamed := range []string{`{"organization":"org_1","project":"prj_1","name":"Basket"}`, `{"organization":"org_1","project":"prj_9","name":"None"}`} {
-		if err := directory.Apply(contract.TypeProjectRenamed, []byte(renamed)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, directory.Apply(contract.TypeProjectRenamed, []byte(renamed)))
 	}
 	if name, unknown := directory.Name("prj_1"), directory.Name("prj_9"); name != "Basket" || unknown != "prj_9" {
 		t.Errorf("after the project was renamed: names = %q, %q", name, unknown)
@@ -192,13 +179,9 @@ func TestHolders(t *testing.T) {
 	credentials := identity.NewCredentials(func() time.Time { return now })
 	apply := func(key, kind string, value any) {
 		encoded, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		record := bus.Record{Key: []byte(key), Value: encoded, Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(kind)}}}
-		if err := credentials.Consume(record); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Consume(record))
 	}
 	for secret, project := range map[string]string{"a": "prj_1", "b": "prj_2"} {
 		apply(contract.CredentialKey(secret), contract.TypeCredentialChanged,
@@ -233,9 +216,7 @@ func TestHolders(t *testing.T) {
 func TestDirectoryHides(t *testing.T) {
 	directory := identity.NewDirectory()
 	apply := func(kind, value string) {
-		if err := directory.Apply(kind, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, directory.Apply(kind, []byte(value)))
 	}
 	for _, project := range []string{"prj_1", "prj_2"} {
 		apply(contract.TypeProjectCreated, `{"organization":"org_1","project":"`+project+`","name":"`+project+`'s name"}`)

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func session(state string) contract.Credential {
@@ -24,12 +25,8 @@ func session(state string) contract.Credential {
 func apply(t *testing.T, credentials *identity.Credentials, secret string, credential contract.Credential) {
 	t.Helper()
 	value, err := json.Marshal(credential)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := credentials.Apply(contract.CredentialKey(secret), value); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, credentials.Apply(contract.CredentialKey(secret), value))
 }
 
 // refused fails the test: requests may only be redirected to the sign-in.

@@ -68,9 +68,7 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 	consumer, err := consumer.New(consumer.Config{
 		Brokers: brokers, Group: "test." + r.name, Topic: contract.TopicLogs, Pool: r.pool, Handle: r.consume, Lanes: lanes, MaxRecords: 20,
 	}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	testenv.Run(t, consumer.Run)
 	testenv.Eventually(t, time.Minute, func() error {
 		rows, err := r.pool.Query(t.Context(), `SELECT event || ': ' || verdict FROM verdicts ORDER BY event`)
@@ -93,13 +91,9 @@ func TestDeferredVerdictsAgree(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: contract.TopicLogs, Partitions: 3}}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(ctx, brokers, []contract.Topic{{Name: contract.TopicLogs, Partitions: 3}}))
 	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer publisher.Close()
 	messages := copies(rand.New(rand.NewPCG(9, 4)), 2000)
 	if _, err := publisher.PublishContext(ctx, contract.TopicLogs, messages...); err != nil {

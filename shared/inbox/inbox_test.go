@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -74,9 +75,7 @@ func take(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (v
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return verdicts, parts
 }
 
@@ -207,9 +206,7 @@ func asSystem(t *testing.T, pool *pgxpool.Pool, statement string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 func heldOf(t *testing.T, pool *pgxpool.Pool, digit string) (n int) {
@@ -220,9 +217,7 @@ func heldOf(t *testing.T, pool *pgxpool.Pool, digit string) (n int) {
 		}
 		return tx.QueryRow(t.Context(), `SELECT count(*) FROM inbox_held WHERE batch = $1`, batch(digit)).Scan(&n)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return n
 }
 
@@ -230,18 +225,12 @@ func heldOf(t *testing.T, pool *pgxpool.Pool, digit string) (n int) {
 func TestRollbackForgets(t *testing.T) {
 	pool := open(t)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pg.AsSystem(t.Context(), tx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, pg.AsSystem(t.Context(), tx))
 	if _, err := inbox.Filter(t.Context(), tx, []contract.LogsAccepted{record("1", 1)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, tx.Rollback(t.Context()))
 	if got := filter(t, pool, record("1", 1)); got[0] != fresh {
 		t.Errorf("verdict = %v, want fresh", got[0])
 	}
@@ -360,9 +349,7 @@ func TestTables(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	clock := func() time.Time { return noon }
 	pruner := prune.New(prune.Config{Pool: pool, Tables: inbox.Tables, Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
-	if err := pruner.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruner.RunOnce(t.Context()))
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP weir_prune_oldest_age_seconds Age of the oldest row that the last run left in a table; 0 if it left none.
 # TYPE weir_prune_oldest_age_seconds gauge
@@ -393,9 +380,7 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 	pruner := prune.New(prune.Config{
 		Pool: pool, Tables: inbox.Tables, Clock: ahead, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
-	if err := pruner.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruner.RunOnce(t.Context()))
 	if got := filter(t, pool, old, young, copied); !slices.Equal(got, []inbox.Verdict{fresh, duplicate, replayed}) {
 		t.Errorf("verdicts = %v, want only the old one removed", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // longAgo is forgotten by noon.
@@ -28,9 +29,7 @@ func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
 	pruner := prune.New(prune.Config{
 		Pool: pool, Tables: inbox.Tables, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
-	if err := pruner.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruner.RunOnce(t.Context()))
 }
 
 // park parks a record of acme.

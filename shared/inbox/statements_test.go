@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A thousand records with idempotency keys take as many queries as one.
@@ -44,9 +45,7 @@ func TestLocksFewDays(t *testing.T) {
 	for n := range 30 {
 		days = append(days, noon.AddDate(0, 0, -n).Truncate(24*time.Hour))
 	}
-	if err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return pg.EnsureDays(t.Context(), tx, "inbox", days...) }); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return pg.EnsureDays(t.Context(), tx, "inbox", days...) }))
 	asSystem(t, pool, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest)
 		VALUES ('key', '`+noon.Add(-time.Hour).Format(time.RFC3339)+`', '`+batch("1")+`', 'digest')`)
 	for range 7 { // the sixth time has a generic plan
@@ -61,21 +60,15 @@ func TestLocksFewDays(t *testing.T) {
 func daysLocked(t *testing.T, pool *pgxpool.Pool, records []contract.LogsAccepted) (days int) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if err := pg.AsSystem(t.Context(), tx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.AsSystem(t.Context(), tx))
 	if _, err := inbox.Filter(t.Context(), tx, records); err != nil {
 		t.Fatal(err)
 	}
 	err = tx.QueryRow(t.Context(), `SELECT count(DISTINCT l.relation) FROM pg_locks l JOIN pg_inherits i ON i.inhrelid = l.relation
 		WHERE l.pid = pg_backend_pid() AND i.inhparent = 'inbox'::regclass`).Scan(&days)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return days
 }
 
@@ -119,9 +112,7 @@ func onOneConnection(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 	config := pool.Config()
 	config.MaxConns = 1
 	single, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(single.Close)
 	return single
 }
@@ -133,9 +124,7 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
 		t.Fatal(err)
 	}
 	err := pool.QueryRow(t.Context(), `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = $1`, pg.DayPartition("inbox", noon)).Scan(&rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return rows
 }
 

@@ -12,17 +12,14 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func apply(t *testing.T, credentials *identity.Credentials, secret string, credential contract.Credential) {
 	t.Helper()
 	value, err := json.Marshal(credential)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := credentials.Apply(contract.CredentialKey(secret), value); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, credentials.Apply(contract.CredentialKey(secret), value))
 }
 
 // Only a valid key is published, once per interval; other texts are not.

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Published facts are deleted except the newest; unpublished ones never are.
@@ -23,9 +24,7 @@ func TestTable(t *testing.T) {
 			}
 			return fn(tx)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	for i := range 20 {
 		as(func(tx pgx.Tx) error {
@@ -79,7 +78,5 @@ func TestTableOfAnEmptyOutbox(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }

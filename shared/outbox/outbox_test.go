@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const schema = "outboxtest"
@@ -35,9 +36,7 @@ func as(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 		}
 		return fn(tx)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 func save(t *testing.T, pool *pgxpool.Pool, ids ...string) {
@@ -84,9 +83,7 @@ func expect(t *testing.T, got []string, want ...string) {
 func TestForeignTransaction(t *testing.T) {
 	pool := open(t)
 	foreign, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = foreign.Rollback(context.WithoutCancel(t.Context())) }()
 	if _, err := foreign.Exec(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Copied rows are read back unchanged: each type, with its limits and NULL.
@@ -96,9 +97,7 @@ func TestCopiesArriveWhole(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -36,13 +37,9 @@ var day = time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC)
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), postgrestest.URL(t), schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes))
 	return pool
 }
 
@@ -51,20 +48,14 @@ func open(t *testing.T) *pgxpool.Pool {
 func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
 	url := postgrestest.URL(t)
 	writers, err := pg.OpenMigrated(t.Context(), url, schema, notes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(writers.Close)
 	readers, err := pg.OpenReaders(t.Context(), url, schema, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(readers.Close)
 	for range 2 {
 		conn, err := readers.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		defer conn.Release()
 		var timeout, readOnly string
 		if err := conn.QueryRow(t.Context(), `SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')`).Scan(&timeout, &readOnly); err != nil || timeout != "10s" || readOnly != "on" {
@@ -88,9 +79,7 @@ func TestReadersFindThePrimary(t *testing.T) {
 		separator = "&"
 	}
 	readers, err := pg.OpenReaders(t.Context(), url+separator+"target_session_attrs=read-write", schema, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(readers.Close)
 	if err := readers.Ping(t.Context()); err != nil {
 		t.Error(err)
@@ -124,14 +113,10 @@ func TestOpenCurrent(t *testing.T) {
 		t.Errorf("of nothing: %v", err)
 	}
 	made, err := pg.OpenMigrated(t.Context(), url, schema, notes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	made.Close()
 	pool, err := pg.OpenCurrent(t.Context(), url, schema, notes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	pool.Close()
 	_, err = pg.OpenCurrent(t.Context(), url, schema, notes, more)
 	if !errors.Is(err, pg.ErrNotMigrated) || strings.Contains(err.Error(), "notes/") {
@@ -191,9 +176,7 @@ func TestMigrationBehindALongReader(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := pg.Migrate(t.Context(), pool, schema, change); err != nil {
 		t.Error(err)
 	}
@@ -209,9 +192,7 @@ func TestFoldersMigrateInTheOrderOfNames(t *testing.T) {
 		"migrations/0003_column.sql":     {Data: []byte(`ALTER TABLE refers ADD COLUMN more int`)},
 		"a/migrations/testdata/0000.sql": {Data: []byte(`not a migration`)},
 	}}
-	if err := pg.Migrate(t.Context(), pool, schema, set); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.Migrate(t.Context(), pool, schema, set))
 	moved := pg.MigrationSet{Name: "folders", FS: fstest.MapFS{
 		"c/migrations/0001_made.sql":   {Data: []byte(`CREATE TABLE made (id int PRIMARY KEY)`)},
 		"c/migrations/0002_refers.sql": {Data: []byte(`CREATE TABLE refers (id int REFERENCES made)`)},
@@ -260,9 +241,7 @@ func asOrganization(organization string) func(context.Context, pgx.Tx) error {
 func TestOrganizationsAreIsolated(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []string{"org_1", "org_2"} {
-		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, insert(t, pool, organization, asOrganization(organization)))
 	}
 	if err := insert(t, pool, "org_2", asOrganization("org_1")); err == nil {
 		t.Error("org_1 could write a row of org_2")
@@ -287,9 +266,7 @@ func count(t *testing.T, pool *pgxpool.Pool, act func(context.Context, pgx.Tx) e
 		}
 		return tx.QueryRow(t.Context(), `SELECT count(*) FROM notes`).Scan(&rows)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return rows
 }
 
@@ -308,9 +285,7 @@ func TestAsOrganizationNeedsOne(t *testing.T) {
 func TestReadBatch(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []string{"org_1", "org_2"} {
-		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, insert(t, pool, organization, asOrganization(organization)))
 	}
 	readAll := func(organization pg.Organization, statement string) (rows int, err error) {
 		err = pg.ReadBatch(t.Context(), pool, organization, func(batch *pgx.Batch) {
@@ -364,9 +339,7 @@ func TestEnsureDaysUnderConcurrency(t *testing.T) {
 func TestEnsureDaysBesideAReader(t *testing.T) {
 	pool := open(t)
 	reader, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = reader.Rollback(context.WithoutCancel(t.Context())) }()
 	if _, err := reader.Exec(t.Context(), `SELECT count(*) FROM notes`); err != nil {
 		t.Fatal(err)

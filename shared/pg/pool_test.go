@@ -27,15 +27,11 @@ import (
 // ones sign in with the file's password.
 func TestChangedPassword(t *testing.T) {
 	address, err := url.Parse(postgrestest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	passfile := filepath.Join(t.TempDir(), "pgpass")
 	set := func(password string) {
 		t.Helper()
-		if err := os.WriteFile(passfile, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(passfile, []byte("*:*:*:*:"+password+"\n"), 0o600))
 	}
 	password, _ := address.User.Password()
 	address.User = url.User(address.User.Username())
@@ -45,9 +41,7 @@ func TestChangedPassword(t *testing.T) {
 	address.RawQuery = query.Encode()
 	set(password)
 	pool, err := pg.Open(t.Context(), address.String(), schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	connect := func() error {
 		connection, err := pool.Acquire(t.Context())
@@ -56,9 +50,7 @@ func TestChangedPassword(t *testing.T) {
 		}
 		return err
 	}
-	if err := connect(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, connect())
 	set("wrong")
 	if err := connect(); err == nil {
 		t.Fatal("a new connection signed in with the password of before")
@@ -75,9 +67,7 @@ const waitTimeout = 30 * time.Second
 // names the setting, and replaced files are used without a restart.
 func TestVerifiedServer(t *testing.T) {
 	server, err := postgrestest.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = server.Stop(context.Background()) })
 	trusted, other := authority.New(t, "trusted", time.Now()), authority.New(t, "other", time.Now())
 	soon := time.Now().Add(time.Hour)
@@ -86,9 +76,7 @@ func TestVerifiedServer(t *testing.T) {
 	copyFile(t, trusted.File, root)
 	address := verified(t, server, root)
 	pool, err := pg.OpenLater(t.Context(), address.String(), schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	testenv.Eventually(t, waitTimeout, func() error { return pool.Ping(t.Context()) }) // the server loads the certificate some time later
 	var encrypted bool
@@ -127,9 +115,7 @@ func TestVerifiedServer(t *testing.T) {
 func verified(t *testing.T, server *postgres.Server, root string) *url.URL {
 	t.Helper()
 	address, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	address.RawQuery = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {root}}.Encode()
 	return address
 }
@@ -146,12 +132,8 @@ func refusal(t *testing.T, address string) error {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(to, text, 0o600))
 }
 
 // A pool shows its connections in use and its limit.
@@ -159,9 +141,7 @@ func TestMeasure(t *testing.T) {
 	pool, metrics := pgtest.Open(t, "measured"), prometheus.NewRegistry()
 	pg.Measure(metrics, map[string]*pgxpool.Pool{"writes": pool})
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Release()
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(fmt.Sprintf(`
 # HELP weir_postgres_connections Connections to PostgreSQL: used by a transaction, or idle.
@@ -189,9 +169,7 @@ func TestLookLocksOneDay(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	err = pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		for range 7 {
 			held := -1
@@ -210,7 +188,5 @@ func TestLookLocksOneDay(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }

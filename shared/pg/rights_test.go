@@ -21,9 +21,7 @@ import (
 func TestServing(t *testing.T) {
 	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
 	for _, organization := range []string{"org_1", "org_2"} {
-		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, insert(t, pool, organization, asOrganization(organization)))
 	}
 	if rows := count(t, pool, asOrganization("org_1")); rows != 1 {
 		t.Errorf("org_1 sees %d rows", rows)
@@ -76,16 +74,12 @@ func TestServingIsForOneRole(t *testing.T) {
 func TestGrantTakesWhatIsNoLongerNeeded(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
-	if err := insert(t, serving, "org_1", asOrganization("org_1")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, insert(t, serving, "org_1", asOrganization("org_1")))
 	role := serving.Config().ConnConfig.User
 	for rights, want := range map[string]bool{"SELECT, INSERT, DELETE": true, "SELECT": false} {
 		now := notes
 		now.Rights = pg.Rights{"notes": rights}
-		if err := pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), now}}, role); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), now}}, role))
 		for _, statement := range []string{`DELETE FROM notes`, `DELETE FROM notes_20261121`} {
 			if _, err := serving.Exec(t.Context(), statement); (err == nil) != want {
 				t.Errorf("with %s, %s: %v", rights, statement, err)
@@ -97,9 +91,7 @@ func TestGrantTakesWhatIsNoLongerNeeded(t *testing.T) {
 func connectTo(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), url, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -108,9 +100,7 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 func TestGrantBesideDrops(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
-	if err := insert(t, serving, "org_1", asOrganization("org_1")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, insert(t, serving, "org_1", asOrganization("org_1")))
 	now, granted := notes, make(chan error, 1)
 	now.Rights = pg.Rights{"notes": "SELECT"}
 	err := pg.InTx(t.Context(), serving, func(tx pgx.Tx) error {
@@ -163,22 +153,16 @@ func TestGrantAgainChangesNothing(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner := connectTo(t, url)
 	serving, err := pgx.ParseConfig(postgrestest.Serving(url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	versions := func() (all string) {
 		err := owner.QueryRow(t.Context(), `SELECT string_agg(xmin::text, ' ' ORDER BY at) FROM (
 			SELECT oid AS at, xmin FROM pg_namespace WHERE nspname = $1 UNION ALL SELECT oid, xmin FROM pg_class WHERE relnamespace = $1::regnamespace
 			UNION ALL SELECT oid, xmin FROM pg_proc WHERE pronamespace = $1::regnamespace) AS entries`, schema).Scan(&all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return all
 	}
 	before := versions()
-	if err := pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), notes}}, serving.User); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), notes}}, serving.User))
 	if after := versions(); after != before {
 		t.Errorf("entries of the catalogue are of %s instead of %s", after, before)
 	}
@@ -208,9 +192,7 @@ func TestServingRefusesAPart(t *testing.T) {
 	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	must(pg.InTx(t.Context(), owner, func(tx pgx.Tx) error { return pg.Comment(t.Context(), tx, schema, pg.Unfinished) }))
 	if err := pg.Migrate(t.Context(), serving, schema, pg.Partitions(), notes); err == nil || !strings.Contains(err.Error(), "part of a backup") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // The setting applies, unless the runtime's own variable is set.
@@ -19,9 +20,7 @@ func TestMemory(t *testing.T) {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		t.Errorf("beside GOMEMLIMIT: %d", limit)
 	}
-	if err := os.Unsetenv("GOMEMLIMIT"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Unsetenv("GOMEMLIMIT"))
 	for setting, want := range map[int64]int64{0: math.MaxInt64, 1 << 28: 1 << 28} {
 		debug.SetMemoryLimit(math.MaxInt64)
 		process.Memory{MemoryLimit: setting}.Apply()

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func TestAnEndIsOneLine(t *testing.T) {
@@ -137,9 +138,7 @@ func TestSecretFiles(t *testing.T) {
 			}
 			var got secretive
 			parser, err := kong.New(&got, SecretFiles())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			_, err = parser.Parse(c.args)
 			if message := text(err); (c.err == "") != (err == nil) || !strings.Contains(message, c.err) || strings.Contains(message, "s3cret") || strings.Contains(message, "other") {
 				t.Fatalf("error %q", message)
@@ -155,9 +154,7 @@ func TestSecretFiles(t *testing.T) {
 func TestSecretHelp(t *testing.T) {
 	var out bytes.Buffer
 	parser, err := kong.New(&secretive{}, SecretFiles(), kong.Writers(&out, &out), kong.Exit(func(int) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, _ = parser.Parse([]string{"--help"})
 	help := strings.Join(strings.Fields(out.String()), " ")
 	if !strings.Contains(help, "The token ($WEIR_TEST_TOKEN, or a file that holds it in $WEIR_TEST_TOKEN_FILE).") || strings.Contains(help, "NAME_FILE") {
@@ -167,7 +164,5 @@ func TestSecretHelp(t *testing.T) {
 
 func write(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(name, []byte(content), 0o600))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -126,9 +127,7 @@ func TestRows(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (id int, at timestamptz, over boolean);
 		INSERT INTO things SELECT n, '2026-11-22 12:00Z'::timestamptz - n * interval '1 day', n % 2 = 0 FROM generate_series(1, 20) AS n`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	metrics := prometheus.NewRegistry()
 	tables := func(clock func() time.Time) []Table {
 		return []Table{Rows{Table: "things", Bound: "10 days", Age: "at", Before: Ago(10*24*time.Hour, clock), Only: "over"}}
@@ -136,32 +135,22 @@ func TestRows(t *testing.T) {
 	p := New(Config{Pool: pool, Tables: tables, Clock: func() time.Time { return noon }, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
 	run := func() (left []int) {
 		t.Helper()
-		if err := p.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.RunOnce(t.Context()))
 		found, err := pool.Query(t.Context(), `SELECT id FROM things WHERE over ORDER BY id`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		left, err = pgx.CollectRows(found, pgx.RowTo[int])
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return left
 	}
 	locked, err := pool.Begin(t.Context())
 	if err == nil {
 		_, err = locked.Exec(t.Context(), `SELECT FROM things WHERE id = 18 FOR UPDATE`)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if left := run(); !slices.Equal(left, []int{2, 4, 6, 8, 10, 18}) {
 		t.Errorf("while one is locked %v are left", left)
 	}
-	if err := locked.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, locked.Rollback(t.Context()))
 	if left := run(); !slices.Equal(left, []int{2, 4, 6, 8, 10}) {
 		t.Errorf("%v are left", left)
 	}
@@ -174,9 +163,7 @@ func TestRows(t *testing.T) {
 func TestRowsThatDoNotAge(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (ended timestamptz); INSERT INTO things VALUES (NULL)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	tables := func(clock func() time.Time) []Table {
 		return []Table{Rows{Table: "things", Bound: "a day after their end", Age: "coalesce(ended, 'infinity')", Before: Ago(24*time.Hour, clock)}}
 	}
@@ -190,9 +177,7 @@ func TestRowsThatDoNotAge(t *testing.T) {
 func value(t *testing.T, metrics *prometheus.Registry, name, table string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == name && metric.GetLabel()[0].GetValue() == table {
@@ -244,9 +229,7 @@ func TestTheEarlierClockDecides(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	for _, ahead := range []time.Duration{30 * time.Minute, -30 * time.Minute} {
 		p := onSystemClock(t, pool, ahead, &fakeTable{name: "empty"})
-		if err := p.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.RunOnce(t.Context()))
 		if off := time.Until(p.clock.now()) - min(ahead, 0); off.Abs() > 10*time.Minute {
 			t.Errorf("a clock %v ahead prunes by a time that is off by %v", ahead, off)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -35,9 +36,7 @@ type rig struct {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 func newRig(t *testing.T) *rig {

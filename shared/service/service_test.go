@@ -51,18 +51,14 @@ func TestNewNeedsReadableSettings(t *testing.T) {
 // Close releases all that was opened: connections, and the address.
 func TestClose(t *testing.T) {
 	base := open(t)
-	if err := base.Pool.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, base.Pool.Ping(t.Context()))
 	addr := base.Endpoint.Addr()
 	base.Close()
 	if base.Pool.Ping(t.Context()) == nil || base.Reads.Ping(t.Context()) == nil {
 		t.Error("a pool is still open")
 	}
 	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := listener.Close(); err != nil {
 		t.Error(err)
 	}
@@ -75,9 +71,7 @@ func open(t *testing.T) *service.Base {
 	config := service.Config{Servers: service.Servers{Brokers: []string{"127.0.0.1:1"}, DatabaseURL: httpapi.Secret(postgrestest.URL(t))}}
 	config.Listen, config.TLSCertFile, config.TLSKeyFile = "127.0.0.1:0", certificate.Cert, certificate.Key
 	base, err := service.New("ledger", config, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, opened := range []error{
 		base.OpenDatabase(t.Context(), pg.Schema{Name: "ledger", Migrations: []pg.MigrationSet{cursorkey.Migrations()}}),
 		base.OpenReads(t.Context(), "ledger", 1),
@@ -94,8 +88,6 @@ func open(t *testing.T) *service.Base {
 // A start that fails early has opened nothing.
 func TestCloseOfWhatIsNotOpen(t *testing.T) {
 	base, err := service.New("ledger", service.Config{}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	base.Close()
 }

@@ -40,14 +40,10 @@ func start(t *testing.T, service *telemetry.Service) string {
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return response.StatusCode, string(text)
 }
 
@@ -78,19 +74,13 @@ func TestOpenMetrics(t *testing.T) {
 	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
 	count(service, "work_total")
 	scrape, err := http.NewRequest(http.MethodGet, start(t, service)+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	scrape.Header.Set("Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
 	response, err := http.DefaultClient.Do(scrape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	kind := response.Header.Get("Content-Type")
 	if !strings.HasPrefix(kind, "application/openmetrics-text") || !strings.Contains(string(body), `work_total{service="ledger"} 1.0`+"\n") {
 		t.Errorf("got %s:\n%s", kind, body)
@@ -164,9 +154,7 @@ func TestEndsWhileAProfileRuns(t *testing.T) {
 // A port in use is an error of one line that names the setting and the address.
 func TestPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer taken.Close()
 	address := taken.Addr().String()
 	err = telemetry.Config{MetricsListen: address}.Service("ledger", testenv.Logger(t)).Run(t.Context())

@@ -53,6 +53,14 @@ func (w *logWriter) Write(line []byte) (n int, err error) {
 	return len(line), nil
 }
 
+// Must ends the test with an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // poll is the longest pause between two checks of Eventually.
 const poll = 50 * time.Millisecond
 

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/ui"
 )
 
@@ -330,9 +331,7 @@ func visit(t *testing.T, section ui.Section, role string) *httptest.ResponseReco
 	credentials, secret := identity.NewCredentials(time.Now), identity.SessionPrefix+strings.Repeat("a", 48)
 	encoded, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_1", Member: "mem_1",
 		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive})
-	if err := credentials.Apply(contract.CredentialKey(secret), encoded); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, credentials.Apply(contract.CredentialKey(secret), encoded))
 	pages := ui.NewPages(section, formPage)
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	pages.Mount(router, identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now}), func(signedIn chi.Router) {

@@ -101,9 +101,7 @@ func ReplaceTopic(t testing.TB, brokers []string, topic string, partitions int, 
 	if err == nil {
 		err = answer.Errors[topic]
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	awaitMetadata(t, brokers, topic, func(seen kafka.Topic) error {
 		if !errors.Is(seen.Error, kafka.UnknownTopicOrPartition) {
 			return errors.New("the topic is still there")
@@ -121,9 +119,7 @@ func AddPartitions(t testing.TB, brokers []string, topic string, n int32) {
 	if err == nil {
 		err = answer.Errors[topic]
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	// Apache Kafka answers before its metadata has them: a publisher that started now would not use them.
 	awaitMetadata(t, brokers, topic, func(seen kafka.Topic) error {
 		if len(seen.Partitions) < int(n) {

@@ -40,17 +40,13 @@ func Ensure(t testing.TB, brokers []string, name string, partitions int, config 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: name, Partitions: partitions, Config: config}}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(ctx, brokers, []contract.Topic{{Name: name, Partitions: partitions, Config: config}}))
 }
 
 func NewPublisher(t testing.TB, cfg publisher.Config) *publisher.Publisher {
 	t.Helper()
 	p, err := publisher.New(cfg, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -66,13 +62,9 @@ func DatabaseAt(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	ctx := context.Background()
 	pool, err := pg.Open(ctx, url, "bus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(ctx, pool, "bus", bus.Migrations()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.Migrate(ctx, pool, "bus", bus.Migrations()))
 	return pool
 }
 
@@ -159,9 +151,7 @@ func Count(t testing.TB, pool *pgxpool.Pool) Account {
 	err := pool.QueryRow(context.Background(), `
 		SELECT count(*), count(DISTINCT (partition, record_offset)), count(*) FILTER (WHERE record_offset < before)
 		  FROM (SELECT *, lag(record_offset) OVER (PARTITION BY partition, lane ORDER BY n) AS before FROM effects) e`).Scan(&a.All, &a.Distinct, &a.OutOfOrder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return a
 }
 
@@ -191,9 +181,7 @@ func QuickConsumer(brokers []string, topic string, pool *pgxpool.Pool, handle co
 func StartConsumer(t testing.TB, cfg consumer.Config) (*consumer.Consumer, func()) {
 	t.Helper()
 	c, err := consumer.New(cfg, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return c, Run(t, c.Run)
 }
 
@@ -211,9 +199,7 @@ func NotReady(t testing.TB, c *consumer.Consumer, reason string) {
 func Publish(t testing.TB, p *publisher.Publisher, topic string, first, n, keys int) []bus.Position {
 	t.Helper()
 	positions, err := p.PublishContext(context.Background(), topic, Keyed(first, n, keys)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return positions
 }
 
@@ -243,9 +229,7 @@ func OfLanes(random *rand.Rand, first, n int) []*message.Message {
 func PublishAll(t testing.TB, brokers []string, topic string, messages ...*message.Message) []bus.Position {
 	t.Helper()
 	positions, err := NewPublisher(t, publisher.Config{Brokers: brokers}).PublishContext(context.Background(), topic, messages...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return positions
 }
 
@@ -283,9 +267,7 @@ func Deferred(pool *pgxpool.Pool) (n int, err error) {
 func Before(t testing.TB, pool *pgxpool.Pool, id string) (n int) {
 	t.Helper()
 	err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE n < (SELECT min(n) FROM effects WHERE id = $1)`, id).Scan(&n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return n
 }
 
@@ -300,9 +282,7 @@ func InOrder(t testing.TB, pool *pgxpool.Pool) {
 
 func InTx(t testing.TB, pool *pgxpool.Pool, fn func(pgx.Tx) error) {
 	t.Helper()
-	if err := pgx.BeginFunc(context.Background(), pool, fn); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pgx.BeginFunc(context.Background(), pool, fn))
 }
 
 // AsSystem executes a statement with the rows of all lanes visible.
@@ -334,9 +314,7 @@ func CutLog(t testing.TB, brokers []string, topic string, offset int64) {
 func CutPartition(t testing.TB, brokers []string, topic string, number int, offset int64) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	partition := kmsg.NewDeleteRecordsRequestTopicPartition()
 	partition.Partition, partition.Offset = int32(number), offset //nolint:gosec // of a topic

@@ -228,9 +228,7 @@ func TestFillersHaveNoEffect(t *testing.T) {
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 10, 4)
 	mover := &logend.Mover{Brokers: brokers, Topic: topic}
-	if err := mover.Fill(t.Context(), 0, 10, 25); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, mover.Fill(t.Context(), 0, 10, 25))
 	pool := bustest.Database(t)
 	bustest.Effects(t, pool)
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)

@@ -104,9 +104,7 @@ func TestWithoutADatabaseTheLogIsTrusted(t *testing.T) {
 func watching(t *testing.T, cfg consumer.Config) *consumer.Consumer {
 	t.Helper()
 	c, err := consumer.New(cfg, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	bustest.Run(t, c.WatchLog)
 	return c
 }

@@ -213,14 +213,10 @@ type pairOfBrokers struct {
 func newPairOfBrokers(t *testing.T, topic string) *pairOfBrokers {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, topic), kfake.WithLogger(bustest.Quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(c.Close)
 	for p := range int32(2) {
-		if err := c.MoveTopicPartition(topic, p, p); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, c.MoveTopicPartition(topic, p, p))
 	}
 	b := &pairOfBrokers{Cluster: c, topic: topic, id: c.TopicInfo(topic).TopicID}
 	b.led.Store(true)

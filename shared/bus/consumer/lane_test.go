@@ -63,9 +63,7 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, full+quiet, nil)
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MetadataMinAge(50*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	for p := range int32(full + quiet) {
 		records, size := each, 64<<10
@@ -76,9 +74,7 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 			client.Produce(context.Background(), &kgo.Record{Partition: p, Value: make([]byte, size)}, nil)
 		}
 	}
-	if err := client.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, client.Flush(context.Background()))
 	const all = full*each + quiet
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.MaxRecords = 50

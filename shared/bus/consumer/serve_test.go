@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // behind returns an assignment in which lane "a" has backlogs in the
@@ -102,9 +103,7 @@ func TestFailedTurnIsReadAgain(t *testing.T) {
 // few turns take.
 func TestTurnWaitsForTheLog(t *testing.T) {
 	a, ctx := behind(t, 0)
-	if err := a.input.Receive(ctx, follow.Chunk{Records: []bus.Record{{Time: clock.Now().Add(-time.Hour)}, {}}}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, a.input.Receive(ctx, follow.Chunk{Records: []bus.Record{{Time: clock.Now().Add(-time.Hour)}, {}}}))
 	a.input.Ready()
 	a.input.Took(1)
 	a.ahead.next = &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a", Partition: 0}, Next: 10, Last: 19}, Err: errors.New("read in vain")}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -18,9 +19,7 @@ func TestWritesDuringAMove(t *testing.T) {
 	brokers, topic := kafkatest.Shared(t), "test.logend.written"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	l, err := (&Mover{Brokers: brokers, Topic: topic}).open(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer l.conn.Close()
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 1, 1)
 	if err := l.cut(t.Context(), 0); !errors.Is(err, ErrWritten) {
@@ -50,9 +49,7 @@ func TestCopyResumes(t *testing.T) {
 			t.Parallel()
 			l := filling(t, bustest.TopicName("test.logend."+name), had)
 			before := recordsOf(t, l, 0)
-			if err := interrupted(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, interrupted(t.Context(), l))
 			done, err := l.Move(t.Context(), 0, l.end, to)
 			if name == "and it was written" {
 				if !errors.Is(err, ErrWritten) {
@@ -72,9 +69,7 @@ func TestCopyResumesInALongerLog(t *testing.T) {
 	t.Parallel()
 	l := filling(t, "test.logend.longer", 40)
 	before := recordsOf(t, l, 0)
-	if err := errors.Join(l.fill(t.Context(), 41), l.copy(t.Context(), 0, 7)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(l.fill(t.Context(), 41), l.copy(t.Context(), 0, 7)))
 	done, err := l.Move(t.Context(), 0, l.end, 20)
 	if after := recordsOf(t, l, 0); err != nil || done.To != 41 || !slices.Equal(before, after) {
 		t.Errorf("%+v, %v: %d records of %d", done, err, len(after), len(before))
@@ -93,15 +88,11 @@ func TestFill(t *testing.T) {
 	if err := l.Fill(t.Context(), 0, l.end-1, 100); !errors.Is(err, ErrWritten) {
 		t.Errorf("it ends elsewhere: %v", err)
 	}
-	if err := l.fill(t.Context(), 90); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, l.fill(t.Context(), 90))
 	if filled, err := l.Filled(t.Context(), 0, l.end); err != nil || !filled {
 		t.Errorf("interrupted: %t, %v", filled, err)
 	}
-	if err := l.Fill(t.Context(), 0, l.end, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, l.Fill(t.Context(), 0, l.end, 100))
 	bounds, err := l.bounds(t.Context())
 	if after := recordsOf(t, l, 0); err != nil || bounds.Start != 0 || bounds.End != 100 || len(after) != 100 || !slices.Equal(before, after[:40]) {
 		t.Errorf("%+v, %v: %d records", bounds, err, len(after))
@@ -114,9 +105,7 @@ func filling(t *testing.T, topic string, records int) *log {
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, records, 4)
 	l, err := (&Mover{Brokers: brokers, Topic: topic}).open(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { l.conn.Close() })
 	return l
 }
@@ -124,14 +113,10 @@ func filling(t *testing.T, topic string, records int) *log {
 func recordsOf(t *testing.T, l *log, from int64) (found []string) {
 	t.Helper()
 	bounds, err := l.bounds(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, err = l.reader().Read(t.Context(), 0, from, bounds.End, func(r bus.Record) {
 		found = append(found, string(r.Key)+" "+string(r.Value)+" "+r.Header(bus.HeaderID))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return found
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/logend"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -61,9 +62,7 @@ func read(t *testing.T, brokers []string, topic string) map[int]partition {
 	t.Helper()
 	reader := &logrange.Reader{Brokers: brokers, Topic: topic}
 	_, bounds, err := reader.Bounds(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	found := map[int]partition{}
 	for p, b := range bounds {
 		var records []bus.Record

@@ -44,9 +44,7 @@ func listed(t testing.TB, pool *pgxpool.Pool, filter parked.Filter) (found []par
 
 func inSystem(t testing.TB, pool *pgxpool.Pool, do func(pgx.Tx) error) {
 	t.Helper()
-	if err := pgx.BeginFunc(context.Background(), pool, do); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pgx.BeginFunc(context.Background(), pool, do))
 }
 
 func replay(t testing.TB, pool *pgxpool.Pool, filter parked.Filter, want int64) {

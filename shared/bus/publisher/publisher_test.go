@@ -39,9 +39,7 @@ func TestPublishReturnsPositions(t *testing.T) {
 			messages[4].Payload = []byte{}
 			messages[5].Metadata["zebra"], messages[5].Metadata["ant"] = "z", "a"
 			positions, err := p.PublishContext(context.Background(), topic, messages...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			at := make(map[bus.Position]bus.Record)
 			for _, r := range bustest.ReadAll(t, brokers, topic) {
 				at[bus.Position{Partition: r.Partition, Offset: r.Offset}] = r
@@ -161,9 +159,7 @@ func TestCloseDelivers(t *testing.T) {
 		}
 		return nil
 	})
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Close())
 	wg.Wait()
 	for _, r := range bustest.ReadAll(t, brokers, topic) {
 		delete(written, r.Header("ce_id"))
@@ -182,18 +178,12 @@ func TestCloseDelivers(t *testing.T) {
 func TestCloseReports(t *testing.T) {
 	t.Parallel()
 	broker, err := kafka.Start(kafka.Config{Open: true, Logger: testenv.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	brokers, topic := []string{broker.Addr()}, "test.close.away"
 	bustest.Ensure(t, brokers, topic, 3, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, CloseTimeout: 200 * time.Millisecond})
-	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {
-		t.Fatal(err)
-	}
-	if err := broker.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, message.NewMessage("first", nil)))
+	testenv.Must(t, broker.Close())
 	const n = 100
 	outcomes := make(chan error, n)
 	var begun sync.WaitGroup
@@ -227,18 +217,14 @@ func TestCancelledPublishIsUnknown(t *testing.T) {
 	brokers, topic := kafkatest.Shared(t), "test.cancel"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
-	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, message.NewMessage("first", nil)))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := p.PublishContext(ctx, topic, message.NewMessage("second", nil))
 	if err != nil && !errors.Is(err, bus.ErrUnknownOutcome) {
 		t.Fatalf("error is %v", err)
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Close())
 	if n := len(bustest.ReadAll(t, brokers, topic)); n != 2 {
 		t.Errorf("log holds %d records, want 2", n)
 	}
@@ -252,9 +238,7 @@ func TestRefusedByTheDisk(t *testing.T) {
 	t.Parallel()
 	const topic = "test.disk"
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(c.Close)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs(), DeliveryTimeout: time.Hour, CloseTimeout: time.Second})
 	full := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.KafkaStorageError, Count: -1})
@@ -272,9 +256,7 @@ func TestMissingCopiesAreShown(t *testing.T) {
 	t.Parallel()
 	const topic = "test.copies"
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, topic), kfake.WithLogger(bustest.Quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(c.Close)
 	c.ControlKey(int16(kmsg.Metadata), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()

@@ -152,9 +152,7 @@ func TestRelayIsRewound(t *testing.T) {
 		}
 		return err
 	})
-	if err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error { return relay.Rewind(context.Background(), tx, "test") }); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error { return relay.Rewind(context.Background(), tx, "test") }))
 	testenv.Eventually(t, bustest.Timeout, twice(10))
 }
 
@@ -347,9 +345,7 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 			t.Fatalf("the relay that lives was replaced by %q, %v", owner, err)
 		}
 	}
-	if err := living.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, living.Close(t.Context()))
 	testenv.Eventually(t, bustest.Timeout, func() error {
 		records := bustest.ReadAll(t, brokers, topic)
 		if len(records) < 4 {
@@ -369,16 +365,12 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 func takeLease(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, err = conn.Exec(t.Context(), `INSERT INTO bus_relays (name, epoch, owner, expires_at) VALUES ($1, 7, 'living', clock_timestamp() + interval '1 hour')`, name)
 	if err == nil {
 		_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('weir relay ' || current_schema() || ' ' || $1), hashtext('living'))`, name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return conn
 }
 

@@ -174,13 +174,9 @@ func TestSnapshotOfALogThatLostItsEnd(t *testing.T) {
 		t.Helper()
 		p := bustest.NewPublisher(t, publisher.Config{Brokers: k.brokers})
 		for i := range n {
-			if err := p.Publish(k.topic, put(string(rune('a'+first+i)), []byte(value))); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, p.Publish(k.topic, put(string(rune('a'+first+i)), []byte(value))))
 		}
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Close())
 	}
 	publish(0, 5, "kept")
 	f.Remember()

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func aSnapshot() snapshot {
@@ -32,9 +33,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b.state")
 	want := aSnapshot()
 	for range 2 { // the second one replaces the first
-		if err := want.write(path); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, want.write(path))
 	}
 	got, err := readSnapshot(path)
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -51,18 +50,12 @@ func TestSnapshotRoundTrip(t *testing.T) {
 // A file truncated or changed at any byte is refused, and nothing breaks.
 func TestSnapshotIsRefusedWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.state")
-	if err := aSnapshot().write(path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, aSnapshot().write(path))
 	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	refuse := func(b []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, b, 0o600))
 		if _, err := readSnapshot(path); err == nil {
 			t.Fatalf("%d bytes of %d were read without an error", len(b), len(good))
 		}

@@ -88,9 +88,7 @@ func fillKeys(t *testing.T, p *publisher.Publisher, topic, value string) map[str
 		want[key] = v
 		m := put(key, []byte(v))
 		m.Metadata["ce_type"] = "test"
-		if err := p.Publish(topic, m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Publish(topic, m))
 	}
 	return want
 }
@@ -108,9 +106,7 @@ func TestSnapshot(t *testing.T) {
 		key   string
 		value []byte
 	}{{"3", nil}, {"4", []byte("second")}, {"new", []byte("second")}} {
-		if err := p.Publish(k.topic, put(m.key, m.value)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Publish(k.topic, put(m.key, m.value)))
 	}
 	delete(want, "3")
 	want["4"], want["new"] = "second", "second"
@@ -119,9 +115,7 @@ func TestSnapshot(t *testing.T) {
 			t.Fatalf("applied %d records, want %d at most; state %v", read, most, state)
 		}
 	}
-	if err := os.RemoveAll(k.dir); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(k.dir))
 	if state, read := k.run(t, nil); read != 103 || !maps.Equal(state, want) {
 		t.Fatalf("without the file: read %d records into %v", read, state)
 	}
@@ -136,14 +130,10 @@ func TestDamagedSnapshot(t *testing.T) {
 	k.run(t, nil)
 	path := filepath.Join(k.dir, k.topic+".state")
 	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	check := func(what string, file []byte, whole bool) {
 		t.Helper()
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, file, 0o600))
 		if state, read := k.run(t, nil); !maps.Equal(state, want) || whole != (read == 100) {
 			t.Fatalf("%s: applied %d records, state %v", what, read, state)
 		}
@@ -180,9 +170,7 @@ func TestUselessSnapshot(t *testing.T) {
 			k, p := newKept(t, "test.useless", c.config)
 			bustest.ReplaceTopic(t, k.brokers, k.topic, 1, c.config) // left by the case before
 			fillKeys(t, p, k.topic, "old")
-			if err := p.Publish(k.topic, put("gone", []byte("old"))); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, p.Publish(k.topic, put("gone", []byte("old"))))
 			k.run(t, nil)
 			c.spoil(t, k)
 			if name == "topic was replaced" {
@@ -207,9 +195,7 @@ func otherFile(t *testing.T, k *kept) {
 	bustest.Ensure(t, k.brokers, other.topic, 1, compacted)
 	fillKeys(t, bustest.NewPublisher(t, publisher.Config{Brokers: k.brokers}), other.topic, "other")
 	other.run(t, nil)
-	if err := os.Rename(filepath.Join(other.dir, other.topic+".state"), filepath.Join(k.dir, k.topic+".state")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(filepath.Join(other.dir, other.topic+".state"), filepath.Join(k.dir, k.topic+".state")))
 }
 
 // A reader without an answer for longer than deletions are surely kept
@@ -222,9 +208,7 @@ func TestReaderWithoutAnswers(t *testing.T) {
 	k.run(t, func(s *table) {
 		applied := 0
 		k.clock.ahead.Add(int64(13 * time.Hour))
-		if err := p.Publish(k.topic, put("3", nil), put("new", []byte("v"))); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Publish(k.topic, put("3", nil), put("new", []byte("v"))))
 		delete(want, "3")
 		want["new"] = "v"
 		testenv.Eventually(t, bustest.Timeout, func() error {

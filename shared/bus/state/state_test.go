@@ -69,9 +69,7 @@ func TestReaderFollows(t *testing.T) {
 	for i := range 300 {
 		key := fmt.Sprint(i % 100)
 		want[key] = fmt.Sprint(i)
-		if err := p.Publish(topic, put(key, []byte(want[key]))); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Publish(topic, put(key, []byte(want[key]))))
 	}
 	s := &table{rows: make(map[string]string)}
 	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply}, testenv.Logger(t))
@@ -80,9 +78,7 @@ func TestReaderFollows(t *testing.T) {
 	if got := s.copy(); !maps.Equal(got, want) {
 		t.Fatalf("ready with %d rows, want %d", len(got), len(want))
 	}
-	if err := p.Publish(topic, put("7", nil)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, put("7", nil)))
 	testenv.Eventually(t, bustest.Timeout, func() error {
 		if _, there := s.copy()["7"]; there {
 			return errors.New("tombstone not applied")
@@ -110,9 +106,7 @@ func TestReaderLeavesRecordsAlone(t *testing.T) {
 		m.Metadata["ce_type"] = fmt.Sprint("type ", i)
 		messages = append(messages, m)
 	}
-	if err := p.Publish(topic, messages...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, messages...))
 	var kept []bus.Record
 	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, MaxBytes: 100_000, Apply: func(r bus.Record) error {
 		kept = append(kept, r)
@@ -158,9 +152,7 @@ func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	brokers, topic := kafkatest.Shared(t), "test.unreadable"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
-	if err := p.Publish(topic, put("good", []byte("1")), put("bad", []byte("2")), put("better", []byte("3"))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, put("good", []byte("1")), put("bad", []byte("2")), put("better", []byte("3"))))
 	s, log, registry := &table{rows: make(map[string]string)}, &bytes.Buffer{}, telemetry.New()
 	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Metrics: registry.For("test"), Apply: func(r bus.Record) error {
 		if string(r.Key) == "bad" {
@@ -193,15 +185,11 @@ func TestReaderAndCompaction(t *testing.T) {
 	dir, topic := t.TempDir(), "test.compacted"
 	open := func(port int) *kafka.Broker {
 		b, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Port: port, Logger: testenv.Logger(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return b
 	}
 	port, err := port.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	broker := open(port)
 	brokers := []string{broker.Addr()}
 	bustest.Ensure(t, brokers, topic, 1, map[string]string{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1", "delete.retention.ms": "0"})
@@ -212,9 +200,7 @@ func TestReaderAndCompaction(t *testing.T) {
 			for k := range 50 {
 				messages = append(messages, put(fmt.Sprint(k), fmt.Appendf(nil, "%d", i)))
 			}
-			if err := p.Publish(topic, messages...); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, p.Publish(topic, messages...))
 		}
 	}
 	fill(20)
@@ -224,9 +210,7 @@ func TestReaderAndCompaction(t *testing.T) {
 	<-follower.Ready()
 	for range 3 { // the embedded broker compacts when it starts
 		fill(20)
-		if err := broker.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, broker.Close())
 		broker = open(port)
 		s := &table{rows: make(map[string]string)}
 		r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply}, testenv.Logger(t))
@@ -241,18 +225,14 @@ func TestReaderAndCompaction(t *testing.T) {
 			t.Fatalf("state is %v", got)
 		}
 	}
-	if err := p.Publish(topic, put("last", []byte("word"))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, put("last", []byte("word"))))
 	testenv.Eventually(t, bustest.Timeout, func() error {
 		if live.copy()["last"] != "word" {
 			return errors.New("the reader that was there all the time has not seen the last word")
 		}
 		return nil
 	})
-	if err := broker.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, broker.Close())
 }
 
 // A topic created while readers look for it is read by all of them,
@@ -268,9 +248,7 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 			bustest.Run(t, state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: tables[n].apply}, testenv.Logger(t)).Run)
 		}
 		bustest.Ensure(t, brokers, topic, 1, nil)
-		if err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put("key", []byte("value"))); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put("key", []byte("value"))))
 		for _, s := range tables {
 			testenv.Eventually(t, bustest.Timeout, func() error {
 				if s.copy()["key"] != "value" {
@@ -288,14 +266,10 @@ func TestRefusedReaderLogsIt(t *testing.T) {
 	t.Parallel()
 	const topic = "test.kept.away"
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer c.Close()
 	refusal := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.KafkaStorageError, Count: -1})
-	if err := bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs()}).Publish(topic, put("key", []byte("value"))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs()}).Publish(topic, put("key", []byte("value"))))
 	logged := make(lines, 1000)
 	s := &table{rows: make(map[string]string)}
 	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(logged, nil)))
@@ -324,9 +298,7 @@ func TestReaderThatReceivesNothingGrowsStale(t *testing.T) {
 	t.Parallel()
 	const topic = "test.unheard"
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer c.Close()
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	var clock shifted
@@ -360,9 +332,7 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 2, compacted)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	for _, key := range []string{"both", "old", "older"} {
-		if err := p.Publish(topic, put(key, []byte("old"))); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Publish(topic, put(key, []byte("old"))))
 	}
 	var clock shifted
 	s := &table{rows: make(map[string]string)}
@@ -373,9 +343,7 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 	p = bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	want := map[string]string{"both": "new", "1": "new", "2": "new", "3": "new"}
 	for key, value := range want {
-		if err := p.Publish(topic, put(key, []byte(value))); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, p.Publish(topic, put(key, []byte(value))))
 	}
 	clock.ahead.Add(int64(time.Hour)) // shows a partition that is no longer confirmed
 	testenv.Eventually(t, bustest.Timeout, func() error {
@@ -398,9 +366,7 @@ func TestReplacedTopicIsRepaired(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, compacted)
 	publish := func(key string) {
 		t.Helper()
-		if err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put(key, []byte("v"))); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put(key, []byte("v"))))
 	}
 	publish("kept")
 	publish("gone")
@@ -408,9 +374,7 @@ func TestReplacedTopicIsRepaired(t *testing.T) {
 	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply, Marker: "marker"}, testenv.Logger(t))
 	bustest.Run(t, r.Run)
 	<-r.Ready()
-	if err := r.Whole(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Whole())
 	bustest.ReplaceTopic(t, brokers, topic, 1, compacted)
 	testenv.Eventually(t, bustest.Timeout, func() error {
 		if !r.Lacks() {

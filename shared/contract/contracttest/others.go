@@ -40,13 +40,9 @@ type Others struct {
 func New(t testing.TB, module string, brokers []string, logPartitions int) *Others {
 	t.Helper()
 	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Owner == module })
-	if err := topics.Ensure(t.Context(), brokers, theirs); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, theirs))
 	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = publisher.Close() })
 	return &Others{t: t, brokers: brokers, publisher: publisher, end: contract.Positions{}}
 }

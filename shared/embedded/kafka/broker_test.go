@@ -20,32 +20,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func start(t *testing.T, cfg Config) *Broker {
 	t.Helper()
 	cfg.Logger, cfg.Open = slog.New(slog.DiscardHandler), true
 	b, err := Start(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { b.Close() })
 	return b
 }
 
 func stop(t *testing.T, b *Broker) {
 	t.Helper()
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, b.Close())
 }
 
 func client(t *testing.T, addr string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(addr), kgo.DisableClientMetrics())...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -73,9 +69,7 @@ func produce(t *testing.T, addr, topic string, records ...*kgo.Record) {
 	t.Helper()
 	c := client(t, addr, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	for _, r := range records {
-		if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, c.ProduceSync(t.Context(), r).FirstErr())
 	}
 }
 
@@ -191,9 +185,7 @@ func ask(t *testing.T, addr string, key kmsg.Key, version int16) bool {
 	req.SetVersion(version)
 	body := kmsg.NewRequestFormatter().AppendRequest(nil, req, 1)
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := conn.Write(body); err != nil {
@@ -211,9 +203,7 @@ func TestStrangers(t *testing.T) {
 		t.Error("the broker answered HTTP")
 	}
 	conn, err := net.Dial("tcp", b.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	conn.Write([]byte{0, 0, 0, 8, 0x7f, 0xff, 0, 0, 0, 0, 0, 0}) // an unknown request
 	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk/disktest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // envServe turns this test program into a broker for its parent, which
@@ -72,17 +73,11 @@ func startChild(t *testing.T, dir string, env ...string) (*exec.Cmd, string) {
 		t.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return cmd, strings.TrimSpace(addr)
 }
 
@@ -171,9 +166,7 @@ func updateUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int, ac
 	for i := range enough {
 		key, value := fmt.Sprint(i%keys), round*enough+i
 		record := kgo.KeyStringRecord(key, fmt.Sprintf("%d%s", value, strings.Repeat(" ", 100)))
-		if err := c.ProduceSync(t.Context(), record).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, c.ProduceSync(t.Context(), record).FirstErr())
 		acked[key] = value
 	}
 	child.Process.Kill()
@@ -243,17 +236,13 @@ func rewrite(file func(string) string, change func([]byte) []byte) func(*testing
 		if err == nil {
 			err = os.WriteFile(file(dir), change(raw), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 }
 
 func remove(file func(string) string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
-		if err := os.Remove(file(dir)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Remove(file(dir)))
 	}
 }
 

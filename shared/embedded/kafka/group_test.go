@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A client killed while it joins a group leaves it when its session
@@ -39,9 +41,7 @@ func joinAndDie(t *testing.T, addr string) {
 	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = 6000, 6000
 	req.Protocols = append(req.Protocols, protocol)
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	if _, err := conn.Write(kmsg.NewRequestFormatter().AppendRequest(nil, req, 7)); err != nil {
 		t.Fatal(err)
@@ -59,9 +59,7 @@ func awaitMembers(t *testing.T, addr string, want int) {
 		req := kmsg.NewPtrDescribeGroupsRequest()
 		req.Groups = []string{"test.group"}
 		resp, err := req.RequestWith(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		g := resp.Groups[0]
 		if len(g.Members) == want && (g.State == "Stable" || want == 2) {
 			return

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // endOffset returns the next offset of a topic's first partition.
@@ -27,9 +29,7 @@ func endOffset(t *testing.T, addr, topic string) int64 {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.Topics = -1, append(req.Topics, rt)
 	resp, err := req.RequestWith(t.Context(), client(t, addr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return resp.Topics[0].Partitions[0].Offset
 }
 
@@ -44,9 +44,7 @@ func TestRetention(t *testing.T) {
 	for _, topic := range []string{"test.logs", "test.facts"} {
 		produce(t, b.Addr(), topic, values(10)...)
 	}
-	if err := b.store.Retain(time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, b.store.Retain(time.Now().Add(time.Hour)))
 	if n := files(t, dir, "test.logs"); n != 0 {
 		t.Errorf("%d files of an expired log are left", n)
 	}
@@ -71,9 +69,7 @@ func TestRetentionByAClockAhead(t *testing.T) {
 	produce(t, b.Addr(), "test.logs", values(10)...)
 	retain := func() int {
 		t.Helper()
-		if err := b.Retain(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, b.Retain(t.Context()))
 		return files(t, dir, "test.logs")
 	}
 	old := retain()
@@ -114,9 +110,7 @@ func TestRetentionOfAQuietTopic(t *testing.T) {
 			t.Fatalf("what is young is gone: %v", err)
 		}
 		ahead += time.Hour
-		if err := b.Retain(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, b.Retain(t.Context()))
 		if left := grep(t, dir, "canary"); left != "" {
 			t.Errorf("%s has what expired", left)
 		}
@@ -146,9 +140,7 @@ func grep(t *testing.T, dir, text string) (found string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return found
 }
 
@@ -162,9 +154,7 @@ func files(t *testing.T, dir, topic string) int {
 func crashed(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.CopyFS(to, os.DirFS(dir)))
 	return to
 }
 
@@ -235,9 +225,7 @@ func TestCompactionWhileServing(t *testing.T) {
 	for round := range 3 {
 		produce(t, b.Addr(), "test.state", updates(50)...)
 		before := size(t, dir, "test.state")
-		if err := b.keeper.compactIfLarge(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, b.keeper.compactIfLarge())
 		after := size(t, dir, "test.state")
 		if compacted := after < before/2; compacted != (before > 20_000) {
 			t.Errorf("round %d: %d bytes of %d are left", round, after, before)
@@ -290,14 +278,10 @@ func size(t *testing.T, dir, topic string) int64 {
 func logOf(t *testing.T, dir, topic string) (files int, bytes int64) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "partitions", topic+"-0", "*.dat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, file := range found {
 		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if info.Size() > 0 {
 			files++
 		}
@@ -315,13 +299,9 @@ func TestCompactionOfCompressedBatches(t *testing.T) {
 			b := start(t, Config{})
 			create(t, b.Addr(), "test.state", "cleanup.policy", "compact")
 			c := client(t, b.Addr(), kgo.DefaultProduceTopic("test.state"), kgo.ProducerBatchCompression(codec), kgo.ProducerLinger(50*time.Millisecond))
-			if err := c.ProduceSync(t.Context(), updates(50)...).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, c.ProduceSync(t.Context(), updates(50)...).FirstErr())
 			before := b.store.CompactedBytes()
-			if err := b.Compact(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, b.Compact(t.Context()))
 			checkState(t, b)
 			if _, records := stateOf(t, b, "test.state"); records > 5 {
 				t.Errorf("%d records are left, in %d bytes of %d", records, b.store.CompactedBytes(), before)
@@ -347,9 +327,7 @@ func TestPackedBatches(t *testing.T) {
 					Headers:   []kgo.RecordHeader{{Key: "ce_id", Value: fmt.Append(nil, i)}, {Key: "ce_type", Value: []byte("a type that all have")}},
 					Timestamp: time.UnixMilli(1_700_000_000_000 + int64(i*i)),
 				}
-				if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, c.ProduceSync(t.Context(), r).FirstErr())
 				sent = append(sent, r)
 			}
 			p := b.store.Topic("test.logs").Partitions()[0]

@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/server"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A logBuffer collects logged lines.
@@ -45,14 +46,10 @@ func guarded(t *testing.T, dir string) (b *Broker, password string, log *logBuff
 	t.Helper()
 	log = &logBuffer{}
 	b, err := Start(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { b.Close() })
 	raw, err := os.ReadFile(PasswordFile(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return b, strings.TrimSpace(string(raw)), log
 }
 
@@ -66,9 +63,7 @@ func ping(t *testing.T, b *Broker, mechanism sasl.Mechanism) error {
 		opts = append(opts, kgo.SASL(mechanism))
 	}
 	c, err := kgo.NewClient(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer c.Close()
 	_, err = kmsg.NewPtrMetadataRequest().RequestWith(ctx, c)
 	return err
@@ -106,9 +101,7 @@ func TestUnauthenticatedClientsAreRefused(t *testing.T) {
 func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
 	if kmsg.Key(request.Key()) == kmsg.SASLHandshake {
@@ -183,9 +176,7 @@ func TestPasswordIsKept(t *testing.T) {
 	dir := t.TempDir()
 	b, first, _ := guarded(t, dir)
 	stop(t, b)
-	if err := os.Chmod(PasswordFile(dir), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Chmod(PasswordFile(dir), 0o644))
 	b, second, _ := guarded(t, dir)
 	info, err := os.Stat(PasswordFile(dir))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -199,9 +190,7 @@ func TestPasswordIsKept(t *testing.T) {
 		func() error { return os.Truncate(PasswordFile(dir), 0) }, // as a power cut may
 	} {
 		stop(t, b)
-		if err := lose(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, lose())
 		var other string
 		b, other, _ = guarded(t, dir)
 		if err := ping(t, b, secret(User, other)); err != nil || other == first {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A database whose password is lost gets another one and keeps its data,
@@ -34,9 +36,7 @@ func TestLostPassword(t *testing.T) {
 			create(t, s.URL())
 			insert(t, s.URL(), "INSERT INTO kept VALUES (1)")
 			test.end(t, s)
-			if err := test.lose(s.cluster.home.passwordFile()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, test.lose(s.cluster.home.passwordFile()))
 			for range 2 { // the second start finds the new one
 				s = start(t, Config{Dir: home})
 				if n := query[int](t, s.URL(), "SELECT count(*) FROM kept"); n != 1 {
@@ -58,9 +58,7 @@ func emptied(path string) error { return os.Truncate(path, 0) }
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	home := made(t)
-	if err := os.WriteFile(filepath.Join(home, "password"), []byte("another\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(home, "password"), []byte("another\n"), 0o600))
 	_, err := Start(t.Context(), Config{Dir: home, Logger: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "remove the file") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
@@ -71,9 +69,7 @@ func TestWrongPassword(t *testing.T) {
 func fail(t *testing.T, s *Server, value string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), "SELECT '"+value+"'::int"); err == nil {
 		t.Error("nothing fails")
@@ -103,9 +99,7 @@ func TestLogIsRotated(t *testing.T) {
 	}
 	end()
 	fail(t, s, "the second")
-	if err := log.rotate(maxLog); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, log.rotate(maxLog))
 	if now := read(t, log.path); !strings.Contains(now, "the second") || strings.Contains(now, "the first") || strings.Contains(now, "\x00") {
 		t.Errorf("the log: %q", now)
 	}
@@ -116,17 +110,13 @@ func TestLogIsRotatedAtAStart(t *testing.T) {
 	t.Parallel()
 	log := serverLog{path: dir(t) + "/server.log"}
 	for most, want := range map[int64]string{6: "before", 5: ""} {
-		if err := os.WriteFile(log.path, []byte("before"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(log.path, []byte("before"), 0o600))
 		from, err := log.open(most)
 		if err != nil || read(t, log.path) != want {
 			t.Errorf("at most %d bytes: the log is %q, %v", most, read(t, log.path), err)
 		}
 		file, err := os.OpenFile(log.path, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if _, err := file.WriteString("added"); err != nil {
 			t.Fatal(err)
 		}

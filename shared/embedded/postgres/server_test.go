@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -28,9 +29,7 @@ import (
 func dir(t *testing.T) string {
 	t.Helper()
 	d, err := os.MkdirTemp("", "weir-postgres-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(d) })
 	return d
 }
@@ -65,9 +64,7 @@ var runOriginal = sync.OnceValue(func() error {
 // for each test.
 func made(t *testing.T) string {
 	t.Helper()
-	if err := runOriginal(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, runOriginal())
 	home := dir(t)
 	if out, err := exec.Command("cp", "-a", original+"/.", home).CombinedOutput(); err != nil {
 		t.Fatalf("cannot copy a server's directory: %v: %s", err, out)
@@ -79,9 +76,7 @@ func start(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	s, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return s
 }
 
@@ -90,9 +85,7 @@ func query[T any](t *testing.T, url, sql string) T {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close(ctx)
 	var v T
 	if err := conn.QueryRow(ctx, sql).Scan(&v); err != nil {
@@ -132,9 +125,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	home := made(t)
 	number, err := port.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s := start(t, Config{Dir: home, Port: number})
 	create(t, s.URL())
 	insert(t, s.URL(), "INSERT INTO kept VALUES (1)")
@@ -152,9 +143,7 @@ func TestRestart(t *testing.T) {
 func create(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE kept (id int)"); err != nil {
 		t.Fatal(err)
@@ -199,9 +188,7 @@ func TestStalePid(t *testing.T) {
 func kill(t *testing.T, s *Server) {
 	t.Helper()
 	file, _ := s.cluster.readPid()
-	if err := syscall.Kill(file.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, syscall.Kill(file.pid, syscall.SIGKILL))
 	s.cluster.home.close()
 	for isPostgres(file.pid) { // the kernel needs a moment
 		runtime.Gosched()
@@ -252,13 +239,9 @@ func reuse(t *testing.T, s *Server, pid int) {
 	t.Helper()
 	path := filepath.Join(s.cluster.home.data(), "postmaster.pid")
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, rest, _ := strings.Cut(string(raw), "\n")
-	if err := os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600))
 }
 
 // Every failure of a start is one line with a remedy.
@@ -267,9 +250,7 @@ func TestStartErrors(t *testing.T) {
 	held := start(t, Config{Dir: made(t), Throwaway: true})
 	defer stop(t, held)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	for name, test := range map[string]struct {
@@ -305,9 +286,7 @@ func harmed(t *testing.T, file string) string {
 	if file == "PG_VERSION" {
 		spoil = func() error { return os.Remove(path) }
 	}
-	if err := spoil(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, spoil())
 	return home
 }
 
@@ -324,9 +303,7 @@ func TestPasswordStaysPrivate(t *testing.T) {
 		t.Error("the password is still lying about")
 	}
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, path := range lines {
 		if line, err := os.ReadFile(path); err == nil && strings.Contains(string(line), s.password) {
 			t.Errorf("the password is on a command line: %s", path)
@@ -340,9 +317,7 @@ func TestUnreachableFolder(t *testing.T) {
 	t.Parallel()
 	closed := dir(t)
 	home := filepath.Join(closed, "inside")
-	if err := os.Chmod(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Chmod(closed, 0o700))
 	s := start(t, Config{Dir: home})
 	place := s.cluster.home.dir
 	if place != home {
@@ -376,12 +351,8 @@ func TestLibrariesLieBesideBinaries(t *testing.T) {
 		if comeWithCounter(bin) {
 			t.Errorf("%q has no libraries", root)
 		}
-		if err := os.MkdirAll(library, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(library, statementCounter+".so"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.MkdirAll(library, 0o755))
+		testenv.Must(t, os.WriteFile(filepath.Join(library, statementCounter+".so"), nil, 0o600))
 		if !comeWithCounter(bin) {
 			t.Errorf("%s is not found in %q", statementCounter, library)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // supervised starts a server in dir and supervises it until the test ends.
@@ -63,9 +64,7 @@ func connect(t *testing.T, s *Server) *pgx.Conn {
 	for ; err != nil && ctx.Err() == nil; conn, err = pgx.Connect(ctx, s.URL()) {
 		lifecycle.Pause(ctx, 10*time.Millisecond)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return conn
 }
 
@@ -107,9 +106,7 @@ func TestOrphansThatDoNotEndAreKilled(t *testing.T) {
 	orphan := query[int](t, s.AdminURL(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
 	signal(t, orphan, syscall.SIGSTOP)
 	killMain(t, s)
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Start())
 	if isPostgres(orphan) {
 		t.Error("the orphan lives")
 	}
@@ -124,9 +121,7 @@ func TestServerThatKeepsEndingIsGivenUp(t *testing.T) {
 	s := start(t, Config{Dir: made(t)})
 	var log lines
 	s.cluster.logger = slog.New(slog.NewTextHandler(&log, nil))
-	if err := os.WriteFile(filepath.Join(s.cluster.home.data(), "postgresql.conf"), []byte("= spoilt"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(s.cluster.home.data(), "postgresql.conf"), []byte("= spoilt"), 0o600))
 	killMain(t, s)
 	err := s.supervise(t.Context(), time.Now, restarts{pause: time.Millisecond})
 	if !errors.Is(err, ErrKeepsEnding) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "contains errors") || !strings.Contains(err.Error(), s.LogFile()) {
@@ -194,9 +189,7 @@ func serveThrowaway(home string) {
 func homeBelow(t *testing.T, mode fs.FileMode) string {
 	t.Helper()
 	above := dir(t)
-	if err := os.Chmod(above, mode); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Chmod(above, mode))
 	return filepath.Join(above, "home")
 }
 
@@ -213,9 +206,7 @@ func startThrowaway(t *testing.T, home string) throwaway {
 	caller.Env = append(os.Environ(), envThrowaway+"="+home)
 	in, inErr := caller.StdinPipe()
 	out, outErr := caller.StdoutPipe()
-	if err := errors.Join(inErr, outErr, caller.Start()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(inErr, outErr, caller.Start()))
 	return throwaway{caller, in.Close, bufio.NewScanner(out)}
 }
 
@@ -227,17 +218,13 @@ func (s throwaway) place(t *testing.T) (pid int, dir string) {
 	}
 	id, dir, _ := strings.Cut(s.said.Text(), " ")
 	pid, err := strconv.Atoi(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return pid, dir
 }
 
 func (s throwaway) kill(t *testing.T) {
 	t.Helper()
-	if err := s.caller.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.caller.Process.Kill())
 }
 
 // awaitGone waits until none of the paths exists.

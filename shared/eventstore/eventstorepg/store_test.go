@@ -46,21 +46,15 @@ func TestReadAllMissesNoLateCommit(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	early, late := stream("early"), stream("late")
 	slow := begin(t, pool)
-	if err := store.AppendTx(t.Context(), slow, early, 0, nil, event{By: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, store.AppendTx(t.Context(), slow, early, 0, nil, event{By: 1}))
 	appended := make(chan error, 1)
 	go func() { appended <- store.Append(t.Context(), late, 0, nil, event{By: 2}) }()
 	testenv.Eventually(t, 30*time.Second, func() error { return someoneWaits(t.Context(), pool) })
 	if got, err := readAll(t.Context(), pool, store, 0, 10); err != nil || len(got) != 0 {
 		t.Fatalf("while an older transaction runs: read %d events, %v; want none", len(got), err)
 	}
-	if err := slow.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-appended; err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, slow.Commit(t.Context()))
+	testenv.Must(t, <-appended)
 	got, err := readAll(t.Context(), pool, store, 0, 10)
 	if err != nil || len(got) != 2 || got[0].Stream != early || got[1].Stream != late {
 		t.Fatalf("after its commit: read %+v, %v", got, err)
@@ -75,9 +69,7 @@ func TestReadAllIgnoresLongTransactions(t *testing.T) {
 	if _, err := foreign.Exec(t.Context(), `CREATE TABLE bulk (n int); INSERT INTO bulk VALUES (1)`); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Append(t.Context(), stream("key"), 0, nil, event{By: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, store.Append(t.Context(), stream("key"), 0, nil, event{By: 1}))
 	if got, err := readAll(t.Context(), pool, store, 0, 10); err != nil || len(got) != 1 {
 		t.Errorf("while a foreign transaction runs: read %d events, %v; want 1", len(got), err)
 	}
@@ -87,15 +79,9 @@ func TestReadAllIgnoresLongTransactions(t *testing.T) {
 func TestReadAllPassesGaps(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	lost := begin(t, pool)
-	if err := store.AppendTx(t.Context(), lost, stream("lost"), 0, nil, event{By: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := lost.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Append(t.Context(), stream("kept"), 0, nil, event{By: 2}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, store.AppendTx(t.Context(), lost, stream("lost"), 0, nil, event{By: 1}))
+	testenv.Must(t, lost.Rollback(t.Context()))
+	testenv.Must(t, store.Append(t.Context(), stream("kept"), 0, nil, event{By: 2}))
 	got, err := readAll(t.Context(), pool, store, 0, 10)
 	if err != nil || len(got) != 1 || got[0].Stream != stream("kept") {
 		t.Errorf("read %+v, %v", got, err)
@@ -105,9 +91,7 @@ func TestReadAllPassesGaps(t *testing.T) {
 // Row level security hides a foreign stream even from a query without WHERE.
 func TestEventsAreRowSecured(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
-	if err := store.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, store.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}))
 	for organization, want := range map[string]int{"org_a": 1, "org_b": 0} {
 		var got int
 		err := pg.ReadAs(t.Context(), pool, pg.Organization(organization), func(tx pgx.Tx) error {
@@ -129,9 +113,7 @@ func TestReadOf(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	foreign := eventstore.Stream{Organization: "org_b", Name: "counter"}
 	for version, appended := range []eventstore.Stream{stream("b"), foreign, stream("a"), stream("c")} {
-		if err := store.Append(t.Context(), appended, 0, nil, event{By: version}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, store.Append(t.Context(), appended, 0, nil, event{By: version}))
 	}
 	var got []string
 	var after eventstore.Cursor
@@ -143,9 +125,7 @@ func TestReadOf(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	if !slices.Equal(got, []string{"b", "a", "c"}) {
 		t.Errorf("read %q", got)
@@ -161,9 +141,7 @@ func TestUnknownEvents(t *testing.T) {
 	later.Encode = func(event) (string, []byte, error) { return "test.v2.counted", []byte("{}"), nil }
 	later.Private = func(e event) bool { return e.By == 1 }
 	newer := eventstorepg.New(pool, later, nil)
-	if err := newer.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}, event{By: 2}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, newer.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}, event{By: 2}))
 	first, err := readAll(t.Context(), pool, store, 0, 1)
 	if err != nil || len(first) != 1 || !first[0].Unknown || first[0].Version != 1 {
 		t.Errorf("a private event is read as %+v, %v", first, err)
@@ -185,13 +163,9 @@ func open(t *testing.T, url string, project func([]recorded) error) (*pgxpool.Po
 	t.Helper()
 	schema := schemaFor(t)
 	pool, err := pg.Open(t.Context(), url, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, schema, eventstorepg.Migrations()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.Migrate(t.Context(), pool, schema, eventstorepg.Migrations()))
 	return pool, eventstorepg.New(pool, eventstoretest.Codec(), projection(project))
 }
 
@@ -205,13 +179,9 @@ func projection(project func([]recorded) error) eventstorepg.Projection[event] {
 func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	if err := pg.AsOrganization(t.Context(), tx, "org_a"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.AsOrganization(t.Context(), tx, "org_a"))
 	return tx
 }
 

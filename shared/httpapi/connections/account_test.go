@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/wallclock"
 )
 
@@ -27,9 +28,7 @@ func account(t *Table, address string) *Account { return t.Admit(&peer{address: 
 func spendFor(t *testing.T, a *Account, d time.Duration, step int64) (spent int64) {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < d; spent += step {
-		if err := a.Spend(step); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, a.Spend(step))
 		a.Answered(false)
 	}
 	return spent

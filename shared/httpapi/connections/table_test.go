@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A peer is a fake connection from an address.
@@ -167,19 +169,13 @@ func TestClosedConnectionsAreForgotten(t *testing.T) {
 // A stalled reader is closed, whatever write deadline is set.
 func TestSlowReadersAreClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer listener.Close()
 	reader, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer reader.Close()
 	raw, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	tab := New(Config{Limits: Limits{10, 10}, Stall: 50 * time.Millisecond, Network: func(net.Addr) (netip.Prefix, bool) {
 		return netip.MustParsePrefix("192.0.2.1/32"), false
 	}})

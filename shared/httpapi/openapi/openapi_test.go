@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 type ownerBody struct {
@@ -113,17 +114,13 @@ func TestDocument(t *testing.T) {
 func at(t *testing.T, document []byte, names []string) string {
 	t.Helper()
 	var found any
-	if err := json.Unmarshal(document, &found); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(document, &found))
 	for _, name := range names {
 		members, _ := found.(map[string]any)
 		found = members[name]
 	}
 	text, err := json.Marshal(found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return string(text)
 }
 

@@ -3,6 +3,8 @@ package openapitest
 import (
 	"slices"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An answer that was never given is found, unless it is excused; so is
@@ -14,9 +16,7 @@ func TestMissing(t *testing.T) {
 	}
 	d, err := parse(t.Context(), []byte(`{"openapi":"3.1.0","info":{"title":"Things","version":"1"},"paths":{"/v1/things":{"get":{"responses":{
 		"200":{"description":"a"},"404":{"description":"b"},"429":{"description":"c"},"500":{"description":"d"}}}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	a.describe(d.api)
 	a.note("GET", "/v1/things", "200", true)
 	a.note("GET", "/v1/things", "500", true)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 //go:embed testdata/openapi.json
@@ -120,9 +121,7 @@ func TestTransport(t *testing.T) {
 			t.Cleanup(server.Close)
 			method, path, sent := split(c.request)
 			request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(sent))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			request.Header.Set("Content-Type", isJSON)
 			for _, transport := range []http.RoundTripper{
 				openapitest.Transport(found, c.answer, server.Client().Transport), openapitest.Remote(found, server.Client().Transport),
@@ -143,14 +142,10 @@ func read(t *testing.T, transport http.RoundTripper, request *http.Request) stri
 	again := request.Clone(t.Context())
 	again.Body, _ = request.GetBody()
 	response, err := transport.RoundTrip(again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return string(text)
 }
 
@@ -163,9 +158,7 @@ func TestWithoutDocument(t *testing.T) {
 	t.Run("asks", func(t *testing.T) {
 		found.TB = t
 		response, err := (&http.Client{Transport: openapitest.Remote(found, server.Client().Transport)}).Get(server.URL + "/v1/things")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		response.Body.Close()
 	})
 	expect(t, found, "no OpenAPI document")
@@ -179,9 +172,7 @@ func TestClosedEarly(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := http.Client{Transport: openapitest.Transport(found, page, server.Client().Transport)}
 	response, err := client.Get(server.URL + "/v1/things")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	response.Body.Close()
 	expect(t, found, `"X-Left" missing`)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -27,9 +28,7 @@ func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 func open(t testing.TB, url, schema string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), url, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -82,14 +81,10 @@ func digest(t testing.TB, sets []pg.MigrationSet) string {
 	sum := sha256.New()
 	for _, set := range sets {
 		files, err := set.Files()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, file := range files {
 			text, err := fs.ReadFile(set.FS, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			fmt.Fprintf(sum, "%s %s %d\n%s", set.Name, file, len(text), text)
 		}
 		fmt.Fprintln(sum, set.Rights)
@@ -107,9 +102,7 @@ func Counted(t testing.TB, pool *pgxpool.Pool) (*pgxpool.Pool, *Statements) {
 	config, counter := pool.Config(), &Statements{}
 	config.ConnConfig.Tracer = counter
 	counted, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(counted.Close)
 	return counted, counter
 }

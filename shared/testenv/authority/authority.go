@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An Authority signs certificates.
@@ -68,9 +70,7 @@ func (a *Authority) Issue(t testing.TB, name string, until time.Time, hosts ...s
 	}
 	certificate, key := a.sign(t, template)
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	public, private := block("CERTIFICATE", certificate.Raw), block("PRIVATE KEY", raw)
 	unique := name + rand.Text()[:6]
 	return Certificate{
@@ -83,9 +83,7 @@ func (a *Authority) Issue(t testing.TB, name string, until time.Time, hosts ...s
 func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	parent, signer := template, key
 	if a.certificate != nil {
 		parent, signer = a.certificate, a.key
@@ -94,22 +92,16 @@ func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certif
 		t.Fatal(err)
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	certificate, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return certificate, key
 }
 
 func (a *Authority) write(t testing.TB, name string, text []byte) string {
 	t.Helper()
 	file := filepath.Join(a.dir, name)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, text, 0o600))
 	return file
 }
 
@@ -128,9 +120,7 @@ type Issuer struct {
 func (a *Authority) NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	public := map[string]string{
 		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1",
 		"n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
@@ -145,18 +135,14 @@ func (i *Issuer) Token(t testing.TB, user, audience string, until time.Time) str
 	claims := encode(text(t, map[string]any{"sub": user, "aud": audience, "iat": until.Add(-time.Hour).Unix(), "exp": until.Unix(), "scope": "kafka"}))
 	sum := sha256.Sum256([]byte(header + "." + claims))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return header + "." + claims + "." + encode(signature)
 }
 
 func text(t testing.TB, value any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return raw
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
@@ -16,9 +17,7 @@ import (
 func echo(t *testing.T) *fault.Network {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -33,9 +32,7 @@ func echo(t *testing.T) *fault.Network {
 		}
 	}()
 	n, err := fault.NewNetwork(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(n.Close)
 	return n
 }
@@ -43,9 +40,7 @@ func echo(t *testing.T) *fault.Network {
 func dial(t *testing.T, n *fault.Network) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", n.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -102,9 +97,7 @@ func TestCutRefusesUntilHealed(t *testing.T) {
 	if _, err := net.Dial("tcp", n.Address()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a new connection ended with %v, want it refused", err)
 	}
-	if err := n.Heal(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, n.Heal())
 	says(t, dial(t, n), "after")
 }
 
@@ -132,9 +125,7 @@ func TestBlackHoleHoldsEverything(t *testing.T) {
 	if receives(t, before) || receives(t, during) {
 		t.Error("an answer came out of a black hole")
 	}
-	if err := n.Heal(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, n.Heal())
 	got := make([]byte, 3)
 	if _, err := io.ReadFull(before, got); err != nil || string(got) != "one" {
 		t.Errorf("%q, %v", got, err)

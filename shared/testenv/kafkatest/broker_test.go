@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -29,18 +30,14 @@ func TestBrokerIsEmpty(t *testing.T) {
 func createTopic(t *testing.T, brokers []string, name string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, 1, 1
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.Topics = append(req.Topics, topic)
 	resp, err := req.RequestWith(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if code := resp.Topics[0].ErrorCode; code != 0 {
 		t.Errorf("cannot create %s on an empty broker: code %d", name, code)
 	}

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/filelock"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func TestFree(t *testing.T) {
 	t.Parallel()
 	port, err := Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if port < first || port > last {
 		t.Errorf("port %d is not between %d and %d", port, first, last)
 	}
@@ -30,9 +29,7 @@ func TestFree(t *testing.T) {
 func TestLentOnce(t *testing.T) {
 	t.Parallel()
 	port, err := Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	runtime.GC() // which closes files that nothing refers to
 	runtime.GC()
 	if err := take(port); !errors.Is(err, filelock.ErrHeld) {
@@ -43,9 +40,7 @@ func TestLentOnce(t *testing.T) {
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer ln.Close()
 	if err := take(ln.Addr().(*net.TCPAddr).Port); err == nil {
 		t.Error("a port was lent on which somebody listens")

@@ -112,9 +112,7 @@ func NewPair(t testing.TB) *Pair {
 
 func failOn(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 func withHost(t testing.TB, address string, host func(string) string) string {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // envHeld makes TestHeld the process that the others end.
@@ -25,16 +27,12 @@ func TestEndsWithItsTest(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "file")
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.WriteFile(file, nil, 0o600))
 			held := exec.Command(os.Args[0], "-test.run=^TestHeld$")
 			held.Env = append(os.Environ(), envHeld+"="+file)
 			in, inErr := held.StdinPipe()
 			out, outErr := held.StdoutPipe()
-			if err := errors.Join(inErr, outErr, held.Start()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, errors.Join(inErr, outErr, held.Start()))
 			line, _ := bufio.NewReader(out).ReadString('\n')
 			pid, err := strconv.Atoi(strings.TrimSpace(line))
 			if err != nil || !runs(pid) {
@@ -44,9 +42,7 @@ func TestEndsWithItsTest(t *testing.T) {
 			if how == "kill" {
 				end = held.Process.Kill
 			}
-			if err := end(); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, end())
 			_ = held.Wait() // killed
 			await(t, "the program ends", func() bool { return !runs(pid) })
 			await(t, "the file is removed", func() bool { _, err := os.Stat(file); return err != nil })

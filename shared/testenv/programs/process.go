@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/filelock"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A Process is a running program of a test.
@@ -57,13 +58,9 @@ func Launch(t testing.TB, program string, variables map[string]string, args ...s
 		p.command.Env = append(p.command.Env, name+"="+value)
 	}
 	p.command.Stdout, p.command.Stderr = p.Output, p.Output
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.command.Start())
 	guard, err := watch(`read -r _ || kill -KILL "$1"`, strconv.Itoa(p.ID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	go func() {
 		err := p.command.Wait()
 		_ = guard.release() // nothing is left to kill
@@ -227,9 +224,7 @@ func (g *guard) release() error {
 func AtEnd(t testing.TB, script string, args ...string) {
 	t.Helper()
 	g, err := watch("read -r _\n"+script, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() {
 		if err := g.release(); err != nil {
 			t.Errorf("what cleans up behind the test: %v", err)

@@ -30,9 +30,7 @@ func open(t *testing.T, config Config) (*tracing.Tracer, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	tracer, err := config.Open("ingest", registry, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(tracer.Close)
 	return tracer, registry
 }
@@ -53,9 +51,7 @@ var neverSampled = sdktrace.NeverSample()
 func tailed(t *testing.T, config Config, sampler sdktrace.Sampler) (*tail, *tracing.Tracer) {
 	t.Helper()
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(config.endpoint()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	tail := newTail(newQueue(exporter, newCounts(nil), testenv.Logger(t)))
 	tracer := newTracer("ingest", newProvider(config.resource("ingest"), sampler, tail), config.FromProxies)
 	t.Cleanup(tracer.Close)
@@ -155,9 +151,7 @@ func TestTail(t *testing.T) {
 			collector := tracingtest.New(t)
 			config := Config{Endpoint: collector.URL}
 			sampler, err := config.sampler()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			tail, tracer := tailed(t, config, sampler)
 			tail.slow = c.slow
 			ctx := answer(tracer, sampledClient, c.status)

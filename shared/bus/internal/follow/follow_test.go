@@ -37,9 +37,7 @@ func TestPartitionsTakeTurns(t *testing.T) {
 	}
 	cluster := broker.NewCluster(brokers, &kafka.Dialer{Timeout: bus.DefaultDialTimeout})
 	logs, err := cluster.Logs(t.Context(), topic, []int{0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var order []int

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A compaction keeps the last record of each key, and a tombstone for
@@ -32,9 +33,7 @@ func TestCompaction(t *testing.T) {
 		{59 * time.Minute, "3:b=- 4:c=1 5:a=3", true},
 		{61 * time.Minute, "4:c=1 5:a=3", false},
 	} {
-		if err := s.Compact(noon.Add(step.after)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, s.Compact(noon.Add(step.after)))
 		want(t, p, step.has)
 		if step.restart {
 			closeStore(t, s)
@@ -100,9 +99,7 @@ func TestPack(t *testing.T) {
 		if i%250 != 249 {
 			continue
 		}
-		if err := Pack(s); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, Pack(s))
 	}
 	if size := p.Bytes(); size > int64(len(large))+15_000 {
 		t.Errorf("they take %d bytes", size)
@@ -160,9 +157,7 @@ func TestPackedRecordsExpire(t *testing.T) {
 	o := options(fsys, "/data")
 	o.Clock = func() time.Time { return now }
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer s.stop()
 	p := create(t, s, "logs", map[string]string{settingSegment: "2000", settingRetention: fmt.Sprint((8 * time.Hour).Milliseconds())})
 	for range 3 {
@@ -172,15 +167,11 @@ func TestPackedRecordsExpire(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := Pack(s); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, Pack(s))
 		now = now.Add(2 * time.Hour)
 	}
 	now = noon.Add(9 * time.Hour)
-	if err := s.Retain(now); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Retain(now))
 	if start, _ := p.Bounds(); start != 15 {
 		t.Errorf("the log begins at %d, want at 15, the first that is not too old", start)
 	}

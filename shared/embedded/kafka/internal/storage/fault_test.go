@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk/disktest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func faulty(t *testing.T) *disktest.FS {
@@ -156,9 +157,7 @@ func TestRepetitions(t *testing.T) {
 			t.Errorf("after a gap: %v", err)
 		}
 	}
-	if err := s.Compact(noon); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Compact(noon))
 	p = partition(t, open(t, fsys, "/data"), "topic")
 	if at, err := send(6); at != 6 || err != nil {
 		t.Errorf("repeated after compaction, it is at %d, %v", at, err)
@@ -305,9 +304,7 @@ func TestFailedSyncBesideAnother(t *testing.T) {
 		return syscall.EIO
 	})
 	first, err := p.Append(batch.New(noon.UnixMilli(), []batch.Pair{pair("b", "2")}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	<-begun
 	second, err := p.Append(batch.New(noon.UnixMilli(), []batch.Pair{pair("c", "3")}))
 	close(rolled)

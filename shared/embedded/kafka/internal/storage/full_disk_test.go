@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A file system that is full in the middle of a batch: what was
@@ -25,13 +26,9 @@ func TestFullFileSystem(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 			ballast := filepath.Join(dir, "ballast")
-			if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.WriteFile(ballast, make([]byte, 1<<20), 0o600))
 			data := filepath.Join(dir, "data")
-			if err := os.Mkdir(data, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.Mkdir(data, 0o700))
 			s := open(t, disk.OS{}, data)
 			p := create(t, s, "full", settings)
 			acked := fill(t, p, 0)
@@ -39,9 +36,7 @@ func TestFullFileSystem(t *testing.T) {
 				t.Errorf("it acknowledged %d more", refused-acked)
 			}
 			isWhole(t, partition(t, open(t, disk.OS{}, data), "full"), acked) // as after a kill
-			if err := os.Remove(ballast); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.Remove(ballast))
 			put(t, p, fmt.Sprint(acked), "after")
 			isWhole(t, p, acked+1)
 			isWhole(t, partition(t, open(t, disk.OS{}, data), "full"), acked+1)
@@ -58,9 +53,7 @@ func fill(t *testing.T, p *Partition, from int) int {
 		if errors.Is(err, ErrNotWritten) && errors.Is(err, syscall.ENOSPC) {
 			return n
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 }
 

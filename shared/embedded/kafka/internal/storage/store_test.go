@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // noon is the time of all tests.
@@ -25,18 +26,14 @@ func options(fsys disk.FS, dir string) Options {
 func open(t *testing.T, fsys disk.FS, dir string) *Store {
 	t.Helper()
 	s, err := Open(options(fsys, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { s.stop() })
 	return s
 }
 
 func closeStore(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Close())
 }
 
 // compactSettings are those of a compacted topic.
@@ -46,9 +43,7 @@ var compactSettings = map[string]string{settingCleanup: "compact"}
 func create(t *testing.T, s *Store, name string, settings map[string]string) *Partition {
 	t.Helper()
 	topic, err := s.Create(name, 1, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return topic.Partitions()[0]
 }
 
@@ -67,9 +62,7 @@ func pair(key, value string) batch.Pair { return batch.Pair{Key: []byte(key), Va
 // put appends a batch of one record, and waits until it is kept.
 func put(t *testing.T, p *Partition, key, value string) {
 	t.Helper()
-	if err := tryPut(p, key, value); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, tryPut(p, key, value))
 }
 
 func tryPut(p *Partition, key, value string) error {
@@ -94,9 +87,7 @@ func content(t *testing.T, p *Partition) string {
 			b, batches = b[:b.Size()], batches[b.Size():]
 			at = b.End()
 			records, err := b.Records()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			for _, r := range records {
 				value := string(r.Value)
 				if r.Value == nil {
@@ -128,12 +119,8 @@ func TestOverlappingFile(t *testing.T) {
 	closeStore(t, s)
 	for path, damage := range map[string]bool{segmentPath(p.dir, 3): false, segmentPath(p.dir, 1): true} {
 		file, err := fsys.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(file.Sync(), file.Close()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
+		testenv.Must(t, errors.Join(file.Sync(), file.Close()))
 		s, err := Open(options(fsys, "/data"))
 		if errors.Is(err, ErrDamaged) != damage {
 			t.Errorf("with %s it opens with %v", path, err)
@@ -141,9 +128,7 @@ func TestOverlappingFile(t *testing.T) {
 		if err == nil {
 			closeStore(t, s)
 		}
-		if err := fsys.RemoveAll(path); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, fsys.RemoveAll(path))
 	}
 }
 
@@ -185,9 +170,7 @@ func TestOneSyncForAllThatWait(t *testing.T) {
 func wait(t *testing.T, p *Partition, sequence int32, outcomes chan<- error) {
 	t.Helper()
 	a, err := p.Append(batch.Sequenced(batch.New(noon.UnixMilli(), []batch.Pair{pair(fmt.Sprint(sequence), "v")}), 7, 0, sequence))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	go func() { outcomes <- a.Wait() }()
 }
 
@@ -200,9 +183,7 @@ func TestWatchers(t *testing.T) {
 	defer p.Unwatch(w)
 	put(t, p, "k", "v")
 	<-w.C
-	if err := s.Topic("topic").Delete(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Topic("topic").Delete())
 	<-w.C
 	if _, err := p.Read(nil, 0, 1000, true); err == nil {
 		t.Error("a deleted topic can be read")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/disk"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // kinds are the kinds of topics.
@@ -64,15 +65,11 @@ func torn(t *testing.T, settings map[string]string, pairs []batch.Pair) (whole [
 	if err == nil {
 		err = a.Wait()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	path := p.segments[0].path
 	closeStore(t, s)
 	whole, err = os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return whole, from
 }
 
@@ -140,9 +137,7 @@ func (l tornLog) tornAt(t *testing.T, whole []byte, at int, records int64) {
 // so many are known to have been acknowledged.
 func (l tornLog) reopened(t *testing.T, file []byte, acked int64) (records int64, err error) {
 	t.Helper()
-	if err := write(l.fsys, segmentPath(l.dir, 0), file); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, write(l.fsys, segmentPath(l.dir, 0), file))
 	_ = l.fsys.RemoveAll(l.dir + "/" + markFile)
 	(&mark{}).set(l.fsys, l.dir, acked)
 	s, err := Open(options(l.fsys, "/data"))
@@ -183,9 +178,7 @@ func TestMissingFiles(t *testing.T) {
 					put(t, p, fmt.Sprint(i), strings.Repeat("x", 60))
 				}
 				closeStore(t, s)
-				if err := os.Remove(filepath.Join(p.dir, fmt.Sprintf("%d.dat", missing+1))); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, os.Remove(filepath.Join(p.dir, fmt.Sprintf("%d.dat", missing+1))))
 				if _, err := Open(options(disk.OS{}, dir)); !errors.Is(err, ErrDamaged) {
 					t.Errorf("without file %d: %v", missing+1, err)
 				}
