@@ -132,7 +132,7 @@ func start(ctx context.Context, backend string, measure bool) (*set, error) {
 
 // inContainers returns nil where an engine has both images or can pull them.
 func inContainers(ctx context.Context) error {
-	if err := containers.Provides(ctx, docker.PostgresImage()); err != nil {
+	if err := containers.Provides(ctx, backend.PostgresImage()); err != nil {
 		return err
 	}
 	return containers.Provides(ctx, apache.Image())
