@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,10 +15,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
-
-// closeTimeout limits how long PostgreSQL may take to
-// notice closed connections.
-const closeTimeout = 30 * time.Second
 
 // on is given to modules whose broker does not answer: New waits for none.
 func on(databaseURL string) given {
@@ -53,7 +48,7 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	testenv.Eventually(t, closeTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		var others int
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others)
 		if err == nil && others > 0 {

@@ -92,9 +92,9 @@ func TestBillingsStory(t *testing.T) {
 	in.bill(t, "POST", books+"/adjustments", map[string]any{"amount": 250, "reason": "sent twice"})
 	b.open("/console/usage")
 	b.awaitText("Adjustment")
-	testenv.Eventually(t, waitTimeout, func() error { return hasTypes(hook, told) })
+	testenv.Eventually(t, func() error { return hasTypes(hook, told) })
 	for _, subject := range []string{"has used 50% of its quota", "has used up its quota", "statement"} {
-		testenv.Eventually(t, waitTimeout, func() error { return hasMail(office.Taken(), "ada@acme.example", subject) })
+		testenv.Eventually(t, func() error { return hasMail(office.Taken(), "ada@acme.example", subject) })
 	}
 	b.open("/console/settings/webhooks/" + made["id"].(string))
 	for _, fact := range told {
@@ -118,7 +118,7 @@ func hasMail(mails []string, to, subject string) error {
 // awaitBooks waits until the ledger knows an organization.
 func (in installation) awaitBooks(t *testing.T, books string) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		answer, err := in.asOperator(t, "GET", books+"/subscription", nil)
 		if err == nil && answer.Status != 200 {
 			err = fmt.Errorf("there are no books yet: %d %s", answer.Status, answer.Body)

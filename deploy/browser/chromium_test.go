@@ -25,6 +25,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // findChromium returns the program of WEIR_CHROMIUM, or the first on the PATH.
@@ -112,9 +114,6 @@ func runAxe(b *tab) []violation {
 	return ask[[]violation](b, `axe.run(document, {resultTypes: ["violations"], rules: {"target-size": {enabled: true}}}).then((r) =>
 		r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.map((n) => ({html: n.html, failureSummary: n.failureSummary}))})))`)
 }
-
-// waitTimeout is how long a page may take to show something.
-const waitTimeout = 30 * time.Second
 
 // A tab is one person's tab, in its own browser profile. It records
 // what no page may do.
@@ -250,14 +249,14 @@ func ask[T any](b *tab, expression string) T {
 // await waits until an expression about the page is true.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(waitTimeout)
+	deadline := time.Now().Add(testenv.Patience)
 	for {
 		holds, err := eval[bool](b, "document.readyState === 'complete' && !!("+expression+")")
 		if err == nil && holds {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("not within %s: %s: %v\n%s", waitTimeout, expression, err, b.describe())
+			b.t.Fatalf("not within %s: %s: %v\n%s", testenv.Patience, expression, err, b.describe())
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks
 	}
@@ -283,13 +282,13 @@ func (b *tab) shows(text string) bool {
 // repeat opens a page by look until it shows a text.
 func (b *tab) repeat(text string, look func()) {
 	b.t.Helper()
-	for deadline := time.Now().Add(waitTimeout); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testenv.Patience); ; time.Sleep(50 * time.Millisecond) {
 		look()
 		switch {
 		case b.shows(text):
 			return
 		case time.Now().After(deadline):
-			b.t.Fatalf("%q does not show within %s:\n%s", text, waitTimeout, b.describe())
+			b.t.Fatalf("%q does not show within %s:\n%s", text, testenv.Patience, b.describe())
 		}
 	}
 }

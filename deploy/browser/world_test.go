@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
@@ -183,14 +184,14 @@ func (in installation) send(t *testing.T, key string, entries ...entry) {
 // awaitGroup waits for the first error group of a project.
 func (in installation) awaitGroup(t *testing.T, key, project string) string {
 	t.Helper()
-	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testenv.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		groups, err := in.api.ErrorGroups(t.Context(), key, project)
 		must(t, err)
 		if len(groups) > 0 {
 			return groups[0].ID
 		}
 	}
-	t.Fatalf("no error group within %s", waitTimeout)
+	t.Fatalf("no error group within %s", testenv.Patience)
 	return ""
 }
 

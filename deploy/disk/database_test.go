@@ -75,7 +75,7 @@ func TestDatabaseDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.killDatabase()()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if !in.running.HasEnded() {
 			return errors.New("it has not ended")
 		}
@@ -109,7 +109,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
 	in.killDatabase()()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if strings.Count(in.running.Output.String(), "waits for space") < 3 {
 			return errors.New("it does not wait for space")
 		}
@@ -120,7 +120,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.awaitReadyz("")
-	testenv.Eventually(t, viewLimit, func() error { return in.post(t.Context(), in.env.APIKey, 10, 100) })
+	testenv.Eventually(t, func() error { return in.post(t.Context(), in.env.APIKey, 10, 100) })
 	in.verify()
 	in.stop()
 }
@@ -189,7 +189,7 @@ func childOf(t *testing.T, parent int) int {
 // awaitReadyz waits until /readyz names a part, or is 200 if that is empty.
 func (in *installation) awaitReadyz(part string) {
 	in.t.Helper()
-	testenv.Eventually(in.t, startLimit, func() error {
+	testenv.Eventually(in.t, func() error {
 		if in.running.HasEnded() {
 			in.t.Fatalf("ended instead of serving:\n%s", in.output())
 		}
@@ -220,7 +220,7 @@ func TestStartWithABacklog(t *testing.T) {
 	}
 	in.running.Kill() // and PostgreSQL goes on, with the lock
 	in.restart()      // which waits for the hints
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if said, err := in.readyz(); err != nil || said.Status != "catching_up" || !strings.HasPrefix(said.Behind[0].Part, "ledger: ") {
 			return fmt.Errorf("/readyz says %+v, %w", said, err)
 		}
@@ -234,7 +234,7 @@ func TestStartWithABacklog(t *testing.T) {
 		t.Errorf("%d bytes are charged while the ledger can charge nothing; %d before", now, before)
 	}
 	release()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if said, err := in.readyz(); err != nil || said.Status != "ready" {
 			return fmt.Errorf("/readyz says %+v, %w", said, err)
 		}

@@ -72,7 +72,7 @@ func TestKilledFull(t *testing.T) {
 	in.running.Kill()
 	end()
 	in.launch() // it may serve, or end with an error
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if refused := in.post(t.Context(), in.env.APIKey, 1, 10); refused == nil && !in.running.HasEnded() {
 			return errors.New("it has neither ended nor refused")
 		}
@@ -87,7 +87,7 @@ func TestKilledFull(t *testing.T) {
 // awaitRefused waits until so many posts were refused.
 func (in *installation) awaitRefused(n int) {
 	in.t.Helper()
-	testenv.Eventually(in.t, startLimit, func() error {
+	testenv.Eventually(in.t, func() error {
 		if _, refused := in.counts(); len(refused) < n {
 			return errors.New("too few posts were refused")
 		}
@@ -99,7 +99,7 @@ func (in *installation) awaitRefused(n int) {
 func (in *installation) awaitAcked(n int) {
 	in.t.Helper()
 	before, _ := in.counts()
-	testenv.Eventually(in.t, startLimit, func() error {
+	testenv.Eventually(in.t, func() error {
 		if acked, _ := in.counts(); acked < before+n {
 			return errors.New("too few entries are acknowledged")
 		}
@@ -133,7 +133,7 @@ func TestUnwritable(t *testing.T) {
 	end()
 	for range 2 {
 		in.awaitPost(created.Key)
-		testenv.Eventually(t, viewLimit, func() error {
+		testenv.Eventually(t, func() error {
 			var problem *client.Problem
 			if err := in.post(t.Context(), revoked.Key, 1, 10); !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
 				return errors.New("the revoked key is not refused")
@@ -149,7 +149,7 @@ func TestUnwritable(t *testing.T) {
 // awaitPost waits until a key posts.
 func (in *installation) awaitPost(key string) {
 	in.t.Helper()
-	testenv.Eventually(in.t, viewLimit, func() error { return in.post(in.t.Context(), key, 1, 10) })
+	testenv.Eventually(in.t, func() error { return in.post(in.t.Context(), key, 1, 10) })
 }
 
 // immutable makes the kernel refuse all writes below a directory, also by root

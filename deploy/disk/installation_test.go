@@ -27,8 +27,6 @@ import (
 
 // Limits of what is waited for, on a machine busy with other tests.
 const (
-	startLimit  = 90 * time.Second
-	viewLimit   = 60 * time.Second // for what was accepted to be visible
 	postLimit   = 30 * time.Second // for one answer
 	shownOutput = 4000             // last bytes of a process's output
 )
@@ -114,7 +112,7 @@ func open(t *testing.T, dir string, given map[string]string) *installation {
 func (in *installation) restart() {
 	in.t.Helper()
 	in.launch()
-	testenv.Eventually(in.t, startLimit, func() (err error) {
+	testenv.Eventually(in.t, func() (err error) {
 		if in.running.HasEnded() {
 			in.t.Fatalf("ended instead of serving:\n%s", in.output())
 		}
@@ -225,7 +223,7 @@ func pause(ctx context.Context) {
 // but what had no certain answer, and the ledger has charged what is stored.
 func (in *installation) verify() {
 	in.t.Helper()
-	testenv.Eventually(in.t, viewLimit, func() error {
+	testenv.Eventually(in.t, func() error {
 		stored, bytes, err := in.stored()
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func TestControlPlaneHealsTheLog(t *testing.T) {
 
 			in.launch()
 			end := in.refuses(revoked.Key)
-			testenv.Eventually(t, startLimit, func() error { return in.api.Ready(t.Context()) })
+			testenv.Eventually(t, func() error { return in.api.Ready(t.Context()) })
 			in.awaitAdmitted(created.Key)
 			if _, err := in.api.Logs(t.Context(), created.Key, client.LogsQuery{Project: created.Project}); err != nil {
 				t.Errorf("the new project is unknown: %v", err)
@@ -120,7 +120,7 @@ var one = client.Batch{Body: []byte(`{"logs":[{"timestamp":"2026-11-20T12:00:00Z
 // awaitAdmitted waits until the key of another organization posts.
 func (in *installation) awaitAdmitted(key string) {
 	in.t.Helper()
-	testenv.Eventually(in.t, viewLimit, func() error {
+	testenv.Eventually(in.t, func() error {
 		_, err := in.api.Post(in.t.Context(), key, one)
 		return err
 	})
@@ -170,7 +170,7 @@ func TestShortened(t *testing.T) {
 			in := start(t, folder(t), nil)
 			end := in.load(4, 20, 100)
 			in.awaitAcked(2000)
-			testenv.Eventually(t, time.Minute, func() error {
+			testenv.Eventually(t, func() error {
 				if n := len(in.newest()); n < 5 {
 					return fmt.Errorf("only %d partitions have records", n)
 				}
@@ -281,7 +281,7 @@ func (in *installation) acceptsNothing() {
 	in.t.Helper()
 	acked, _ := in.counts()
 	in.launch()
-	testenv.Eventually(in.t, startLimit, func() error {
+	testenv.Eventually(in.t, func() error {
 		if in.running.HasEnded() {
 			if !strings.Contains(in.running.Output.String(), "weir resume") {
 				in.t.Fatalf("ended without saying what to do:\n%s", in.output())

@@ -65,7 +65,7 @@ func (i *installation) set(t *testing.T, topic, setting, value, before string) {
 		})
 		must(t, err)
 		must(t, answer.Resources[0].Error)
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			seen, err := cluster.Look(ctx, i.brokers, nil, []string{topic}, []string{setting})
 			if got := seen.Topics[topic].Settings[setting]; err == nil && got != value {
 				err = fmt.Errorf("%s is %q", setting, got)

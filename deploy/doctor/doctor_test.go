@@ -29,8 +29,7 @@ import (
 )
 
 const (
-	waitTimeout = 30 * time.Second
-	unusable    = "127.0.0.1:1" // nothing listens there
+	unusable = "127.0.0.1:1" // nothing listens there
 )
 
 func must(t testing.TB, err error) {
@@ -77,7 +76,7 @@ func newInstallation(t *testing.T) *installation {
 		must(t, err)
 		allinonetest.Run(t, app)
 		i.post(t, app.Env())
-		testenv.Eventually(t, waitTimeout, func() error { return i.sound(t) })
+		testenv.Eventually(t, func() error { return i.sound(t) })
 	})
 	var err error
 	i.conn, err = pgx.Connect(t.Context(), i.database)
@@ -98,7 +97,7 @@ func (i *installation) post(t *testing.T, env allinone.DevEnv) {
 	conn, err := pgx.Connect(t.Context(), i.database)
 	must(t, err)
 	defer conn.Close(t.Context())
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		var checked int
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM ledger.ranges r JOIN ledger.checked_ranges c USING (partition) WHERE c.next >= r.next_offset`).Scan(&checked)
 		if err == nil && checked == 0 {

@@ -183,7 +183,7 @@ func (w *watched) start() {
 // send posts an entry until it is accepted.
 func (w *watched) send() {
 	w.Helper()
-	testenv.Eventually(w.T, startLimit, func() error {
+	testenv.Eventually(w.T, func() error {
 		if code := postTo(w.T, w.intake.Handler(), w.key, 1); code != "" {
 			return fmt.Errorf("answered %s", code)
 		}
@@ -215,7 +215,7 @@ func (w *watched) await(alert, series string, is func(float64) bool) {
 	if name, _, _ := strings.Cut(series, "{"); !strings.Contains(expression(w.T, alert), name) {
 		w.Fatalf("%s does not go by %s", alert, name)
 	}
-	testenv.Eventually(w.T, startLimit, func() error {
+	testenv.Eventually(w.T, func() error {
 		if now := w.value(series); !is(now) {
 			return fmt.Errorf("%s is %v", series, now)
 		}

@@ -99,7 +99,7 @@ func (a *alerted) settle() {
 	for metric, most := range map[string]float64{
 		"weir_bus_lag_records": 100, "weir_bus_relay_lag_seconds": 1, "weir_bus_state_age_seconds": 5, "weir_bus_halted_partitions": 0,
 	} {
-		a.await(setupTimeout, metric, func(now []float64) bool { return len(now) > 0 && slices.Max(now) <= most })
+		a.await(metric, func(now []float64) bool { return len(now) > 0 && slices.Max(now) <= most })
 	}
 	a.seen.calm(a.t)
 }

@@ -145,7 +145,7 @@ func TestKeysPlaintext(t *testing.T) {
 		must(t, err)
 	}
 	for service, key := range keys {
-		testenv.Eventually(t, viewTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			sendPlaintext(t, started[service].address, key.Key)
 			return in.isFlagged(t, service, key)
 		})
@@ -215,7 +215,7 @@ func useUp(t *testing.T, ctx context.Context, in installation, to tenant, m *mak
 // goesOn waits until posts are accepted again.
 func goesOn(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history) {
 	t.Helper()
-	testenv.Eventually(t, viewTimeout, func() error { return postOne(ctx, in, to, m, h) })
+	testenv.Eventually(t, func() error { return postOne(ctx, in, to, m, h) })
 }
 
 func postOne(ctx context.Context, in installation, to tenant, m *maker, h *history) error {

@@ -106,7 +106,7 @@ type event struct{ begun, ended time.Time }
 func (a *answers) calm(t *testing.T) {
 	t.Helper()
 	before := a.accepted()
-	testenv.Eventually(t, setupTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if now := a.accepted(); now < before+calmAnswers {
 			return fmt.Errorf("%d posts were accepted, %d before", now, before)
 		}
@@ -159,13 +159,13 @@ func (r *replicated) raises(alert, metric string, is func(values []float64) bool
 	if !strings.Contains(expression(r.t, alert), metric) {
 		r.t.Fatalf("%s does not go by %s", alert, metric)
 	}
-	r.await(setupTimeout, metric, is)
+	r.await(metric, is)
 }
 
 // await waits until a metric is as wanted.
-func (r *replicated) await(limit time.Duration, metric string, is func(values []float64) bool) {
+func (r *replicated) await(metric string, is func(values []float64) bool) {
 	r.t.Helper()
-	testenv.Eventually(r.t, limit, func() error {
+	testenv.Eventually(r.t, func() error {
 		values, err := r.shown(metric)
 		if err == nil && !is(values) {
 			err = fmt.Errorf("%s is %v", metric, values)

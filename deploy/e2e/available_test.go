@@ -101,7 +101,7 @@ func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}, la
 	lasts()
 	a.diagnose("broker", a.cluster.Nodes[0].Address())
 	a.cluster.Nodes[0].Start(a.t)
-	a.await(2*setupTimeout, lacking, func(now []float64) bool { return sum(now) == 0 }) // they look once a minute
+	a.await(lacking, func(now []float64) bool { return sum(now) == 0 }) // they look once a minute
 }
 
 // loseMajority kills two of three, among them all leaders since the
@@ -180,7 +180,7 @@ func (r *replicated) certify(at time.Time) {
 // awaitRefused waits until a new connection fails for a reason.
 func (r *replicated) awaitRefused(reason string) {
 	r.t.Helper()
-	testenv.Eventually(r.t, setupTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		in := r.front()
 		defer in.api.Close()
 		if err := in.api.Ready(r.t.Context()); err == nil || !strings.Contains(err.Error(), reason) {
@@ -193,5 +193,5 @@ func (r *replicated) awaitRefused(reason string) {
 // awaitReady waits until new connections find every module ready.
 func (r *replicated) awaitReady() {
 	r.t.Helper()
-	testenv.Eventually(r.t, setupTimeout, r.burst)
+	testenv.Eventually(r.t, r.burst)
 }

@@ -176,7 +176,7 @@ func (s *siege) found(organizations int) {
 	}, testenv.Logger(s.t))
 	must(s.t, err)
 	testenv.Run(s.t, people.Run)
-	testenv.Eventually(s.t, startLimit, people.Ready)
+	testenv.Eventually(s.t, people.Ready)
 	p := &pushing{people: people}
 	for i := range organizations {
 		b := &besieged{turn: i, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), billed: newBilled(s.quota)}
@@ -197,7 +197,7 @@ func (s *siege) ingest(authority string) *client.Client {
 	serve(s.t, services["INGEST"], s.variables, address)
 	in := connect(s.t, "https://"+address+"/v1", authority, "")
 	last := s.all[len(s.all)-1]
-	testenv.Eventually(s.t, startLimit, func() error { // a request without entries is refused only once it is admitted
+	testenv.Eventually(s.t, func() error { // a request without entries is refused only once it is admitted
 		_, err := in.api.Post(s.t.Context(), last.key, plainly(body()))
 		return wantProblem(err, http.StatusBadRequest, "empty_batch")
 	})
@@ -320,7 +320,7 @@ func (s *siege) note(facts map[string]map[string]string, organization, id, about
 // awaitUsed waits until the books show exactly what was accepted.
 func (s *siege) awaitUsed() {
 	s.t.Helper()
-	testenv.Eventually(s.t, siegeLimit, func() error {
+	testenv.Eventually(s.t, func() error {
 		books, err := s.books()
 		for _, b := range s.all {
 			book := books[b.id]
@@ -356,7 +356,7 @@ func (s *siege) books() (map[string]besiegedBook, error) {
 // awaitFacts waits until each fact was published and pushed, each under one id.
 func (s *siege) awaitFacts() {
 	s.t.Helper()
-	testenv.Eventually(s.t, siegeLimit, func() error {
+	testenv.Eventually(s.t, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, b := range s.all {
@@ -388,7 +388,7 @@ func (s *siege) compare() {
 	later, err := ledger.New(s.t.Context(), s.config, testenv.Logger(s.t))
 	must(s.t, err)
 	stop := testenv.Run(s.t, later.Run)
-	testenv.Eventually(s.t, siegeLimit, func() error { return s.chained() })
+	testenv.Eventually(s.t, func() error { return s.chained() })
 	stop()
 	s.config.Clock = nil
 	violations, err := ledger.Verify(s.t.Context(), s.config)

@@ -41,7 +41,7 @@ func TestComposed(t *testing.T) {
 // targetsAnswer waits until Prometheus has scraped every process, and
 // knows its Alertmanager.
 func targetsAnswer(t *testing.T) {
-	testenv.Eventually(t, viewTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		var seen struct {
 			Data struct {
 				ActiveTargets []struct{ ScrapeURL, Health, LastError string }
@@ -99,7 +99,7 @@ func rulesAreLoaded(t *testing.T) {
 
 // tracesAreTaken waits until the collector has received spans.
 func tracesAreTaken(t *testing.T) {
-	testenv.Eventually(t, viewTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		var seen struct {
 			Data struct{ Result []json.RawMessage }
 		}
@@ -132,7 +132,7 @@ func TestComposedAlarm(t *testing.T) {
 // an instance is down.
 func await(t *testing.T, instance string, raised bool) {
 	t.Helper()
-	testenv.Eventually(t, scenarioLimit, func() error {
+	testenv.Eventually(t, func() error {
 		var seen []struct{ Labels map[string]string }
 		if err := fetch(alertmanagerURL+"alerts", &seen); err != nil {
 			return err

@@ -70,14 +70,14 @@ func (e *edge) replica() edgeReplica {
 	replica, err := ingest.New(e.t.Context(), config, testenv.Logger(e.t))
 	must(e.t, err)
 	stop := testenv.Run(e.t, replica.Run)
-	testenv.Eventually(e.t, startLimit, replica.Ready)
+	testenv.Eventually(e.t, replica.Ready)
 	return edgeReplica{func(size int) string { return postTo(e.t, replica.Handler(), e.key, size) }, stop, config.Telemetry.Registry}
 }
 
 // awaitReplicas waits until a replica knows of so many.
 func (r edgeReplica) awaitReplicas(t *testing.T, n int) {
 	t.Helper()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		recorder := httptest.NewRecorder()
 		r.metrics.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if want := fmt.Sprintf("weir_ingest_replicas{service=\"ingest\"} %d\n", n); !strings.Contains(recorder.Body.String(), want) {
@@ -90,7 +90,7 @@ func (r edgeReplica) awaitReplicas(t *testing.T, n int) {
 // awaitAccount waits until a replica knows the account: it accepts an entry.
 func (r edgeReplica) awaitAccount(t *testing.T) {
 	t.Helper()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if got := r.post(1); got != "" {
 			return fmt.Errorf("answered %s", got)
 		}
@@ -101,7 +101,7 @@ func (r edgeReplica) awaitAccount(t *testing.T) {
 // send posts until the answer is not that it should be sent again.
 func (r edgeReplica) send(t *testing.T, size int) (code string) {
 	t.Helper()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if code = r.post(size); code == "overloaded" {
 			return fmt.Errorf("%d bytes: %s", size, code)
 		}
@@ -168,7 +168,7 @@ func TestReplicasAtTheEdge(t *testing.T) {
 	if after.Remaining != before.Remaining+1_500_000 || after.Consumed != before.Consumed || after.Overshoot != before.Overshoot {
 		t.Errorf("%+v before, %+v after a grant of 1,500,000", before, after)
 	}
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		if got := replicas[0].post(request); got != "" {
 			return fmt.Errorf("after the grant: %s", got)
 		}

@@ -32,7 +32,6 @@ const (
 	fullKills    = 10 // in make test-faults
 	shortestLife = 200 * time.Millisecond
 	longestLife  = 1500 * time.Millisecond
-	startLimit   = 60 * time.Second
 	aimLimit     = 2 * time.Second       // for the last large post to end
 	largeLife    = 60 * time.Millisecond // typical duration of a large post
 )
@@ -57,7 +56,7 @@ func TestKilled(t *testing.T) {
 	var running *programs.Process
 	start := func() {
 		running = programs.Launch(t, program, variables, "run")
-		if err := running.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
+		if err := running.AwaitReady(t.Context(), in.api.Ready, testenv.Patience); err != nil {
 			t.Errorf("%v\n%s", err, running.Output)
 		}
 	}
@@ -133,7 +132,7 @@ func killedWhileErasing(t *testing.T, in installation, database string, running 
 	_, err = obstacle.Exec(t.Context(), `LOCK TABLE `+strings.Join(midway, `, `)+` IN SHARE MODE`)
 	must(t, err)
 	must(t, in.api.DeleteOrganization(t.Context(), in.operator, gone.organization))
-	testenv.Eventually(t, viewTimeout, func() error { return inTheMiddle(t.Context(), conn) })
+	testenv.Eventually(t, func() error { return inTheMiddle(t.Context(), conn) })
 	running.Kill()
 	must(t, obstacle.Rollback(t.Context()))
 
@@ -183,7 +182,7 @@ func inTheMiddle(ctx context.Context, conn *pgx.Conn) error {
 // module has removed.
 func (in installation) isGone(t *testing.T, organization string) (removed map[string]map[string]int64) {
 	t.Helper()
-	testenv.Eventually(t, viewTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		answer, err := in.api.Call(t.Context(), client.Request{Method: "GET", Path: "/deletions?organization=" + organization,
 			Header: map[string]string{"Authorization": "Bearer " + in.operator}})
 		if err != nil {

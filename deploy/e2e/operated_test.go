@@ -69,7 +69,7 @@ func (o *operator) observe() {
 			o.t.Errorf("the commands of %v show %q", section, shown)
 		}
 	}
-	testenv.Eventually(o.t, viewTimeout, func() error {
+	testenv.Eventually(o.t, func() error {
 		if len(o.collector.Spans()) == 0 {
 			return errors.New("the collector has no spans")
 		}
@@ -208,8 +208,8 @@ func (o *operator) start() {
 		o.services = append(o.services, o.shell(variables, o.startingOf(service)))
 	}
 	in := o.connect()
-	must(o.t, o.services[len(o.services)-1].AwaitReady(o.t.Context(), in.api.Ready, startLimit))
-	testenv.Eventually(o.t, startLimit, in.isDescribed)
+	must(o.t, o.services[len(o.services)-1].AwaitReady(o.t.Context(), in.api.Ready, testenv.Patience))
+	testenv.Eventually(o.t, in.isDescribed)
 }
 
 // settings returns those that the page names for one service.

@@ -67,10 +67,10 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 	address := freeAddress(t)
 	gateway := serve(t, "deploy/cmd/gateway", given, address)
 	in = connect(t, "https://"+address+"/v1", certificates.CA, operator)
-	if err := gateway.AwaitReady(t.Context(), in.api.Ready, startLimit); err != nil {
+	if err := gateway.AwaitReady(t.Context(), in.api.Ready, testenv.Patience); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, startLimit, in.isDescribed)
+	testenv.Eventually(t, in.isDescribed)
 	return in, started
 }
 
@@ -127,7 +127,7 @@ func traced(t *testing.T, in installation, collector *tracingtest.Collector) (re
 	entry := `{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":"` + canary + `","error":{"type":"` + canary + `","message":"` + canary + `"}}`
 	_, err := in.api.Post(t.Context(), who.key, plainly(body(entry)))
 	must(t, err)
-	testenv.Eventually(t, viewTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		request, err = reaches(collector.Spans(), who.organization)
 		return err
 	})
@@ -143,7 +143,7 @@ func traced(t *testing.T, in installation, collector *tracingtest.Collector) (re
 // where the trace begins.
 func tracedBehindGateway(t *testing.T, in installation, collector *tracingtest.Collector) {
 	request := traced(t, in, collector)
-	testenv.Eventually(t, viewTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		spans := collector.Spans()
 		at := slices.IndexFunc(spans, func(s tracingtest.Span) bool { return s.ID == request.Parent })
 		if at < 0 {

@@ -48,11 +48,11 @@ func TestFactsArePushed(t *testing.T) {
 	p.others.Accept(accepted(organization, quota), accepted(organization, 1)) // nothing more follows from the second
 
 	want := map[string]int{"quota.threshold_reached": 3, "quota.exhausted": 1}
-	testenv.Eventually(t, startLimit, func() error { return haveCome(endpoint, want, 1) })
+	testenv.Eventually(t, func() error { return haveCome(endpoint, want, 1) })
 	p.await(t, organization, 4, `SELECT count(*) FROM tenants.deliveries WHERE state = 'pending' AND status = 503 AND attempts = 1`)
 	p.now.Add(int64(5 * time.Second)) // the first pause is not longer
-	testenv.Eventually(t, startLimit, func() error { return haveCome(endpoint, want, 2) })
-	testenv.Eventually(t, startLimit, func() error { return oneOfEach(office.Taken()) })
+	testenv.Eventually(t, func() error { return haveCome(endpoint, want, 2) })
+	testenv.Eventually(t, func() error { return oneOfEach(office.Taken()) })
 }
 
 // pushing is the ledger and tenants, whose clock stands still unless
@@ -81,13 +81,13 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	testenv.Run(t, books.Run)
 	p.people, err = tenants.New(t.Context(), tenants.Config{
 		Config:        base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: database}, Clock: func() time.Time { return time.Unix(0, p.now.Load()) }},
-		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true, InForceWait: startLimit,
+		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true, InForceWait: testenv.Patience,
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.Authority},
 		Mail:     tenants.MailConfig{URL: httpapi.Secret("smtp://" + office.Address), From: "Weir <weir@example.com>"},
 	}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, p.people.Run)
-	testenv.Eventually(t, startLimit, func() error { return errors.Join(books.Ready(), p.people.Ready()) })
+	testenv.Eventually(t, func() error { return errors.Join(books.Ready(), p.people.Ready()) })
 	return p
 }
 
@@ -116,7 +116,7 @@ func (p *pushing) post(t *testing.T, path string, body map[string]any) (got made
 // await waits until a query counts so many rows of an organization.
 func (p *pushing) await(t *testing.T, organization string, want int, query string) {
 	t.Helper()
-	testenv.Eventually(t, startLimit, func() error {
+	testenv.Eventually(t, func() error {
 		var found int
 		err := pg.ReadAs(t.Context(), p.pool, pg.Organization(organization), func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), query).Scan(&found) })
 		if err == nil && found != want {

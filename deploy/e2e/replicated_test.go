@@ -101,7 +101,7 @@ func (r *replicated) add(s *service, of release) {
 func (r *replicated) begin(s *service, one *replica, of release) {
 	r.t.Helper()
 	r.start(s, one, of)
-	if err := one.running.AwaitReady(r.t.Context(), r.connect(one.address).api.Ready, startLimit); err != nil {
+	if err := one.running.AwaitReady(r.t.Context(), r.connect(one.address).api.Ready, testenv.Patience); err != nil {
 		r.t.Fatalf("%s: %v\n%s", s.main, err, one.running.Output)
 	}
 	s.add(one.address)
@@ -160,7 +160,7 @@ func (r *replicated) front() installation {
 // awaitMixed waits until every ready replica has a connection.
 func (r *replicated) awaitMixed() {
 	r.t.Helper()
-	testenv.Eventually(r.t, setupTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		if err := r.burst(); err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func (r *repeated) run(then func(running *programs.Process)) (took time.Duration
 // reads its dev.env.
 func awaitEnv(t *testing.T, running *programs.Process, dataDir string) (env allinone.DevEnv) {
 	t.Helper()
-	testenv.Eventually(t, startLimit, func() (err error) {
+	testenv.Eventually(t, func() (err error) {
 		if !strings.Contains(running.Output.String(), "Weir is ready") {
 			return fmt.Errorf("not ready: %s", running.Output)
 		}
@@ -127,7 +127,7 @@ func TestPrintedCommands(t *testing.T) {
 func pasted(t *testing.T, running *programs.Process, hints ...hint) {
 	t.Helper()
 	provideCurl(t)
-	testenv.Eventually(t, viewTimeout, func() error { // they follow the line that it is ready
+	testenv.Eventually(t, func() error { // they follow the line that it is ready
 		if commands := strings.Count(running.Output.String(), "curl "); commands != len(hints) {
 			return fmt.Errorf("%d commands are printed, want %d:\n%s", commands, len(hints), running.Output)
 		}
@@ -135,7 +135,7 @@ func pasted(t *testing.T, running *programs.Process, hints ...hint) {
 	})
 	for _, h := range hints {
 		command, want := printed(t, running.Output.String(), h.title), h.want
-		testenv.Eventually(t, viewTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			out, err := exec.Command("sh", "-c", command).Output()
 			if !strings.Contains(string(out), want) {
 				return fmt.Errorf("%s\nanswers %s, want %s in it: %w", command, out, want, orNothing(err))

@@ -31,7 +31,7 @@ func revokeLimit() time.Duration {
 	if *revocations >= 1000 {
 		return time.Second
 	}
-	return quietTimeout
+	return testenv.Patience
 }
 
 // Load while keys are revoked: separate organizations, each with a
@@ -163,7 +163,7 @@ func (f *fleet) join(t *testing.T, program string, given map[string]string) *mem
 func (m *member) start(t *testing.T) {
 	t.Helper()
 	m.running = programs.Launch(t, m.program, m.variables)
-	if err := m.running.AwaitReady(t.Context(), installation{api: m.api}.api.Ready, startLimit); err != nil {
+	if err := m.running.AwaitReady(t.Context(), installation{api: m.api}.api.Ready, testenv.Patience); err != nil {
 		t.Fatalf("%v\n%s", err, m.running.Output)
 	}
 }
@@ -178,7 +178,7 @@ func (f *fleet) keys(t *testing.T, n int) (keys []client.APIKey) {
 	}
 	for _, key := range keys {
 		for _, replica := range f.ingest {
-			testenv.Eventually(t, setupTimeout, func() error {
+			testenv.Eventually(t, func() error {
 				if code := ask(t.Context(), replica.api, key.Key); code != http.StatusBadRequest {
 					return fmt.Errorf("a new key is answered with %d", code)
 				}
@@ -235,7 +235,7 @@ func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.
 func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	t.Helper()
 	refused := make([]time.Time, len(f.ingest))
-	ctx, cancel := context.WithTimeout(t.Context(), setupTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	var work sync.WaitGroup
 	for i, replica := range f.ingest {
 		work.Go(func() {

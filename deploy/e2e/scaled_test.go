@@ -90,7 +90,7 @@ func replace(t *testing.T, cluster *kafkatest.Cluster, seen *answers) {
 func awaitInSync(t *testing.T, cluster *kafkatest.Cluster) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(cluster.Brokers()...)}
-	testenv.Eventually(t, 2*setupTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		answer, err := client.Metadata(t.Context(), &kafka.MetadataRequest{})
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (r *replicated) awaitStandby(to tenant) {
 		},
 	} {
 		one := r.service(name).replicas[replicasEach]
-		testenv.Eventually(r.t, viewTimeout, func() error {
+		testenv.Eventually(r.t, func() error {
 			failed := read(r.connect(one.address))
 			text, err := metricsAt(one.metrics)
 			if err == nil && answeredBy(text, strings.ToLower(name)) == 0 {
@@ -184,7 +184,7 @@ var assigned = regexp.MustCompile(`(?m)^weir_bus_lag_records\{.*partition="(\d+)
 // partitions, so many in all.
 func (r *replicated) awaitShared(partitions int) {
 	r.t.Helper()
-	testenv.Eventually(r.t, 2*setupTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		for _, name := range consumers {
 			shares, all, err := r.service(name).shares()
 			if err != nil || slices.Min(shares) == 0 || all != partitions {

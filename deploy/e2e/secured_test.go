@@ -75,7 +75,7 @@ func (s *secured) lose(t *testing.T, ctx context.Context, l loss, from served) {
 func (s served) awaitLine(t *testing.T, line string) {
 	t.Helper()
 	before, wanted := len(s.Output.String()), regexp.MustCompile(line)
-	testenv.Eventually(t, viewTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if said := s.Output.String()[before:]; !wanted.MatchString(said) {
 			return fmt.Errorf("it does not say %q, but %q", line, said)
 		}

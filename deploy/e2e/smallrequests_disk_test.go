@@ -105,7 +105,7 @@ func (k *keptSmall) second(of tenant) tenant {
 	must(k.t, err)
 	key, err := k.in.api.CreateAPIKey(k.t.Context(), k.in.operator, project.ID, "prod", "second key")
 	must(k.t, err)
-	testenv.Eventually(k.t, setupTimeout, func() error {
+	testenv.Eventually(k.t, func() error {
 		_, err := k.in.api.Post(k.t.Context(), key.Key, plainly(body()))
 		return wantProblem(err, 400, "empty_batch")
 	})
@@ -153,7 +153,7 @@ func smallEntry(i int64, size int) string {
 // settle waits until everything is charged and nothing is left to merge soon.
 func (k *keptSmall) settle() {
 	k.t.Helper()
-	testenv.Eventually(k.t, viewTimeout, func() error {
+	testenv.Eventually(k.t, func() error {
 		for _, to := range k.tenants {
 			balance, err := k.in.api.Balance(k.t.Context(), to.billing, to.organization)
 			if want := k.charged[to.organization]; err == nil && balance.Consumed != want {
@@ -166,7 +166,7 @@ func (k *keptSmall) settle() {
 		return nil
 	})
 	k.execute(`SELECT set_config('weir.organization', '*', false)`)
-	testenv.Eventually(k.t, viewTimeout, func() (err error) {
+	testenv.Eventually(k.t, func() (err error) {
 		var due, single int
 		err = k.db.QueryRow(k.t.Context(), `SELECT (SELECT count(*) FROM ingest.small_blocks WHERE due_at < now() + interval '1 minute'),
 			(SELECT count(*) FROM ledger.ranges WHERE records = 1)`).Scan(&due, &single)

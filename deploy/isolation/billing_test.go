@@ -49,7 +49,7 @@ func (of *tenant) testOrganization(t *testing.T) string {
 	use := func(names string) int {
 		return of.world.send(t, request{method: "POST", path: books + "/test-clock/use", body: `{"bytes":9,` + names + `}`, header: asToken(operatorToken)}).status
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if status := use(`"project":"` + project + `"`); status != http.StatusCreated {
 			return fmt.Errorf("a test is charged: %d", status)
 		}
@@ -74,7 +74,7 @@ func (of *tenant) testOrganization(t *testing.T) string {
 // has the organization.
 func (w *world) decide(t *testing.T, path, body string) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := w.send(t, request{method: "PUT", path: path, body: body, header: asToken(operatorToken)}); got.status != http.StatusOK {
 			return fmt.Errorf("PUT %s: %d %s", path, got.status, got.brief())
 		}
@@ -85,7 +85,7 @@ func (w *world) decide(t *testing.T, path, body string) {
 // isMailed waits until a mail names the tenant.
 func (of *tenant) isMailed(t *testing.T, office *mailtest.Server) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		taken := office.Taken()
 		if len(taken) == 0 || !strings.Contains(strings.Join(taken, "\n"), of.name) {
 			return fmt.Errorf("%d mails, and none names %s: %q", len(taken), of.name, taken)

@@ -147,7 +147,7 @@ var linked = regexp.MustCompile(`https://weir\.example/console/(?:welcome|join|r
 func (w *world) foundedBy(t *testing.T) canary {
 	t.Helper()
 	var code string
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		found := linked.FindStringSubmatch(w.output.String())
 		if found == nil {
 			return fmt.Errorf("no link for the first owner yet: %q", w.output.String())
@@ -303,7 +303,7 @@ func (w *world) settle(t *testing.T, of *tenant) {
 	if got.status != http.StatusOK {
 		t.Fatalf("POST /v1/logs: %d %s", got.status, got.brief())
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		got := w.send(t, request{method: "GET", path: "/v1/logs?q=Settled", header: asKey(of.key)})
 		if !strings.Contains(got.text, "Settled") {
 			return fmt.Errorf("not stored yet: %s", got.brief())
@@ -446,7 +446,7 @@ func (w *world) eachRecord(t *testing.T, topic string, visit func(bus.Record)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- reader.Run(ctx) }()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		select {
 		case <-reader.Ready():
 			return nil
@@ -524,7 +524,7 @@ func heap(t *testing.T) []byte {
 // deleteTopics deletes all topics of the broker.
 func (w *world) deleteTopics(t *testing.T) {
 	t.Helper()
-	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: waitTimeout}
+	client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: testenv.Patience}
 	var names []string
 	for _, topic := range contract.Topics(1, 0) {
 		names = append(names, topic.Name)

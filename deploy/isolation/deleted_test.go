@@ -64,7 +64,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	w.operate(t, "DELETE", "/v1/organizations/"+gone.things["organization"], nil)
 	w.operate(t, "DELETE", "/v1/organizations/"+test, nil)
 	for _, secret := range []string{gone.key, key.get("key")} {
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			if got := w.send(t, request{method: "POST", path: "/v1/logs", body: logs(mark), header: asKey(secret)}); got.status != http.StatusUnauthorized {
 				return fmt.Errorf("a deleted key is answered %d %s", got.status, got.brief())
 			}
@@ -117,7 +117,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 // isRead reads the tenant's entries back.
 func (of *tenant) isRead(t *testing.T) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := of.world.send(t, request{method: "GET", path: "/v1/logs", header: asKey(of.key)}); !strings.Contains(got.text, of.name) {
 			return fmt.Errorf("the entries of %s: %d %s", of.name, got.status, got.brief())
 		}
@@ -165,7 +165,7 @@ func (w *world) rebuild(t *testing.T) {
 	for name, module := range w.build(t, slog.New(slog.NewJSONHandler(w.log, nil)), func(*allinone.Modules) {}) {
 		stops = append(stops, run(t, name, module))
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		tables := w.tables(t)
 		for _, schema := range made {
 			if rows := tables["table "+schema+".erasures"]; strings.Count(rows, "\n") != 2 || strings.Contains(rows+"\n", ",)\n") {
@@ -198,7 +198,7 @@ func hasRemoved(t *testing.T, removed map[string]map[string]int64) {
 // of each module.
 func (w *world) isGone(t *testing.T, organization, id string) (removed map[string]map[string]int64) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		got := w.send(t, request{method: "GET", path: "/v1/deletions?organization=" + organization, header: asToken(operatorToken)})
 		var list struct {
 			Items []struct {
@@ -241,7 +241,7 @@ func (w *world) accepted(t *testing.T, organization, project string, like func(*
 // isParked waits until a module has parked that many records.
 func (w *world) isParked(t *testing.T, schema string, records int) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		parked := w.tables(t)["table "+schema+".bus_parked"]
 		if rows := len(strings.FieldsFunc(parked, func(r rune) bool { return r == '\n' })); rows != records {
 			return fmt.Errorf("%s has parked %d records, not %d", schema, rows, records)

@@ -421,7 +421,7 @@ func (w *world) revokedToken(t *testing.T, of *tenant) string {
 	t.Helper()
 	token := of.token(t, "tenants:admin", "billing:read")
 	w.operate(t, "POST", "/v1/service-tokens/"+token.get("id")+"/revoke", map[string]any{"reason": "test"})
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		return w.statusIs(t, request{method: "GET", path: "/v1/organizations/" + of.things["organization"] + "/balance", header: asToken(token.get("token"))}, 401)
 	})
 	return token.get("token")
@@ -433,7 +433,7 @@ func (w *world) endedSession(t *testing.T, of *tenant) string {
 	of.member(t, "owner", email)
 	cookie := w.signIn(t, email)
 	w.send(t, request{method: "POST", path: "/console/sign-out", header: map[string]string{"Sec-Fetch-Site": "same-origin"}, cookies: []*http.Cookie{cookie}})
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		return w.statusIs(t, request{method: "GET", path: "/console/logs", cookies: []*http.Cookie{cookie}}, 303)
 	})
 	return cookie.Value
@@ -444,7 +444,7 @@ func (w *world) endedSession(t *testing.T, of *tenant) string {
 func (w *world) refused(t *testing.T, code string, header map[string]string) {
 	t.Helper()
 	for _, path := range []string{"/v1/logs", "/v1/projects/none/error-groups"} {
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			if got := w.send(t, request{method: "GET", path: path, header: header}); got.get("code") != code {
 				return fmt.Errorf("GET %s: %d %s, want %s", path, got.status, got.text, code)
 			}

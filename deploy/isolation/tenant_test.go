@@ -152,14 +152,14 @@ func logs(name string) string {
 func (of *tenant) group(t *testing.T, project, secret string) (id string) {
 	t.Helper()
 	key := map[string]string{"X-Api-Key": secret}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		got := of.world.send(t, request{method: "POST", path: "/v1/logs", body: logs(of.name), header: key})
 		if got.status != http.StatusOK {
 			return fmt.Errorf("POST /v1/logs: %d %s", got.status, got.text)
 		}
 		return nil
 	})
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		got := of.world.send(t, request{method: "GET", path: "/v1/projects/" + project + "/error-groups", header: key})
 		var list struct{ Items []struct{ ID string } }
 		if err := json.Unmarshal([]byte(got.text), &list); err != nil || len(list.Items) == 0 {

@@ -24,7 +24,6 @@ import (
 	grouping "github.com/weirlog/weir/grouping/app"
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg"
@@ -35,9 +34,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
-
-// waitTimeout is how long a test waits for what should take milliseconds.
-const waitTimeout = 60 * time.Second
 
 // operatorToken of every world.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -107,7 +103,7 @@ func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*al
 			stop()
 		}
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		_, err := w.gateway.Ready(t.Context())
 		return err
 	})
@@ -147,7 +143,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 		config.DatabaseURL, config.Brokers, config.StateDir = httpapi.Secret(w.database), w.brokers, w.state
 		config.Telemetry.Registry = w.metrics
 	}
-	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, waitTimeout, "https://weir.example"
+	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, testenv.Patience, "https://weir.example"
 	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
 	adjust(&set)
@@ -210,7 +206,7 @@ func (a answer) brief() string { return a.text[:min(len(a.text), 300)] }
 // send more requests for one organization than members would.
 func (w *world) send(t *testing.T, r request) (a answer) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if a = w.sendOnce(t, r); a.status == http.StatusTooManyRequests && strings.Contains(a.text, "reads") {
 			return fmt.Errorf("%s %s: %s", r.method, r.path, a.brief())
 		}

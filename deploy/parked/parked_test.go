@@ -30,8 +30,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-const waitTimeout = 30 * time.Second
-
 // A module is a schema with a consumer that refuses everything until
 // it is healed.
 type module struct {
@@ -105,7 +103,7 @@ func TestStore(t *testing.T) {
 			return err
 		}
 	}
-	testenv.Eventually(t, waitTimeout, count(4))
+	testenv.Eventually(t, count(4))
 	found, err := store.Find(ctx, "test.two/test.store/0/1")
 	if err != nil || found.Schema != "two" || found.Record.Header("ce_id") != "b" {
 		t.Fatalf("found %+v, %v", found, err)
@@ -115,12 +113,12 @@ func TestStore(t *testing.T) {
 	if n, err := store.Replay(ctx, again); n != 2 || err != nil {
 		t.Fatalf("asked for %d, %v", n, err)
 	}
-	if left, err := store.Await(ctx, again, waitTimeout); err != nil || len(left) != 2 || left[0].Attempts != 2 || !left[0].AskedAt.IsZero() {
+	if left, err := store.Await(ctx, again, testenv.Patience); err != nil || len(left) != 2 || left[0].Attempts != 2 || !left[0].AskedAt.IsZero() {
 		t.Fatalf("a replay that fails leaves %+v, %v", left, err)
 	}
 	one.healed.Store(true)
 	store.Replay(ctx, again)
-	if left, err := store.Await(ctx, again, waitTimeout); err != nil || len(left) != 0 || one.effect.Load() != 2 || two.effect.Load() != 0 {
+	if left, err := store.Await(ctx, again, testenv.Patience); err != nil || len(left) != 0 || one.effect.Load() != 2 || two.effect.Load() != 0 {
 		t.Fatalf("left %+v, %v; effects %d and %d", left, err, one.effect.Load(), two.effect.Load())
 	}
 	if n, err := store.Discard(ctx, busparked.Filter{Group: "test.two"}); n != 2 || err != nil {

@@ -31,8 +31,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-const waitTimeout = 30 * time.Second
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -120,7 +118,7 @@ func (d *drill) runs(t *testing.T, what string, during func(*testing.T, *client.
 		must(t, err)
 		defer api.Close()
 		during(t, api, env)
-		testenv.Eventually(t, waitTimeout, func() error { return d.seen(t.Context(), api, env) })
+		testenv.Eventually(t, func() error { return d.seen(t.Context(), api, env) })
 		d.refuses(t)
 	})
 	if !ok {
@@ -134,13 +132,13 @@ func (d *drill) post(t *testing.T, api *client.Client, env allinone.DevEnv, batc
 		body := fmt.Sprintf(`{"logs": [{"timestamp": %q, "level": "error", "message": "entry %d", "error": {"type": "E", "message": "e"}}]}`,
 			time.Now().UTC().Format(time.RFC3339Nano), d.entries)
 		var accepted client.Accepted
-		testenv.Eventually(t, waitTimeout, func() (err error) { // credentials have to be published first
+		testenv.Eventually(t, func() (err error) { // credentials have to be published first
 			accepted, err = api.Post(t.Context(), env.APIKey, client.Batch{Body: []byte(body)})
 			return err
 		})
 		d.bytes, d.entries = d.bytes+accepted.BytesUsed, d.entries+1
 	}
-	testenv.Eventually(t, waitTimeout, func() error { return d.seen(t.Context(), api, env) })
+	testenv.Eventually(t, func() error { return d.seen(t.Context(), api, env) })
 }
 
 // refusesKeys posts with the keys that must not work.
@@ -273,14 +271,14 @@ func (d *drill) loseLogs(t *testing.T) {
 	for _, topic := range all {
 		names = append(names, topic.Name)
 	}
-	client := &kafka.Client{Addr: kafka.TCP(d.brokers...), Timeout: waitTimeout}
+	client := &kafka.Client{Addr: kafka.TCP(d.brokers...), Timeout: testenv.Patience}
 	answer, err := client.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: names})
 	must(t, err)
 	for _, err := range answer.Errors {
 		must(t, err)
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	testenv.Eventually(t, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 		defer cancel()
 		return topics.Ensure(ctx, d.brokers, all)
 	})

@@ -138,7 +138,7 @@ func (s *shortened) acceptsNothing(t *testing.T) {
 	must(t, err)
 	defer api.Close()
 	said := false
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		_, err := api.Post(t.Context(), s.env.APIKey, client.Batch{Body: []byte(`{"logs": [{"timestamp": "2026-11-20T12:00:00Z", "level": "info", "message": "m"}]}`)})
 		var problem *client.Problem
 		if err == nil || errors.As(err, &problem) && problem.Status != http.StatusInternalServerError {
@@ -197,7 +197,7 @@ func (s *shortened) post(t *testing.T, api *client.Client, entries int) {
 		s.entries++
 		body := fmt.Sprintf(`{"logs": [{"timestamp": %q, "level": "error", "message": "entry %d", "error": {"type": "E", "message": "e"}}]}`,
 			time.Now().UTC().Format(time.RFC3339Nano), s.entries)
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			_, err := api.Post(t.Context(), s.env.APIKey, client.Batch{Body: []byte(body)})
 			return err
 		})
@@ -208,7 +208,7 @@ func (s *shortened) post(t *testing.T, api *client.Client, entries int) {
 // many grouped.
 func (s *shortened) awaitSeen(t *testing.T, api *client.Client, stored, grouped int) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		bytes, logs := int64(0), 0
 		err := api.EachLog(t.Context(), s.env.APIKey, client.LogsQuery{Project: s.env.Project}, func(e client.StoredEntry) error {
 			bytes, logs = bytes+int64(len(e.Entry)), logs+1

@@ -253,7 +253,7 @@ func TestReadsAreUses(t *testing.T) {
 		list(t, process, key, "shop", "")
 	}
 	stop()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if read != 4 { // one was awaitKeys'
@@ -322,7 +322,7 @@ func TestAFloodIsLeftForLater(t *testing.T) {
 	}
 	r.Accept(append(accepted, logs("quiet", "shop", 1, failure("ErrorA", 0)))...)
 	published := time.Now()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if time.Since(published) < time.Second {
 			return errors.New("grouping would not be late")
 		}
@@ -340,7 +340,7 @@ func TestAFloodIsLeftForLater(t *testing.T) {
 			t.Errorf("%s counts %d, want %d", typ, n, flood/5)
 		}
 	}
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if r.number(`SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred' AND schemaname = 'grouping'`) == 0 {
 			return errors.New("nothing was left for later")
 		}

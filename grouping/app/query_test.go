@@ -105,7 +105,7 @@ func TestMetrics(t *testing.T) {
 	r.project("acme", "shop")
 	r.start()
 	r.Accept(logs("acme", "shop", 2, failure("ErrorA", 0), failure("ErrorB", 0)), logs("acme", "shop", 0, `{"level":"info","message":"fine"}`))
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		recorder := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		text := recorder.Body.String()

@@ -32,10 +32,6 @@ import (
 
 const partitions = 4
 
-// timeout is how long a test waits. The partition of a process that
-// went away is only reassigned after its session has timed out.
-const timeout = 60 * time.Second
-
 // noon is the default time of events.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -139,7 +135,7 @@ func stack(typ string) []string {
 // awaitApplied waits until all published records are applied or parked.
 func (r *rig) awaitApplied() {
 	r.t.Helper()
-	testenv.Eventually(r.t, timeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		applied := contract.Positions{}
 		var partition int
 		var next int64
@@ -193,7 +189,7 @@ func (r *rig) number(query string, args ...any) (n int) {
 // and returns the titles of the groups, sorted.
 func (r *rig) awaitFacts(n int) (titles []string) {
 	r.t.Helper()
-	testenv.Eventually(r.t, timeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.facts) < n {
@@ -295,14 +291,14 @@ func counts(t testing.TB, process *app.App, key, project string) map[string]int6
 
 func awaitReady(t testing.TB, process *app.App) {
 	t.Helper()
-	testenv.Eventually(t, timeout, process.Ready)
+	testenv.Eventually(t, process.Ready)
 }
 
 // awaitKeys waits until a process has read API keys.
 func awaitKeys(t testing.TB, process *app.App, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
-		testenv.Eventually(t, timeout, func() error {
+		testenv.Eventually(t, func() error {
 			var problem page
 			if status := get(t, process, key, "/v1/projects/none/error-groups", &problem); status != http.StatusNotFound {
 				return fmt.Errorf("the key is answered with %d %s", status, problem.Code)

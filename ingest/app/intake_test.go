@@ -152,7 +152,7 @@ func TestPostStatuses(t *testing.T) {
 func (p *replica) admits(keys ...string) {
 	p.t.Helper()
 	for _, key := range keys {
-		testenv.Eventually(p.t, waitTimeout, func() error {
+		testenv.Eventually(p.t, func() error {
 			if got := p.post(key, []byte("{}")); got.code() != "missing_field" {
 				return fmt.Errorf("%d %s", got.status, got.text)
 			}
@@ -215,7 +215,7 @@ func testPostFollowsState(t *testing.T, r *rig, p *replica) {
 	key := r.key("org_state", "prj_state", nil)
 	within := func(what string, status int, code string) {
 		t.Helper()
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			if got := p.post(key, bodyOf(entry("m"))); got.status != status || code != "" && got.code() != code {
 				return fmt.Errorf("%s: %d %s", what, got.status, got.text)
 			}
@@ -264,7 +264,7 @@ func TestIdempotency(t *testing.T) {
 		t.Errorf("other project: %d %s", got.status, got.text)
 	}
 	here.post(key, bodyOf(entry("last")))
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		page := here.get(key, "/v1/logs")
 		count := strings.Count(string(page.text), `once`)
 		if !strings.Contains(string(page.text), "last") || !strings.Contains(string(page.text), "other project") || count == 0 {
@@ -400,7 +400,7 @@ func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 			p.neverEnding(ctx, noisy, size-1000)
 			ended.Add(1)
 		})
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			if n := gauge(registry, "weir_ingest_in_flight_bodies"); n+int(ended.Load()) <= i && n < 4 {
 				return fmt.Errorf("%d of %d bodies are under way", n, i+1)
 			}

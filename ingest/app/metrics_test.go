@@ -24,7 +24,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.text)
 	}
 	p.post("weir_nobody", body)
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		recorder := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		text := recorder.Body.String()

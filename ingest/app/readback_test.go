@@ -26,7 +26,7 @@ func testReadBack(t *testing.T, r *rig, p *replica) {
 		t.Fatalf("%d %s", got.status, got.text)
 	}
 	var got []string
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		got = nil
 		page := p.get(key, "/v1/logs?order=asc")
 		got = append(got, entriesOf(t, page.text)...)
@@ -76,7 +76,7 @@ func testReadBackLargeRequest(t *testing.T, r *rig, p *replica) {
 	if got.status != 200 || got.number("bytes_used") != charged || got.number("processed") != 1000 {
 		t.Fatalf("%d %s, want %d bytes", got.status, got.text, charged)
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		seen := map[string]bool{}
 		for cursor := ""; ; {
 			page := p.get(key, "/v1/logs?limit=1000"+cursor)
@@ -122,7 +122,7 @@ func testKeysThatReadLess(t *testing.T, r *rig, p *replica) {
 			return nil
 		}
 	}
-	testenv.Eventually(t, waitTimeout, reads(full, "", 4))
+	testenv.Eventually(t, reads(full, "", 4))
 	for _, err := range []error{reads(own, "", 3)(), reads(own, "?project=prj_less", 3)(), reads(own, "?limit=1", 1)(), reads(other, "?project=prj_less", 3)()} {
 		if err != nil {
 			t.Error(err)

@@ -33,9 +33,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// waitTimeout is how long a test waits.
-const waitTimeout = 60 * time.Second
-
 // A rig is a broker, a database, and the records of tenants and ledger;
 // it starts replicas of ingest.
 type rig struct {
@@ -134,7 +131,7 @@ type replica struct {
 func (r *rig) start(change func(*app.Config)) *replica {
 	r.t.Helper()
 	p := r.begin(change)
-	testenv.Eventually(r.t, waitTimeout, p.Ready)
+	testenv.Eventually(r.t, p.Ready)
 	return p
 }
 

@@ -93,7 +93,7 @@ func TestALostRevocationHolds(t *testing.T) {
 	f.Forget(func() {})
 	for range 2 {
 		p = r.begin(nil)
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			p.answers(map[string]int{good: 500, leaked: 500})
 			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "has lost records that were read before") {
 				return fmt.Errorf("the loss is not noticed: %w", err)
@@ -106,7 +106,7 @@ func TestALostRevocationHolds(t *testing.T) {
 	p = r.begin(nil)
 	revoke()
 	r.compared()
-	testenv.Eventually(t, waitTimeout, p.Ready)
+	testenv.Eventually(t, p.Ready)
 	p.answers(map[string]int{good: 200, leaked: 401})
 }
 
@@ -145,7 +145,7 @@ func (r *rig) keyFacts() *keyFacts {
 // until waits until the published facts satisfy holds.
 func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !holds() {

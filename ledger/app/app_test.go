@@ -25,7 +25,7 @@ import (
 // checks new ranges.
 func awaitChecker(t *testing.T, ledger *app.App) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if report := ledger.Report(); report.Rounds == 0 {
 			return fmt.Errorf("report %+v", report)
 		}
@@ -72,7 +72,7 @@ func TestChargedOnce(t *testing.T) {
 		t.Errorf("other used %d, want 7", got)
 	}
 	token := r.token("acme", "billing:read")
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		status, body := get(t, ledger, token, "/v1/organizations/acme/balance")
 		if status != http.StatusOK || body["consumed"] != float64(used) || body["remaining"] != float64(1000-used) {
 			return fmt.Errorf("%d %v", status, body)
@@ -83,7 +83,7 @@ func TestChargedOnce(t *testing.T) {
 		t.Errorf("events %v", events)
 	}
 	verify(r.t, r.config)
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if report := ledger.Report(); report.Ranges == 0 || len(report.Violations) > 0 {
 			return fmt.Errorf("report %+v", report)
 		}
@@ -220,7 +220,7 @@ func testOwnWritesAreFound(t *testing.T, r *rig, ledger *app.App, token string) 
 	const path = "/v1/organizations/acme/balance"
 	for i := range 20 {
 		r.Accept(logs("acme", 10))
-		testenv.Eventually(t, waitTimeout, func() error { // a busy machine may exceed the wait
+		testenv.Eventually(t, func() error { // a busy machine may exceed the wait
 			status, balance := get(t, ledger, token, path+"?wait=true")
 			if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 				return errors.New("not booked yet")
@@ -239,7 +239,7 @@ func testOwnWritesAreFound(t *testing.T, r *rig, ledger *app.App, token string) 
 	if status != http.StatusOK || balance["verified_through"] == nil {
 		t.Errorf("%d %v", status, balance)
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if _, balance = get(t, ledger, token, path); balance["as_of"].(map[string]any)["behind"] != 0.0 || balance["lag_ms"] != 0.0 {
 			return fmt.Errorf("%v", balance)
 		}
@@ -264,7 +264,7 @@ func testABatchIsWaitedFor(t *testing.T, r *rig, ledger *app.App, token string) 
 	consumed := before["consumed"].(float64) + 10
 	sent := logs("acme", 10)
 	r.Accept(sent)
-	testenv.Eventually(t, waitTimeout, func() error { // a busy machine may exceed the wait
+	testenv.Eventually(t, func() error { // a busy machine may exceed the wait
 		status, balance := get(t, ledger, token, path+sent.Batch)
 		if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 			return errors.New("not booked yet")
@@ -336,7 +336,7 @@ func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, to
 	token = r.token("acme", "billing:read", "billing:write")
 	r.awaitAccount("acme")
 	awaitReady(t, ledger)
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if status, body := get(t, ledger, token, "/v1/organizations/acme/subscription"); status != http.StatusOK {
 			return fmt.Errorf("%d %v", status, body)
 		}
@@ -348,7 +348,7 @@ func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, to
 // awaitState waits until an account is published in a state.
 func (r *rig) awaitState(what string, is func(contract.Account) bool) {
 	r.t.Helper()
-	testenv.Eventually(r.t, waitTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if account := r.accounts["acme"]; !is(account) {
@@ -451,7 +451,7 @@ func TestARefusalExhaustsTheAccount(t *testing.T) {
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "acme", refused("acme", "req_1", 1000))  // again
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "other", refused("other", "req_2", 999)) // it had an outdated quota
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "nobody", refused("nobody", "req_3", 999))
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if got := r.accounts["acme"]; got.State != contract.AccountExhausted || got.Used != 728 {
@@ -463,7 +463,7 @@ func TestARefusalExhaustsTheAccount(t *testing.T) {
 		t.Errorf("events %v", events)
 	}
 	token := r.token("acme", "billing:read")
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if status, body := get(t, ledger, token, "/v1/organizations/acme/balance"); status != http.StatusOK || body["state"] != contract.AccountExhausted || body["remaining"] != 272.0 {
 			return fmt.Errorf("%d %v", status, body)
 		}

@@ -132,7 +132,7 @@ func (h *history) charge(at time.Time, bytes int64) {
 // booked waits by the database, as the clock may be frozen.
 func (h *history) booked() {
 	h.t.Helper()
-	testenv.Eventually(h.t, waitTimeout, func() (err error) {
+	testenv.Eventually(h.t, func() (err error) {
 		h.inDatabase(func(ctx context.Context, tx pgx.Tx) error {
 			booked, failed := postgres.Positions(ctx, tx)
 			for partition, end := range h.End() {
@@ -165,7 +165,7 @@ func (h *history) close(statements int) calendar.Period {
 	h.t.Helper()
 	period := calendar.PeriodAt(h.clock(), 1)
 	h.ahead.Store(int64(time.Until(period.End.Add(2 * time.Minute))))
-	testenv.Eventually(h.t, waitTimeout, func() error {
+	testenv.Eventually(h.t, func() error {
 		_, found := get(h.t, h.ledger, h.bearer, "/v1/organizations/acme/statements")
 		if items, _ := found["items"].([]any); len(items) < statements {
 			return fmt.Errorf("%d statements of %d", len(items), statements)
@@ -234,7 +234,7 @@ func (h *history) balanceOf(query string) string {
 // awaitToken waits until a token is accepted for an organization.
 func (h *history) awaitToken(organization, token string) {
 	h.t.Helper()
-	testenv.Eventually(h.t, waitTimeout, func() error {
+	testenv.Eventually(h.t, func() error {
 		status, body := get(h.t, h.ledger, token, "/v1/organizations/"+organization+"/subscription")
 		if status != http.StatusOK {
 			return fmt.Errorf("%d %v", status, body)

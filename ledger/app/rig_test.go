@@ -33,10 +33,6 @@ import (
 
 const partitions = 4
 
-// waitTimeout is how long a test waits. A dead ledger's partition is
-// reassigned only after its session timeout.
-const waitTimeout = 60 * time.Second
-
 // A rig is a broker with other services' topics and a database, with
 // what these services publish and consume there.
 type rig struct {
@@ -141,7 +137,7 @@ func logs(organization string, bytes int64) contract.LogsAccepted {
 // returns the published accounts.
 func (r *rig) awaitCounted() map[string]contract.Account {
 	r.t.Helper()
-	testenv.Eventually(r.t, waitTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for partition, end := range r.End() {
@@ -162,7 +158,7 @@ func (r *rig) awaitCounted() map[string]contract.Account {
 
 func (r *rig) awaitAccount(organization string) {
 	r.t.Helper()
-	testenv.Eventually(r.t, waitTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if _, ok := r.accounts[organization]; !ok {
@@ -174,7 +170,7 @@ func (r *rig) awaitAccount(organization string) {
 
 func (r *rig) awaitEvents(n int) []string {
 	r.t.Helper()
-	testenv.Eventually(r.t, waitTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.events) < n {
@@ -224,7 +220,7 @@ func get(t testing.TB, ledger *app.App, token, path string) (int, map[string]any
 
 func awaitReady(t testing.TB, ledger *app.App) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, ledger.Ready)
+	testenv.Eventually(t, ledger.Ready)
 }
 
 func contains(list []string, part string) bool {
@@ -251,7 +247,7 @@ func TestMetrics(t *testing.T) {
 	get(t, process, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
 	shows := func(lines ...string) {
 		t.Helper()
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			text := scrape(registry)
 			for _, line := range lines {
 				if !strings.Contains(text, line) {
@@ -271,7 +267,7 @@ func TestMetrics(t *testing.T) {
 		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
 	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
 	r.Accept(logs("acme", 30))
-	testenv.Eventually(t, waitTimeout, func() error { // repeated while earlier ranges are still being checked
+	testenv.Eventually(t, func() error { // repeated while earlier ranges are still being checked
 		if strings.Contains(scrape(registry), unbroken) {
 			return errors.New("no violation is counted")
 		}

@@ -50,7 +50,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 	refused := contract.QuotaRefused{Organization: "acme", Project: "acme-project", APIKey: "key", RequestID: "req_1", At: clock(), Bytes: 70, Quota: 1000,
 		PeriodStart: period.Start, Requests: 1}
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "acme", refused)
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		_, why := get(t, ledger, token, of+"refusals")
 		items, _ := why["items"].([]any)
 		if len(items) != 1 || items[0].(map[string]any)["crossed_by"] == nil || items[0].(map[string]any)["ended_by"] == nil {
@@ -96,7 +96,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 // awaitStatement waits for the first statement of acme.
 func awaitStatement(t *testing.T, ledger *app.App, token string) (statement map[string]any) {
 	t.Helper()
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		status, found := get(t, ledger, token, "/v1/organizations/acme/statements/1")
 		if statement = found; status != http.StatusOK {
 			return fmt.Errorf("%d %v", status, found)
@@ -145,7 +145,7 @@ func TestAYearOfATest(t *testing.T) {
 	r.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, "acme", contract.ProjectCreated{Organization: "acme", Project: "shop", Name: "Shop"})
 	key := "key_" + strings.Repeat("0a", 16)
 	first := fmt.Sprintf(`{"bytes":900,"entries":7,"project":"shop","key":%q,"environment":"prod"}`, key)
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if status, used := send(t, ledger, token, "POST", clock+"/use", "first", first); status != http.StatusCreated {
 			return fmt.Errorf("%d %v", status, used)
 		}
@@ -187,14 +187,14 @@ func TestAYearOfATest(t *testing.T) {
 		t.Errorf("as CSV:\n%s", csv)
 	}
 	for _, part := range []string{"threshold/50", "threshold/80", "/exhausted/", "/restored/", "budget/key:" + key + "/", "/adjusted/"} {
-		testenv.Eventually(t, waitTimeout, func() error {
+		testenv.Eventually(t, func() error {
 			if events := r.awaitEvents(12); !contains(events, part) {
 				return fmt.Errorf("no %s in %v", part, events)
 			}
 			return nil
 		})
 	}
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if account := r.accounts["acme"]; account.State != contract.AccountSuspended {
@@ -218,7 +218,7 @@ func TestVerifyFinds(t *testing.T) {
 		r.awaitCounted()
 	}
 	token := r.token("acme", "billing:read")
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if status, body := get(t, process, token, "/v1/organizations/acme/verification"); status != http.StatusOK || body["sound"] != true {
 			return fmt.Errorf("it answers %d %v", status, body)
 		}
@@ -314,7 +314,7 @@ func TestLostAccountsAreRepublished(t *testing.T) {
 
 	r.recreate()
 	r.Accept(logs("other", 5))
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if now := r.onTopic(); now["other"].Used != 5 || now["acme"].State != contract.AccountExhausted {
 			return fmt.Errorf("on the topic: %+v", now)
 		}
@@ -352,7 +352,7 @@ func (r *rig) onTopic() map[string]contract.Account {
 
 func (r *rig) awaitOnTopic(organizations ...string) (found map[string]contract.Account) {
 	r.t.Helper()
-	testenv.Eventually(r.t, waitTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		found = r.onTopic()
 		for _, organization := range organizations {
 			if _, there := found[organization]; !there {
@@ -367,7 +367,7 @@ func (r *rig) awaitOnTopic(organizations ...string) (found map[string]contract.A
 // awaitStates waits until the topic's accounts say what they said before.
 func (r *rig) awaitStates(wanted map[string]contract.Account) {
 	r.t.Helper()
-	testenv.Eventually(r.t, waitTimeout, func() error {
+	testenv.Eventually(r.t, func() error {
 		found := r.onTopic()
 		for organization, before := range wanted {
 			now := found[organization]

@@ -188,7 +188,7 @@ func (s *secured) takesReplaced(t *testing.T) {
 func (s *secured) survivesRevokedRights(t *testing.T) {
 	const topic = "test.revoked"
 	s.permit(t, topic, everything)
-	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Timeout)
+	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, testenv.Patience)
 	testenv.Must(t, err)
 	pool := bustest.Database(t)
 	bustest.Effects(t, pool)
@@ -197,10 +197,10 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	bustest.StartConsumer(t, cfg)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer})
 	bustest.Publish(t, p, topic, 0, 10, 3)
-	bustest.Applied(t, pool, 10, bustest.Timeout)
+	bustest.Applied(t, pool, 10)
 
 	testenv.Must(t, s.node.Revoke(t.Context(), topic, "User:weir", apache.AllRights))
-	testenv.Eventually(t, bustest.Timeout, func() error { // the broker needs a moment
+	testenv.Eventually(t, func() error { // the broker needs a moment
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(1000, 1, 1)...)
 		if !errors.Is(err, kafka.TopicAuthorizationFailed) {
 			return errors.New("still published, or for another reason not")
@@ -210,12 +210,12 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	open := bustest.NewPublisher(t, publisher.Config{Brokers: []string{s.node.Addr()}})
 	bustest.Publish(t, open, topic, 10, 10, 3)
 	s.permit(t, topic, everything)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(20, 1, 1)...)
 		return err
 	})
 	all := len(bustest.ReadAll(t, []string{s.node.Addr()}, topic))
-	if bustest.Applied(t, pool, all, bustest.Timeout); all < 21 {
+	if bustest.Applied(t, pool, all); all < 21 {
 		t.Errorf("%d records in the log", all)
 	}
 }
@@ -225,11 +225,11 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 func (s *secured) survivesExpired(t *testing.T) {
 	const topic = "test.expired"
 	s.permit(t, topic, everything)
-	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Timeout)
+	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, testenv.Patience)
 	testenv.Must(t, err)
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: bustest.Timeout})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: testenv.Patience})
 	s.serve(t, s.trusted.Issue(t, "broker", time.Now().Add(-time.Minute), "127.0.0.1"))
-	testenv.Eventually(t, bustest.Timeout, func() error { // it answers before it applies it
+	testenv.Eventually(t, func() error { // it answers before it applies it
 		err := cluster.Reach(t.Context(), s.signIn[0], dialer)
 		if err == nil || !strings.Contains(err.Error(), "is out of date, replace it at the broker") {
 			return fmt.Errorf("with an expired certificate: %w", err)
@@ -255,7 +255,7 @@ func (s *secured) makesUsers(t *testing.T) {
 	for _, password := range []string{"first", "second"} {
 		testenv.Must(t, cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"made": password}))
 		access := bus.Access{User: "made", PasswordFile: fileWith(t, password), CAFile: s.trusted.File}
-		testenv.Eventually(t, bustest.Timeout, func() error { return reach(t, s.signIn[0], access) })
+		testenv.Eventually(t, func() error { return reach(t, s.signIn[0], access) })
 	}
 	access := bus.Access{User: "made", PasswordFile: fileWith(t, "first"), CAFile: s.trusted.File}
 	if err := reach(t, s.signIn[0], access); err == nil || !strings.Contains(err.Error(), "refuses the user or the password") {

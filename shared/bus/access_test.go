@@ -52,7 +52,7 @@ func TestSignedIn(t *testing.T) {
 func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	t.Helper()
 	pool := bustest.Database(t)
-	dialer, err := ensureAs(t, brokers, access, topic, bustest.Timeout)
+	dialer, err := ensureAs(t, brokers, access, topic, testenv.Patience)
 	testenv.Must(t, err)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: dialer})
 	bustest.Publish(t, p, topic, 0, 10, 3)
@@ -68,7 +68,7 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 		select {
 		case more := <-applied:
 			n += more
-		case <-time.After(bustest.Timeout):
+		case <-time.After(testenv.Patience):
 			t.Fatalf("the consumer applied %d of 10", n)
 		}
 	}
@@ -77,7 +77,7 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	bustest.Run(t, reader.Run)
 	select {
 	case <-reader.Ready():
-	case <-time.After(bustest.Timeout):
+	case <-time.After(testenv.Patience):
 		t.Error("the state reader is not ready")
 	}
 }
@@ -130,7 +130,7 @@ func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 	testenv.Must(t, os.WriteFile(wrong, []byte("guessed\n"), 0o600))
 	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
 		access.PasswordFile, access.Mechanism = wrong, mechanism
-		_, err := ensureAs(t, brokers, access, "test.refused", bustest.Timeout)
+		_, err := ensureAs(t, brokers, access, "test.refused", testenv.Patience)
 		if err == nil || !strings.Contains(err.Error(), "refuses the user") || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") {
 			t.Errorf("%s: %v", mechanism, err)
 		}
@@ -144,7 +144,7 @@ func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 		if err != nil && strings.Contains(err.Error(), "WEIR_BROKERS_USER") {
 			return
 		}
-		if err == nil || limit > bustest.Timeout {
+		if err == nil || limit > testenv.Patience {
 			t.Fatalf("without a user: %v", err)
 		}
 	}

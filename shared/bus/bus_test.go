@@ -165,7 +165,7 @@ func TestExemplarsOfDelay(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, bustest.Database(t), func(context.Context, pgx.Tx, []bus.Record) error { return nil })
 	cfg.Metrics, cfg.Tracer = registry.For("test"), tracer
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		shown := tracingtest.Exemplars(registry.Handler(), "weir_bus_apply_delay_seconds")
 		transactions := slices.DeleteFunc(collector.Spans(), func(s tracingtest.Span) bool { return s.Parent != "" })
 		if len(shown) != 1 || len(transactions) != 1 || shown[0] != transactions[0].Trace {
@@ -202,7 +202,7 @@ func TestMetricsOfRelay(t *testing.T) {
 		Interval: 20 * time.Millisecond, Metrics: registry.For("test"),
 	}, testenv.Logger(t))
 	bustest.Run(t, r.Run)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if strings.Contains(scrape.Body.String(), `weir_bus_relay_lag_seconds{relay="test",service="test"} 0`+"\n") {
@@ -261,8 +261,8 @@ func TestErasedRecordsAreParkedEmpty(t *testing.T) {
 	})
 	cfg.Erased = func(_ context.Context, _ pgx.Tx, r bus.Record) (bool, error) { return isCulprit(r), nil }
 	c, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, n-1, bustest.Timeout)
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	bustest.Applied(t, pool, n-1)
+	testenv.Eventually(t, c.Ready)
 	var parked, empty int
 	err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
@@ -296,8 +296,8 @@ func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx
 		return bustest.WriteEffects(ctx, tx, records)
 	})
 	c, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, n-1, bustest.Timeout)
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	bustest.Applied(t, pool, n-1)
+	testenv.Eventually(t, c.Ready)
 	if transactions.Load() > 100 {
 		t.Errorf("%d transactions to find one record", transactions.Load())
 	}

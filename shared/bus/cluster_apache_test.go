@@ -34,7 +34,7 @@ var clusterFaults = []faultTest{{"leader killed", leaderKilled}, {"majority down
 // alive waits until the cluster has n brokers and all replicas are in sync.
 func alive(t *testing.T, brokers []string, n int) {
 	t.Helper()
-	testenv.Eventually(t, 2*time.Minute, func() error {
+	testenv.Eventually(t, func() error {
 		seen, err := layout(brokers)
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func layout(brokers []string) (*kafka.MetadataResponse, error) {
 func leader(t *testing.T, cluster *kafkatest.Cluster, topic string) *fault.Server {
 	t.Helper()
 	var found *fault.Server
-	testenv.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, func() error {
 		seen, err := layout(cluster.Brokers())
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func threeNodes(t *testing.T, topic string) *scene {
 // log twice or takes effect twice, and the order of each key holds.
 func leaderKilled(t *testing.T) {
 	s := threeNodes(t, "test.leader")
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * bustest.Timeout})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * testenv.Patience})
 	s.tr = startTraffic(p, s.topic, 8, 2*time.Millisecond)
 	r := s.strike(t, "leader of three nodes killed", 1, 20, func() {
 		victim := leader(t, s.cluster, s.topic)
@@ -134,7 +134,7 @@ func majorityDown(t *testing.T) {
 		told := s.tr.failed()
 		s.cluster.Nodes[0].Kill(t)
 		s.cluster.Nodes[1].Kill(t)
-		testenv.Eventually(t, time.Minute, func() error {
+		testenv.Eventually(t, func() error {
 			if n := s.tr.failed() - told; n < 16 {
 				return fmt.Errorf("%d callers got an error that their message is not written, or may not be", n)
 			}
@@ -165,7 +165,7 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, map[string]string{"cleanup.policy": "delete", "retention.ms": "1000"})
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 10, 4)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		_, bounds, err := (&logrange.Reader{Brokers: brokers, Topic: topic}).Bounds(t.Context())
 		if err == nil && bounds[0].Start != 10 {
 			err = fmt.Errorf("the log still begins at %d", bounds[0].Start)
@@ -176,7 +176,7 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 	bustest.Publish(t, p, topic, 10, 5, 4)
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	consumer, stop := bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		err := consumer.Ready()
 		for _, part := range []string{bus.ErrNeverRead.Error(), topic, "partition 0", "offsets 0 to 9", "WEIR_ACCEPT_LOST_RECORDS"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
@@ -186,10 +186,10 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 		return nil
 	})
 	stop()
-	bustest.Applied(t, pool, 0, bustest.Timeout)
+	bustest.Applied(t, pool, 0)
 	cfg.AcceptLost = true
 	_, _ = bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 5, bustest.Timeout)
+	bustest.Applied(t, pool, 5)
 }
 
 // forgetful starts a node that deletes old records within seconds.

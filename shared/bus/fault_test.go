@@ -49,7 +49,7 @@ func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 	cfg := s.consumer()
 	cfg.Pool = s.open(t)
 	bustest.StartConsumer(t, cfg)
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * bustest.Timeout})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * testenv.Patience})
 	s.tr = startTrafficOf(p, topic, 8, lanes, 2*time.Millisecond)
 	s.tr.more(t, 100)
 	return s
@@ -210,11 +210,11 @@ func consumerStopped(t *testing.T) {
 		sleeper.await(t)
 		sleeper.signal(t, syscall.SIGSTOP)
 		heir := m.start(t)
-		bustest.Applied(t, pool, total, 2*bustest.Timeout)
+		bustest.Applied(t, pool, total)
 		sleeper.signal(t, syscall.SIGCONT)
 		bustest.Publish(t, p, topic, total, 1000, 40)
 		total += 1000
-		bustest.Applied(t, pool, total, 2*bustest.Timeout)
+		bustest.Applied(t, pool, total)
 		sleeper.kill()
 		heir.stop()
 	})

@@ -71,7 +71,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 			n := &bustest.Network{Fault: fault, Random: chance(t)}
 			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 300 * time.Millisecond})
 			tr := startTraffic(p, topic, 16, time.Millisecond)
-			testenv.Eventually(t, bustest.Timeout+time.Duration(testenv.Rounds(t, 5, 50))*2*time.Second, func() error {
+			testenv.Eventually(t, func() error {
 				if n.Faults.Load() < int64(testenv.Rounds(t, 5, 50)) || tr.confirmed() < 500 {
 					return errors.New("not enough faults yet")
 				}
@@ -102,7 +102,7 @@ func TestPublishAfterLateAnswers(t *testing.T) {
 		}
 		return nil
 	}}
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 100 * time.Millisecond, DeliveryTimeout: bustest.Timeout})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 100 * time.Millisecond, DeliveryTimeout: testenv.Patience})
 	bustest.Publish(t, p, topic, 0, 1, 1)
 	if n.Faults.Load() < 3 {
 		t.Errorf("%d faults, want 3", n.Faults.Load())
@@ -128,7 +128,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	cfg.Dialer, cfg.FetchWait = n.Dialer(), 50*time.Millisecond
 	tr := startTraffic(bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 8, time.Millisecond)
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if n.Faults.Load() < int64(testenv.Rounds(t, 20, 200)) || tr.confirmed() < 500 {
 			return errors.New("not enough faults yet")
 		}
@@ -136,7 +136,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	})
 	n.Healed.Store(true)
 	tr.stop()
-	bustest.Applied(t, pool, tr.confirmed(), bustest.Timeout)
+	bustest.Applied(t, pool, tr.confirmed())
 }
 
 // Without any answer, every caller gets the outcome of its message
@@ -154,7 +154,7 @@ func TestPublishIntoABlackHole(t *testing.T) {
 	}}
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 200 * time.Millisecond, DeliveryTimeout: time.Second})
 	tr := startTraffic(p, topic, 4, time.Millisecond)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		if len(tr.unknown) < 4 {
@@ -163,7 +163,7 @@ func TestPublishIntoABlackHole(t *testing.T) {
 		return nil
 	})
 	n.Healed.Store(true)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if tr.confirmed() < 100 {
 			return errors.New("not working again")
 		}

@@ -132,7 +132,7 @@ func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 func (tr *traffic) more(t testing.TB, n int) {
 	t.Helper()
 	goal := tr.confirmed() + n
-	testenv.Eventually(t, 4*bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := tr.confirmed(); got < goal {
 			return fmt.Errorf("%d messages written, want %d", got, goal)
 		}
@@ -244,7 +244,7 @@ func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	begin := time.Now()
 	applied, progress, shown := 0, begin, begin
-	for applied < n && time.Since(progress) < 2*bustest.Timeout {
+	for applied < n && time.Since(progress) < 2*testenv.Patience {
 		time.Sleep(100 * time.Millisecond) // between two looks
 		var now int
 		testenv.Must(t, pool.QueryRow(context.Background(), `SELECT count(*) FROM effects`).Scan(&now))
@@ -343,7 +343,7 @@ func (p *process) await(t testing.TB) {
 	}
 	select {
 	case <-p.lines:
-	case <-time.After(bustest.Timeout):
+	case <-time.After(testenv.Patience):
 		t.Fatal("a process of the test prints nothing")
 	}
 }

@@ -25,8 +25,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-const waitTimeout = 30 * time.Second
-
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // open returns a schema with a plain and a partitioned table, which
@@ -259,7 +257,7 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 	go func() {
 		began <- pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return erasure.Consume(t.Context(), tx, []bus.Record{record}) })
 	}()
-	testenv.Eventually(t, waitTimeout, func() error { return waits(t, pool) })
+	testenv.Eventually(t, func() error { return waits(t, pool) })
 	select {
 	case err := <-began:
 		t.Fatalf("the deletion began while somebody wrote: %v", err)

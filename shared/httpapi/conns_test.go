@@ -225,7 +225,7 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 		others = append(others, lease.Release)
 	}
 	close(conn.goOn)
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		if server.handshakes.Queued() == 1 {
 			return nil
 		}

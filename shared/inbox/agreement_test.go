@@ -70,7 +70,7 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 	}, testenv.Logger(t))
 	testenv.Must(t, err)
 	testenv.Run(t, consumer.Run)
-	testenv.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, func() error {
 		rows, err := r.pool.Query(t.Context(), `SELECT event || ': ' || verdict FROM verdicts ORDER BY event`)
 		if err == nil {
 			seen, err = pgx.CollectRows(rows, pgx.RowTo[string])
@@ -109,7 +109,7 @@ func TestDeferredVerdictsAgree(t *testing.T) {
 			}
 		}
 	}
-	testenv.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, func() error {
 		var deferred int
 		err := late.pool.QueryRow(t.Context(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&deferred)
 		if err == nil && deferred == 0 {

@@ -61,8 +61,6 @@ func TestChangedPassword(t *testing.T) {
 	}
 }
 
-const waitTimeout = 30 * time.Second
-
 // With verify-full only a server's certificate identifies it. An error
 // names the setting, and replaced files are used without a restart.
 func TestVerifiedServer(t *testing.T) {
@@ -78,7 +76,7 @@ func TestVerifiedServer(t *testing.T) {
 	pool, err := pg.OpenLater(t.Context(), address.String(), schema)
 	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
-	testenv.Eventually(t, waitTimeout, func() error { return pool.Ping(t.Context()) }) // the server loads the certificate some time later
+	testenv.Eventually(t, func() error { return pool.Ping(t.Context()) }) // the server loads the certificate some time later
 	var encrypted bool
 	if err := pool.QueryRow(t.Context(), `SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`).Scan(&encrypted); err != nil || !encrypted {
 		t.Errorf("encrypted: %t, %v", encrypted, err)
@@ -98,7 +96,7 @@ func TestVerifiedServer(t *testing.T) {
 	}
 
 	postgrestest.Encrypt(t, server, trusted.Issue(t, "postgres", time.Now().Add(-time.Minute), "127.0.0.1"))
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		if err := refusal(t, address.String()); err == nil || !strings.Contains(err.Error(), "which is out of date") {
 			return fmt.Errorf("with an expired certificate: %w", err)
 		}
@@ -106,7 +104,7 @@ func TestVerifiedServer(t *testing.T) {
 	})
 	postgrestest.Encrypt(t, server, other.Issue(t, "postgres", soon, "127.0.0.1"))
 	copyFile(t, other.File, root)
-	testenv.Eventually(t, waitTimeout, func() error {
+	testenv.Eventually(t, func() error {
 		pool.Reset()
 		return pool.Ping(t.Context())
 	})

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -123,7 +122,7 @@ func TestGrantBesideDrops(t *testing.T) {
 // for another transaction.
 func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		var waiting bool
 		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
 		if err == nil && !waiting {
@@ -137,7 +136,7 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 // lock: PostgreSQL lets writers pass before its client has read why.
 func untilGivenWay(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		var trying bool
 		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE datname = current_database() AND query LIKE 'ALTER TABLE notes%' AND state <> 'idle')`).Scan(&trying)

@@ -28,7 +28,7 @@ func start(t *testing.T, service *telemetry.Service) string {
 			t.Errorf("Run = %v, want an orderly end", err)
 		}
 	})
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		if service.Addr() == "" {
 			return errors.New("not listening yet")
 		}
@@ -125,7 +125,7 @@ func TestEndsWhileAProfileRuns(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- service.Run(ctx) }()
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		if service.Addr() == "" {
 			return errors.New("not listening yet")
 		}

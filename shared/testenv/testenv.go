@@ -64,11 +64,15 @@ func Must(t testing.TB, err error) {
 // poll is the longest pause between two checks of Eventually.
 const poll = 50 * time.Millisecond
 
-// Eventually calls check until it returns nil, and fails the
-// test with its last error after timeout.
-func Eventually(t testing.TB, timeout time.Duration, check func() error) {
+// Patience is how long tests wait. It is long, as a loaded machine is slow,
+// and only a test that fails waits for so long.
+const Patience = 5 * time.Minute
+
+// Eventually calls check until it returns nil, and fails the test with
+// its last error after Patience.
+func Eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.NewTimer(timeout)
+	deadline := time.NewTimer(Patience)
 	defer deadline.Stop()
 	for pause := time.Millisecond; ; pause = min(2*pause, poll) {
 		err := check()
@@ -77,7 +81,7 @@ func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 		}
 		select {
 		case <-deadline.C:
-			t.Fatalf("not within %s: %v", timeout, err)
+			t.Fatalf("not within %s: %v", Patience, err)
 		case <-time.After(pause):
 		}
 	}

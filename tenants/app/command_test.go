@@ -106,7 +106,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 // force for the process that changed it soon is for the others.
 func (p *process) awaitStatus(t *testing.T, token, path string, status int) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := p.call(t, token, "GET", path, ""); got.status != status {
 			return fmt.Errorf("the token gets %d %s, want %d", got.status, got.text, status)
 		}

@@ -34,7 +34,7 @@ func (i *ingestor) erased(of tenants.Deletable) {
 // deletion waits until a deletion is in a state.
 func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.DeletionState) (found map[string]any) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		for _, found = range p.must(t, 200, "GET", "/v1/deletions?organization="+of.Organization, "").items(t) {
 			if found["id"] == of.ID() && found["state"] == string(state) {
 				return nil
@@ -149,7 +149,7 @@ func TestDeletionsAreForgotten(t *testing.T) {
 	}
 	clock.pass(25 * 31 * 24 * time.Hour)
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Later"})) // an audit's newest line stays
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if err := p.Prune(t.Context()); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 // awaitRecord waits for a record that contains a mark.
 func (n *neighbour) awaitRecord(t *testing.T, mark string) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if shown := text(n.compacted()); !strings.Contains(strings.ToLower(shown), mark) {
 			return fmt.Errorf("no record shows %q", mark)
 		}
@@ -261,7 +261,7 @@ func (n *neighbour) awaitRecord(t *testing.T, mark string) {
 // awaitForgotten waits until compaction leaves nothing that contains a mark.
 func (n *neighbour) awaitForgotten(t *testing.T, mark string) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		for key, record := range n.compacted() {
 			if strings.Contains(strings.ToLower(record), mark) {
 				return fmt.Errorf("%s shows %s", key, record)

@@ -61,8 +61,8 @@ func (w world) follow(t *testing.T) *neighbour {
 		t.Cleanup(func() { cancel(); <-ended })
 		select {
 		case <-reader.Ready():
-		case <-time.After(timeout):
-			t.Fatalf("%s was not read within %s", topic, timeout)
+		case <-time.After(testenv.Patience):
+			t.Fatalf("%s was not read within %s", topic, testenv.Patience)
 		}
 	}
 	return n
@@ -73,7 +73,7 @@ func (w world) follow(t *testing.T) *neighbour {
 func (n *neighbour) awaitLookup(t *testing.T, secret string, want error) identity.Principal {
 	t.Helper()
 	var holder identity.Principal
-	testenv.Eventually(t, timeout, func() (err error) {
+	testenv.Eventually(t, func() (err error) {
 		if holder, err = n.Lookup(secret); errors.Is(err, want) {
 			return nil
 		}
@@ -116,13 +116,13 @@ func testExpiryIsPublished(t *testing.T, p *process) {
 	end := time.Now().Add(500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
 	key := p.must(t, 201, "POST", "/v1/api-keys",
 		text(map[string]any{"project": acme.project, "environment": "dev", "name": "brief", "expires_at": end})).get("key")
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if _, err := n.Lookup(key); !errors.Is(err, identity.ErrExpired) {
 			return errors.Join(errors.New("the key has not expired"), err)
 		}
 		return nil
 	})
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		for _, item := range p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t) {
 			if item["name"] == "brief" && item["state"] == "expired" {
 				return nil
@@ -138,7 +138,7 @@ func testFactsArePublished(t *testing.T, p *process) {
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
 	want := []string{contract.TypeOrganizationCreated, contract.TypeProjectCreated, contract.TypeAPIKeyIssued, contract.TypeAPIKeyRevoked}
 	n := p.world.follow(t)
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := n.facts(t, acme.organization); !slices.Equal(got, want) {
 			return errors.New(text(got))
 		}
@@ -179,7 +179,7 @@ func testTierOfTheLedger(t *testing.T, p *process) {
 	}
 	acme := made.get("id")
 	i.publish(contract.TopicAccounts, contract.TypeAccountChanged, acme, contract.Account{Organization: acme, Tier: "scale", RequestsPerMinute: 60, Version: 1})
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := p.must(t, 200, "GET", "/v1/organizations/"+acme, ""); got.get("tier") != "scale" {
 			return fmt.Errorf("%w: %s", errNotYet, got.text)
 		}
@@ -221,7 +221,7 @@ func TestWebhookGetsFactsOfAnyTime(t *testing.T) {
 // and no others.
 func (p *process) awaitDeliveries(t *testing.T, path, webhook string, want ...string) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		var types []string
 		for _, delivery := range p.must(t, 200, "GET", path+"/"+webhook+"/deliveries", "").items(t) {
 			types = append(types, fmt.Sprint(delivery["type"]))

@@ -46,9 +46,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// timeout is how long a test waits for what should take milliseconds.
-const timeout = 30 * time.Second
-
 // A world is what tenants needs: a database, a broker and a log.
 type world struct {
 	database string
@@ -79,7 +76,7 @@ func newWorld(t *testing.T) world {
 	return world{
 		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: kafkatest.Brokers(t), log: &journal{},
 		webhooks:    app.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}},
-		inForceWait: timeout, // a slow machine makes a test slow, not red
+		inForceWait: testenv.Patience, // a slow machine makes a test slow, not red
 	}
 }
 
@@ -153,7 +150,7 @@ func (w world) start(t *testing.T, operator string) *process {
 			t.Errorf("what was published differs from the tables, though no log lost anything:\n%s", w.log)
 		}
 	})
-	testenv.Eventually(t, timeout, tenants.Ready)
+	testenv.Eventually(t, tenants.Ready)
 	return p
 }
 

@@ -34,7 +34,7 @@ func testRotation(t *testing.T, p *process) {
 	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"name":"Checkout","rate_per_minute":30}`)
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := n.awaitLookup(t, acme.secret, nil); got.RatePerMinute != 30 {
 			return fmt.Errorf("the limit in force is %d, want 30", got.RatePerMinute)
 		}
@@ -77,7 +77,7 @@ func testAccessOfKeys(t *testing.T, p *process) {
 	if got := p.must(t, 200, "PATCH", "/v1/api-keys/"+made.get("id"), `{"access":"project"}`); got.get("access") != "project" {
 		t.Errorf("changed to %s", got.text)
 	}
-	testenv.Eventually(t, timeout, func() error { // another service reads the change a moment later
+	testenv.Eventually(t, func() error { // another service reads the change a moment later
 		if project, alone := n.awaitLookup(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
 			return fmt.Errorf("the key reads %q alone: %t", project, alone)
 		}
@@ -153,7 +153,7 @@ func (i *ingestor) exposed(a tenant, how string) {
 // awaitKey waits until a key is shown as expected.
 func (p *process) awaitKey(t *testing.T, key string, holds func(answer) bool) (got answer) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got = p.must(t, 200, "GET", "/v1/api-keys/"+key, ""); !holds(got) {
 			return fmt.Errorf("%w: %s", errNotYet, got.text)
 		}

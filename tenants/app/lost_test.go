@@ -40,7 +40,7 @@ func TestLostRecordsAreRepublished(t *testing.T) {
 			w.brokers, w.loses = f.Brokers(), true
 			p := w.start(t, operatorToken)
 			acme := p.tenant(t, "Acme")
-			testenv.Eventually(t, timeout, func() error { return w.published(t) })
+			testenv.Eventually(t, func() error { return w.published(t) })
 			p.stop()
 			f.Remember()
 
@@ -48,7 +48,7 @@ func TestLostRecordsAreRepublished(t *testing.T) {
 			p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
 			beta := p.tenant(t, "Beta")
 			p.must(t, 200, "PATCH", "/v1/projects/"+beta.project, `{"name":"Renamed"}`)
-			testenv.Eventually(t, timeout, func() error { return w.published(t) })
+			testenv.Eventually(t, func() error { return w.published(t) })
 			p.stop()
 			facts := w.follow(t).factIDs()
 
@@ -60,7 +60,7 @@ func TestLostRecordsAreRepublished(t *testing.T) {
 			w.start(t, operatorToken)
 			n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
 			n.AwaitCompared(w.begin)
-			testenv.Eventually(t, timeout, func() error {
+			testenv.Eventually(t, func() error {
 				for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
 					if err := n.Consume(record); err != nil {
 						return err
@@ -94,9 +94,9 @@ func TestALossIsRepairedAtOnce(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	f.Remember()
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
-	testenv.Eventually(t, timeout, func() error { return w.published(t) })
+	testenv.Eventually(t, func() error { return w.published(t) })
 	f.Forget(func() {})
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		revoked := false
 		for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
 			switch string(record.Key) {
@@ -110,7 +110,7 @@ func TestALossIsRepairedAtOnce(t *testing.T) {
 		}
 		return fmt.Errorf("revoked %t, and no marker behind", revoked)
 	})
-	testenv.Eventually(t, timeout, p.Ready)
+	testenv.Eventually(t, p.Ready)
 }
 
 // Where the topic is recreated under a running service, keys that work go
@@ -141,7 +141,7 @@ func TestARecreatedTopicRefusesNoKey(t *testing.T) {
 			bustest.ReplaceTopic(t, w.brokers, topic.Name, topic.Partitions, topic.Config)
 		}
 	}
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		judged()
 		if reader.Whole() == nil {
 			return errors.New("the loss is not noticed")
@@ -149,7 +149,7 @@ func TestARecreatedTopicRefusesNoKey(t *testing.T) {
 		return nil
 	})
 	w.start(t, operatorToken)
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		judged()
 		return reader.Whole()
 	})
@@ -190,7 +190,7 @@ func TestSurplusRecordsAreTakenBack(t *testing.T) {
 	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, stranger),
 		foreign(contract.TypeCredentialChanged, unreadable, []byte(`{"version":"`)))
 	bustest.PublishAll(t, w.brokers, contract.TopicTenants, foreign(contract.TypeProjectCreated, fact, []byte(`{}`)))
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		has := map[string]bool{}
 		for _, topic := range []string{contract.TopicCredentials, contract.TopicTenants} {
 			for _, record := range bustest.ReadAll(t, w.brokers, topic) {
@@ -219,7 +219,7 @@ func TestEarlierTablesUndoNoRevocation(t *testing.T) {
 	w.loses = true
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
-	testenv.Eventually(t, timeout, func() error { return w.published(t) })
+	testenv.Eventually(t, func() error { return w.published(t) })
 	p.stop()
 	revoked, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: acme.key, Organization: acme.organization,
 		Project: acme.project, State: contract.CredentialRevoked, Version: 1000})
@@ -231,7 +231,7 @@ func TestEarlierTablesUndoNoRevocation(t *testing.T) {
 	w.start(t, operatorToken)
 	n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
 	n.AwaitCompared(w.begin)
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		for _, record := range bustest.ReadAll(t, w.brokers, contract.TopicCredentials) {
 			if err := n.Consume(record); err != nil {
 				return err

@@ -274,7 +274,7 @@ func testRolesAreInForceAtOnce(t *testing.T, p *process) {
 		if got := p.must(t, 200, "PATCH", "/v1/members/"+id, text(map[string]any{"role": role})); got.get("role") != role {
 			t.Errorf("changed: %s", got.text)
 		}
-		testenv.Eventually(t, timeout, func() error {
+		testenv.Eventually(t, func() error {
 			if got := n.awaitLookup(t, b.Session(), nil); got.Role() != role {
 				return fmt.Errorf("others know the session as %q, want %q", got.Role(), role)
 			}

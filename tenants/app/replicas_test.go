@@ -156,7 +156,7 @@ func TestRestartChangesNothing(t *testing.T) {
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", "")
-	testenv.Eventually(t, timeout, func() error { return w.published(t) })
+	testenv.Eventually(t, func() error { return w.published(t) })
 	p.stop()
 	events, records := w.dump(t), w.follow(t).ids()
 	p = w.start(t, operatorToken)
@@ -303,7 +303,7 @@ func TestBrokerIsAway(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	startBroker(t, directory, number)
 	n := w.follow(t)
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		_, err := n.Lookup(acme.secret)
 		return err
 	})

@@ -138,7 +138,7 @@ func (p *process) signedInEverywhere(t *testing.T, of tenant, email, role string
 	t.Helper()
 	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")
 	b.signIn(t, email, password)
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := b.get(t, projectsPage); got.status != http.StatusOK {
 			return fmt.Errorf("signed in, but the page answers %d", got.status)
 		}
@@ -368,7 +368,7 @@ func (p *process) failuresReported(t *testing.T, organization string) []map[stri
 func (p *process) awaitFailures(t *testing.T, organization string, lines int) map[string]any {
 	t.Helper()
 	var reported []map[string]any
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if reported = p.failuresReported(t, organization); len(reported) != lines {
 			return fmt.Errorf("%d lines", len(reported))
 		}
@@ -401,7 +401,7 @@ func TestFailuresToSignInAreAudited(t *testing.T) {
 	}
 	p.guess(t, "ada@example.com") // nine more, and a refused one
 	p.guess(t, "nobody@example.com")
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if strings.Count(w.log.String(), "a sign-in failed") != 20 {
 			return errors.New("not all is logged")
 		}

@@ -374,7 +374,7 @@ func TestLargeBodiesGiveWay(t *testing.T) {
 			for range 2 {
 				attacks.Go(func() { answers <- standStill(ctx, client, server.URL, 11<<20) })
 			}
-			testenv.Eventually(t, 30*time.Second, func() error {
+			testenv.Eventually(t, func() error {
 				if use := in.Bodies.Use(); use.LargeBytes < 23<<20 {
 					return fmt.Errorf("%+v", use)
 				}

@@ -191,7 +191,7 @@ func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 					_ = response.Body.Close()
 				}
 			}()
-			testenv.Eventually(t, 30*time.Second, func() error {
+			testenv.Eventually(t, func() error {
 				if use := in.Bodies.Use(); use.Throttled != 1 {
 					return fmt.Errorf("%+v", use)
 				}

@@ -330,7 +330,7 @@ func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-cha
 	r.t.Helper()
 	merger, merged := r.merger(store, func() time.Time { return at }), make(chan error, 1)
 	go func() { merged <- merger.RunOnce(r.t.Context()) }()
-	testenv.Eventually(r.t, 30*time.Second, func() error {
+	testenv.Eventually(r.t, func() error {
 		if n := r.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`); n != waiting {
 			return fmt.Errorf("%d merges wait for blocks, want %d", n, waiting)
 		}

@@ -80,7 +80,7 @@ func TestBalanceAtIsRepeatable(t *testing.T) {
 		}
 		asked <- b.Book.Used()
 	}()
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		var waiting bool
 		err := l.Pool.QueryRow(t.Context(), `SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR SHARE'
 			AND datname = current_database()`).Scan(&waiting)

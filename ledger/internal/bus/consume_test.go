@@ -217,7 +217,7 @@ func TestLocksHaveOneOrder(t *testing.T) {
 					return err
 				}
 				go func() { waited <- inTx(func(tx pgx.Tx) error { return test.waits(consumer, tx) }) }()
-				testenv.Eventually(t, 30*time.Second, func() error { return blocked(t, pool) })
+				testenv.Eventually(t, func() error { return blocked(t, pool) })
 				return test.goesOn(tx)
 			})
 			if err := errors.Join(err, <-waited); err != nil {
@@ -354,7 +354,7 @@ func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 			return err
 		}
 		go func() { waited <- inTx(plans) }()
-		testenv.Eventually(t, 30*time.Second, func() error { return blocked(t, pool) })
+		testenv.Eventually(t, func() error { return blocked(t, pool) })
 		return outbox.Save(t.Context(), tx, []outbox.Fact{{Organization: "second", ID: "1", Type: "charged", At: time.Now(), Body: []byte("{}")}})
 	})
 	if err := errors.Join(err, <-waited); err != nil {

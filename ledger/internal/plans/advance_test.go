@@ -87,7 +87,7 @@ func TestWhoIsAlwaysChargedIsAdvanced(t *testing.T) {
 		advanced, err := l.Plans.Advance(t.Context(), l.Pool, l.Now())
 		done <- result{advanced, err}
 	}()
-	testenv.Eventually(t, 30*time.Second, func() error {
+	testenv.Eventually(t, func() error {
 		select {
 		case r := <-done:
 			t.Fatalf("%d were advanced without waiting, error %v", r.advanced, r.err)

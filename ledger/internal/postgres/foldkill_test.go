@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,7 +75,7 @@ func TestFoldingProcessIsKilled(t *testing.T) {
 		t.Errorf("%d of %d transfers are left, and %d sums", n, whole, sums)
 	}
 	l.CheckSound(t)
-	testenv.Eventually(t, 30*time.Second, func() error { // the server may hold the locks of the dead a moment longer
+	testenv.Eventually(t, func() error { // the server may hold the locks of the dead a moment longer
 		fold := postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{})[0]
 		return l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 			_, _, err := fold.Prune(ctx, tx)

@@ -198,7 +198,7 @@ func TestDecidersTakeTurns(t *testing.T) {
 		for range 10 {
 			grantIn(contended[0])
 		}
-		testenv.Eventually(t, 30*time.Second, func() error { return blocked(ctx, l.Pool, 1) })
+		testenv.Eventually(t, func() error { return blocked(ctx, l.Pool, 1) })
 		if _, err := l.Grants.Grant(ctx, "quiet", unitofwork.Request{}, ledgertest.GrantOf(1)); err != nil {
 			return fmt.Errorf("beside ten of another organization: %w", err)
 		}
@@ -206,7 +206,7 @@ func TestDecidersTakeTurns(t *testing.T) {
 			grantIn(contended[1])
 			grantIn(contended[2])
 		}
-		testenv.Eventually(t, 30*time.Second, func() error { return blocked(ctx, l.Pool, ledgertest.Deciders) })
+		testenv.Eventually(t, func() error { return blocked(ctx, l.Pool, ledgertest.Deciders) })
 		return l.Try(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := l.Booking.Charge(ctx, tx, l.Now(), []ledger.Charge{l.NewCharge("other", 1)})
 			return err

@@ -96,7 +96,7 @@ func (c *BrittleConn) Read(b []byte) (int, error) {
 // ReplaceTopic deletes a topic and creates another one of its name.
 func ReplaceTopic(t testing.TB, brokers []string, topic string, partitions int, config map[string]string) {
 	t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout}
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: testenv.Patience}
 	answer, err := client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
 	if err == nil {
 		err = answer.Errors[topic]
@@ -114,7 +114,7 @@ func ReplaceTopic(t testing.TB, brokers []string, topic string, partitions int, 
 // AddPartitions raises the number of partitions of a topic to n.
 func AddPartitions(t testing.TB, brokers []string, topic string, n int32) {
 	t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout}
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: testenv.Patience}
 	answer, err := client.CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: n}}})
 	if err == nil {
 		err = answer.Errors[topic]
@@ -133,8 +133,8 @@ func awaitMetadata(t testing.TB, brokers []string, topic string, check func(kafk
 	t.Helper()
 	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it answers from its cache for six seconds
 	defer transport.CloseIdleConnections()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Timeout, Transport: transport}
-	testenv.Eventually(t, Timeout, func() error {
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: testenv.Patience, Transport: transport}
+	testenv.Eventually(t, func() error {
 		seen, err := client.Metadata(context.Background(), &kafka.MetadataRequest{Topics: []string{topic}})
 		if err != nil {
 			return err

@@ -33,12 +33,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-const Timeout = 30 * time.Second
-
 // Ensure creates one topic of a test.
 func Ensure(t testing.TB, brokers []string, name string, partitions int, config map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 	defer cancel()
 	testenv.Must(t, topics.Ensure(ctx, brokers, []contract.Topic{{Name: name, Partitions: partitions, Config: config}}))
 }
@@ -111,7 +109,7 @@ func ReadAll(t testing.TB, brokers []string, topic string) []bus.Record {
 	defer stop()
 	select {
 	case <-reader.Ready():
-	case <-time.After(Timeout):
+	case <-time.After(testenv.Patience):
 		t.Fatalf("cannot read %q to its end", topic)
 	}
 	mu.Lock()
@@ -156,9 +154,9 @@ func Count(t testing.TB, pool *pgxpool.Pool) Account {
 }
 
 // Applied waits until n effects are there, each once.
-func Applied(t testing.TB, pool *pgxpool.Pool, n int, within time.Duration) {
+func Applied(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
-	testenv.Eventually(t, within, func() error {
+	testenv.Eventually(t, func() error {
 		if a := Count(t, pool); a.All < n {
 			return fmt.Errorf("%d of %d records applied", a.All, n)
 		}
@@ -188,7 +186,7 @@ func StartConsumer(t testing.TB, cfg consumer.Config) (*consumer.Consumer, func(
 // NotReady waits until a consumer isn't, for that reason.
 func NotReady(t testing.TB, c *consumer.Consumer, reason string) {
 	t.Helper()
-	testenv.Eventually(t, Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if err := c.Ready(); err == nil || !strings.Contains(err.Error(), reason) {
 			return fmt.Errorf("not %q: %w", reason, err)
 		}
@@ -236,7 +234,7 @@ func PublishAll(t testing.TB, brokers []string, topic string, messages ...*messa
 // WereDeferred fails if no record was ever deferred, or some still are.
 func WereDeferred(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	testenv.Eventually(t, Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		var left, ever int
 		err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever)
 		if err == nil && ever == 0 {
@@ -346,7 +344,7 @@ func Main(m *testing.M) int {
 // Shows waits until a scrape contains these lines.
 func Shows(t testing.TB, registry *telemetry.Registry, lines ...string) {
 	t.Helper()
-	testenv.Eventually(t, Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		for _, line := range lines {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	kafka "github.com/segmentio/kafka-go"
@@ -63,7 +62,7 @@ func TestMembers(t *testing.T) {
 	_, stop := bustest.StartConsumer(t, cfg)
 	count := func(want int) {
 		t.Helper()
-		testenv.Eventually(t, 30*time.Second, func() error {
+		testenv.Eventually(t, func() error {
 			found, err := cluster.Members(t.Context(), brokers, nil, []string{cfg.Group, "test.cluster.nobody"})
 			if err == nil && (found[cfg.Group] != want || found["test.cluster.nobody"] != 0) {
 				err = fmt.Errorf("members %v, want %d", found, want)

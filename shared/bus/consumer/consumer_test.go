@@ -50,12 +50,12 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 		if err == nil {
 			t.Fatal("a silent database took the records")
 		}
-	case <-time.After(bustest.Timeout):
+	case <-time.After(testenv.Patience):
 		t.Fatal("the transaction has no end")
 	}
 	db.Heal(t)
 	pool.Reset()
-	bustest.Applied(t, pool, 100, bustest.Timeout)
+	bustest.Applied(t, pool, 100)
 }
 
 // Several consumers share the work: each record takes effect once, in
@@ -81,14 +81,14 @@ func TestConsumersShareTheWork(t *testing.T) {
 			}
 		}
 		c, _ := bustest.StartConsumer(t, cfg)
-		testenv.Eventually(t, bustest.Timeout, c.Ready)
+		testenv.Eventually(t, c.Ready)
 	}
 	bustest.Publish(t, p, topic, 3000, 3000, 50)
-	bustest.Applied(t, pool, 6000, bustest.Timeout)
+	bustest.Applied(t, pool, 6000)
 	if a := bustest.Count(t, pool); a.OutOfOrder > 0 {
 		t.Errorf("%d records applied after later ones of their partition", a.OutOfOrder)
 	}
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if committed.Load() != 3000 {
 			return fmt.Errorf("Committed was called with %d records, want 3000", committed.Load())
 		}
@@ -114,7 +114,7 @@ func TestConsumerGathers(t *testing.T) {
 	})
 	cfg.MaxRecords = 300
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 1000, bustest.Timeout)
+	bustest.Applied(t, pool, 1000)
 	mu.Lock()
 	defer mu.Unlock()
 	if slices.Max(sizes) != 300 || len(sizes) > 8 {
@@ -140,7 +140,7 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 		}
 		return nil
 	}))
-	bustest.Applied(t, pool, 100, bustest.Timeout)
+	bustest.Applied(t, pool, 100)
 	var parked int
 	if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_user_tables WHERE relname = 'bus_parked' AND n_tup_ins > 0`).Scan(&parked); err != nil || parked > 0 {
 		t.Errorf("%d parked, error %v", parked, err)
@@ -157,7 +157,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 100, 40)
 	_, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-	bustest.Applied(t, pool, 100, bustest.Timeout)
+	bustest.Applied(t, pool, 100)
 	stop()
 	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 150 WHERE partition = 1`); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 				want++
 			}
 		}
-		bustest.Applied(t, pool, want, bustest.Timeout)
+		bustest.Applied(t, pool, want)
 		stop()
 	}
 }
@@ -192,8 +192,8 @@ func TestConsumerWaitsForItsTopic(t *testing.T) {
 	}
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 10)
-	bustest.Applied(t, pool, 100, bustest.Timeout)
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	bustest.Applied(t, pool, 100)
+	testenv.Eventually(t, c.Ready)
 }
 
 // New partitions are found and consumed from their start.
@@ -206,11 +206,11 @@ func TestPartitionsAdded(t *testing.T) {
 	bustest.Publish(t, p, topic, 0, 100, 40)
 	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-	bustest.Applied(t, pool, 100, bustest.Timeout)
+	bustest.Applied(t, pool, 100)
 	bustest.AddPartitions(t, brokers, topic, 8)
 	grown := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, grown, topic, 100, 400, 40)
-	bustest.Applied(t, pool, 500, bustest.Timeout)
+	bustest.Applied(t, pool, 500)
 	var partitions int
 	if err := pool.QueryRow(context.Background(), `SELECT count(DISTINCT partition) FROM effects`).Scan(&partitions); err != nil || partitions != 8 {
 		t.Errorf("effects from %d partitions, want 8 (%v)", partitions, err)
@@ -233,13 +233,13 @@ func TestFillersHaveNoEffect(t *testing.T) {
 	bustest.Effects(t, pool)
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	c, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 10, bustest.Timeout)
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	bustest.Applied(t, pool, 10)
+	testenv.Eventually(t, c.Ready)
 	if lag := c.Lag()[0]; lag != 0 {
 		t.Errorf("%d records behind fillers", lag)
 	}
 	bustest.Publish(t, p, topic, 10, 10, 4)
-	bustest.Applied(t, pool, 20, bustest.Timeout)
+	bustest.Applied(t, pool, 20)
 
 	counted, all := bustest.Database(t), make(chan bus.Record, 100)
 	cfg = bustest.QuickConsumer(brokers, topic, counted, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {

@@ -40,7 +40,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 			cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 			cfg.EndWatch = 50 * time.Millisecond
 			_, stop := bustest.StartConsumer(t, cfg)
-			bustest.Applied(t, pool, 100, bustest.Timeout)
+			bustest.Applied(t, pool, 100)
 			intact(t, watching(t, cfg))
 			stop()
 
@@ -61,7 +61,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 			exec(t, pool, `UPDATE bus_positions p SET halted = NULL, last_offset = NULL,
 				next = (SELECT max(record_offset) + 1 FROM effects e WHERE e.partition = p.partition)`)
 			intact(t, watching(t, cfg))
-			bustest.Applied(t, pool, 100, bustest.Timeout)
+			bustest.Applied(t, pool, 100)
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestPositionsHaveMarks(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 40)
 	_, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-	bustest.Applied(t, pool, 100, bustest.Timeout)
+	bustest.Applied(t, pool, 100)
 	stop()
 	last := map[int]bus.Mark{}
 	for _, r := range bustest.ReadAll(t, brokers, topic) {
@@ -112,7 +112,7 @@ func watching(t *testing.T, cfg consumer.Config) *consumer.Consumer {
 // damaged waits until a consumer finds its log damaged, and says what to do.
 func damaged(t *testing.T, c *consumer.Consumer, reason string) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		err := c.LogIntact()
 		if err == nil || !strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), "weir resume") {
 			return fmt.Errorf("not %q: %w", reason, err)
@@ -124,7 +124,7 @@ func damaged(t *testing.T, c *consumer.Consumer, reason string) {
 // intact waits until a consumer finds its log sound.
 func intact(t *testing.T, c *consumer.Consumer) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, c.LogIntact)
+	testenv.Eventually(t, c.LogIntact)
 }
 
 func exec(t *testing.T, pool *pgxpool.Pool, statement string) {
@@ -152,7 +152,7 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	for range 2 {
 		consumer, stop := bustest.StartConsumer(t, cfg)
-		testenv.Eventually(t, bustest.Timeout, func() error {
+		testenv.Eventually(t, func() error {
 			err := consumer.Ready()
 			for _, part := range []string{bus.ErrNeverRead.Error(), topic, "partition 0", "offsets 0 to 9", "WEIR_ACCEPT_LOST_RECORDS"} {
 				if err == nil || !strings.Contains(err.Error(), part) {
@@ -161,14 +161,14 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 			}
 			return nil
 		})
-		bustest.Applied(t, pool, whole, bustest.Timeout)
+		bustest.Applied(t, pool, whole)
 		stop()
 	}
 	bustest.CutLog(t, brokers, topic, 20)
 	cfg.AcceptLost = true
 	consumer, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 100-20, bustest.Timeout)
-	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
+	bustest.Applied(t, pool, 100-20)
+	testenv.Eventually(t, consumer.Ready)
 	stop()
 
 	// Accepting one loss does not accept the next: a position that the
@@ -192,7 +192,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 			bustest.Ensure(t, brokers, topic, 2, nil)
 			bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 40)
 			c, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-			bustest.Applied(t, pool, 100, bustest.Timeout)
+			bustest.Applied(t, pool, 100)
 			if !running {
 				stop()
 			}
@@ -202,8 +202,8 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 				c, stop = bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 			}
 			bustest.NotReady(t, c, bus.ErrTopicReplaced.Error())
-			bustest.Applied(t, pool, 100, bustest.Timeout)
-			testenv.Eventually(t, bustest.Timeout, func() (err error) { // else the second is stored after it was cleared
+			bustest.Applied(t, pool, 100)
+			testenv.Eventually(t, func() (err error) { // else the second is stored after it was cleared
 				var halted int
 				err = pool.QueryRow(context.Background(), `SELECT count(*) FROM bus_positions WHERE halted IS NOT NULL`).Scan(&halted)
 				if err == nil && halted < 2 {
@@ -221,7 +221,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 				t.Fatal(err)
 			}
 			bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
-			bustest.Applied(t, pool, 500, bustest.Timeout)
+			bustest.Applied(t, pool, 500)
 		})
 	}
 }
@@ -248,7 +248,7 @@ func TestRereads(t *testing.T) {
 	cfg.Rereads = true
 	applied := func(want ...string) {
 		t.Helper()
-		testenv.Eventually(t, bustest.Timeout, func() error {
+		testenv.Eventually(t, func() error {
 			rows, err := pool.Query(t.Context(), `SELECT id FROM seen ORDER BY id`)
 			if err != nil {
 				return err
@@ -270,21 +270,21 @@ func TestRereads(t *testing.T) {
 	f.Forget(func() {}) // while it runs
 	publish(20, 1)
 	applied("id-10", "id-11", "id-12", "id-13", "id-14", "id-15", "id-20")
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	testenv.Eventually(t, c.Ready)
 	stop()
 
 	f.Forget(func() {})
 	publish(30, 4) // beyond the position
 	c, stop = bustest.StartConsumer(t, cfg)
 	applied("id-10", "id-11", "id-12", "id-13", "id-14", "id-15", "id-20", "id-30", "id-31", "id-32", "id-33")
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	testenv.Eventually(t, c.Ready)
 	stop()
 
 	bustest.ReplaceTopic(t, f.Brokers(), topic, 1, nil)
 	publish(40, 1)
 	c, _ = bustest.StartConsumer(t, cfg)
 	applied("id-10", "id-11", "id-12", "id-13", "id-14", "id-15", "id-20", "id-30", "id-31", "id-32", "id-33", "id-40")
-	testenv.Eventually(t, bustest.Timeout, c.Ready)
+	testenv.Eventually(t, c.Ready)
 }
 
 // A consumer that can apply nothing shows the whole log as lag, also
@@ -311,13 +311,13 @@ func TestLagCountsWhatIsNotFetched(t *testing.T) {
 		isBehind(t, consumer.Lag, int64(sent))
 	}
 	close(cured)
-	bustest.Applied(t, pool, 200, bustest.Timeout)
+	bustest.Applied(t, pool, 200)
 	isBehind(t, consumer.Lag, 0)
 }
 
 func isBehind(t *testing.T, lag func() map[int]int64, want int64) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if shown, known := lag()[0]; !known || shown != want {
 			return fmt.Errorf("the lag is %d, want %d", shown, want)
 		}

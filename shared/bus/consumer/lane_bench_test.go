@@ -144,18 +144,18 @@ func TestBacklog(t *testing.T) {
 	})
 	cfg.MaxRecords = 10
 	c, _ := bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if b, exists := c.Backlog(); !exists || b.Records > 100 || b.Done < 0.4 || b.Done > 0.6 || b.Left <= 0 {
 			return fmt.Errorf("the backlog is %+v", b)
 		}
 		return c.Ready()
 	})
 	release()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if b, exists := c.Backlog(); exists {
 			return fmt.Errorf("the backlog is %+v", b)
 		}
 		return c.Ready()
 	})
-	bustest.Applied(t, pool, 200, bustest.Timeout)
+	bustest.Applied(t, pool, 200)
 }

@@ -57,8 +57,8 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords, cfg.ParkedWatch = bustest.Strict, 100, 50*time.Millisecond
 	consumer, _ := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 996, 4*bustest.Timeout)
-	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
+	bustest.Applied(t, pool, 996)
+	testenv.Eventually(t, consumer.Ready)
 	bustest.WereDeferred(t, pool)
 	var offsets []int64
 	bustest.InTx(t, pool, func(tx pgx.Tx) error {
@@ -78,7 +78,7 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 		_, err := parked.Replay(context.Background(), tx, parked.Filter{})
 		return err
 	})
-	bustest.Applied(t, pool, 1000, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 1000)
 }
 
 // A transient fault in one lane's records delays no other lane, and is
@@ -100,7 +100,7 @@ func TestFailingLaneDelaysNoOther(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	bustest.StartConsumer(t, cfg)
 	quiet := func(want int) {
-		testenv.Eventually(t, bustest.Timeout, func() error {
+		testenv.Eventually(t, func() error {
 			var n int
 			err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE lane = 'quiet'`).Scan(&n)
 			if err == nil && n < want {
@@ -113,7 +113,7 @@ func TestFailingLaneDelaysNoOther(t *testing.T) {
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("quiet", 10, 10)...)
 	quiet(20)
 	healed.Store(true)
-	bustest.Applied(t, pool, 1020, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 1020)
 	bustest.InOrder(t, pool)
 }
 
@@ -135,7 +135,7 @@ func TestLastRecordOfALaneIsRetried(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, last+1, 4*bustest.Timeout)
+	bustest.Applied(t, pool, last+1)
 	bustest.InOrder(t, pool)
 }
 
@@ -163,7 +163,7 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		var n int
 		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE partition = 1`).Scan(&n)
 		if err == nil && n < inPartition[1] {
@@ -172,7 +172,7 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 		return err
 	})
 	healed.Store(true)
-	bustest.Applied(t, pool, 2000, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 2000)
 	bustest.InOrder(t, pool)
 }
 
@@ -313,25 +313,25 @@ func TestPartitionWithoutALeader(t *testing.T) {
 	before := bustest.Database(t)
 	bustest.Effects(t, before)
 	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, before, bustest.WriteEffects))
-	bustest.Applied(t, before, 20, bustest.Timeout)
+	bustest.Applied(t, before, 20)
 	to(1, 5)
-	bustest.Applied(t, before, 25, bustest.Timeout)
+	bustest.Applied(t, before, 25)
 
 	b.led.Store(false)
 	to(0, 7)
-	bustest.Applied(t, before, 32, bustest.Timeout)
+	bustest.Applied(t, before, 32)
 	after := bustest.Database(t)
 	bustest.Effects(t, after)
 	fresh := bustest.QuickConsumer(brokers, topic, after, bustest.WriteEffects)
 	fresh.Group = "test.fresh"
 	c, _ := bustest.StartConsumer(t, fresh)
-	bustest.Applied(t, after, 17, bustest.Timeout)
+	bustest.Applied(t, after, 17)
 	if err := c.Ready(); err == nil {
 		t.Error("ready although a partition was never read")
 	}
 
 	b.led.Store(true)
 	to(1, 3)
-	bustest.Applied(t, before, 35, bustest.Timeout)
-	bustest.Applied(t, after, 35, bustest.Timeout)
+	bustest.Applied(t, before, 35)
+	bustest.Applied(t, after, 35)
 }

@@ -39,12 +39,12 @@ func TestFloodDelaysNoOtherLane(t *testing.T) {
 			cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 			cfg.Lanes, cfg.MaxRecords, cfg.Metrics = c.lanes, 100, registry.For("test")
 			consumer, _ := bustest.StartConsumer(t, cfg)
-			bustest.Applied(t, pool, flood+5, 4*bustest.Timeout)
+			bustest.Applied(t, pool, flood+5)
 			if n := bustest.Before(t, pool, fmt.Sprint("quiet-id-", flood)); n < c.from || n > c.until {
 				t.Errorf("%d records took effect before that of the quiet one, want %d to %d", n, c.from, c.until)
 			}
 			bustest.InOrder(t, pool)
-			testenv.Eventually(t, bustest.Timeout, consumer.Ready)
+			testenv.Eventually(t, consumer.Ready)
 			of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
 			bustest.Shows(t, registry, `weir_bus_deferred_lanes`+of+`0`, `weir_bus_deferred_records`+of+`0`, `weir_bus_deferred_bytes`+of+`0`,
 				`weir_bus_deferred_age_seconds`+of+`0`, `weir_bus_applied_records_total`+of+fmt.Sprint(flood+5))
@@ -79,7 +79,7 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.MaxRecords = 50
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, all, bustest.Timeout)
+	bustest.Applied(t, pool, all)
 	var last int
 	err = pool.QueryRow(context.Background(), `SELECT max(n) FROM effects WHERE partition >= $1`, full).Scan(&last)
 	if err != nil || last > all/2 {
@@ -99,7 +99,7 @@ func TestLanesTakeTurns(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
 	cfg.Lanes.Turn = time.Minute // so that turns are equal in records, however busy the machine is
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 3150, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 3150)
 	bustest.InOrder(t, pool)
 	if n := bustest.Before(t, pool, "c-id-149"); n > 1000 {
 		t.Errorf("%d records took effect before the last of the lane that sent 150", n)
@@ -121,7 +121,7 @@ func TestLaneInTimeIsNotDeferred(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.Lanes, cfg.MaxRecords = consumer.Lanes{Of: bustest.LaneOf, Late: time.Hour}, 100
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 3000, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 3000)
 	var ever int
 	if err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever); err != nil || ever > 0 {
 		t.Errorf("%d were deferred, error %v", ever, err)
@@ -148,7 +148,7 @@ func TestDeferralIsBounded(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
 	cfg.Lanes.MaxPositions = 2
 	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 600, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 600)
 	stop()
 	bustest.InOrder(t, pool)
 	if most == 0 || most > 2 {
@@ -166,7 +166,7 @@ func TestConsumerWithoutLanesStopsAtDeferred(t *testing.T) {
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 50)...)
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 50, bustest.Timeout)
+	bustest.Applied(t, pool, 50)
 	stop()
 	bustest.LeaveBehind(t, pool, "a", 49)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 50, 50)...)
@@ -178,7 +178,7 @@ func TestConsumerWithoutLanesStopsAtDeferred(t *testing.T) {
 	}
 	cfg.Lanes = bustest.Strict
 	bustest.StartConsumer(t, cfg)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if a := bustest.Count(t, pool); a.All != 100+50 { // those that it deferred once more
 			return fmt.Errorf("%d effects, want %d", a.All, 100+50)
 		}
@@ -197,7 +197,7 @@ func applied(t *testing.T, topic string, messages ...*message.Message) consumer.
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.Lanes = bustest.Strict
 	_, stop := bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, len(messages), bustest.Timeout)
+	bustest.Applied(t, pool, len(messages))
 	stop()
 	return cfg
 }
@@ -214,9 +214,9 @@ func TestDeletedLanePositionStaysDeleted(t *testing.T) {
 	bustest.NotReady(t, consumer, bus.ErrOutsideLog.Error())
 	bustest.AsSystem(t, pool, `DELETE FROM bus_deferred`)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 50, 100)...)
-	bustest.Applied(t, pool, 150, bustest.Timeout)
+	bustest.Applied(t, pool, 150)
 	bustest.InOrder(t, pool)
-	testenv.Eventually(t, bustest.Timeout, consumer.Ready)
+	testenv.Eventually(t, consumer.Ready)
 }
 
 // Deferred records that left the log stop only their lane, with an
@@ -239,10 +239,10 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 		of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
 		bustest.Shows(t, registry, "weir_bus_halted_lanes"+of+"1", "weir_bus_halted_partitions"+of+"0")
 		bustest.PublishAll(t, brokers, topic, bustest.OfLane("other", 100+i, 1)...)
-		bustest.Applied(t, pool, 101+i, bustest.Timeout)
+		bustest.Applied(t, pool, 101+i)
 	}
 	bustest.AsSystem(t, pool, `UPDATE bus_deferred SET next = 10, halted = NULL`)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if a := bustest.Count(t, pool); a.All != 102+11 { // the lane's deferred records from offset 10 on
 			return fmt.Errorf("%d effects, want %d", a.All, 102+11)
 		}
@@ -269,7 +269,7 @@ func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 		}
 	}
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 200, bustest.Timeout)
+	bustest.Applied(t, pool, 200)
 	bustest.InOrder(t, pool)
 	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
 		t.Errorf("%d lanes are behind, error %v", n, err)
@@ -299,5 +299,5 @@ func TestOddLanes(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 600, 4*bustest.Timeout)
+	bustest.Applied(t, pool, 600)
 }

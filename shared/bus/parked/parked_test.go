@@ -60,7 +60,7 @@ func replay(t testing.TB, pool *pgxpool.Pool, filter parked.Filter, want int64) 
 
 func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if n := len(listed(t, pool, parked.Filter{})); n != want {
 			return fmt.Errorf("%d records are parked, want %d", n, want)
 		}
@@ -80,7 +80,7 @@ func TestParkedRecords(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, handler.handle)
 	cfg.ParkedWatch = 20 * time.Millisecond
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 27, bustest.Timeout)
+	bustest.Applied(t, pool, 27)
 	parkedNow(t, pool, 3)
 	first := listed(t, pool, parked.Filter{Group: topic, Topic: topic})[0]
 	if r := first.Record; r.Offset != 0 || string(r.Value) != "0" || string(r.Key) != "key-0" || r.Header("ce_id") != "id-0" || r.Topic != topic || r.Time.IsZero() {
@@ -92,7 +92,7 @@ func TestParkedRecords(t *testing.T) {
 
 	ten, twenty := int64(10), int64(20)
 	replay(t, pool, parked.Filter{Offset: &ten}, 1)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		at := listed(t, pool, parked.Filter{Offset: &ten})[0]
 		if at.Attempts != 2 || !at.AskedAt.IsZero() || !at.FailedAt.After(at.ParkedAt) {
 			return fmt.Errorf("not tried again: %+v", at)
@@ -102,7 +102,7 @@ func TestParkedRecords(t *testing.T) {
 	handler.healed.Store(true)
 	replay(t, pool, parked.Filter{Offset: &ten}, 1)
 	parkedNow(t, pool, 2)
-	bustest.Applied(t, pool, 28, bustest.Timeout)
+	bustest.Applied(t, pool, 28)
 
 	inSystem(t, pool, func(tx pgx.Tx) error {
 		n, err := parked.Discard(context.Background(), tx, parked.Filter{Offset: &twenty})
@@ -113,7 +113,7 @@ func TestParkedRecords(t *testing.T) {
 	})
 	replay(t, pool, parked.Filter{}, 1)
 	parkedNow(t, pool, 0)
-	bustest.Applied(t, pool, 29, bustest.Timeout)
+	bustest.Applied(t, pool, 29)
 	onlyThePlaceStays(t, pool, twenty)
 }
 
@@ -147,7 +147,7 @@ func TestReplayWhileRebalancing(t *testing.T) {
 	cfg.ParkedWatch = 5 * time.Millisecond
 	_, stop := bustest.StartConsumer(t, cfg)
 	held := 0
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		held = len(listed(t, pool, parked.Filter{}))
 		if n := bustest.Count(t, pool).All + held; n != 1200 {
 			return fmt.Errorf("%d applied or parked", n)
@@ -167,7 +167,7 @@ func TestReplayWhileRebalancing(t *testing.T) {
 		}
 	}
 	parkedNow(t, pool, 0)
-	bustest.Applied(t, pool, 2000, bustest.Timeout)
+	bustest.Applied(t, pool, 2000)
 }
 
 func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }

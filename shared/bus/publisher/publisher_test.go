@@ -151,7 +151,7 @@ func TestCloseDelivers(t *testing.T) {
 			}
 		})
 	}
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(written) < 100 {
@@ -204,7 +204,7 @@ func TestCloseReports(t *testing.T) {
 			if !errors.Is(err, bus.ErrClosed) && !errors.Is(err, bus.ErrUnknownOutcome) {
 				t.Errorf("a message ended with %v", err)
 			}
-		case <-time.After(bustest.Timeout):
+		case <-time.After(testenv.Patience):
 			t.Fatal("a caller got no answer")
 		}
 	}

@@ -93,7 +93,7 @@ func TestRelayPublishesWhatWasLost(t *testing.T) {
 			publish(t, f.Brokers(), pool, 60)
 			c.lose(t, f)
 			publish(t, f.Brokers(), pool, 61)
-			testenv.Eventually(t, bustest.Timeout, func() error {
+			testenv.Eventually(t, func() error {
 				if ids := bustest.IDs(t, f.Brokers(), lossy); !slices.Contains(ids, "id-61") {
 					return fmt.Errorf("not yet: %q", ids)
 				}
@@ -142,12 +142,12 @@ func TestRelayFindsALossWhileItRuns(t *testing.T) {
 			cfg.Lacks = lacks.Load
 			r := relay.New(cfg, testenv.Logger(t))
 			bustest.Run(t, r.Run)
-			testenv.Eventually(t, bustest.Timeout, func() error { return held(t, pool) })
+			testenv.Eventually(t, func() error { return held(t, pool) })
 			f.Forget(func() {})
 			lacks.Store(c.told)
 			close(more)
 			r.Wake()
-			testenv.Eventually(t, bustest.Timeout, func() error {
+			testenv.Eventually(t, func() error {
 				if ids := bustest.IDs(t, f.Brokers(), lossy); !slices.Contains(ids, fmt.Sprint("id-", 20+c.more)) || !slices.Contains(ids, "id-20") {
 					return fmt.Errorf("not yet: %q", ids)
 				}
@@ -244,7 +244,7 @@ func TestRelayCompares(t *testing.T) {
 			bustest.Run(t, relay.New(cfg, testenv.Logger(t)).Run)
 			select {
 			case <-done:
-			case <-time.After(bustest.Timeout):
+			case <-time.After(testenv.Patience):
 				t.Fatal("the comparison is not done")
 			}
 			if ids := bustest.IDs(t, brokers, lossy); !slices.Equal(ids[10:], c.want) {

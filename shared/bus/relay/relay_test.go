@@ -114,7 +114,7 @@ func TestRelayPublishesInOrder(t *testing.T) {
 		return nil
 	})
 	write(t, pool, 8, 50, first.Wake)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if distinct, repeated := published(t, brokers, topic, 8); distinct < 400 {
 			return fmt.Errorf("%d events published, %d more than once", distinct, repeated)
 		}
@@ -144,8 +144,8 @@ func TestRelayIsRewound(t *testing.T) {
 			return nil
 		}
 	}
-	testenv.Eventually(t, bustest.Timeout, twice(0))
-	testenv.Eventually(t, bustest.Timeout, func() (err error) { // else the cursor has no way back
+	testenv.Eventually(t, twice(0))
+	testenv.Eventually(t, func() (err error) { // else the cursor has no way back
 		var position int64
 		if err = pool.QueryRow(context.Background(), `SELECT position FROM bus_relays`).Scan(&position); err == nil && position < 10 {
 			err = fmt.Errorf("the cursor is at %d", position)
@@ -153,7 +153,7 @@ func TestRelayIsRewound(t *testing.T) {
 		return err
 	})
 	testenv.Must(t, pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error { return relay.Rewind(context.Background(), tx, "test") }))
-	testenv.Eventually(t, bustest.Timeout, twice(10))
+	testenv.Eventually(t, twice(10))
 }
 
 // Wake publishes at once, long before the interval is over.
@@ -168,7 +168,7 @@ func TestRelayWakes(t *testing.T) {
 	r := relay.New(relay.Config{Pool: pool, Name: "test", Publisher: p, Read: readOutbox(topic), Interval: time.Hour}, testenv.Logger(t))
 	bustest.Run(t, r.Run)
 	write(t, pool, 2, 20, r.Wake)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if distinct, _ := published(t, brokers, topic, 2); distinct < 40 {
 			return errors.New("not all published")
 		}
@@ -197,7 +197,7 @@ func place(topic, id, key string, position int) relay.Outgoing {
 // cursor waits until the relay's cursor is at a position.
 func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		var got int64
 		err := pool.QueryRow(t.Context(), `SELECT coalesce(max(position), 0) FROM bus_relays`).Scan(&got)
 		if err == nil && got != want {
@@ -317,7 +317,7 @@ func TestRelayPublishesTheNewestLast(t *testing.T) {
 	bustest.Run(t, newRelay(publisher.Config{}, active, revoked).Run)
 	cursor(t, pool, 2)
 	close(arrives)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := bustest.IDs(t, brokers, "test.newest"); len(got) < 4 || got[len(got)-1] != "revoked" {
 			return fmt.Errorf("the log holds %q", got)
 		}
@@ -346,7 +346,7 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 		}
 	}
 	testenv.Must(t, living.Close(t.Context()))
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		records := bustest.ReadAll(t, brokers, topic)
 		if len(records) < 4 {
 			return fmt.Errorf("%d records, want both and then both again", len(records))

@@ -53,7 +53,7 @@ func (l losing) start(t *testing.T) (reader *state.Reader, stop func()) {
 
 func complete(t *testing.T, reader *state.Reader) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, reader.Complete)
+	testenv.Eventually(t, reader.Complete)
 	if reader.Lacks() {
 		t.Error("a complete state is said to lack something")
 	}
@@ -61,7 +61,7 @@ func complete(t *testing.T, reader *state.Reader) {
 
 func lacking(t *testing.T, reader *state.Reader) {
 	t.Helper()
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if !reader.Lacks() {
 			return errors.New("the loss is not noticed")
 		}
@@ -152,7 +152,7 @@ func TestMarksAreKeptAtOnce(t *testing.T) {
 	reader, _ := l.start(t)
 	complete(t, reader)
 	l.publish(t, "c")
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		var offset int64
 		if err := l.pool.QueryRow(t.Context(), `SELECT last_offset FROM bus_read WHERE topic = $1`, marked).Scan(&offset); err != nil || offset != 4 {
 			return fmt.Errorf("kept %d: %w", offset, err)

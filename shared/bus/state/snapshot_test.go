@@ -49,7 +49,7 @@ func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string,
 	defer stop()
 	select {
 	case <-r.Ready():
-	case <-time.After(bustest.Timeout):
+	case <-time.After(testenv.Patience):
 		t.Fatal("not ready")
 	}
 	mu.Lock()
@@ -58,7 +58,7 @@ func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string,
 	if while != nil {
 		while(s)
 	}
-	testenv.Eventually(t, bustest.Timeout, func() error { // until a broker has confirmed it
+	testenv.Eventually(t, func() error { // until a broker has confirmed it
 		if age := r.Age(); age > 5*time.Second {
 			return fmt.Errorf("age is %v", age)
 		}
@@ -211,7 +211,7 @@ func TestReaderWithoutAnswers(t *testing.T) {
 		testenv.Must(t, p.Publish(k.topic, put("3", nil), put("new", []byte("v"))))
 		delete(want, "3")
 		want["new"] = "v"
-		testenv.Eventually(t, bustest.Timeout, func() error {
+		testenv.Eventually(t, func() error {
 			applied++
 			if got := s.copy(); !maps.Equal(got, want) {
 				return errors.New("not up to date")

@@ -79,13 +79,13 @@ func TestReaderFollows(t *testing.T) {
 		t.Fatalf("ready with %d rows, want %d", len(got), len(want))
 	}
 	testenv.Must(t, p.Publish(topic, put("7", nil)))
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if _, there := s.copy()["7"]; there {
 			return errors.New("tombstone not applied")
 		}
 		return nil
 	})
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if age := r.Age(); age > 2*time.Second {
 			return fmt.Errorf("age of a live state is %v", age)
 		}
@@ -140,7 +140,7 @@ func TestReaderWaitsForItsTopic(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	select {
 	case <-r.Ready():
-	case <-time.After(bustest.Timeout):
+	case <-time.After(testenv.Patience):
 		t.Fatal("not ready with an empty topic")
 	}
 }
@@ -217,7 +217,7 @@ func TestReaderAndCompaction(t *testing.T) {
 		stop := bustest.Run(t, r.Run)
 		select {
 		case <-r.Ready():
-		case <-time.After(bustest.Timeout):
+		case <-time.After(testenv.Patience):
 			t.Fatal("not ready on a compacted topic")
 		}
 		stop()
@@ -226,7 +226,7 @@ func TestReaderAndCompaction(t *testing.T) {
 		}
 	}
 	testenv.Must(t, p.Publish(topic, put("last", []byte("word"))))
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if live.copy()["last"] != "word" {
 			return errors.New("the reader that was there all the time has not seen the last word")
 		}
@@ -250,7 +250,7 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 		bustest.Ensure(t, brokers, topic, 1, nil)
 		testenv.Must(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put("key", []byte("value"))))
 		for _, s := range tables {
-			testenv.Eventually(t, bustest.Timeout, func() error {
+			testenv.Eventually(t, func() error {
 				if s.copy()["key"] != "value" {
 					return errors.New("nothing was read")
 				}
@@ -274,7 +274,7 @@ func TestRefusedReaderLogsIt(t *testing.T) {
 	s := &table{rows: make(map[string]string)}
 	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(logged, nil)))
 	bustest.Run(t, r.Run)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		select {
 		case line := <-logged:
 			if strings.Contains(line, "level=WARN") && strings.Contains(line, "partition 0") && strings.Contains(line, "Kafka Storage Error") {
@@ -288,7 +288,7 @@ func TestRefusedReaderLogsIt(t *testing.T) {
 	refusal.Remove()
 	select {
 	case <-r.Ready():
-	case <-time.After(bustest.Timeout):
+	case <-time.After(testenv.Patience):
 		t.Fatal("not ready although the broker answers again")
 	}
 }
@@ -346,7 +346,7 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 		testenv.Must(t, p.Publish(topic, put(key, []byte(value))))
 	}
 	clock.ahead.Add(int64(time.Hour)) // shows a partition that is no longer confirmed
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := s.copy(); !maps.Equal(got, want) {
 			return fmt.Errorf("state is %v, want %v", got, want)
 		}
@@ -376,7 +376,7 @@ func TestReplacedTopicIsRepaired(t *testing.T) {
 	<-r.Ready()
 	testenv.Must(t, r.Whole())
 	bustest.ReplaceTopic(t, brokers, topic, 1, compacted)
-	testenv.Eventually(t, bustest.Timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if !r.Lacks() {
 			return errors.New("the loss is not noticed")
 		}
@@ -386,7 +386,7 @@ func TestReplacedTopicIsRepaired(t *testing.T) {
 	publish("new")
 	holds := func(want map[string]string, whole bool) {
 		t.Helper()
-		testenv.Eventually(t, bustest.Timeout, func() error {
+		testenv.Eventually(t, func() error {
 			if got, err := s.copy(), r.Whole(); !maps.Equal(got, want) || (err == nil) != whole {
 				return fmt.Errorf("state %v, want %v, whole %t: %w", got, want, whole, err)
 			}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,7 +48,7 @@ func TestReadAllMissesNoLateCommit(t *testing.T) {
 	testenv.Must(t, store.AppendTx(t.Context(), slow, early, 0, nil, event{By: 1}))
 	appended := make(chan error, 1)
 	go func() { appended <- store.Append(t.Context(), late, 0, nil, event{By: 2}) }()
-	testenv.Eventually(t, 30*time.Second, func() error { return someoneWaits(t.Context(), pool) })
+	testenv.Eventually(t, func() error { return someoneWaits(t.Context(), pool) })
 	if got, err := readAll(t.Context(), pool, store, 0, 10); err != nil || len(got) != 0 {
 		t.Fatalf("while an older transaction runs: read %d events, %v; want none", len(got), err)
 	}

@@ -374,7 +374,7 @@ func (s *Server) TryEach(t testing.TB, ask func(context.Context) error) {
 	t.Helper()
 	works := func() {
 		t.Helper()
-		testenv.Eventually(t, time.Minute, func() error {
+		testenv.Eventually(t, func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			return ask(ctx)

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -84,9 +83,6 @@ type Pair struct {
 	Replica string // of the standby alone
 }
 
-// pairTime bounds how long the two may take until commits wait for the standby.
-const pairTime = time.Minute
-
 // NewPair starts the two, which end with the test.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
@@ -106,7 +102,7 @@ func NewPair(t testing.TB) *Pair {
 	} {
 		p.Execute(t, primary.AdminURL(), statement)
 	}
-	testenv.Eventually(t, pairTime, p.synchronous(t))
+	testenv.Eventually(t, p.synchronous(t))
 	return p
 }
 

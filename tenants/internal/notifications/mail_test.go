@@ -52,7 +52,7 @@ func (r *room) mails(t *testing.T) (states []notifications.State) {
 
 func (r *room) untilMailed(t *testing.T, want notifications.State, attempted bool) {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		var attempts int
 		err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE member = 'mem_bill' AND failure <> ''`).Scan(&attempts)
@@ -97,7 +97,7 @@ func TestMailOfABudget(t *testing.T) {
 		contract.BudgetExhausted{Organization: "org_a", Project: "prj_a", Budget: 1 << 30, Used: 1 << 30, PeriodEnd: end, Test: true})
 	r.consume(t, near, out)
 	var taken string
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		mails := office.Taken()
 		if taken = strings.Join(mails, "\n"); len(mails) < 2 {
 			return fmt.Errorf("%d mails", len(mails))
@@ -178,7 +178,7 @@ func TestMailsCanBeEnded(t *testing.T) {
 	for kind, facts := range r.facts(t) {
 		office.Forget()
 		r.consume(t, facts...)
-		testenv.Eventually(t, timeout, func() error {
+		testenv.Eventually(t, func() error {
 			if taken := office.Taken(); len(taken) != len(facts) {
 				return errNot("%d mails", len(taken))
 			}
@@ -247,7 +247,7 @@ func TestMailTexts(t *testing.T) {
 	r.consume(t,
 		r.record(t, "evt_1", contract.TypeQuotaRestored, "org_a", contract.QuotaRestored{Organization: "org_a", Quota: 2048, Used: 1024, PeriodEnd: start}),
 		r.record(t, "evt_2", contract.TypeStatementReady, "org_a", contract.StatementReady{Organization: "org_a", Statement: 7, Used: 1024, PeriodStart: start}))
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if taken := office.Taken(); len(taken) != 2 {
 			return errNot("%d mails", len(taken))
 		}

@@ -29,7 +29,7 @@ func errNot(format string, args ...any) error { return fmt.Errorf(format, args..
 func (r *room) awaitDelivery(t *testing.T, of notifications.Listed, ok func(notifications.Delivery) bool) notifications.Delivery {
 	t.Helper()
 	var last notifications.Delivery
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		found := r.sent(t, of)
 		if len(found) != 1 || !ok(found[0]) {
 			return errNot("the deliveries are %+v", found)
@@ -235,7 +235,7 @@ func TestWhatSwitchesOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed && d.Status == 410 })
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if off, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || off.On() {
 			return errNot("it is %+v, %v", off, err)
 		}
@@ -412,7 +412,7 @@ weir_tenants_webhooks_off 2
 	}
 	r.run(t)
 	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		return testutil.GatherAndCompare(r.metrics, strings.NewReader(`
 # HELP weir_tenants_deliveries_total Attempts to send something to a webhook, by what the delivery is after it: taken, pending (it is tried again) or failed (it is not).
 # TYPE weir_tenants_deliveries_total counter

@@ -31,8 +31,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
-const timeout = 30 * time.Second
-
 // A room has the webhooks of org_a and org_b, and one sender.
 type room struct {
 	pool       *pgxpool.Pool
@@ -219,7 +217,7 @@ func (r *receiver) received() []request {
 // await waits for so many messages.
 func (r *receiver) await(t *testing.T, n int) []request {
 	t.Helper()
-	testenv.Eventually(t, timeout, func() error {
+	testenv.Eventually(t, func() error {
 		if got := len(r.received()); got < n {
 			return errNot("%d of %d messages have come", got, n)
 		}
