@@ -43,7 +43,7 @@ type Server struct {
 
 	catalog  catalog
 	records  records
-	handlers map[kmsg.Key]handler
+	handlers map[kmsg.Key]handler // bounded by the kinds of requests
 
 	address net.TCPAddr
 	ctx     context.Context
