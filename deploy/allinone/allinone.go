@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -27,6 +26,7 @@ type App struct {
 	config   Config
 	logger   *slog.Logger
 	dir      *dataDir
+	backends *backends
 	listener net.Listener
 	server   *httpapi.Server
 	metrics  *telemetry.Service
@@ -34,11 +34,6 @@ type App struct {
 	modules  map[gateway.Module]module
 	env      DevEnv
 	started  chan struct{}
-
-	supervise func(ctx context.Context) error // the embedded database; nil: there is none
-	watches   []*watch                        // of the backends
-
-	brokerRefuses func() error // why the embedded broker takes no records
 
 	ends []func() error // in the order of opening
 }
@@ -64,6 +59,7 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	a.atEnd(a.dir.close)
+	a.backends = &backends{config: a.config, dir: a.dir, metrics: a.metrics.Registerer, logger: a.logger, atEnd: a.atEnd}
 	if a.listener, err = httpapi.Listen(a.config.Listen); err != nil {
 		return err
 	}
@@ -99,42 +95,27 @@ func (a *App) openServer() error {
 }
 
 func (a *App) openModules(ctx context.Context) error {
-	databaseURL, err := a.database(ctx)
-	if err != nil {
-		return err
-	}
-	brokers, access, err := a.broker(ctx)
-	if err != nil {
+	b := a.backends
+	if err := b.open(ctx); err != nil {
 		return err
 	}
 	shared := given{
-		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, access: access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(), drain: a.config.Drain,
+		databaseURL: httpapi.Secret(b.databaseURL), brokers: b.brokers, access: b.access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(), drain: a.config.Drain,
 		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
 		webhookKeys: httpapi.Secret(a.env.WebhookKeys), start: randomHex(16),
 	}
+	var err error
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
 		return err
 	}
-	backends := map[gateway.Module]gateway.Backend{}
+	local := map[gateway.Module]gateway.Backend{}
 	for name, module := range a.modules {
-		backends[name] = gateway.Local(module.Handler(), module.Ready, module.Behind)
+		local[name] = gateway.Local(module.Handler(), module.Ready, module.Behind)
 	}
-	if err := a.watchBackends(databaseURL, brokers, access); err != nil {
-		closeAll(a.modules)
-		return err
-	}
-	if a.gateway, err = gateway.New(backends, a.server.TrustedProxies, a.logger, time.Now, a.backendsAnswer); err != nil {
+	if a.gateway, err = gateway.New(local, a.server.TrustedProxies, a.logger, time.Now, b.answer); err != nil {
 		closeAll(a.modules)
 	}
 	a.server.Handler, a.server.OnPlaintext = a.gateway, plaintextReports(a.modules)
-	return err
-}
-
-// backendsAnswer returns which of database and broker do not answer.
-func (a *App) backendsAnswer() (err error) {
-	for _, watch := range a.watches {
-		err = errors.Join(err, watch.check())
-	}
 	return err
 }
 
@@ -206,13 +187,7 @@ var errEnded = errors.New("the modules have ended")
 
 // work runs the modules' loops, and those that look after their backends.
 func (a *App) work(ctx context.Context) error {
-	var runs []func(context.Context) error
-	if a.supervise != nil {
-		runs = append(runs, a.supervise)
-	}
-	for _, watch := range a.watches {
-		runs = append(runs, watch.run)
-	}
+	runs := a.backends.loops()
 	for name, module := range a.modules {
 		runs = append(runs, func(ctx context.Context) error {
 			if err := module.Run(ctx); err != nil {
@@ -228,7 +203,6 @@ func (a *App) work(ctx context.Context) error {
 // reading a long log, would take as long the next time.
 const (
 	readyPoll   = 20 * time.Millisecond
-	demoRetry   = time.Second
 	startReport = 5 * time.Second // between lines of the log
 )
 
@@ -237,7 +211,7 @@ const (
 func (a *App) prepare(ctx context.Context) error {
 	a.awaitReady(ctx)
 	if !a.config.NoDemo && ctx.Err() == nil {
-		if err := a.awaitDemo(ctx); err != nil {
+		if err := (&demo{&a.env, a.dir.env(), a.logger}).await(ctx); err != nil {
 			return fmt.Errorf("cannot set the demo organization up: %w", err)
 		}
 	}
@@ -291,19 +265,6 @@ func describe(behind []httpapi.Backlog) string {
 		}
 	}
 	return strings.Join(parts, "; ")
-}
-
-// awaitDemo tries again what may succeed later.
-func (a *App) awaitDemo(ctx context.Context) error {
-	for {
-		err := a.ensureDemo(ctx)
-		var problem *client.Problem
-		if err == nil || ctx.Err() != nil || !errors.As(err, &problem) || !problem.Temporary() {
-			return err
-		}
-		a.logger.Warn("cannot set the demo organization up yet", slog.String("error", err.Error()))
-		lifecycle.Pause(ctx, demoRetry)
-	}
 }
 
 // Routes returns the routes of all modules, such as "GET

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -62,26 +63,49 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(random)
 }
 
-// ensureDemo creates the missing parts of the demo organization by the
+// A demo is the demo organization, as dev.env has it.
+type demo struct {
+	env    *DevEnv
+	file   string // with env
+	logger *slog.Logger
+}
+
+// demoRetry is the pause before another try.
+const demoRetry = time.Second
+
+// await is ensure, which it tries again where that may succeed later.
+func (d *demo) await(ctx context.Context) error {
+	for {
+		err := d.ensure(ctx)
+		var problem *client.Problem
+		if err == nil || ctx.Err() != nil || !errors.As(err, &problem) || !problem.Temporary() {
+			return err
+		}
+		d.logger.Warn("cannot set the demo organization up yet", slog.String("error", err.Error()))
+		lifecycle.Pause(ctx, demoRetry)
+	}
+}
+
+// ensure creates the missing parts of the demo organization by the
 // public API. Each is written before the next, so that the next start
 // continues an interrupted one.
-func (a *App) ensureDemo(ctx context.Context) error {
-	api, err := client.New(a.env.BaseURL, a.env.CAFile, 1)
+func (d *demo) ensure(ctx context.Context) error {
+	api, err := client.New(d.env.BaseURL, d.env.CAFile, 1)
 	if err != nil {
 		return err
 	}
 	defer api.Close()
-	if err := a.dropForeignDemo(ctx, api); err != nil {
+	if err := d.dropForeign(ctx, api); err != nil {
 		return err
 	}
-	for _, step := range a.demoSteps(api) {
+	for _, step := range d.steps(api) {
 		if *step.value != "" {
 			continue
 		}
 		if *step.value, err = step.create(ctx); err != nil {
 			return err
 		}
-		if err := a.env.Write(a.dir.env()); err != nil {
+		if err := d.env.Write(d.file); err != nil {
 			return err
 		}
 	}
@@ -95,35 +119,35 @@ const (
 	demoPoll = 200 * time.Millisecond
 )
 
-// dropForeignDemo drops an organization in dev.env that this
+// dropForeign drops an organization in dev.env that this
 // installation does not have, after a change of database. The file is
 // the only copy of its credentials, so it is kept beside the new one.
-func (a *App) dropForeignDemo(ctx context.Context, api *client.Client) error {
-	if a.env.Organization == "" {
+func (d *demo) dropForeign(ctx context.Context, api *client.Client) error {
+	if d.env.Organization == "" {
 		return nil
 	}
-	foreign, err := a.demoIsForeign(ctx, api)
+	foreign, err := d.isForeign(ctx, api)
 	if err != nil || !foreign {
 		return err
 	}
-	kept, err := KeepDevEnv(a.dir.env(), time.Now())
+	kept, err := KeepDevEnv(d.file, time.Now())
 	if err != nil {
 		return err
 	}
-	a.logger.Warn("this installation does not have the demo organization of dev.env: another one is created",
-		"organization", a.env.Organization, "kept", kept)
-	a.env.APIKey, a.env.ServiceToken, a.env.Organization, a.env.Project = "", "", "", ""
-	a.env.ConsoleEmail, a.env.ConsolePassword = "", ""
+	d.logger.Warn("this installation does not have the demo organization of dev.env: another one is created",
+		"organization", d.env.Organization, "kept", kept)
+	d.env.APIKey, d.env.ServiceToken, d.env.Organization, d.env.Project = "", "", "", ""
+	d.env.ConsoleEmail, d.env.ConsolePassword = "", ""
 	return nil
 }
 
-// demoIsForeign reports whether the control plane says that it does not
+// isForeign reports whether the control plane says that it does not
 // have the organization of dev.env. Only its database knows: a refused
 // token proves nothing. Without an answer the organization is kept.
-func (a *App) demoIsForeign(ctx context.Context, api *client.Client) (bool, error) {
+func (d *demo) isForeign(ctx context.Context, api *client.Client) (bool, error) {
 	deadline := time.Now().Add(demoWait)
 	for ctx.Err() == nil {
-		_, err := api.Organization(ctx, a.env.OperatorToken, a.env.Organization)
+		_, err := api.Organization(ctx, d.env.OperatorToken, d.env.Organization)
 		var problem *client.Problem
 		switch {
 		case err == nil:
@@ -131,7 +155,7 @@ func (a *App) demoIsForeign(ctx context.Context, api *client.Client) (bool, erro
 		case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
 			return true, nil
 		case time.Now().After(deadline):
-			a.logger.Warn("cannot find whether the demo organization of dev.env is known here: it is kept", "error", err)
+			d.logger.Warn("cannot find whether the demo organization of dev.env is known here: it is kept", "error", err)
 			return false, nil
 		}
 		lifecycle.Pause(ctx, demoPoll)
@@ -145,8 +169,8 @@ type demoStep struct {
 	create func(ctx context.Context) (string, error)
 }
 
-func (a *App) demoSteps(api *client.Client) []demoStep {
-	env := &a.env
+func (d *demo) steps(api *client.Client) []demoStep {
+	env := d.env
 	return []demoStep{
 		{&env.Organization, func(ctx context.Context) (string, error) {
 			organization, err := api.CreateOrganization(ctx, env.OperatorToken, demoName, demoTier)
@@ -164,23 +188,23 @@ func (a *App) demoSteps(api *client.Client) []demoStep {
 			key, err := api.CreateAPIKey(ctx, env.OperatorToken, env.Project, "prod", "demo")
 			return key.Key, err
 		}},
-		{&env.ConsolePassword, func(ctx context.Context) (string, error) { return a.createOwner(ctx, api) }},
+		{&env.ConsolePassword, func(ctx context.Context) (string, error) { return d.createOwner(ctx, api) }},
 	}
 }
 
 // createOwner creates the person who signs in to the console. An
 // address belongs to one person, so if an earlier demo organization has
 // it, another one is generated.
-func (a *App) createOwner(ctx context.Context, api *client.Client) (password string, err error) {
+func (d *demo) createOwner(ctx context.Context, api *client.Client) (password string, err error) {
 	password = randomHex(12)
-	a.env.ConsoleEmail = demoEmail
-	member := client.NewMember{Organization: a.env.Organization, Email: demoEmail, Name: "Demo Owner", Role: "owner", Password: password}
-	err = api.CreateMember(ctx, a.env.OperatorToken, member)
+	d.env.ConsoleEmail = demoEmail
+	member := client.NewMember{Organization: d.env.Organization, Email: demoEmail, Name: "Demo Owner", Role: "owner", Password: password}
+	err = api.CreateMember(ctx, d.env.OperatorToken, member)
 	var problem *client.Problem
 	if errors.As(err, &problem) && problem.Status == http.StatusConflict {
 		member.Email = fmt.Sprintf("owner-%s@demo.weir.example", randomHex(4))
-		a.env.ConsoleEmail = member.Email
-		err = api.CreateMember(ctx, a.env.OperatorToken, member)
+		d.env.ConsoleEmail = member.Email
+		err = api.CreateMember(ctx, d.env.OperatorToken, member)
 	}
 	return password, err
 }

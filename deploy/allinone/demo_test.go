@@ -43,15 +43,16 @@ func TestTheDemoIsDroppedOnlyForCertain(t *testing.T) {
 				_, _ = w.Write([]byte(`{}`))
 			}))
 			t.Cleanup(server.Close)
-			a := &App{logger: testenv.Logger(t), dir: &dataDir{path: t.TempDir()}}
-			ca := filepath.Join(a.dir.path, "ca.pem")
+			dir := t.TempDir()
+			ca := filepath.Join(dir, "ca.pem")
 			block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
 			if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			before := DevEnv{OperatorToken: "weir_st_operator", Organization: "org_1", ServiceToken: "weir_st_1", APIKey: "weir_1"}
-			a.env = before
-			if err := a.env.Write(a.dir.env()); err != nil {
+			env := before
+			d := &demo{&env, filepath.Join(dir, EnvFile), testenv.Logger(t)}
+			if err := env.Write(d.file); err != nil {
 				t.Fatal(err)
 			}
 			api, err := client.New(server.URL+"/v1", ca, 1)
@@ -59,13 +60,13 @@ func TestTheDemoIsDroppedOnlyForCertain(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer api.Close()
-			if err := a.dropForeignDemo(t.Context(), api); err != nil {
+			if err := d.dropForeign(t.Context(), api); err != nil {
 				t.Fatal(err)
 			}
-			if dropped := a.env != before; dropped != c.dropped || asked != len(c.answers) {
+			if dropped := env != before; dropped != c.dropped || asked != len(c.answers) {
 				t.Errorf("after %d answers: dropped %t, want %t", asked, dropped, c.dropped)
 			}
-			kept, err := filepath.Glob(a.dir.env() + ".2*")
+			kept, err := filepath.Glob(d.file + ".2*")
 			if err != nil || (len(kept) == 1) != c.dropped {
 				t.Fatalf("kept %q, %v", kept, err)
 			}

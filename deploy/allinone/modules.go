@@ -169,18 +169,64 @@ const (
 	databaseTimeout = 30 * time.Second // to stop
 )
 
-// database returns the URL of the given PostgreSQL, or of one that it
+// backends are the database and the broker: those given, or those that
+// this process starts.
+type backends struct {
+	config  Config
+	dir     *dataDir
+	metrics prometheus.Registerer
+	logger  *slog.Logger
+	atEnd   func(end func() error) // stops what was started
+
+	databaseURL string
+	brokers     []string
+	access      bus.Access
+	refuses     func() error                    // why the broker takes no records
+	supervise   func(ctx context.Context) error // the database; nil: it was given
+	watches     []*watch
+}
+
+func (b *backends) open(ctx context.Context) (err error) {
+	if b.databaseURL, err = b.openDatabase(ctx); err != nil {
+		return err
+	}
+	if b.brokers, b.access, err = b.openBroker(ctx); err != nil {
+		return err
+	}
+	return b.watch()
+}
+
+// loops look after the backends.
+func (b *backends) loops() (loops []func(context.Context) error) {
+	if b.supervise != nil {
+		loops = append(loops, b.supervise)
+	}
+	for _, watch := range b.watches {
+		loops = append(loops, watch.run)
+	}
+	return loops
+}
+
+// answer returns which of database and broker do not answer.
+func (b *backends) answer() (err error) {
+	for _, watch := range b.watches {
+		err = errors.Join(err, watch.check())
+	}
+	return err
+}
+
+// openDatabase returns the URL of the given PostgreSQL, or of one that it
 // starts in the data directory.
-func (a *App) database(ctx context.Context) (url string, err error) {
-	if given := a.config.DatabaseURL.Reveal(); given != "" {
+func (b *backends) openDatabase(ctx context.Context) (url string, err error) {
+	if given := b.config.DatabaseURL.Reveal(); given != "" {
 		return given, nil
 	}
-	server, err := postgres.Start(ctx, postgres.Config{Dir: a.dir.postgres(), Metrics: a.metrics.Registerer, Logger: a.logger})
+	server, err := postgres.Start(ctx, postgres.Config{Dir: b.dir.postgres(), Metrics: b.metrics, Logger: b.logger})
 	if err != nil {
 		return "", err
 	}
-	a.supervise = func(ctx context.Context) error { return server.Supervise(ctx, time.Now) }
-	a.atEnd(func() error {
+	b.supervise = func(ctx context.Context) error { return server.Supervise(ctx, time.Now) }
+	b.atEnd(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 		defer cancel()
 		return server.Stop(ctx)
@@ -188,38 +234,38 @@ func (a *App) database(ctx context.Context) (url string, err error) {
 	return server.URL(), nil
 }
 
-// watchBackends asks both backends continuously whether they answer.
-func (a *App) watchBackends(databaseURL string, brokers []string, access bus.Access) error {
-	dialer, err := access.Dialer()
+// watch asks both backends continuously whether they answer.
+func (b *backends) watch() error {
+	dialer, err := b.access.Dialer()
 	if err != nil {
 		return err
 	}
-	up := NewBackendUp(a.metrics.Registerer)
-	a.watches = []*watch{
-		newWatch("database", func(ctx context.Context) error { return askDatabase(ctx, databaseURL) }, up, a.logger),
+	up := NewBackendUp(b.metrics)
+	b.watches = []*watch{
+		newWatch("database", func(ctx context.Context) error { return askDatabase(ctx, b.databaseURL) }, up, b.logger),
 		newWatch("broker", func(ctx context.Context) error {
-			return errors.Join(askBrokers(ctx, brokers, dialer), a.brokerRefuses())
-		}, up, a.logger),
+			return errors.Join(askBrokers(ctx, b.brokers, dialer), b.refuses())
+		}, up, b.logger),
 	}
 	return nil
 }
 
-// broker returns the addresses of the given brokers, or of one in this
+// openBroker returns the addresses of the given brokers, or of one in this
 // process, with all topics created, and how the modules authenticate there.
-func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, err error) {
-	brokers, access = a.config.Brokers, a.config.BrokerAccess
-	a.brokerRefuses = func() error { return nil } // those given show it themselves
+func (b *backends) openBroker(ctx context.Context) (brokers []string, access bus.Access, err error) {
+	brokers, access = b.config.Brokers, b.config.BrokerAccess
+	b.refuses = func() error { return nil } // those given show it themselves
 	if len(brokers) == 0 {
 		embedded, err := kafka.Start(kafka.Config{
-			Dir: a.dir.kafka(), Sync: a.config.BrokerSync, Metrics: a.config.Telemetry.Registry.For("broker"), Logger: a.logger.With(slog.String("module", "broker")),
+			Dir: b.dir.kafka(), Sync: b.config.BrokerSync, Metrics: b.config.Telemetry.Registry.For("broker"), Logger: b.logger.With(slog.String("module", "broker")),
 		})
 		if err != nil {
 			return nil, access, err
 		}
-		a.atEnd(embedded.Close)
-		a.brokerRefuses = embedded.Err
+		b.atEnd(embedded.Close)
+		b.refuses = embedded.Err
 		brokers = []string{embedded.Addr()}
-		access = bus.Access{User: kafka.User, PasswordFile: kafka.PasswordFile(a.dir.kafka()), Mechanism: kafka.Mechanism}
+		access = bus.Access{User: kafka.User, PasswordFile: kafka.PasswordFile(b.dir.kafka()), Mechanism: kafka.Mechanism}
 	}
 	dialer, err := access.Dialer()
 	if err != nil {
@@ -227,7 +273,7 @@ func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
 	defer cancel()
-	if err := topics.EnsureWith(ctx, brokers, dialer, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
+	if err := topics.EnsureWith(ctx, brokers, dialer, contract.Topics(b.config.LogPartitions, b.config.LogRetention)); err != nil {
 		return nil, access, fmt.Errorf("cannot reach Kafka at %v: %w", brokers, err)
 	}
 	return brokers, access, nil
