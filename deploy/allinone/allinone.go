@@ -100,9 +100,9 @@ func (a *App) openModules(ctx context.Context) error {
 		return err
 	}
 	shared := given{
-		databaseURL: httpapi.Secret(b.databaseURL), brokers: b.brokers, access: b.access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(), drain: a.config.Drain,
-		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
-		webhookKeys: httpapi.Secret(a.env.WebhookKeys), start: randomHex(16),
+		databaseURL: httpapi.Secret(b.databaseURL), brokers: b.brokers, access: b.access, proxies: a.config.TrustedProxies,
+		stateDir: a.dir.state(), drain: a.config.Drain, operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry,
+		origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"), webhookKeys: httpapi.Secret(a.env.WebhookKeys), start: randomHex(16),
 	}
 	var err error
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
