@@ -28,7 +28,7 @@ test test-race test-kafka test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
+.PHONY: help docs golden run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -74,6 +74,11 @@ build: ## build every program into bin/
 
 docs: ## write the generated pages of deploy/docs: every setting, every error code, every operation of the API
 	$(GO) run ./deploy/cmd/weir docs .
+
+golden: docs ## write what tests compare with: those pages, events as they are stored, metrics, permissions, the objects of the schemas
+	$(GO) test -vet=off -count=1 ./shared/contract -args -add
+	$(GO) test -vet=off -count=1 ./tenants -args -add -update
+	$(BACKENDS) -- $(GO) test -vet=off -count=1 -run='^Test(ObjectsAreThoseOfMigrations|Modules)$$' ./deploy/doctor ./deploy/e2e -args -update
 
 # The images' labels come from the commit, so the same commit has the same digests.
 images try-images up down test-compose: export VERSION ?= $(shell git describe --tags --always --dirty)
