@@ -214,13 +214,13 @@ test-alerts: ## two replicas of each service under load, one fault after the oth
 
 # First all of `weir run` and the embedded broker's log, which are all with ROUNDS=short; then what needs no embedded broker on Apache Kafka,
 # and the rows whose tests stand beside their code.
-ON_DISK = $(if $(filter short,$(ROUNDS)),,WEIR_FAULT_ROUNDS=$(ROUNDS)) $(GO) test $(TESTFLAGS) -tags=disk -count=1
+ON_DISK = $(GO) test $(TESTFLAGS) -tags=disk -count=1
 BESIDE  = EveryColumn|^Test(ARebuildIsTheBooks|Rebuilt.*|Restart|ALostRevocationHolds|ALossIsRepairedAtOnce|RefusalsAreSealed|RootsHaveRefusals|OvershootEatsNoGrant|ReplicasAtTheEdge|SmallRequestsOnDisk|TheEndOfTheLogIsLost|WebhookGetsFactsOfAnyTime|FloodsAreClosed|ReconnectsAfterErrorsAreLimited)$$
 test-disk: ## faults below Weir, each against what was acknowledged: a full disk, torn writes, lost tails, a killed database, changed books; ROUNDS=short for less. Root, on Linux
-	$(BACKENDS) -slowest=10 -- env $(ON_DISK) -parallel=3 ./deploy/disk ./shared/embedded/kafka/...
+	$(BACKENDS) -slowest=10 -- env $(if $(filter short,$(ROUNDS)),,WEIR_FAULT_ROUNDS=$(ROUNDS)) $(ON_DISK) -parallel=3 ./deploy/disk ./shared/embedded/kafka/...
 ifneq ($(ROUNDS),short)
-	$(BACKENDS) -backend=kafka -- env $(ON_DISK) -run='^Test(DatabaseIsKilled|StartWithABacklog|Drill)$$' ./deploy/disk ./deploy/resume
-	$(BACKENDS) -- env $(ON_DISK) -run='$(BESIDE)' ./ledger/... ./tenants/app ./ingest/app ./shared/httpapi/... ./deploy/e2e ./deploy/resume
+	$(BACKENDS) -backend=kafka -- $(ON_DISK) -run='^Test(DatabaseIsKilled|StartWithABacklog|Drill)$$' ./deploy/disk ./deploy/resume
+	$(BACKENDS) -- $(ON_DISK) -run='$(BESIDE)' ./ledger/... ./tenants/app ./ingest/app ./shared/httpapi/... ./deploy/e2e ./deploy/resume
 endif
 
 test-secured: ## the end-to-end scenario with every service as a user of its own at an Apache Kafka with rights, and as a role that owns nothing

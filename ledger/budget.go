@@ -166,14 +166,14 @@ func (d BudgetsChanged) decide(b *Books, cause Cause) error {
 		b.Organization.Budgets--
 	}
 	for _, set := range d.Set {
-		if err := set.decide(b, cause); err != nil {
+		if err := set.apply(b, cause); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d BudgetSet) decide(b *Books, cause Cause) error {
+func (d BudgetSet) apply(b *Books, cause Cause) error {
 	book, err := b.touch(cause.At, cause)
 	if err != nil {
 		return err

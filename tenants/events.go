@@ -10,7 +10,7 @@ import (
 // consumer needs of it at once, so that nothing can be forgotten.
 type Event interface{ meta() eventMeta }
 
-// eventMeta is what holds of all events of a type, but for the time.
+// eventMeta is what all events of a type share.
 type eventMeta struct {
 	name        string // stored and never changed: another form gets a new version
 	publication Publication

@@ -31,7 +31,7 @@ func revokeLimit() time.Duration {
 	if *revocations >= 1000 {
 		return time.Second
 	}
-	return testenv.Patience
+	return quietLimit
 }
 
 // Load while keys are revoked: separate organizations, each with a

@@ -50,7 +50,11 @@ func quiet(t *testing.T, ctx context.Context, in installation) {
 		sum, err := h.check(stored)
 		return errors.Join(err, checkBalance(ctx, in, who, sum), checkGroups(ctx, in, who, sum))
 	})
-	t.Logf("in all three views after %s", time.Since(begun).Round(time.Millisecond))
+	took := time.Since(begun)
+	t.Logf("in all three views after %s", took.Round(time.Millisecond))
+	if took > quietLimit {
+		t.Errorf("in all three views after %s, want %s", took, quietLimit)
+	}
 }
 
 // readBack reads every entry of the tenant's project, and checks

@@ -143,7 +143,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 		config.DatabaseURL, config.Brokers, config.StateDir = httpapi.Secret(w.database), w.brokers, w.state
 		config.Telemetry.Registry = w.metrics
 	}
-	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, testenv.Patience, "https://weir.example"
+	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, time.Minute, "https://weir.example"
 	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
 	adjust(&set)

@@ -18,7 +18,7 @@ import (
 type uses struct {
 	meter    *keyfact.Meter
 	outcomes *outcomes.Meter
-	watch    *keyfact.Watch // of leaked keys
+	watch    *keyfact.Watch // of keys sent over plain HTTP
 	facts    *keyfact.Publisher
 	logger   *slog.Logger
 }

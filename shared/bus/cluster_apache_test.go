@@ -110,7 +110,7 @@ func threeNodes(t *testing.T, topic string) *scene {
 // log twice or takes effect twice, and the order of each key holds.
 func leaderKilled(t *testing.T) {
 	s := threeNodes(t, "test.leader")
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * testenv.Patience})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 2 * time.Minute})
 	s.tr = startTraffic(p, s.topic, 8, 2*time.Millisecond)
 	r := s.strike(t, "leader of three nodes killed", 1, 20, func() {
 		victim := leader(t, s.cluster, s.topic)

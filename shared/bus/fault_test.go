@@ -49,7 +49,7 @@ func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 	cfg := s.consumer()
 	cfg.Pool = s.open(t)
 	bustest.StartConsumer(t, cfg)
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * testenv.Patience})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 2 * time.Minute})
 	s.tr = startTrafficOf(p, topic, 8, lanes, 2*time.Millisecond)
 	s.tr.more(t, 100)
 	return s

@@ -244,7 +244,7 @@ func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	begin := time.Now()
 	applied, progress, shown := 0, begin, begin
-	for applied < n && time.Since(progress) < 2*testenv.Patience {
+	for applied < n && time.Since(progress) < testenv.Patience {
 		time.Sleep(100 * time.Millisecond) // between two looks
 		var now int
 		testenv.Must(t, pool.QueryRow(context.Background(), `SELECT count(*) FROM effects`).Scan(&now))

@@ -76,7 +76,7 @@ func newWorld(t *testing.T) world {
 	return world{
 		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: kafkatest.Brokers(t), log: &journal{},
 		webhooks:    app.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}},
-		inForceWait: testenv.Patience, // a slow machine makes a test slow, not red
+		inForceWait: time.Minute, // a slow machine makes a test slow, not red
 	}
 }
 

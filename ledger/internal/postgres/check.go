@@ -236,7 +236,7 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 }
 
 // Everyone stands for all organizations in a check.
-const Everyone = ""
+const Everyone = "*"
 
 // scope returns the condition by which a column is an organization's, and
 // the arguments with it as the last. Everyone needs neither.

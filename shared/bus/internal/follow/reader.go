@@ -280,7 +280,7 @@ func NewBuffer(bytes int) *Buffer {
 	return &Buffer{Chunks: make(chan Chunk, 64), size: int64(bytes), room: semaphore.NewWeighted(int64(bytes))}
 }
 
-// roomOf a chunk that is larger than the whole buffer is all of it.
+// roomOf returns the bytes that a chunk takes: at most the whole buffer.
 func (in *Buffer) roomOf(c Chunk) int64 { return min(in.size, int64(c.Bytes)+1) }
 
 // Receive adds a chunk once there is room.

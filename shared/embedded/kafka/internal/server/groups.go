@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/group"
 )
 
-// groups answers what is about groups of consumers.
+// groups handles requests about consumer groups.
 type groups struct {
 	*group.Coordinator
 	catalog

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
 
-// records answers what is about the logs.
+// records handles requests that write and read the logs.
 type records struct {
 	catalog
 	now    func() time.Time

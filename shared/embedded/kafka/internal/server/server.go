@@ -219,7 +219,7 @@ func (s *Server) apiVersions(c *call, request kmsg.Request) (kmsg.Response, erro
 // after the answer.
 type handler func(*call, kmsg.Request) (kmsg.Response, error)
 
-// answer makes a handler of what completes the answer of one kind of request.
+// answer returns the handler of one kind of request, whose answer complete fills in.
 func answer[Q kmsg.Request, A kmsg.Response](complete func(Q, A)) handler {
 	return func(_ *call, request kmsg.Request) (kmsg.Response, error) {
 		response := request.ResponseKind()

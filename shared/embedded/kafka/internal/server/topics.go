@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/storage"
 )
 
-// topics answers what is about topics and their settings.
+// topics handles requests about topics and their settings.
 type topics struct {
 	catalog
 	groups *group.Coordinator
