@@ -102,18 +102,20 @@ func TestPublishRefuses(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Shared(t)
 	bustest.Ensure(t, brokers, "test.refuse", 1, map[string]string{"max.message.bytes": "2000000"})
-	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, RequestTimeout: time.Second})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	hasty := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, RequestTimeout: time.Second})
 	for name, c := range map[string]struct {
+		by    *publisher.Publisher
 		topic string
 		bytes int
 		want  error
 	}{
-		"larger than the publisher's limit": {"test.refuse", 3 << 20, bus.ErrTooLarge},
-		"larger than the broker's limit":    {"test.refuse", 2_050_000, bus.ErrTooLarge},
-		"topic that nobody made":            {"test.nobody", 10, bus.ErrUnknownTopic},
+		"larger than the publisher's limit": {p, "test.refuse", 3 << 20, bus.ErrTooLarge},
+		"larger than the broker's limit":    {p, "test.refuse", 2_050_000, bus.ErrTooLarge},
+		"topic that nobody made":            {hasty, "test.nobody", 10, bus.ErrUnknownTopic},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := p.Publish(c.topic, message.NewMessage("id", make([]byte, c.bytes)))
+			err := c.by.Publish(c.topic, message.NewMessage("id", make([]byte, c.bytes)))
 			if !errors.Is(err, c.want) || errors.Is(err, bus.ErrUnknownOutcome) {
 				t.Errorf("error is %v, want %v", err, c.want)
 			}
