@@ -200,7 +200,7 @@ test-faults: ## a million random steps of the books, a hundred rebuilds of them,
 			$(KILLED) && exit \$$bus" && exit $$embedded
 	@$(MAKE) --no-print-directory test-upgrade test-availability test-alerts test-secured
 
-REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=replicas ./deploy/e2e
+REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -tags=replicas ./deploy/e2e
 # The commit in a file, until there is a tag.
 UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null),$(shell cat deploy/e2e/testdata/upgrade-from))
 test-upgrade: ## an earlier version beside this one under load, from it and back to it; UPGRADE_FROM= names another than the last

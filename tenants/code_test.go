@@ -34,7 +34,7 @@ func TestOwnerCodeDecisions(t *testing.T) {
 		"issue where people are":  {given: given, when: issue(true), fails: tenants.ErrHasMembers},
 		"use":                     {given: given, when: use("ab12", false, later), then: []tenants.Event{used}},
 		"use twice":               {given: []tenants.Event{ownerCodeIssued(), used}, when: use("ab12", false, later), fails: tenants.ErrCodeUsed},
-		"use one of before":       {given: []tenants.Event{ownerCodeIssued(), newer}, when: use("ab12", false, later), fails: tenants.ErrCode},
+		"use an earlier one":      {given: []tenants.Event{ownerCodeIssued(), newer}, when: use("ab12", false, later), fails: tenants.ErrCode},
 		"use another":             {given: given, when: use("ffff", false, later), fails: tenants.ErrCode},
 		"use nothing":             {when: use("", false, later), fails: tenants.ErrCode},
 		"use too late":            {given: given, when: use("ab12", false, noon.Add(tenants.OwnerCodeLifetime)), fails: tenants.ErrCodeExpired},

@@ -53,7 +53,7 @@ func TestChangedPassword(t *testing.T) {
 	testenv.Must(t, connect())
 	set("wrong")
 	if err := connect(); err == nil {
-		t.Fatal("a new connection signed in with the password of before")
+		t.Fatal("a new connection signed in with the former password")
 	}
 	set(password)
 	if err := connect(); err != nil {

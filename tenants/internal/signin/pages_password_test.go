@@ -36,7 +36,7 @@ func TestPasswordIsChanged(t *testing.T) {
 		t.Errorf("another browser still opens %s", at)
 	}
 	if got := s.browser("192.0.2.8").signIn(t, "ada@example.com", secret); got.status != 422 {
-		t.Errorf("signing in with the password of before: %d", got.status)
+		t.Errorf("signing in with the former password: %d", got.status)
 	}
 	if got := s.browser("192.0.2.8").signIn(t, "ada@example.com", another); got.status != 303 {
 		t.Errorf("signing in with the new one: %d", got.status)
