@@ -37,19 +37,15 @@ func TestBillingsStory(t *testing.T) {
 	t.Setenv("WEIR_SMTP_URL", "smtp://"+office.Address)
 	t.Setenv("WEIR_SMTP_FROM", "Weir <weir@example.com>")
 	in := newInstallation(t)
-	created, err := in.api.CreateOrganization(t.Context(), in.token, "Acme", "indie")
-	must(t, err)
-	in.addMember(t, created.ID, "Ada Owner", "owner", "ada@acme.example", ownerPassword)
-	project, err := in.api.CreateProject(t.Context(), in.token, created.ID, "Checkout")
-	must(t, err)
-	books := "/organizations/" + created.ID
+	organization, project := in.acme(t)
+	books := "/organizations/" + organization
 	told := []string{"quota.threshold_reached", "quota.exhausted", "quota.restored", "statement.ready"}
 	made := in.bill(t, "POST", books+"/webhooks", map[string]any{"url": hook.URL, "events": told})
 	hook.Trust(made["secret"].(string))
 	in.awaitBooks(t, books)
 	in.bill(t, "PUT", books+"/test-clock", nil)
 	use := func(bytes int) {
-		in.bill(t, "POST", books+"/test-clock/use", map[string]any{"bytes": bytes, "project": project.ID})
+		in.bill(t, "POST", books+"/test-clock/use", map[string]any{"bytes": bytes, "project": project})
 	}
 	use(1500)
 
@@ -172,12 +168,8 @@ func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 	t.Setenv("WEIR_TIER_INDIE_BYTES", "2000")
 	t.Setenv("WEIR_INGEST_OUTCOMES_INTERVAL", "100ms")
 	in := newInstallation(t)
-	created, err := in.api.CreateOrganization(t.Context(), in.token, "Acme", "indie")
-	must(t, err)
-	in.addMember(t, created.ID, "Ada Owner", "owner", "ada@acme.example", ownerPassword)
-	project, err := in.api.CreateProject(t.Context(), in.token, created.ID, "Checkout")
-	must(t, err)
-	key, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", "pods in Frankfurt")
+	_, project := in.acme(t)
+	key, err := in.api.CreateAPIKey(t.Context(), in.token, project, "prod", "pods in Frankfurt")
 	must(t, err)
 	in.send(t, key.Key, entry{Level: "info", Message: "order 4711 was paid"})
 	_, err = in.api.Post(t.Context(), key.Key, client.Batch{Body: []byte(

@@ -143,6 +143,18 @@ func (in installation) addOwner(t *testing.T, name, member, email, password stri
 	return created.ID
 }
 
+// acme creates the organization Acme with Ada as its owner and one
+// project, and returns the ids of both.
+func (in installation) acme(t *testing.T) (organization, project string) {
+	t.Helper()
+	created, err := in.api.CreateOrganization(t.Context(), in.token, "Acme", "indie")
+	must(t, err)
+	in.addMember(t, created.ID, "Ada Owner", "owner", "ada@acme.example", ownerPassword)
+	checkout, err := in.api.CreateProject(t.Context(), in.token, created.ID, "Checkout")
+	must(t, err)
+	return created.ID, checkout.ID
+}
+
 func (in installation) addMember(t *testing.T, organization, name, role, email, password string) {
 	t.Helper()
 	must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
