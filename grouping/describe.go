@@ -27,7 +27,7 @@ type Description struct {
 
 // Part is one thing that a group's hash was made of.
 type Part struct {
-	Kind  string // "type", "message", "call" or "frame"
+	Kind  string // "type", "message" or "frame"
 	Value string
 }
 
@@ -54,8 +54,7 @@ const (
 )
 
 var ruleTexts = map[Rule]string{
-	RuleSite: "Errors with this type, these first words of the message and these innermost frames of the root cause, " +
-		"which failed in the same call of a library if in any, are one group.",
+	RuleSite:      "Errors with this type, these words of the message and these innermost own frames of the root cause are one group.",
 	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
 	RuleRecursion: "Endless recursion: errors of this type that go through the same functions are one group.",
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
@@ -119,9 +118,8 @@ func (f Fingerprint) Explain() Explanation {
 }
 
 func (g *Grouper) explainMessage(why Explanation) Explanation {
-	s := g.trace.Outermost()
-	why.Parts = appendPart(why.Parts, "type", trace.AppendType(nil, s.Type))
-	why.Parts = appendPart(why.Parts, "message", appendWholeMessage(nil, s))
+	why.Parts = appendPart(why.Parts, "type", g.kind)
+	why.Parts = appendPart(why.Parts, "message", g.message.AppendAll(nil))
 	why.Rule = RuleMessage
 	return why
 }
@@ -138,9 +136,8 @@ func (g *Grouper) explainSite(why Explanation) Explanation {
 	level := Levels[deciding]
 	if why.Rule = RuleFunction; !g.fault {
 		why.Rule = RuleSite
-		why.Parts = appendPart(why.Parts, "message", g.words.Append(nil, level.Words))
+		why.Parts = appendPart(why.Parts, "message", g.message.AppendWords(nil, level.Words))
 	}
-	why.Parts = appendPart(why.Parts, "call", g.callee(level))
 	for _, i := range g.deciders(level) {
 		why.Parts = appendPart(why.Parts, "frame", g.trace.Identity(i))
 	}
@@ -187,9 +184,11 @@ func OutlineOf(language trace.Language, exceptions []trace.Exception) (o Outline
 	for _, i := range t.Site() {
 		o.site = append(o.site, numberOf(t.Identity(i)))
 	}
-	g.words.Read(root.Message)
-	for one := range g.words.All() {
-		o.words = append(o.words, numberOf(one))
+	g.readMessage(&g.message, root, trace.MaxWords)
+	for _, word := range g.message.Words() {
+		if string(word) != trace.Value {
+			o.words = append(o.words, numberOf(word))
+		}
 	}
 	return o
 }

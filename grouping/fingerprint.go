@@ -2,6 +2,7 @@ package grouping
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -48,6 +49,12 @@ func (f Fingerprint) Joining() []ScopedHash { return slices.Clone(f.Hashes[:f.Jo
 // Similar is the loosest hash.
 func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
 
+// Values are the ordinals of the learned values in the
+// error's message, the last learned first; see Values.
+func (f Fingerprint) Values() []int {
+	return slices.SortedFunc(slices.Values(f.grouper.message.Known()), func(a, b int) int { return cmp.Compare(b, a) })
+}
+
 // All returns the hashes at all levels, the strictest
 // first; without a usable stack trace, Hashes.
 func (f Fingerprint) All() (all []ScopedHash) {
@@ -69,63 +76,84 @@ func (f Fingerprint) At(level Level) ScopedHash {
 	return f.grouper.at(level)
 }
 
+// Rules is a set of rules by which more or less of an error counts.
+type Rules uint8
+
+// The rules.
+const (
+	FaultRule     Rules = 1 << iota // of a fault, one frame counts and no words
+	RecursionRule                   // of endless recursion, its cycle counts
+	WordingRule                     // the words of JavaScript's engines for one mistake are equal
+	UnwrapRule                      // an error that is only named in the message of another is the root cause
+)
+
 // Grouper fingerprints one error after another and reuses its
 // memory. It is for one goroutine. Its zero value is ready.
 type Grouper struct {
-	trace      trace.Trace
-	root       trace.Span
-	kind       []byte      // the root's type, as it is compared
-	siteDepth  int         // frames that count in ScopeSite and looser, see depth
-	stackDepth int         // frames that count in ScopeStack
-	fault      bool        // the innermost own frame alone locates it
-	cycle      [][]byte    // functions of an endless recursion
-	words      trace.Words // of the root's message
-	text       []byte      // template of that message
-	key        []byte
-	hashes     [stored]ScopedHash
+	Without Rules // do not apply; for benchmarks
+
+	trace   trace.Trace
+	root    trace.Span
+	kind    []byte        // the root's type, as it is compared
+	message trace.Message // of the root
+	other   trace.Message // of other exceptions
+	fault   bool          // the innermost own frame alone locates it
+	cycle   [][]byte      // functions of an endless recursion
+	key     []byte
+	hashes  [stored]ScopedHash
 }
+
+func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 
 // Fingerprint returns e's hashes, valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
-	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Libraries)
+	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Learned.Libraries)
 	if len(g.trace.Site()) == 0 {
-		return g.byMessage()
+		return g.byMessage(e.Learned)
 	}
-	g.root = g.trace.Root().Unwrapped()
+	if g.root = g.trace.Root(); g.applies(UnwrapRule) {
+		g.root = g.root.Unwrapped()
+	}
 	g.kind = trace.AppendType(g.kind[:0], g.root.Type)
-	g.readMessage()
-	if g.fault = g.isFault(); !g.fault {
-		g.trace.SkipHelpers()
-	}
-	g.siteDepth = g.depth(g.share(), 1)
-	g.stackDepth = max(g.siteDepth, g.depth(threeFifths, stackFaultDepth))
+	g.fault = g.isFault()
 	g.findCycle()
+	g.readMessage(&g.message, g.root, trace.MaxWords)
+	similar := g.at(Levels[loosest])
+	g.learn(similar.Hash, e.Learned)
 	found := g.hashes[:0]
-	for _, level := range Levels {
+	for _, level := range Levels[:loosest] {
 		if level.Stored {
 			found = append(found, g.at(level))
 		}
 	}
-	return Fingerprint{Hashes: found, Joins: joining, grouper: g}
+	return Fingerprint{Hashes: append(found, similar), Joins: joining, grouper: g}
 }
 
-// readMessage reads the words and the template of the root's message.
-func (g *Grouper) readMessage() {
-	message := g.root.Message
-	if g.trace.Language().EngineError(g.root.Type) {
-		if mistake, missing := trace.EngineMistake(g.root.Type, message); mistake != "" {
-			g.words.Set(mistake, missing)
-			g.text = g.words.Append(g.text[:0], trace.MaxWords)
+// readMessage reads the message of an exception.
+func (g *Grouper) readMessage(m *trace.Message, s trace.Span, most int) {
+	if g.applies(WordingRule) {
+		if mistake, missing := trace.EngineMistake(s.Type, s.Message); mistake != "" {
+			m.Set(mistake, missing)
 			return
 		}
 	}
-	g.words.Read(message)
-	g.text = trace.AppendTemplate(g.text[:0], message, trace.MaxWords)
+	m.Read(s.Message, most)
 }
 
-func (g *Grouper) byMessage() Fingerprint {
-	g.hashes[0] = g.hash(ScopeMessage, g.appendMessage(g.begin(ScopeMessage)))
-	g.hashes[1] = g.hash(ScopeType, trace.AppendType(g.begin(ScopeType), g.trace.Outermost().Type))
+// learn makes values of words that vary in the project's messages. Family
+// is the loosest hash, which no word of the message changes.
+func (g *Grouper) learn(family Hash, learned Learned) {
+	g.message.Learn(family.family(), learned.Values, learned.limit())
+}
+
+func (g *Grouper) byMessage(learned Learned) Fingerprint {
+	s := g.trace.Outermost()
+	g.readMessage(&g.message, s, trace.MaxAlone)
+	g.kind = trace.AppendType(g.kind[:0], s.Type)
+	g.hashes[1] = g.hash(ScopeType, append(g.begin(ScopeType), g.kind...))
+	g.learn(g.hashes[1].Hash, learned)
+	key := append(append(g.begin(ScopeMessage), g.kind...), keyEnd)
+	g.hashes[0] = g.hash(ScopeMessage, g.message.AppendAll(key))
 	return Fingerprint{Hashes: g.hashes[:2], Joins: 1, grouper: g}
 }
 
@@ -157,7 +185,10 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 	t, own := &g.trace, g.own()
 	for _, s := range t.Spans() {
 		key = append(trace.AppendType(key, s.Type), keyEnd)
-		key = append(g.appendTemplateOf(key, s.Message), keyEnd)
+		if s.Message != g.root.Message { // that of the root follows
+			g.readMessage(&g.other, s, trace.MaxWords)
+			key = append(g.other.AppendAll(key), keyEnd)
+		}
 		var last []byte
 		for i := s.First; i < s.End; i++ {
 			name := t.Identity(i)
@@ -171,153 +202,38 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 	return key
 }
 
-// appendTemplateOf appends the template of a message.
-// Most often it is the root's, which is known.
-func (g *Grouper) appendTemplateOf(key []byte, message string) []byte {
-	if message == g.root.Message {
-		return append(key, g.text...)
-	}
-	return trace.AppendTemplate(key, message, trace.MaxWords)
-}
-
 func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	if len(g.cycle) > 0 { // engines name the type differently
 		return appendLines(append(key, "recursion\n"...), g.cycle)
 	}
-	key = append(g.appendKind(key, level), keyEnd)
+	key = append(append(key, g.kind...), keyEnd)
 	if !g.own() {
 		key = append(key, '-')
 	}
-	if !g.fault || level.Template {
-		key = g.appendWords(key, level)
+	if level.Whole {
+		key = append(g.message.AppendAll(key), keyEnd)
 	}
-	key = append(append(key, keyEnd), g.callee(level)...)
-	for n, i := range g.deciders(level) {
-		if n == g.siteDepth { // where looser levels end follows from this one
-			key = append(key, keyEnd)
-		}
-		name := g.trace.Identity(i)
-		if level.Scope == ScopeClass && n > 0 {
-			name = trace.WithoutFunction(name)
-		}
-		key = append(append(key, keyEnd), name...)
+	if !g.fault {
+		key = g.message.AppendWords(key, level.Words)
+	}
+	for _, i := range g.deciders(level) {
+		key = append(append(key, keyEnd), g.trace.Identity(i)...)
 	}
 	return key
 }
 
-// appendKind appends the type. At levels that only find
-// similar groups all faults are one: a null dereference
-// and an index out of range may miss the same thing.
-func (g *Grouper) appendKind(key []byte, level Level) []byte {
-	if level.similar() && g.fault {
-		return append(key, "fault"...)
-	}
-	return append(key, g.kind...)
-}
-
-func (g *Grouper) appendWords(key []byte, level Level) []byte {
-	if level.Template {
-		key = append(append(key, g.text...), keyEnd)
-	}
-	return g.words.Append(key, level.Words)
-}
-
-// callee is the library function in which own code failed, where all
-// runtimes print it alike. It distinguishes statements of one function.
-func (g *Grouper) callee(level Level) []byte {
-	first := g.trace.Site()[0]
-	if level.Scope == ScopePoint || !g.trace.Language().PrintsCallees() || first == 0 || !g.own() {
-		return nil
-	}
-	if g.trace.Frames()[first-1].InApp {
-		return nil // a helper, through which one looks
-	}
-	for _, s := range g.trace.Spans() {
-		if s.First == first {
-			return nil // nothing was called
-		}
-	}
-	return g.trace.Identity(first - 1)
-}
-
 // deciders are the frames that count at a level.
 func (g *Grouper) deciders(level Level) []int {
-	site := g.trace.Site()
 	most := level.Frames
-	switch level.Scope {
-	case ScopeTrace:
-	case ScopeStack:
-		most = min(most, g.stackDepth)
-	default:
-		most = min(most, g.siteDepth)
+	if g.fault {
+		most = 1
 	}
+	site := g.trace.Site()
 	return site[:min(most, len(site))]
 }
 
-// share is the part of the own frames that counts, as the outer ones
-// depend on the caller. Without words of a message more frames count.
-func (g *Grouper) share() share {
-	if g.words.Len() == 0 || !g.own() {
-		return twoThirds
-	}
-	return half
-}
-
-type share struct{ of, parts int }
-
-var (
-	half        = share{1, 2}
-	threeFifths = share{3, 5}
-	twoThirds   = share{2, 3}
-)
-
-// depth is how many frames locate the error: for a fault as
-// given, else a share of the way to the entry point. One frame
-// of foreign code, or with a generic name, does not suffice.
-func (g *Grouper) depth(s share, fault int) int {
-	site := g.trace.Site()
-	n := max((s.of*len(site)+s.parts-1)/s.parts, minDepth)
-	switch {
-	case !g.own():
-		n = min(n, foreignDepth)
-		if g.fault {
-			n = foreignFaultDepth
-		}
-	case g.fault:
-		n = fault
-	}
-	for n = min(n, len(site)); n < len(site) && n < genericDepth && trace.IsGeneric(g.trace.Identity(site[n-1])); n++ {
-	}
-	return n
-}
-
-// Bounds of depth.
-const (
-	minDepth          = 2 // the caller too, where there is one
-	foreignDepth      = 4 // where none is the sender's own
-	foreignFaultDepth = 2 // there, of a fault
-	stackFaultDepth   = 2 // of a fault, where errors are compared more strictly
-	genericDepth      = 3 // where the innermost names are generic
-)
-
 // own reports whether the deciding frames are the sender's own.
 func (g *Grouper) own() bool { return g.trace.Frames()[g.trace.Site()[0]].InApp }
-
-func (g *Grouper) appendMessage(key []byte) []byte {
-	s := g.trace.Outermost()
-	return appendWholeMessage(append(trace.AppendType(key, s.Type), keyEnd), s)
-}
-
-// maxTemplate is how many words of a message count without a trace.
-const maxTemplate = 40
-
-// appendWholeMessage appends what identifies a message without a trace.
-func appendWholeMessage(dst []byte, s trace.Span) []byte {
-	if mistake, missing := trace.EngineMistake(s.Type, s.Message); mistake != "" {
-		return append(append(append(dst, mistake...), ' '), missing...)
-	}
-	return trace.AppendTemplate(dst, s.Message, maxTemplate)
-}
 
 func appendLines(key []byte, lines [][]byte) []byte {
 	for _, line := range lines {
@@ -326,18 +242,18 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// isFault reports whether the innermost own frame alone locates the error.
+// isFault reports whether the innermost own frame alone locates the
+// error: it is a mistake of that function, and the function has a name.
 func (g *Grouper) isFault() bool {
-	first := g.trace.Site()[0]
-	name := g.trace.Identity(first)
-	return g.trace.Language().IsFault(g.root.Type) && name[len(name)-1] != ':'
+	name := g.trace.Identity(g.trace.Site()[0])
+	return g.applies(FaultRule) && g.own() && g.trace.Language().IsFault(g.root.Type) && name[len(name)-1] != ':'
 }
 
 // findCycle finds the frames of endless recursion,
 // sorted, as it may end at any of them.
 func (g *Grouper) findCycle() {
 	g.cycle = g.cycle[:0]
-	if !trace.IsOverflow(g.root.Type, g.root.Message) {
+	if !g.applies(RecursionRule) || !trace.IsOverflow(g.root.Type, g.root.Message) {
 		return
 	}
 	for k, i := range g.trace.Site() {

@@ -48,9 +48,9 @@ func TestGoldenHashes(t *testing.T) {
 // the deciding one, which follows from it.
 func TestLevels(t *testing.T) {
 	var g Grouper
-	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.X.y(X.java:1)")
-	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat a.D.e(D.java:2)\n\tat a.Z.y(Z.java:1)")
-	library := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.X.y(X.java:1)\n\tat org.junit.X.y(X.java:1)")
+	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.F.g(F.java:1)\n\tat a.H.i(H.java:1)\n\tat a.X.y(X.java:1)")
+	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat a.D.e(D.java:2)\n\tat a.F.g(F.java:2)\n\tat a.H.i(H.java:2)\n\tat a.Z.y(Z.java:1)")
+	library := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.F.g(F.java:1)\n\tat a.H.i(H.java:1)\n\tat a.X.y(X.java:1)\n\tat org.junit.X.y(X.java:1)")
 	f := g.Fingerprint(one)
 	trace, site := f.Hashes[0], f.Deciding()
 	if trace.Scope != ScopeTrace || site.Scope != ScopeSite || f.Joins != 2 || site.Version != Version {

@@ -90,7 +90,7 @@ func TestCallsInALibrary(t *testing.T) {
 	inside := func(call string) Error {
 		e := thrown("com.acme.NoCart", "", "\tat org.vendor.Client."+call+"(Client.java:1)\n\tat org.vendor.Client.send(Client.java:1)\n"+
 			"\tat com.acme.Cart.total(Cart.java:1)\n\tat com.acme.Page.show(Page.java:1)")
-		e.Libraries = Libraries{"org.vendor": true}
+		e.Learned.Libraries = Libraries{"org.vendor": true}
 		return e
 	}
 	one, other := inside("retry"), inside("flush")
@@ -98,7 +98,7 @@ func TestCallsInALibrary(t *testing.T) {
 	if g.Fingerprint(other).Deciding() != found {
 		t.Error("another call in the library moves the error")
 	}
-	one.Libraries, other.Libraries = nil, nil
+	one.Learned, other.Learned = Learned{}, Learned{}
 	if g.Fingerprint(one).Deciding() == g.Fingerprint(other).Deciding() {
 		t.Error("the library's calls do not count where it is not known")
 	}

@@ -168,7 +168,7 @@ Caused by: com.acme.NotFoundException: no such user
 	name: "causes in Ruby",
 	base: thrown("RuntimeError", "request failed", "/app/web.rb:1:in `rescue in show': request failed (RuntimeError)\n"+
 		"\tfrom /app/web.rb:9:in `call'\n/app/users.rb:3:in `lookup': key not found: 7 (KeyError)\n\tfrom /app/web.rb:2:in `show'"),
-	same:  map[string]Error{"elsewhere": thrown("KeyError", "key not found: 8", "/app/users.rb:4:in `lookup'\n/app/job.rb:2:in `run'")},
+	same:  map[string]Error{"elsewhere": thrown("KeyError", "key not found: 8", "/app/users.rb:4:in `lookup'\n/app/web.rb:3:in `show'")},
 	other: map[string]Error{"another cause": thrown("RuntimeError", "request failed", "/app/web.rb:1:in `rescue in show': request failed (RuntimeError)\n\tfrom /app/web.rb:9:in `call'")},
 }, {
 	name: "German .NET",
@@ -237,15 +237,34 @@ SyntaxError: invalid syntax`)},
 
 // Which frames locate an error.
 var depthVariants = []variants{{
-	name: "shallow callers",
+	name: "callers beyond the frames that count",
 	base: thrown("com.acme.Declined", "card was declined", `
 	at com.acme.pay.Gateway.charge(Gateway.java:1)
 	at com.acme.pay.Payments.pay(Payments.java:1)
+	at com.acme.pay.Orders.pay(Orders.java:1)
+	at com.acme.pay.Orders.close(Orders.java:1)
 	at com.acme.web.Checkout.post(Checkout.java:1)`),
 	same: map[string]Error{"called from elsewhere": thrown("com.acme.Declined", "card was declined", `
 	at com.acme.pay.Gateway.charge(Gateway.java:1)
 	at com.acme.pay.Payments.pay(Payments.java:1)
-	at com.acme.job.Renewal.run(Renewal.java:1)`)},
+	at com.acme.pay.Orders.pay(Orders.java:1)
+	at com.acme.pay.Orders.close(Orders.java:1)
+	at com.acme.job.Renewal.run(Renewal.java:1)
+	at com.acme.job.Main.main(Main.java:1)`)},
+	other: map[string]Error{"another fourth caller": thrown("com.acme.Declined", "card was declined", `
+	at com.acme.pay.Gateway.charge(Gateway.java:1)
+	at com.acme.pay.Payments.pay(Payments.java:1)
+	at com.acme.pay.Orders.pay(Orders.java:1)
+	at com.acme.pay.Orders.renew(Orders.java:1)
+	at com.acme.web.Checkout.post(Checkout.java:1)`)},
+}, {
+	name: "a lookup is no fault",
+	base: thrown("KeyError", "'id'", `
+  File "/app/web.py", line 5, in show
+  File "/app/lookup.py", line 3, in find`),
+	other: map[string]Error{"another caller": thrown("KeyError", "'name'", `
+  File "/app/job.py", line 5, in run
+  File "/app/lookup.py", line 3, in find`)},
 }, {
 	name: "packages that no list knows",
 	base: thrown("Acme\\Declined", "card was declined", `
@@ -267,35 +286,19 @@ var depthVariants = []variants{{
 #3 /var/www/app/Job.php(9): Globex\Queue\Worker->run()
 #4 {main}`)},
 }, {
-	name: "a name that tells nothing",
-	base: thrown("java.lang.NullPointerException", "", `
-	at com.acme.Cache.get(Cache.java:1)
-	at com.acme.Users.byName(Users.java:1)
-	at com.acme.Main.main(Main.java:1)`),
-	other: map[string]Error{"who asked": thrown("java.lang.NullPointerException", "", `
-	at com.acme.Cache.get(Cache.java:1)
-	at com.acme.Orders.byNumber(Orders.java:1)
-	at com.acme.Main.main(Main.java:1)`)},
-}, {
-	name: "an assertion",
-	base: thrown("java.lang.NullPointerException", "", `
-	at com.acme.Checks.requireNonNull(Checks.java:1)
-	at com.acme.Users.rename(Users.java:1)
-	at com.acme.Main.main(Main.java:1)`),
-	other: map[string]Error{"elsewhere": thrown("java.lang.NullPointerException", "", `
-	at com.acme.Checks.requireNonNull(Checks.java:1)
-	at com.acme.Users.remove(Users.java:1)
-	at com.acme.Main.main(Main.java:1)`)},
-}, {
 	name: "nothing of one's own",
 	base: thrown("java.lang.NullPointerException", "", `
 	at org.springframework.web.Filter.match(Filter.java:1)
 	at org.springframework.web.Chain.proceed(Chain.java:1)
+	at org.springframework.web.Chain.begin(Chain.java:1)
+	at org.springframework.web.Servlet.service(Servlet.java:1)
 	at org.apache.catalina.core.Valve.invoke(Valve.java:1)
 	at java.lang.Thread.run(Thread.java:1)`),
 	same: map[string]Error{"another server": thrown("java.lang.NullPointerException", "", `
 	at org.springframework.web.Filter.match(Filter.java:1)
 	at org.springframework.web.Chain.proceed(Chain.java:1)
+	at org.springframework.web.Chain.begin(Chain.java:1)
+	at org.springframework.web.Servlet.service(Servlet.java:1)
 	at org.eclipse.jetty.Server.handle(Server.java:1)
 	at java.lang.Thread.run(Thread.java:1)`)},
 }, {

@@ -183,13 +183,25 @@ thread 'main' panicked at src/main.rs:27:5:
 (my_app 0.1.0) lib/a.ex:12: MyApp.A.stop/2
 (cowboy 2.9.0) /app/deps/cowboy/src/cowboy_stream_h.erl:295: :cowboy_stream_h.request_process/3`)},
 }, {
-	name: "names in messages beside a trace",
-	base: thrown("NotFound", "user alice not found in tenant acme (request 7f3a9c21)", `
+	name: "ids in messages beside a trace",
+	base: thrown("NotFound", "user 'alice' not found in tenant 12 (request 7f3a9c21)", `
   File "/app/users.py", line 5, in load`),
-	same: map[string]Error{"names and ids": thrown("NotFound", "user bob not found in tenant globex (request 11aa22bb)", `
+	same: map[string]Error{"names and ids": thrown("NotFound", "user 'bob' not found in tenant 13 (request 11aa22bb)", `
   File "/app/users.py", line 6, in load`)},
 	other: map[string]Error{"words": thrown("NotFound", "cannot connect to database", `
   File "/app/users.py", line 5, in load`)},
+}, {
+	name:  "parts of a program in messages",
+	base:  Error{Type: "Unavailable", Message: "kafka: broker down"},
+	other: map[string]Error{"another part": {Type: "Unavailable", Message: "redis: broker down"}},
+}, {
+	name: "codes in messages",
+	base: Error{Type: "Error", Message: "GET https://a.example/v1 answered with status 404"},
+	same: map[string]Error{"another address": {Type: "Error", Message: "GET https://b.example/v2 answered with status 404"}},
+	other: map[string]Error{
+		"another status": {Type: "Error", Message: "GET https://a.example/v1 answered with status 503"},
+		"another method": {Type: "Error", Message: "PUT https://a.example/v1 answered with status 404"},
+	},
 }, {
 	name: "no trace",
 	base: Error{Type: "TimeoutError", Message: `GET https://a.example/v1/users/42?x=1 timed out after 30s for "alice" id=7f3a9c21 user=alice`},
@@ -241,45 +253,6 @@ java.lang.IllegalStateException: no such order 4711
 	at com.acme.order.Wire.read(Wire.java:9)
 	at com.acme.order.Wire.open(Wire.java:5)
 	at com.acme.order.Main.main(Main.java:1)`)},
-}, {
-	name: "a fault in a call of a library",
-	base: thrown("java.lang.NullPointerException", "", `
-	at java.base/java.util.Hashtable.put(Hashtable.java:475)
-	at com.acme.order.Settings.copy(Settings.java:14)`),
-	same: map[string]Error{"another release of the library": thrown("java.lang.NullPointerException", "", `
-	at java.base/java.util.Objects.requireNonNull(Objects.java:208)
-	at java.base/java.util.Hashtable.put(Hashtable.java:481)
-	at com.acme.order.Settings.copy(Settings.java:15)`)},
-	other: map[string]Error{
-		"in another call": thrown("java.lang.NullPointerException", "", `
-	at java.base/java.util.Hashtable.get(Hashtable.java:311)
-	at com.acme.order.Settings.copy(Settings.java:15)`),
-		"in none": thrown("java.lang.NullPointerException", "", `
-	at com.acme.order.Settings.copy(Settings.java:15)`),
-	},
-}, {
-	name: "half of the way to the entry point",
-	base: thrown("com.acme.Refused", "connection refused", `
-	at com.acme.db.Pool.connect(Pool.java:9)
-	at com.acme.db.Pool.take(Pool.java:5)
-	at com.acme.db.Query.first(Query.java:7)
-	at com.acme.web.Cart.show(Cart.java:3)
-	at com.acme.web.Router.route(Router.java:2)
-	at com.acme.web.Main.main(Main.java:1)`),
-	same: map[string]Error{"another page": thrown("com.acme.Refused", "connection refused", `
-	at com.acme.db.Pool.connect(Pool.java:9)
-	at com.acme.db.Pool.take(Pool.java:5)
-	at com.acme.db.Query.first(Query.java:7)
-	at com.acme.web.Login.show(Login.java:3)
-	at com.acme.web.Router.route(Router.java:2)
-	at com.acme.web.Main.main(Main.java:1)`)},
-	other: map[string]Error{"another query": thrown("com.acme.Refused", "connection refused", `
-	at com.acme.db.Pool.connect(Pool.java:9)
-	at com.acme.db.Pool.take(Pool.java:5)
-	at com.acme.db.Query.all(Query.java:7)
-	at com.acme.web.Cart.show(Cart.java:3)
-	at com.acme.web.Router.route(Router.java:2)
-	at com.acme.web.Main.main(Main.java:1)`)},
 }}
 
 // fieldVariants are whole traces as runtimes print them, with the

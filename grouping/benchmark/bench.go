@@ -44,7 +44,7 @@ func peerKeys(reports []report, p peer) []string {
 	keys := make([]string, len(reports))
 	for i := range reports {
 		sent := reports[i].sent()
-		sent.Libraries = nil // they don't learn
+		sent.Learned = grouping.Learned{} // they don't learn
 		about := g.Fingerprint(sent).Describe()
 		keys[i] = p.key(&about, sent)
 	}

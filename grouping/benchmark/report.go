@@ -44,7 +44,7 @@ type report struct {
 }
 
 func (r *report) sent() grouping.Error {
-	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace, Libraries: r.libraries}
+	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace, Learned: grouping.Learned{Libraries: r.libraries}}
 }
 
 // moment is a time with or without a colon

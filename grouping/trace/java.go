@@ -209,7 +209,7 @@ func javaPlumbing(f *Frame) bool {
 	switch {
 	case strings.HasPrefix(m, "sun.reflect."), strings.HasPrefix(m, "jdk.internal.reflect."), strings.HasPrefix(m, "java.lang.invoke."):
 		return true
-	case strings.HasPrefix(f.Function, "access$"), strings.HasPrefix(m, "$Proxy"), strings.HasPrefix(m, "_COROUTINE"):
+	case strings.HasPrefix(f.Function, "access$"), strings.HasSuffix(f.Function, "$adapted"), strings.HasPrefix(m, "$Proxy"), strings.HasPrefix(m, "_COROUTINE"):
 		return true
 	case strings.HasPrefix(m, "crc64"): // by .NET on Android
 		return true

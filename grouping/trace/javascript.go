@@ -139,6 +139,9 @@ func safariBare(s string) (Frame, bool) {
 
 func javascriptMark(line string) mark {
 	s := strings.TrimSpace(line)
+	if strings.HasPrefix(s, "The above error occurred in ") { // React's components follow
+		return mark{kind: errorEnd}
+	}
 	for _, intro := range [...]string{"[cause]: ", "Caused by: ", "caused by: "} {
 		if rest, ok := strings.CutPrefix(s, intro); ok {
 			return named(cause, rest)
@@ -183,7 +186,7 @@ func javascriptInApp(f *Frame) bool {
 		return false
 	case beginsWithAny(f.File, javascriptRuntime) || nodeCore[f.File]:
 		return false
-	case strings.Contains(f.File, "node_modules") || strings.Contains(f.File, "-extension://"):
+	case f.Function == "__webpack_require__" || strings.Contains(f.File, "node_modules") || strings.Contains(f.File, "-extension://"):
 		return false
 	case strings.Contains(f.File, "webpack/") && !strings.Contains(f.File, "/src/"):
 		return false

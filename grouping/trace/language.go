@@ -68,9 +68,6 @@ type syntax struct {
 	twoLines bool
 	// placeFirst: the call is below its place.
 	placeFirst bool
-	// callees: every build and version of the runtime
-	// prints the library function that was called.
-	callees bool
 	// crashLast: the innermost call is printed last.
 	crashLast bool
 }
@@ -103,7 +100,7 @@ const (
 // syntaxes, in the order in which they are
 // tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, callees: true, at: true},
+	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
 	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		engine: javascriptEngine, place: javascriptPlace, at: true},
 	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
@@ -142,10 +139,6 @@ func syntaxOf(language Language) *syntax {
 	}
 	return &unknownSyntax
 }
-
-// PrintsCallees reports whether every build and version of the
-// runtime prints the library function that was called.
-func (l Language) PrintsCallees() bool { return syntaxOf(l).callees }
 
 // detectLead is by how many frames the detected language must lead.
 const detectLead = 2

@@ -2,111 +2,139 @@ package trace
 
 import (
 	"bytes"
-	"iter"
-	"slices"
 	"strings"
 )
 
-// Messages are compared by their template: the first line without
-// visible values. Beside a stack trace a few words suffice,
-// preferably those that programmers use, so that a user's name
-// does not split a group. A message with few of these is compared
-// by all its words. Without a trace, the message is all there is.
-
-// MaxWords is how many words of a message count beside a trace.
-const MaxWords = 16
-
-const maxWord = 24 // bytes of the longest word of the vocabulary
-
-// Words holds a message's words that count. It reuses its memory.
-type Words struct {
-	text  []byte
-	words []word
-	spare []byte // a word in lower case
-}
-
-type word struct {
-	start, end int // in text, with a blank before it
-	technical  bool
-}
-
-// Read reads the words of a message.
-func (w *Words) Read(message string) {
-	w.text, w.words = w.text[:0], w.words[:0]
-	s, technical := FirstLine(message), 0
-	for s != "" && len(w.words) < MaxWords {
-		var token string
-		before := w.text
-		token, s = cutToken(s)
-		start := len(w.text)
-		w.text = appendTemplateToken(w.text, token)
-		if n := len(w.text); n == start || w.text[n-1] == '*' {
-			w.text = w.text[:start]
-			continue
-		}
-		known := w.isTechnical(wordEnds.trim(token)) || isErrorNumber(before, token)
-		if w.words = append(w.words, word{start, len(w.text), known}); known {
-			technical++
-		}
-	}
-	if 2*technical >= len(w.words) {
-		w.words = slices.DeleteFunc(w.words, func(one word) bool { return !one.technical })
-	}
-}
-
-// Set makes the list of given words.
-func (w *Words) Set(words ...string) {
-	w.text, w.words = w.text[:0], w.words[:0]
-	for _, one := range words {
-		if one != "" {
-			start := len(w.text)
-			w.text = append(append(w.text, ' '), one...)
-			w.words = append(w.words, word{start, len(w.text), true})
-		}
-	}
-}
-
-// isTechnical reports whether a programmer chose the word: it is in
-// the vocabulary, a constant ("NOT_FOUND") or a class ("FooBar").
-func (w *Words) isTechnical(s string) bool {
-	if len(s) <= maxWord {
-		w.spare = appendLower(w.spare[:0], s)
-		if vocabulary[string(w.spare)] {
-			return true
-		}
-	}
-	return isConstant(s) || isClassName(s)
-}
-
-// Punctuation around words: a value may end
-// in "-", a word of the template in "'".
-var (
-	valueEnds    = bytesOf(".,;:!?()[]{}<>|")
-	templateEnds = bytesOf(".,;:!?()[]{}<>|-")
-	wordEnds     = bytesOf(".,;:!?()[]{}<>|-'")
+// Bounds of a message.
+const (
+	MaxWords = 16 // of a message that count beside a trace
+	MaxAlone = 40 // of a message that count without a trace
 )
 
-// Len is how many words count.
-func (w *Words) Len() int { return len(w.words) }
+// A Message is the first line of an error's message as words, with "*" for
+// each value: quoted text, numbers, ids, paths, addresses, what follows "=",
+// and the words at whose place this project has had many others. It reuses
+// its memory.
+type Message struct {
+	text  []byte // the words in lower case, each with a blank before it
+	words []word
+	known []int // ordinals of the learned values
+	spare []byte
+}
 
-// All are the words, each with a blank before it.
-func (w *Words) All() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for _, one := range w.words {
-			if !yield(w.text[one.start:one.end]) {
-				return
-			}
+// word is where a word is in the text.
+type word struct{ start, end int }
+
+// Read reads at most so many words of a message.
+func (m *Message) Read(message string, most int) {
+	m.text, m.words, m.known = m.text[:0], m.words[:0], m.known[:0]
+	for s := FirstLine(message); s != "" && len(m.words) < most; {
+		before := s
+		var token string
+		token, s = cutToken(s)
+		start := len(m.text)
+		switch {
+		case token != "":
+			m.text = appendToken(m.text, token)
+		case len(s) < len(before) && leadingSpace(before) < len(before):
+			m.text = append(m.text, Value...)
+		}
+		m.add(start)
+	}
+}
+
+// Set makes a message of given words.
+func (m *Message) Set(words ...string) {
+	m.text, m.words, m.known = m.text[:0], m.words[:0], m.known[:0]
+	for _, one := range words {
+		if one != "" {
+			start := len(m.text)
+			m.text = append(append(m.text, ' '), one...)
+			m.add(start)
 		}
 	}
 }
 
-// Append appends at most so many words.
-func (w *Words) Append(dst []byte, most int) []byte {
-	for _, one := range w.words[:min(most, len(w.words))] {
-		dst = append(dst, w.text[one.start:one.end]...)
+// add adds what was appended to the text. Values side by side are one.
+func (m *Message) add(start int) {
+	if last := len(m.words) - 1; last >= 0 && isStar(m.word(last)) && string(m.text[start:]) == Value {
+		m.text = m.text[:start]
+	}
+	if start < len(m.text) {
+		m.words = append(m.words, word{start, len(m.text)})
+	}
+}
+
+func (m *Message) word(i int) []byte { return m.text[m.words[i].start:m.words[i].end] }
+
+// Learn makes values of words at whose place the project has had many others:
+// where values holds the context, with an ordinal below the limit.
+func (m *Message) Learn(family uint64, values map[uint64]int, limit int) {
+	if len(values) == 0 {
+		return
+	}
+	text, plain := m.spare[:0], m.text
+	for i, w := range m.words {
+		one := plain[w.start:w.end]
+		if n := values[Context(family, text, len(m.words))]; n > 0 && n < limit && !isStar(one) {
+			m.known = append(m.known, n)
+			one = star
+		}
+		start := len(text)
+		text = append(text, one...)
+		m.words[i] = word{start, len(text)}
+	}
+	m.text, m.spare = text, plain
+}
+
+// Known are the ordinals of the contexts by which Learn made values.
+func (m *Message) Known() []int { return m.known }
+
+// Context is the place of a word in the messages of a family: what is before
+// it, and how many words the message has. It is an FNV-1a hash.
+func Context(family uint64, before []byte, words int) uint64 {
+	const prime = 1099511628211
+	hash := (family ^ uint64(words)) * prime //nolint:gosec // at most MaxAlone
+	for _, c := range before {
+		hash = (hash ^ uint64(c)) * prime
+	}
+	return hash
+}
+
+// Value is the word that stands for whatever varies.
+const Value = " *"
+
+var star = []byte(Value)
+
+func isStar(word []byte) bool { return string(word) == Value }
+
+// Words are all words, values included; each with a blank before it.
+func (m *Message) Words() (words [][]byte) {
+	text := bytes.Clone(m.text)
+	for _, w := range m.words {
+		words = append(words, text[w.start:w.end])
+	}
+	return words
+}
+
+// AppendAll appends all words, values included.
+func (m *Message) AppendAll(dst []byte) []byte { return append(dst, m.text...) }
+
+// AppendWords appends at most so many words, without values.
+func (m *Message) AppendWords(dst []byte, most int) []byte {
+	for i := range m.words {
+		if most == 0 {
+			break
+		}
+		if !isStar(m.word(i)) {
+			dst = append(dst, m.word(i)...)
+			most--
+		}
 	}
 	return dst
 }
+
+var valueEnds, wordEnds = bytesOf(".,;:!?()[]{}<>|"), bytesOf(".,;:!?()[]{}<>|-")
 
 // cutToken takes the next blank-separated token
 // off s. Quoted text is a value, and skipped.
@@ -132,6 +160,95 @@ func cutToken(s string) (token, rest string) {
 	return s, ""
 }
 
+// appendToken appends a token's word, or that it is a value.
+// Of "name=value" and "name:value" the name stays.
+func appendToken(dst []byte, token string) []byte {
+	for _, between := range [...]string{"=", ":"} {
+		name, rest, ok := strings.Cut(token, between)
+		if !ok || name == "" || rest == "" || isValue(name) || between == ":" && (!isValue(rest) || rest[0] == '/') {
+			continue
+		}
+		dst = append(appendLower(append(dst, ' '), name), between...)
+		if announcesCode(name) && isCodeNumber(rest) {
+			return append(dst, valueEnds.trim(rest)...)
+		}
+		return append(dst, '*')
+	}
+	word := wordEnds.trim(token)
+	switch {
+	case isErrorCode(token) || isCodeNumber(token) && announcesCode(lastWord(dst)):
+		return append(append(dst, ' '), valueEnds.trim(token)...)
+	case isValue(token):
+		return append(dst, Value...)
+	case word == "":
+		return dst
+	}
+	return appendLower(append(dst, ' '), word)
+}
+
+// lastWord is the last of words; "" if it is longer than codeWords are.
+func lastWord(words []byte) string {
+	word := afterLast(blanks, words)
+	if len(word) > maxCodeWord {
+		return ""
+	}
+	return string(word)
+}
+
+var blanks = bytesOf(" ")
+
+// codeWords announce a number that tells errors apart:
+// "exit status 2", "HTTP 404", "errno=13", "os error 2".
+var codeWords = strings.Fields("status code statuscode errno error exit exited http http/1.1 http/2 signal sqlstate returned responded answered")
+
+const maxCodeWord = 10 // bytes of the longest
+
+func announcesCode(word string) bool { return isOneOf(wordEnds.trim(word), codeWords) }
+
+func isOneOf(s string, names []string) bool {
+	for _, one := range names {
+		if strings.EqualFold(s, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxCode is the longest code: "0xC0000005".
+const maxCode = 10
+
+// isCodeNumber recognizes what may follow such a word: "404", "#418", "-11", "42P01".
+func isCodeNumber(token string) bool {
+	code := strings.TrimPrefix(strings.TrimPrefix(valueEnds.trim(token), "#"), "-")
+	if len(code) > maxCode || !hasDigit(code) {
+		return false
+	}
+	return allDigits(code) && len(code) <= len("65535") || isSystemStatus(code) || len(code) == len("42P01") && isUpperWord(strings.Trim(code, "0123456789"))
+}
+
+// isErrorCode recognizes codes that need no word before them: "ORA-00942:",
+// "E11000", "0xC0000005" of Windows.
+func isErrorCode(token string) bool {
+	word := valueEnds.trim(token)
+	if isSystemStatus(word) {
+		return true
+	}
+	label := strings.TrimRight(word, "0123456789")
+	if len(word) > maxCode+2 || len(label) == len(word) {
+		return false
+	}
+	announced := token[len(token)-1] == ':' || token[0] == '['
+	joined := strings.TrimRight(label, "-_")
+	return isUpperWord(joined) && (announced || joined == "E" || joined == "ORA" || joined == "SQL" || joined == "ERR")
+}
+
+// isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which
+// the first says that something failed.
+func isSystemStatus(s string) bool {
+	digits, ok := strings.CutPrefix(s, "0x")
+	return ok && len(digits) == 8 && strings.IndexByte("8cCdDeE", digits[0]) >= 0 && isHexTail(digits)
+}
+
 func appendLower(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -143,23 +260,14 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-func isConstant(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isUpper(s[i]) && s[i] != '_' {
-			return false
-		}
-	}
-	return len(s) > 3 && s[0] != '_'
-}
-
-// isClassName recognizes "FooBar" and "pkg.FooBar": the
-// last part begins in upper case and has a second capital.
+// isClassName recognizes "FooBar", "pkg.Foo" and "java.lang.String".
 func isClassName(s string) bool {
-	name := s[strings.LastIndexByte(s, '.')+1:]
+	dot := strings.LastIndexByte(s, '.')
+	name := s[dot+1:]
 	if name == "" || !isUpper(name[0]) {
 		return false
 	}
-	rises := false
+	rises := dot > 0
 	for i := 1; i < len(name); i++ {
 		if !isAlpha(name[i]) && name[i] != '_' && name[i] != '$' {
 			return false
@@ -169,62 +277,12 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// AppendTemplate appends at most so many words of a
-// message's first line. "*" replaces visible values: quoted
-// text, numbers, ids, paths, addresses, what follows "=".
-func AppendTemplate(dst []byte, message string, words int) []byte {
-	s := FirstLine(message)
-	for n := 0; s != "" && n < words; n++ {
-		before := s
-		var token string
-		token, s = cutToken(s)
-		if token == "" {
-			if len(s) < len(before) && leadingSpace(before) < len(before) {
-				dst = appendStar(dst)
-			}
-			continue
-		}
-		dst = appendTemplateToken(dst, token)
-	}
-	return dst
-}
-
-func appendTemplateToken(dst []byte, token string) []byte {
-	if name, value, ok := strings.Cut(token, "="); ok && name != "" && value != "" && !isValue(name) {
-		return append(appendLower(append(dst, ' '), name), "=*"...)
-	}
-	if name, value, ok := strings.Cut(token, ":"); ok && name != "" && value != "" && !isValue(name) && isValue(value) {
-		return append(appendLower(append(dst, ' '), name), ":*"...)
-	}
-	word := templateEnds.trim(token)
-	if isErrorNumber(dst, token) {
-		return append(append(dst, ' '), word...)
-	}
-	if isValue(token) {
-		return appendStar(dst)
-	}
-	if word == "" {
-		return dst
-	}
-	return appendLower(append(dst, ' '), word)
-}
-
-// isErrorNumber recognizes the number of an error: "error #418".
-func isErrorNumber(before []byte, token string) bool {
-	return len(token) > 1 && token[0] == '#' && len(token) < minInnerNumber+2 && allDigits(valueEnds.trim(token[1:])) && bytes.HasSuffix(before, []byte(" error"))
-}
-
-// appendStar marks a value. Values side by side share one mark.
-func appendStar(dst []byte) []byte {
-	if n := len(dst); n > 1 && dst[n-1] == '*' && dst[n-2] == ' ' {
-		return dst
-	}
-	return append(dst, " *"...)
-}
-
-// isValue recognizes numbers, ids, hashes,
-// paths, URLs, mail addresses and host names.
+// isValue recognizes numbers, ids, hashes, paths, URLs,
+// mail addresses, host names and symbols (":cart").
 func isValue(token string) bool {
+	if len(token) > 1 && token[0] == ':' && isAlpha(token[1]) {
+		return true
+	}
 	token = valueEnds.trim(token)
 	switch {
 	case hasDigit(token), strings.IndexByte(token, '@') >= 0, strings.IndexByte(token, '\\') >= 0:

@@ -102,7 +102,7 @@ func rubyTerminalOpens(line string) mark {
 }
 
 func rubyInApp(f *Frame) bool {
-	if strings.HasPrefix(f.File, "<internal:") || f.File == "" {
+	if strings.HasPrefix(f.File, "<internal:") || strings.Contains(f.File, ") ") || f.File == "" { // Rails names gems: "actionpack (7.0.4) lib/a.rb"
 		return false
 	}
 	if _, ok := after(f.File, "/gems/", "/lib/ruby/", "/rubygems/", "/vendor/bundle/"); ok {

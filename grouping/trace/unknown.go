@@ -177,7 +177,7 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if isNumbered(word) {
 		return dst, letters
 	}
-	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) {
+	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) {
 		return dst, letters
 	}
 	for i := 0; i < len(word); i++ {

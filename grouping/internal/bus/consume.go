@@ -33,13 +33,13 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	libraries, err := c.Service.Libraries(ctx, tx, projectsOf(received.Logs))
+	learned, err := c.Service.Learned(ctx, tx, projectsOf(received.Logs))
 	if err != nil {
 		return err
 	}
 	tally := grouping.NewTally()
 	err = received.Each(ctx, tx, func(source bus.Record, logs contract.LogsAccepted) error {
-		return bus.PermanentRecord(source, count(tally, logs, libraries[projectOf(logs)]))
+		return bus.PermanentRecord(source, count(tally, logs, learned[projectOf(logs)]))
 	})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func projectsOf(accepted []contract.LogsAccepted) (projects []postgres.Project) 
 }
 
 // count adds the errors of one part.
-func count(tally *grouping.Tally, logs contract.LogsAccepted, libraries grouping.Libraries) error {
+func count(tally *grouping.Tally, logs contract.LogsAccepted, learned grouping.Learned) error {
 	if logs.Errors == 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted, libraries grouping
 		}
 		if e.hasError {
 			o := occurrence(e, logs, index)
-			o.Error.Libraries = libraries
+			o.Error.Learned = learned
 			tally.Add(o)
 		}
 		return nil

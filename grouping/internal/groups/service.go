@@ -106,10 +106,10 @@ func (s *Service) Groups(ctx context.Context, organization string, query postgre
 	return page, err
 }
 
-// Libraries returns the libraries of projects that have
-// some. The caller's transaction must see all organizations.
-func (s *Service) Libraries(ctx context.Context, tx pgx.Tx, projects []postgres.Project) (map[postgres.Project]grouping.Libraries, error) {
-	return postgres.FindLibraries(ctx, tx, projects)
+// Learned returns what was learned of those projects of which something
+// was. The caller's transaction must see all organizations.
+func (s *Service) Learned(ctx context.Context, tx pgx.Tx, projects []postgres.Project) (map[postgres.Project]grouping.Learned, error) {
+	return postgres.FindLearned(ctx, tx, projects)
 }
 
 // Count adds errors to their groups and creates groups as far as the

@@ -48,7 +48,7 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 		return Effect{}, fmt.Errorf("cannot save occurrences: %w", err)
 	}
 	if err := learn(ctx, tx, changes); err != nil {
-		return Effect{}, fmt.Errorf("cannot save what packages occur: %w", err)
+		return Effect{}, fmt.Errorf("cannot learn from new groups: %w", err)
 	}
 	return effectOf(changes), nil
 }

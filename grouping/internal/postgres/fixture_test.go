@@ -77,7 +77,7 @@ func seen(typ string, after time.Duration) grouping.Occurrence {
 // calledBy is a trace of one group whose caller is
 // too far out to count, except in the strictest hash.
 func calledBy(caller string) []string {
-	return []string{"at com.acme.C.d(C.java:1)", "at com.acme.D.e(D.java:1)", "at com.acme.X." + caller + "(X.java:1)"}
+	return []string{"at com.acme.C.d(C.java:1)", "at com.acme.D.e(D.java:1)", "at com.acme.F.g(F.java:1)", "at com.acme.X." + caller + "(X.java:1)"}
 }
 
 // read runs fn as the organization.

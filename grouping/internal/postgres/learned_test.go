@@ -33,15 +33,20 @@ func ownKinds(n int) (all []grouping.Occurrence) {
 	return all
 }
 
-func librariesOf(t *testing.T, pool *pgxpool.Pool) (found grouping.Libraries) {
+func librariesOf(t *testing.T, pool *pgxpool.Pool) grouping.Libraries {
+	t.Helper()
+	return learnedOf(t, pool).Libraries
+}
+
+func learnedOf(t *testing.T, pool *pgxpool.Pool) (found grouping.Learned) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
 		shop := postgres.Project{Organization: "acme", Name: "shop"}
-		libraries, err := postgres.FindLibraries(t.Context(), tx, []postgres.Project{shop, {Organization: "acme", Name: "none"}})
-		found = libraries[shop]
+		all, err := postgres.FindLearned(t.Context(), tx, []postgres.Project{shop, {Organization: "acme", Name: "none"}})
+		found = all[shop]
 		return err
 	})
 	if err != nil {
@@ -67,7 +72,7 @@ func taught(t *testing.T) (pool *pgxpool.Pool, vendoredNow func(rune, time.Durat
 	}
 	return pool, func(kind rune, after time.Duration) grouping.Occurrence {
 		o := vendored(kind, after)
-		o.Expires, o.Error.Libraries = grouping.Expiry(o.Accepted, 7), libraries
+		o.Expires, o.Error.Learned = grouping.Expiry(o.Accepted, 7), grouping.Learned{Libraries: libraries}
 		return o
 	}
 }
@@ -120,5 +125,47 @@ func TestOddNamesOfPackages(t *testing.T) {
 		if err := apply(t.Context(), pool, o); err != nil {
 			t.Errorf("package %.20q: %v", name, err)
 		}
+	}
+}
+
+// named is an error whose message holds a name.
+func named(name string, after time.Duration) grouping.Occurrence {
+	o := seen("NotFound", after)
+	o.Accepted, o.Error.Message = noon.Add(after), "user "+name+" not found"
+	o.Expires, o.Error.StackTrace = grouping.Expiry(o.Accepted, 7), []string{"at com.acme.Users.load(U.java:1)"}
+	return o
+}
+
+// A name in a message makes ten groups. Then names are values: another one
+// joins the group that the first such error had before, and so do all that
+// come later.
+func TestValuesAreLearned(t *testing.T) {
+	pool := open(t)
+	var first []grouping.Occurrence
+	for _, name := range strings.Fields("alice bob carol dave erin frank grace heidi ivan judy") {
+		first = append(first, named(name, 0))
+	}
+	mustApply(t, pool, first[:9]...)
+	if got := learnedOf(t, pool).Values; len(got) > 0 {
+		t.Fatalf("%d values of nine names", len(got))
+	}
+	mustApply(t, pool, first[9:]...)
+	known := learnedOf(t, pool)
+	if len(known.Values) != 1 {
+		t.Fatalf("values %v", known.Values)
+	}
+	for i, name := range strings.Fields("bob mallory alice oscar") {
+		o := named(name, time.Hour)
+		o.Error.Learned = known
+		if n, err := create(t.Context(), pool, ofProject(1000), o); err != nil || n != 0 {
+			t.Errorf("error %d, of %s, created %d groups: %v", i, name, n, err)
+		}
+	}
+	counts := map[int64]int{}
+	for _, group := range list(t, pool, "acme", postgres.GroupQuery{Words: []string{"NotFound"}}) {
+		counts[group.Count]++
+	}
+	if counts[5] != 1 || counts[1] != 9 {
+		t.Errorf("groups by their errors: %v, want bob's with five", counts)
 	}
 }
