@@ -91,8 +91,7 @@ func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rar
 			continue
 		}
 		group := reports[i].Group
-		apart := reports[query].Created.Sub(reports[i].Created.Time)
-		best[group] = max(best[group], outlines[query].Similarity(outlines[i], apart, rarity))
+		best[group] = max(best[group], outlines[query].Similarity(outlines[i], rarity))
 	}
 	own, found := best[reports[query].Group]
 	if !found {

@@ -158,14 +158,11 @@ type shownSimilar struct {
 }
 
 func showSimilar(similar []groups.Similar) (shown []shownSimilar) {
-	for _, s := range similar[:min(len(similar), maxSimilar)] {
+	for _, s := range similar {
 		shown = append(shown, shownSimilar{groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Similarity), s.OnlyHere, s.OnlyThere})
 	}
 	return shown
 }
-
-// maxSimilar is how many similar groups a page shows.
-const maxSimilar = 5
 
 func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	page := groupPage{ID: chi.URLParam(r, "group")}

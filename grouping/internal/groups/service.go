@@ -145,12 +145,6 @@ type Similar struct {
 	OnlyThere  []string
 }
 
-// Bounds of what counts as similar.
-const (
-	MaxSimilar    = 20   // groups
-	minSimilarity = 0.05 // of each
-)
-
 // Similar finds the groups most like one. If the principal
 // may not read it, the error is postgres.ErrNoGroup.
 func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) ([]Similar, error) {
@@ -168,22 +162,17 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 	return rank(alike), nil
 }
 
-// apart is the time from the last error of one group to the other's first.
-func apart(a, b postgres.Group) time.Duration {
-	return max(0, a.FirstSeen.Sub(b.LastSeen), b.FirstSeen.Sub(a.LastSeen))
-}
-
 // rank sorts groups by similarity, and adds differing calls.
 func rank(alike postgres.Candidates) []Similar {
 	of, ranked := alike.Of, []Similar(nil)
 	for _, other := range alike.Others {
-		similarity := of.Outline.Similarity(other.Outline, apart(of.Group, other.Group), alike.Rarity)
-		if here, there := of.Outline.Differences(other.Outline); similarity >= minSimilarity {
+		similarity := of.Outline.Similarity(other.Outline, alike.Rarity)
+		if here, there := of.Outline.Differences(other.Outline); similarity >= grouping.MinSimilarity {
 			ranked = append(ranked, Similar{Group: other.Group, Similarity: similarity, OnlyHere: here, OnlyThere: there})
 		}
 	}
 	slices.SortStableFunc(ranked, func(a, b Similar) int {
 		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))
 	})
-	return ranked[:min(len(ranked), MaxSimilar)]
+	return ranked[:min(len(ranked), grouping.MaxSimilar)]
 }

@@ -71,7 +71,7 @@ func (a *API) operations() []openapi.Operation {
 			Route: "GET /v1/error-groups/{group}/similar", Handle: a.similar, ID: "listSimilarErrorGroups",
 			Summary:  "Error groups of the project that may be about the same thing, the most alike first, and how their calls differ",
 			Query:    struct{}{},
-			Answer:   openapi.Answer{Type: similarErrorGroupListBody{}, Description: "The groups that are most like it, at most 20"},
+			Answer:   openapi.Answer{Type: similarErrorGroupListBody{}, Description: "The groups that are most like it, at most 5, each with a similarity of 0.4 or more"},
 			Problems: noGroup,
 		},
 	}
@@ -333,7 +333,7 @@ func invalid(name, value, fix string) error {
 // the same fault as the requested one.
 type similarErrorGroupBody struct {
 	errorGroupBody
-	Similarity float64  `json:"similarity" minimum:"0" maximum:"1" description:"How much alike the first samples of the two are"`
+	Similarity float64  `json:"similarity" minimum:"0.4" maximum:"1" description:"How much alike the first samples of the two are"`
 	OnlyHere   []string `json:"only_here" maxItems:"10" description:"Calls of the group in the path that this one lacks, the innermost first"`
 	OnlyThere  []string `json:"only_there" maxItems:"10" description:"Calls of this one that the group in the path lacks"`
 }
