@@ -2,6 +2,7 @@ package grouping
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/weirlog/weir/grouping/trace"
@@ -73,10 +74,11 @@ func (f Fingerprint) Describe() Description {
 		Language: g.trace.Language(),
 	}
 	for _, s := range g.trace.Spans() {
-		frames := g.trace.Frames()[s.First:min(s.End, s.First+trace.MaxShown)]
-		d.Exceptions = append(d.Exceptions, trace.Exception{
-			Type: s.Type, Message: s.Message, Frames: append([]trace.Frame(nil), frames...), More: s.End - s.First - len(frames),
-		})
+		frames := slices.Clone(g.trace.Frames()[s.First:min(s.End, s.First+trace.MaxShown)])
+		for i := range frames {
+			frames[i].Library = g.trace.WhyLibrary(s.First + i)
+		}
+		d.Exceptions = append(d.Exceptions, trace.Exception{Type: s.Type, Message: s.Message, Frames: frames, More: s.End - s.First - len(frames)})
 	}
 	return d
 }

@@ -1,6 +1,10 @@
 package grouping
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirlog/weir/grouping/trace"
+)
 
 // What people see: a title and a culprit of the sender's own code.
 func TestDescribe(t *testing.T) {
@@ -39,5 +43,28 @@ func BenchmarkDescribe(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = f.Describe(), f.Explain()
+	}
+}
+
+// Each frame that is not own code says why.
+func TestWhyLibrary(t *testing.T) {
+	e := thrown("E", "no", `
+	at com.acme.Cart.total(Cart.java:1)
+	at org.vendor.Client.send(Client.java:1)
+	at java.util.ArrayList.forEach(ArrayList.java:1)`)
+	e.Learned.Libraries = Libraries{"org.vendor": true}
+	node := thrown("Error", "no", `
+    at total (/srv/shop/cart.js:3:5)
+    at next (/srv/shop/node_modules/express/lib/router/route.js:144:13)
+    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)`)
+	for want, e := range map[[3]trace.Reason]Error{{"", trace.ByErrors, trace.ByName}: e, {"", trace.ByPath, trace.ByName}: node} {
+		var g Grouper
+		var got [3]trace.Reason
+		for i, f := range g.Fingerprint(e).Describe().Exceptions[0].Frames {
+			got[i] = f.Library
+		}
+		if got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
 	}
 }

@@ -9,7 +9,19 @@ type Frame struct {
 	Line     int    // 1-based; 0 is unknown
 	Column   int    // 1-based; 0 is unknown
 	InApp    bool   // the frame is the sender's own code rather than a library's or the runtime's
+	Library  Reason // why it is a library's; "" for own code
 }
+
+// Reason is why a frame does not count as the sender's own code. Reasons are
+// stored and shown, so they are never renamed.
+type Reason string
+
+// The reasons.
+const (
+	ByPath   Reason = "path"    // its file lies where libraries are installed
+	ByName   Reason = "known"   // its package, file or function is of a known library or the runtime
+	ByErrors Reason = "learned" // few errors of the project go through its package
+)
 
 // Exception is one error of a chain: what was thrown and the calls
 // that led there, the innermost call first.

@@ -118,3 +118,22 @@ func OwnPackage(language Language, f *Frame) string {
 func (t *Trace) isLibrary(f *Frame) bool {
 	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
 }
+
+// installed are folders of libraries.
+var installed = strings.Fields(`/node_modules/ /site-packages/ /dist-packages/ /gems/ /vendor/ /pkg/mod/ /.cargo/registry/ /rustc/ /.pub-cache/ /deps/
+/.julia/packages/ /lib/ruby/ /lib/python /usr/lib/ /usr/local/go/ /go/src/ /lib/x86_64 /lib/aarch64`)
+
+// WhyLibrary is why frame i is a library's; "" for own code.
+func (t *Trace) WhyLibrary(i int) Reason {
+	f := &t.frames[i]
+	if f.InApp {
+		return ""
+	}
+	if t.isLibrary(f) && t.syntax.inApp(f) {
+		return ByErrors
+	}
+	if _, found := after("/"+f.File, installed...); found {
+		return ByPath
+	}
+	return ByName
+}

@@ -122,6 +122,8 @@ type printedFrame struct {
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	InApp    bool   `json:"in_app"`
+
+	Library trace.Reason `json:"library,omitempty"`
 }
 
 func printOf(line int, f grouping.Fingerprint) printed {
@@ -136,7 +138,7 @@ func printOf(line int, f grouping.Fingerprint) printed {
 	for _, e := range about.Exceptions {
 		shown := printedError{e.Type, e.Message, []printedFrame{}}
 		for _, f := range e.Frames {
-			shown.Frames = append(shown.Frames, printedFrame{f.Module, f.Function, f.File, f.Line, f.InApp})
+			shown.Frames = append(shown.Frames, printedFrame{f.Module, f.Function, f.File, f.Line, f.InApp, f.Library})
 		}
 		p.Exceptions = append(p.Exceptions, shown)
 	}

@@ -67,7 +67,7 @@ func TestErrorPages(t *testing.T) {
 	if status, group := get(pages, link[1]); !logsLink.MatchString(group) {
 		t.Errorf("%d, no link to the logs around a sample: %s", status, group)
 	}
-	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") {
+	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") || !strings.Contains(group, "known library or runtime") {
 		t.Errorf("%d %s", status, group)
 	}
 	for path, want := range map[string]int{

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/groups"
 	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -212,6 +213,13 @@ type shownFrame struct {
 	What  string // what was called
 	Where string // file, line and column, as far as known
 	InApp bool
+	Why   string // it is a library's
+}
+
+var libraryReasons = map[trace.Reason]string{
+	trace.ByPath:   "library: installed there",
+	trace.ByName:   "known library or runtime",
+	trace.ByErrors: "library: few of the project's errors go through this package",
 }
 
 func showOccurrences(project string, occurrences []postgres.Occurrence) (shown []shownOccurrence) {
@@ -257,7 +265,7 @@ func queryTime(at time.Time) string {
 func showException(x postgres.Exception) shownException {
 	shown := shownException{Type: x.Type, Message: x.Message}
 	for _, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
-		shown.Frames = append(shown.Frames, shownFrame{What: called(f), Where: where(f), InApp: f.InApp})
+		shown.Frames = append(shown.Frames, shownFrame{What: called(f), Where: where(f), InApp: f.InApp, Why: libraryReasons[f.Library]})
 	}
 	shown.More = int64(len(x.Frames) - len(shown.Frames) + x.MoreFrames)
 	return shown

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -213,6 +214,8 @@ type frameBody struct {
 	Line      int    `json:"line" description:"From 1; 0 is unknown"`
 	Column    int    `json:"column" description:"From 1; 0 is unknown"`
 	InApp     bool   `json:"in_app" description:"The sender's own code rather than a library's"`
+
+	Library trace.Reason `json:"library,omitempty" enum:"path,known,learned" description:"Why it is a library's: its file lies where libraries are installed, its name is that of a known library or of the runtime, or few errors of the project go through its package; absent for own code"`
 }
 
 func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
@@ -229,7 +232,7 @@ func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
 			bodies[i].Exceptions = append(bodies[i].Exceptions, exceptionBody{x.Type, x.Message, x.MoreFrames})
 			bodies[i].MoreExceptions += x.MoreExceptions
 			for _, f := range x.Frames {
-				bodies[i].Frames = append(bodies[i].Frames, frameBody{number, f.Module, f.Function, f.File, f.Line, f.Column, f.InApp})
+				bodies[i].Frames = append(bodies[i].Frames, frameBody{number, f.Module, f.Function, f.File, f.Line, f.Column, f.InApp, f.Library})
 			}
 		}
 	}

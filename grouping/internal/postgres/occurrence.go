@@ -42,6 +42,8 @@ type Frame struct {
 	Line     int    `json:"line,omitempty"`
 	Column   int    `json:"column,omitempty"`
 	InApp    bool   `json:"in_app,omitempty"`
+
+	Library trace.Reason `json:"library,omitempty"`
 }
 
 // Bounds of a sample. The log store has the whole entry.
@@ -158,7 +160,7 @@ func encodeExceptions(exceptions []trace.Exception) string {
 	for _, x := range exceptions {
 		frames := make([]Frame, len(x.Frames))
 		for i, f := range x.Frames {
-			frames[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp}
+			frames[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp, f.Library}
 		}
 		stored = append(stored, Exception{Type: storable(x.Type), Message: storable(x.Message), Frames: frames, MoreFrames: x.More})
 	}
