@@ -263,7 +263,7 @@ type variants struct {
 	other map[string]Error
 }
 
-var allVariants = [][]variants{javaVariants, javascriptVariants, pythonVariants, goVariants, rubyVariants, phpVariants, dotnetVariants, otherVariants, identifiedVariants, generatedVariants, chainVariants, causeVariants, depthVariants, nativeVariants, dartVariants, beamVariants, scriptVariants, fieldVariants}
+var allVariants = [][]variants{javaVariants, javascriptVariants, pythonVariants, goVariants, rubyVariants, phpVariants, dotnetVariants, otherVariants, identifiedVariants, generatedVariants, chainVariants, causeVariants, depthVariants, nativeVariants, dartVariants, beamVariants, scriptVariants, fieldVariants, readmeVariants}
 
 func thrown(typ, message, stack string) Error {
 	return Error{Type: typ, Message: message, StackTrace: strings.Split(strings.Trim(stack, "\n"), "\n")}

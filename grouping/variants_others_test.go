@@ -258,14 +258,27 @@ java.lang.IllegalStateException: no such order 4711
 // fieldVariants are whole traces as runtimes print them, with the
 // text around. testdata/traces.txt holds them: "=== base NAME" begins
 // an error, "=== same" what must join it, "=== other" what must not.
-var fieldVariants = readVariants("testdata/traces.txt")
+var fieldVariants = parseVariants(mustRead("testdata/traces.txt"))
 
-func readVariants(path string) (all []variants) {
+// readmeVariants are the examples of README.md.
+var readmeVariants = func() (all []variants) {
+	for _, block := range strings.Split(mustRead("README.md"), "```errors\n")[1:] {
+		example, _, _ := strings.Cut(block, "```")
+		all = append(all, parseVariants(strings.ReplaceAll(example, "=== base\n", fmt.Sprintf("=== base README.md, example %d\n", len(all)+1)))...)
+	}
+	return all
+}()
+
+func mustRead(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		panic(err)
 	}
-	for n, part := range strings.Split(string(text), "=== ")[1:] {
+	return string(text)
+}
+
+func parseVariants(text string) (all []variants) {
+	for n, part := range strings.Split(text, "=== ")[1:] {
 		head, body, _ := strings.Cut(part, "\n")
 		what, name, _ := strings.Cut(head, " ")
 		if what == "base" {
