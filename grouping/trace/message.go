@@ -176,7 +176,7 @@ func appendToken(dst []byte, token string) []byte {
 	}
 	word := wordEnds.trim(token)
 	switch {
-	case isErrorCode(token) || isCodeNumber(token) && announcesCode(lastWord(dst)):
+	case hasDigit(token) && (isErrorCode(token) || isCodeNumber(token) && announcesCode(lastWord(dst))):
 		return append(append(dst, ' '), valueEnds.trim(token)...)
 	case isValue(token):
 		return append(dst, Value...)
