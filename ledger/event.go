@@ -144,9 +144,9 @@ func (d ThresholdsSet) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// SetFor decides an organization's own thresholds, or with nil the
+// DecideFor decides an organization's own thresholds, or with nil the
 // installation's; nothing if unchanged.
-func (t Thresholds) SetFor(o Organization) ([]Decision, error) {
+func (t Thresholds) DecideFor(o Organization) ([]Decision, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func TestWhichThresholds(t *testing.T) {
 		t.Errorf("the installation's: %s", got)
 	}
 	for _, percents := range []Thresholds{{0}, {1001}, {50, 50}, {80, 50}, slices.Repeat(Thresholds{1}, 11)} {
-		if decisions, err := percents.SetFor(books.Organization); err == nil {
+		if decisions, err := percents.DecideFor(books.Organization); err == nil {
 			t.Errorf("%v are decided: %v", percents, decisions)
 		}
 	}
@@ -60,7 +60,7 @@ func TestWhichThresholds(t *testing.T) {
 		decided     int
 	}{{nil, nil, 0}, {nil, Thresholds{}, 1}, {Thresholds{}, nil, 1}, {Thresholds{5}, Thresholds{5}, 0}, {Thresholds{5}, Thresholds{5, 6}, 1}} {
 		books.Organization.Thresholds = test.own
-		if decisions, err := test.wanted.SetFor(books.Organization); err != nil || len(decisions) != test.decided {
+		if decisions, err := test.wanted.DecideFor(books.Organization); err != nil || len(decisions) != test.decided {
 			t.Errorf("%v after %v: %v, %v", test.wanted, test.own, decisions, err)
 		}
 	}

@@ -277,7 +277,7 @@ func do(b *Books, a act, now time.Time) error {
 	case actTerms:
 		decisions, err = a.rules().Follow(b.Organization, a.at)
 	case actThresholds:
-		decisions, err = Thresholds(a.percents).SetFor(b.Organization)
+		decisions, err = Thresholds(a.percents).DecideFor(b.Organization)
 	case actBudget:
 		decisions, err = b.Budgets.Set(BudgetSpec{a.by, a.bytes}, a.used)
 	case actUnbudget:

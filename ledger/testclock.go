@@ -144,8 +144,8 @@ func (b *Books) checkNewTest(now time.Time) error {
 	return nil
 }
 
-// By decides to charge or refuse a request of a test.
-func (d TestUse) By(o Organization) ([]Decision, error) {
+// DecideFor decides to charge or refuse a request of a test.
+func (d TestUse) DecideFor(o Organization) ([]Decision, error) {
 	switch {
 	case !o.IsTest():
 		return nil, Invalid{"", "The organization is no test: what it sends is charged.", "Have a new organization be a test first, by PUT …/test-clock."}

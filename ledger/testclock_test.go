@@ -120,15 +120,15 @@ func TestWhoMayBeATest(t *testing.T) {
 		{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: MaxCharge + 1, Entries: 1}, {Bytes: 1, Entries: 1, Environment: "Quetzal"},
 		{Bytes: 1, Entries: 1, Key: "Quetzal"}, {Bytes: 1, Entries: 1, Key: "key_quetzal"}, {Bytes: 1, Entries: 1, Key: "key_" + strings.Repeat("q", 32)},
 	} {
-		if decisions, err := spec.By(young(decide("11-02", TestBegun{})).Organization); err == nil {
+		if decisions, err := spec.DecideFor(young(decide("11-02", TestBegun{})).Organization); err == nil {
 			t.Errorf("%+v is used: %v", spec, decisions)
 		}
 	}
 	named := TestUse{Bytes: 1, Entries: 1, Project: "prj_1", Key: "key_" + strings.Repeat("0a", 16), Environment: "staging"}
-	if decisions, err := named.By(young(decide("11-02", TestBegun{})).Organization); err != nil || len(decisions) != 1 {
+	if decisions, err := named.DecideFor(young(decide("11-02", TestBegun{})).Organization); err != nil || len(decisions) != 1 {
 		t.Errorf("by ids as there are: %v, %v", decisions, err)
 	}
-	if _, err := (TestUse{Bytes: 1, Entries: 1}).By(young().Organization); err == nil {
+	if _, err := (TestUse{Bytes: 1, Entries: 1}).DecideFor(young().Organization); err == nil {
 		t.Error("an organization that is no test can be used")
 	}
 }

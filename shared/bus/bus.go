@@ -211,7 +211,7 @@ var (
 
 	// ErrTopicReplaced means that a position or a snapshot is of a
 	// deleted topic whose name another one has now.
-	ErrTopicReplaced = errors.New("the topic was deleted and made again")
+	ErrTopicReplaced = errors.New("the topic was deleted and re-created")
 )
 
 // IsLostEnd reports whether an error is about a log that lost records

@@ -73,7 +73,7 @@ func verificationOperations(a *API) []openapi.Operation {
 			Summary: "Check the books of an organization now: those of the running period and the one before, usage per project and key, " +
 				"and the grants made since then against their entries, usage by hour against usage by day, budgets against usage, " +
 				"statements against books, all decisions and statements against the ones before, the plan, budgets and grants " +
-				"against the decisions, refusals against their sums, and the chain, of which the links of the last 24 hours are made " +
+				"against the decisions, refusals against their sums, and the chain, of which the links of the last 24 hours are computed " +
 				"again from the charges",
 			Query:  struct{}{},
 			Answer: openapi.Answer{Type: verificationBody{}},

@@ -192,7 +192,7 @@ func (s *Service) Thresholds(ctx context.Context, organization string) (found Th
 // SetThresholds sets an organization's own thresholds; nil: the installation's.
 func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		return percents.SetFor(books.Organization)
+		return percents.DecideFor(books.Organization)
 	}
 	answer := func(_ pgx.Tx, books *ledger.Books, _ time.Time) (Thresholds, error) {
 		return thresholdsOf(books.Organization), nil

@@ -72,7 +72,7 @@ func (s *TestClocks) Use(ctx context.Context, organization string, request unito
 		if err := s.Owns.Check(organization, spec.Project); err != nil {
 			return nil, err
 		}
-		return spec.By(books.Organization)
+		return spec.DecideFor(books.Organization)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (TestUse, error) {
 		made := books.TestUses[len(books.TestUses)-1]

@@ -180,7 +180,7 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	bustest.NotReady(t, consumer, bus.ErrOutsideLog.Error())
 }
 
-// A topic deleted and made again stops its consumer, running or not,
+// A topic deleted and re-created stops its consumer, running or not,
 // even if the new log is longer than the old one: none of it was
 // applied, and its first part would be missing.
 func TestConsumerOfAReplacedTopic(t *testing.T) {

@@ -253,7 +253,7 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	}
 }
 
-// Records deferred in a topic that was deleted and made again are gone: they
+// Records deferred in a topic that was deleted and re-created are gone: they
 // are dropped, with an error in the log, once an operator resumes the
 // consumer in the new topic, and no record of the new one is taken for them.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {

@@ -47,7 +47,7 @@ type passkeyPages struct {
 	browsers  *browsers
 	limits    *limits
 	passkeys  *Passkeys
-	toSignIn  *signInPages
+	page      *signInPages
 	toConfirm *confirmPages
 }
 
@@ -106,7 +106,7 @@ func (p passkeyPages) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	entry, err := p.passkeys.SignIn(r.Context(), p.browsers.Anonymous(r), takeTicket(w, r), answerOf(r))
 	if flash := passkeyFault(err); flash != nil {
-		p.toSignIn.write(w, r, http.StatusUnprocessableEntity, "", flash)
+		p.page.write(w, r, http.StatusUnprocessableEntity, "", flash)
 		return nil
 	}
 	if err != nil {

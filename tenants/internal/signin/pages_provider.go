@@ -28,7 +28,7 @@ type providerPages struct {
 	browsers *browsers
 	limits   *limits
 	provider *Provider
-	toSignIn *signInPages
+	page     *signInPages
 }
 
 // usable passes requests where there is an identity provider.
@@ -45,7 +45,7 @@ func (p providerPages) usable(next pages.Handler) pages.Handler {
 // a form: the console's policy lets forms target nothing else.
 func (p providerPages) start(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.limits.challenge(r); wait > 0 {
-		p.toSignIn.write(w, r, http.StatusTooManyRequests, "", p.toSignIn.TooMany(w, r, wait))
+		p.page.write(w, r, http.StatusTooManyRequests, "", p.page.TooMany(w, r, wait))
 		return nil
 	}
 	address, ticket, err := p.provider.Start(r.Context(), pages.Destination(r))
@@ -97,6 +97,6 @@ func (p providerPages) writeFault(w http.ResponseWriter, r *http.Request, err er
 		return err
 	}
 	httpapi.Logger(r.Context()).Warn("a sign-in by the identity provider was refused", slog.String("error", err.Error()))
-	p.toSignIn.write(w, r, status, "", &ui.Flash{Text: text, Fault: true})
+	p.page.write(w, r, status, "", &ui.Flash{Text: text, Fault: true})
 	return nil
 }

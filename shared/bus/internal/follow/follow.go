@@ -194,7 +194,7 @@ func (s *session) verify(ctx context.Context) error {
 	case replaced:
 		return bus.ErrTopicReplaced
 	default:
-		return errors.New("the brokers do not agree yet whether the topic was made again")
+		return errors.New("the brokers do not agree yet whether the topic was re-created")
 	}
 }
 

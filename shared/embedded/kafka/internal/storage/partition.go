@@ -25,7 +25,7 @@ type Partition struct {
 	mu sync.RWMutex
 	log
 	condition
-	audience
+	listeners
 	compactions compactions
 	stable      int64 // after the last record synced: readers get no others
 	mark        mark  // of stable

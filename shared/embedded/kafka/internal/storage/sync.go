@@ -53,14 +53,14 @@ func (w *Watcher) tell() {
 	}
 }
 
-// An audience waits until records are synced, or for more to read.
-type audience struct {
+// listeners wait until records are synced, or for more to read.
+type listeners struct {
 	waiters  []waiter
 	watchers map[*Watcher]struct{} // bounded by the connections
 }
 
 // reached answers those who waited for an offset.
-func (a *audience) reached(offset int64) {
+func (a *listeners) reached(offset int64) {
 	a.waiters = slices.DeleteFunc(a.waiters, func(w waiter) bool {
 		if w.end > offset {
 			return false
@@ -74,7 +74,7 @@ func (a *audience) reached(offset int64) {
 }
 
 // release ends all waiting with an error.
-func (a *audience) release(err error) {
+func (a *listeners) release(err error) {
 	for _, w := range a.waiters {
 		w.done <- err
 	}

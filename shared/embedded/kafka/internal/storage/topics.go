@@ -370,7 +370,7 @@ func newPartition(t *Topic, n int) *Partition {
 		store: s, topic: t, name: checkpointName(t.ID, n),
 		log:       log{store: s, dir: dir, producers: producers{}},
 		condition: condition{logger: s.options.Logger.With("topic", t.Name, "directory", dir), refusing: &s.refusing},
-		audience:  audience{watchers: map[*Watcher]struct{}{}},
+		listeners: listeners{watchers: map[*Watcher]struct{}{}},
 	}
 }
 
