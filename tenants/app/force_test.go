@@ -148,16 +148,19 @@ func testFactsArePublished(t *testing.T, p *process) {
 
 func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
 	t.Helper()
-	ids := map[string]bool{}
+	published := map[string]string{} // by id
 	for _, record := range n.kept() {
 		attributes, err := contract.ParseAttributes(record.Header)
 		if err != nil {
 			t.Fatalf("a record on %s is no event: %v", record.Topic, err)
 		}
-		if ids[attributes.ID] || attributes.Source != "weir/tenants" || !json.Valid(record.Value) {
+		before, again := published[attributes.ID]
+		if again && before != string(record.Value) || attributes.Source != "weir/tenants" || !json.Valid(record.Value) {
 			t.Fatalf("a record on %s is %+v %s", record.Topic, attributes, record.Value)
 		}
-		ids[attributes.ID] = true
+		if published[attributes.ID] = string(record.Value); again {
+			continue // a relay that loses its turn may publish once more what it published last
+		}
 		if record.Topic == contract.TopicTenants && attributes.Organization == organization {
 			types = append(types, attributes.Type)
 		}
