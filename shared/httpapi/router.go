@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -173,7 +174,7 @@ func watch(options Options) func(http.Handler) http.Handler {
 			started := options.Clock()
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			defer func() { // also for an answer that is cut off
-				status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
+				status, took := observedStatus(r, wrapped.Status()), options.Clock().Sub(started)
 				observe(r.Context(), route(r), r.Method, status, took)
 				tracing.Answered(r.Context(), known(r.Method), route(r), status)
 				Logger(r.Context()).Log(r.Context(), level(status), "request",
@@ -183,6 +184,18 @@ func watch(options Options) func(http.Handler) http.Handler {
 			next.ServeHTTP(wrapped, r)
 		})
 	}
+}
+
+// statusClientClosed is the status, which nobody read, of a request
+// whose client has gone. nginx logs the same number.
+const statusClientClosed = 499
+
+// observedStatus is the status of a request's answer; 0: none was written.
+func observedStatus(r *http.Request, written int) int {
+	if written >= http.StatusInternalServerError && errors.Is(r.Context().Err(), context.Canceled) {
+		return statusClientClosed
+	}
+	return cmp.Or(written, http.StatusOK)
 }
 
 // route returns the path's pattern, so that no id and no query gets

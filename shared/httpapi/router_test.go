@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -301,6 +302,22 @@ func TestExemplars(t *testing.T) {
 		if len(shown) != want || len(spans) != want || want == 1 && shown[0] != spans[0].Trace {
 			t.Errorf("sampled by %v: exemplars %q of %+v", ratio, shown, spans)
 		}
+	}
+}
+
+// A request whose client has gone is no failure of ours.
+func TestClientHasGone(t *testing.T) {
+	var status int
+	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now,
+		Observe: func(_ context.Context, _, _ string, answered int, _ time.Duration) { status = answered }})
+	router.Get("/slow", httpapi.Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		return r.Context().Err()
+	}))
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/slow", nil))
+	if status != 499 {
+		t.Errorf("observed as %d", status)
 	}
 }
 
