@@ -128,7 +128,7 @@ func TestHeldRefusalsAreBounded(t *testing.T) {
 		refusals, refused := httpapi.NewRefusals(), httpapi.NewProblem(http.StatusTooManyRequests, "rate_limited", "Too many.")
 		network := netip.MustParsePrefix("192.0.2.1/32")
 		var held sync.WaitGroup
-		for range 500 + 2048 + 10 {
+		for range 2 * (500 + 2048) { // more than the rate and the bound let pass, also where several take the last free one
 			held.Go(func() { refusals.Pace(t.Context(), time.Now(), network, refused) })
 		}
 		synctest.Wait()
