@@ -59,7 +59,7 @@ bench-bus: ## measure the bus beside other Kafka clients, with the embedded brok
 	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -measure -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
 
 bench-grouping: ## measure how well errors are grouped, beside the rules of other products; DATA= names labelled errors
-	@$(GO) run ./grouping/benchmark -data='$(DATA)'
+	@$(GO) run ./grouping/benchmark -data='$(DATA)' $(ARGS)
 
 .PHONY: bin/weir bin/bench
 bin/weir:
@@ -151,7 +151,7 @@ UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 # from outside: there the race detector finds nothing that it does not find elsewhere, and only slows tests down.
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/uncounted ledger ledger/internal/accounts ledger/internal/budgets \
 	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/rebuild ledger/internal/snapshot \
-	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/groups grouping/internal/http grouping/trace tenants \
+	ledger/internal/usage grouping grouping/app/command grouping/internal/console grouping/internal/groups grouping/internal/http grouping/trace tenants \
 	tenants/internal/challenge tenants/internal/changes tenants/internal/keys tenants/internal/mail tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/query tenants/internal/registry tenants/internal/unitofwork shared/atomicfile shared/idempotency shared/contract \
 	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \

@@ -2,53 +2,80 @@ package main
 
 import "github.com/weirlog/weir/grouping"
 
-// bench holds the reports and each rule's verdicts on them.
+// rule is one way to group, with its verdict on each report.
+type rule struct {
+	name     string
+	verdicts []verdict
+}
+
+// bench holds the reports and what each rule makes of them.
 type bench struct {
-	reports  []report
-	rules    []string // Weir's levels, the strictest first, then those of other products
-	levels   int      // how many of them are Weir's
-	verdicts [][]verdict
-	points   []point
-	samples  [][]tally // of the reports, resampled
+	reports []report
+	levels  []rule // Weir's, the strictest first
+	peers   []rule
+	plain   []rule // the plain rule, with ever more frames
+	choices []rule
+	places  map[int]int // see rank
 }
 
 func newBench(reports []report) *bench {
 	learn(reports)
-	b := &bench{reports: reports, levels: len(grouping.Levels)}
-	rule := func(name string, keys []string) {
-		v := judge(reports, keys)
-		b.rules, b.verdicts, b.points = append(b.rules, name), append(b.verdicts, v), append(b.points, count(v).point())
-	}
+	b := &bench{reports: reports, choices: choices(reports), places: rank(reports)}
+	var names []string
 	for _, level := range grouping.Levels {
-		rule("Weir "+string(level.Scope), levelKeys(reports, level))
+		names = append(names, levelName(level))
 	}
+	b.levels = levelRules(reports, names, grouping.Levels[:])
 	for _, p := range peers {
-		rule(p.name, peerKeys(reports, p))
+		b.peers = append(b.peers, peerRule(reports, p))
 	}
-	b.samples = resample(units(reports, b.verdicts), len(b.rules))
+	for frames := 1; frames <= mostFrames; frames++ {
+		b.plain = append(b.plain, peerRule(reports, peer{key: plain(outermostType, plainWords, frames)}))
+	}
 	return b
 }
 
-func levelKeys(reports []report, level grouping.Level) []string {
-	var g grouping.Grouper
-	keys := make([]string, len(reports))
-	for i := range reports {
-		h := g.Fingerprint(reports[i].sent()).At(level)
-		keys[i] = string(h.Hash[:])
+func levelName(level grouping.Level) string {
+	if level.Decides {
+		return "Weir " + string(level.Scope) + " (default)"
 	}
-	return keys
+	return "Weir " + string(level.Scope)
 }
 
-func peerKeys(reports []report, p peer) []string {
+// deciding is the level by which Weir groups.
+func deciding() grouping.Level {
+	for _, level := range grouping.Levels {
+		if level.Decides {
+			return level
+		}
+	}
+	panic("no level decides")
+}
+
+// levelRules groups the reports at levels, each parsed once.
+func levelRules(reports []report, names []string, levels []grouping.Level) (rules []rule) {
+	var g grouping.Grouper
+	keys := make([][]string, len(levels))
+	for i := range reports {
+		f := g.Fingerprint(reports[i].sent())
+		for n, level := range levels {
+			h := f.At(level)
+			keys[n] = append(keys[n], string(h.Hash[:]))
+		}
+	}
+	for n, name := range names {
+		rules = append(rules, rule{name, judge(reports, keys[n])})
+	}
+	return rules
+}
+
+func peerRule(reports []report, p peer) rule {
 	var g grouping.Grouper
 	keys := make([]string, len(reports))
 	for i := range reports {
-		sent := reports[i].sent()
-		sent.Learned = grouping.Learned{} // they don't learn
-		about := g.Fingerprint(sent).Describe()
-		keys[i] = p.key(&about, sent)
+		keys[i] = p.keyOf(&g, reports[i].sent())
 	}
-	return keys
+	return rule{p.name, judge(reports, keys)}
 }
 
 // learner is what the reports so far show of a project.

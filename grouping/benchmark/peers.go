@@ -20,7 +20,43 @@ type peer struct {
 
 var peers = []peer{
 	{"Sentry", sentry}, {"Datadog", datadog}, {"BugSnag", bugsnag}, {"Rollbar", rollbar}, {"Elastic", elastic}, {"type + message", typeAndMessage},
+	{"type + 5 words + top 4 own frames", plain(outermostType, plainWords, 4)},
+	{"innermost type + top 3 own frames", plain(innermostType, 0, 3)},
 }
+
+// keyOf groups as the peer does, which does not learn.
+func (p peer) keyOf(g *grouping.Grouper, sent grouping.Error) string {
+	sent.Learned = grouping.Learned{}
+	about := g.Fingerprint(sent).Describe()
+	return p.key(&about, sent)
+}
+
+// plainWords is how many words count in the plain rule.
+const plainWords = 5
+
+// plain is the rule that anybody would write first: a type, the first
+// words of the message without values, and the innermost own frames,
+// or the innermost where none is own.
+func plain(typeOf func(e *grouping.Description) string, words, most int) func(*grouping.Description, grouping.Error) string {
+	return func(e *grouping.Description, _ grouping.Error) string {
+		said := strings.Fields(withoutDigits(first(e.Exceptions[len(e.Exceptions)-1].Message)))
+		key := typeOf(e) + "\n" + strings.Join(said[:min(words, len(said))], " ") + "\n"
+		_, own := frames(e)
+		left := most
+		for _, x := range e.Exceptions {
+			for _, f := range x.Frames {
+				if left > 0 && (f.InApp || own == 0) {
+					key += f.Module + base(f.File) + "." + f.Function + "\n"
+					left--
+				}
+			}
+		}
+		return key
+	}
+}
+
+func outermostType(e *grouping.Description) string { return e.Type }
+func innermostType(e *grouping.Description) string { return e.Exceptions[0].Type }
 
 // sentry: types of the chain and own frames, without lines; all frames
 // where none is own; the parameterized message without a frame.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -13,14 +14,19 @@ import (
 // ranked, as many as groups of a project.
 const history = 2000
 
-// printRanking ranks, for each duplicate, the groups of the history
-// that share a frame with it, and prints the place of the right
-// one. Groups are the true ones, so false joins do not count twice.
-func printRanking(out io.Writer, b *bench) {
-	places := rank(b.reports)
-	i := intervalOf(drawnMRRs(places))
-	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %.3f\t%.3f–%.3f\tRR@10 %.3f\n",
-		len(places), within(places, 1), meanReciprocal(places), i.low, i.high, within(places, 10))
+// printRanking prints, for the duplicates of a half, at which place
+// the right group is. Groups are the true ones, so false joins do
+// not count twice.
+func printRanking(out io.Writer, all map[int]int, h half) {
+	var places []int
+	for _, i := range slices.Sorted(maps.Keys(all)) {
+		if h.holds[i] {
+			places = append(places, all[i])
+		}
+	}
+	i := mrrInterval(places)
+	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %.3f\t%v\tRR@10 %.3f\n",
+		len(places), within(places, 1), meanReciprocal(places), i, within(places, 10))
 }
 
 // within is the share of places up to last.
@@ -43,30 +49,29 @@ func meanReciprocal(places []int) (mean float64) {
 	return mean
 }
 
-// drawnMRRs are the mean reciprocal ranks of resampled places.
-func drawnMRRs(places []int) (means []float64) {
+// mrrInterval is that of the mean reciprocal rank.
+func mrrInterval(places []int) interval {
 	random, sample := rand.New(rand.NewPCG(1, 2)), make([]int, len(places))
-	for range rounds {
+	return intervalOf(func(int) float64 {
 		for i := range sample {
 			sample[i] = places[random.IntN(len(places))]
 		}
-		means = append(means, meanReciprocal(sample))
-	}
-	return means
+		return meanReciprocal(sample)
+	})
 }
 
-// rank returns the place of the right group for
-// each duplicate; 0: it shares no frame with it.
-func rank(reports []report) (places []int) {
-	outlines := outlinesOf(reports)
-	calls := make([][]int32, len(reports))
-	seen := map[string]bool{}
-	for i := range reports {
-		calls[i] = outlines[i].Calls()
-		if from := max(0, i-history); seen[reports[i].Group] {
-			places = append(places, placeOf(reports[from:i+1], outlines[from:i+1], grouping.RarityAmong(calls[from:i])))
-		}
-		seen[reports[i].Group] = true
+// rank returns the place of the right group for each duplicate, by its
+// index; 0: it shares no frame with it. Groups are ranked that share a
+// frame with it.
+func rank(reports []report) map[int]int {
+	outlines, places := outlinesOf(reports), map[int]int{}
+	var calls [][]int32
+	for i := range outlines {
+		calls = append(calls, outlines[i].Calls())
+	}
+	for _, i := range duplicatesOf(reports) {
+		from := max(0, i-history)
+		places[i] = placeOf(reports[from:i+1], outlines[from:i+1], grouping.RarityAmong(calls[from:i]))
 	}
 	return places
 }

@@ -23,7 +23,7 @@ const format = `The file holds one error a line, as JSON, and may be compressed 
    "type": "java.io.IOException", "message": "no space left", "stack_trace": ["at a.B.c(B.java:1)"]}
 
 group    names what people hold to be one fault: errors with the same are duplicates of each other
-created  orders them; project splits them for cross-validation
+created  orders them; the halves are cut by it and by project
 primary  false leaves the error out (a further trace of the same report)
 unsure   true: it is a duplicate of nobody knows what, so that it is no proof of a false join`
 
@@ -61,9 +61,6 @@ func (m *moment) UnmarshalJSON(text []byte) (err error) {
 
 // load reads the reports of a file, the earliest first.
 func load(path string) ([]report, error) {
-	if path == "" {
-		return nil, errors.New("name a file with labelled errors: make bench-grouping DATA=errors.jsonl.gz\n\n" + format)
-	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -103,5 +100,8 @@ func read(from io.Reader) (reports []report, err error) {
 	slices.SortStableFunc(reports, func(a, b report) int {
 		return cmp.Or(a.Created.Compare(b.Created.Time), strings.Compare(a.ID, b.ID))
 	})
+	if len(reports) == 0 && lines.Err() == nil {
+		return nil, errors.New("there is no error")
+	}
 	return reports, lines.Err()
 }
