@@ -114,7 +114,9 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	if g.root = g.trace.Root(); g.applies(UnwrapRule) {
 		g.root = g.root.Unwrapped()
 	}
-	g.kind = trace.AppendType(g.kind[:0], g.root.Type)
+	if g.kind = g.trace.Language().AppendType(g.kind[:0], g.root.Type); len(g.kind) == 0 {
+		g.kind = append(g.kind, trace.GoFault(g.root.Message)...)
+	}
 	g.fault = g.isFault()
 	g.findCycle()
 	g.readMessage(&g.message, g.root, trace.MaxWords)
@@ -149,7 +151,7 @@ func (g *Grouper) learn(family Hash, learned Learned) {
 func (g *Grouper) byMessage(learned Learned) Fingerprint {
 	s := g.trace.Outermost()
 	g.readMessage(&g.message, s, trace.MaxAlone)
-	g.kind = trace.AppendType(g.kind[:0], s.Type)
+	g.kind = g.trace.Language().AppendType(g.kind[:0], s.Type)
 	g.hashes[1] = g.hash(ScopeType, append(g.begin(ScopeType), g.kind...))
 	g.learn(g.hashes[1].Hash, learned)
 	key := append(append(g.begin(ScopeMessage), g.kind...), keyEnd)
@@ -184,7 +186,7 @@ func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t, own := &g.trace, g.own()
 	for _, s := range t.Spans() {
-		key = append(trace.AppendType(key, s.Type), keyEnd)
+		key = append(g.trace.Language().AppendType(key, s.Type), keyEnd)
 		if s.Message != g.root.Message { // that of the root follows
 			g.readMessage(&g.other, s, trace.MaxWords)
 			key = append(g.other.AppendAll(key), keyEnd)
@@ -246,7 +248,7 @@ func appendLines(key []byte, lines [][]byte) []byte {
 // error: it is a mistake of that function, and the function has a name.
 func (g *Grouper) isFault() bool {
 	name := g.trace.Identity(g.trace.Site()[0])
-	return g.applies(FaultRule) && g.own() && g.trace.Language().IsFault(g.root.Type) && name[len(name)-1] != ':'
+	return g.applies(FaultRule) && g.own() && trace.IsFault(g.root.Type, g.root.Message) && name[len(name)-1] != ':'
 }
 
 // findCycle finds the frames of endless recursion,

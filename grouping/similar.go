@@ -32,7 +32,7 @@ func OutlineOf(language trace.Language, exceptions []trace.Exception) (o Outline
 	t := &g.trace
 	t.Load(language, exceptions)
 	root := t.Root().Unwrapped()
-	o.kind = numberOf(trace.AppendType(nil, root.Type))
+	o.kind = numberOf(language.AppendType(nil, root.Type))
 	for i := range t.Frames() {
 		if name := t.Identity(i); len(name) > 0 {
 			o.calls, o.names = append(o.calls, numberOf(name)), append(o.names, trace.Cut(string(name), maxCulprit))

@@ -2,16 +2,25 @@ package trace
 
 import "strings"
 
-// EngineError reports whether the runtime itself throws errors
-// of this type, in words of its own.
-func (l Language) EngineError(typ string) bool { return syntaxOf(l).engine[typ] }
-
-// IsFault reports whether errors of this type are mistakes of the function
-// that throws them, such as a null dereference: its caller does not identify
-// them. What is missing by its key or index is no such mistake.
-func (l Language) IsFault(typ string) bool {
+// IsFault reports whether an error is a mistake of the function
+// that throws it, such as a null dereference: the caller does not identify
+// it. What is missing by its key or index is no such mistake.
+func IsFault(typ, message string) bool {
+	if GoFault(message) != "" {
+		return true
+	}
 	name := afterLast(typeBreaks, typ)
-	return faults[name] || l.EngineError(name) || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
+	return faults[name] || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
+}
+
+// GoFault is the fault of which Go's runtime has no type of its own; "" where
+// the message names none.
+func GoFault(message string) string {
+	fault, ok := strings.CutPrefix(message, "runtime error: ")
+	if ok && (strings.HasPrefix(fault, "invalid memory address") || strings.HasPrefix(fault, "integer divide")) {
+		return fault
+	}
+	return ""
 }
 
 var faults = wordSet(`

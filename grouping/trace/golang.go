@@ -163,6 +163,19 @@ func goInApp(f *Frame) bool {
 	return !goStandard[root] && !strings.HasPrefix(f.Module, "golang.org/x/") && !strings.HasPrefix(f.Module, "google.golang.org/")
 }
 
+// goOwn takes those calls out of own code that report a panic: a deferred
+// function runs, and is printed, above the panic that it recovers.
+func goOwn(frames []Frame) {
+	for last := len(frames) - 1; last >= 0; last-- {
+		if f := &frames[last]; f.Module == "runtime" && f.Function == "panic" {
+			for i := range last {
+				frames[i].InApp = false
+			}
+			return
+		}
+	}
+}
+
 // isGoModule recognizes files of dependencies, also where paths are trimmed:
 // "github.com/acme/shop@v1.2.3/cart.go".
 func isGoModule(path string) bool {

@@ -58,9 +58,6 @@ type syntax struct {
 	place func(line string) Frame
 	// callless: errors without calls are recognized by their place.
 	callless bool
-	// engine holds error types of the runtime, whose messages
-	// differ between runtimes.
-	engine map[string]bool
 	// at: "at " begins frames, after blanks at most.
 	// Frames of other runtimes never begin so.
 	at bool
@@ -102,10 +99,10 @@ const (
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
 	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
-		engine: javascriptEngine, place: javascriptPlace, at: true},
+		place: javascriptPlace, at: true},
 	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Python, frame: faultFrame, has: charsOf("\""), mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
-	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
+	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, has: charsOf("("), mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
 	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp,

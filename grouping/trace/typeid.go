@@ -192,6 +192,22 @@ func hasLetter(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 || isAlpha(byte(r)) }) >= 0
 }
 
+// AppendType appends an error's type without what differs between
+// occurrences, and without what not all senders of the language name.
+func (l Language) AppendType(dst []byte, typ string) []byte {
+	switch l {
+	case Python: // loggers name the module, tracebacks of it may not
+		typ = afterLast(dots, typ)
+	case Go: // types of errors that only have a message
+		if strings.HasPrefix(typ, "runtime.") || strings.HasPrefix(typ, "*errors.") || strings.HasPrefix(typ, "*fmt.") {
+			return dst
+		}
+	}
+	return AppendType(dst, typ)
+}
+
+var dots = bytesOf(".")
+
 // AppendType appends an error's type
 // without what differs between occurrences.
 func AppendType(dst []byte, typ string) []byte {
