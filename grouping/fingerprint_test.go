@@ -173,25 +173,6 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// An error with a trace of 16 lines, from strings to hashes. Nothing is allocated.
-func BenchmarkFingerprint(b *testing.B) {
-	for _, k := range []variants{javaVariants[0], javascriptVariants[0], pythonVariants[0], goVariants[0], rubyVariants[0], phpVariants[0], dotnetVariants[0]} {
-		b.Run(k.name, func(b *testing.B) {
-			e := k.base
-			for len(e.StackTrace) < 16 {
-				e.StackTrace = append(e.StackTrace, k.base.StackTrace...)
-			}
-			e.StackTrace = e.StackTrace[:16]
-			var g Grouper
-			b.ReportAllocs()
-			for b.Loop() {
-				g.Fingerprint(e)
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "errors/s")
-		})
-	}
-}
-
 // Errors whose types differ by an id alone are the same, with and without a trace.
 func TestTypesWithIDsAreOneGroup(t *testing.T) {
 	var g Grouper
@@ -388,16 +369,6 @@ func BenchmarkPercentiles(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-func BenchmarkMedian(b *testing.B) {
-	e := eleven()
-	var g Grouper
-	b.ReportAllocs()
-	for b.Loop() {
-		g.Fingerprint(e)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "errors/s")
-}
-
 // How much longer the regular expression below takes than
 // Fingerprint, by turns, so that a busy machine slows both.
 func BenchmarkAgainstRegexp(b *testing.B) {
@@ -412,17 +383,6 @@ func BenchmarkAgainstRegexp(b *testing.B) {
 		ours, theirs = ours+fingerprinted.Sub(begun), theirs+time.Since(fingerprinted)
 	}
 	b.ReportMetric(theirs.Seconds()/ours.Seconds(), "times")
-}
-
-// What it costs to take the same lines apart, and nothing more,
-// with package regexp.
-func BenchmarkMedianRegexp(b *testing.B) {
-	e := eleven()
-	b.ReportAllocs()
-	for b.Loop() {
-		matchFrames(e)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "errors/s")
 }
 
 var frameExpression = regexp.MustCompile(`^\s*at (?:[\w.@]+/)?([\w.$]+)\.([\w$<>]+)\(([^:)]+)(?::(\d+))?\)`)

@@ -69,34 +69,40 @@ func levelRules(reports []report, names []string, levels []grouping.Level) (rule
 	return rules
 }
 
-func peerRule(reports []report, p peer) rule {
+func peerRule(reports []report, p peer) rule { return keyRule(reports, p.name, p.keyOf) }
+
+func keyRule(reports []report, name string, key keyOf) rule {
 	var g grouping.Grouper
 	keys := make([]string, len(reports))
 	for i := range reports {
-		keys[i] = p.keyOf(&g, reports[i].sent())
+		keys[i] = key(&g, reports[i].sent())
 	}
-	return rule{p.name, judge(reports, keys)}
+	return rule{name, judge(reports, keys)}
 }
 
 // learner is what the reports so far show of a project.
+// Its maps are bounded by the reports.
 type learner struct {
 	grouping.Packages
-	libraries grouping.Libraries
-	kinds     map[grouping.Hash]bool // bounded by the reports
+	learned  grouping.Learned
+	kinds    map[grouping.Hash]bool
+	messages map[grouping.Hash][][][]byte // by the loosest hash
 }
 
-// learn gives each report the libraries found by its
-// project's earlier errors, as the service does.
+// learn gives each report what its project's
+// earlier errors have shown, as the service does.
 func learn(reports []report) {
 	var g grouping.Grouper
 	projects := map[string]*learner{}
 	for i := range reports {
 		r := &reports[i]
 		if projects[r.Project] == nil {
-			projects[r.Project] = &learner{kinds: map[grouping.Hash]bool{}}
+			projects[r.Project] = &learner{learned: grouping.Learned{Values: grouping.Values{}},
+				kinds: map[grouping.Hash]bool{}, messages: map[grouping.Hash][][][]byte{}}
 		}
 		p := projects[r.Project]
-		r.libraries = p.libraries
+		r.learned = p.learned
+		r.learned.Before = len(p.learned.Values) + 1
 		p.add(g.Fingerprint(r.sent()))
 	}
 }
@@ -111,6 +117,11 @@ func (l *learner) add(f grouping.Fingerprint) {
 	since, about := l.Kinds, f.Describe()
 	l.Add(grouping.PackagesOf(about.Language, about.Exceptions))
 	if l.Due(since) {
-		l.libraries = l.Libraries()
+		l.learned.Libraries = l.Libraries()
+	}
+	family := f.Similar()
+	l.messages[family] = append(l.messages[family], new(grouping.Grouper).Message(about.Language, about.Exceptions))
+	if grouping.Varied(len(l.messages[family]), 1) {
+		l.learned.Values.Learn(family, l.messages[family])
 	}
 }

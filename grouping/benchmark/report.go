@@ -40,11 +40,11 @@ type report struct {
 	Message    string
 	StackTrace []string `json:"stack_trace"`
 
-	libraries grouping.Libraries // of its project, see learn
+	learned grouping.Learned // of its project, see learn
 }
 
 func (r *report) sent() grouping.Error {
-	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace, Learned: grouping.Learned{Libraries: r.libraries}}
+	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace, Learned: r.learned}
 }
 
 // moment is a time with or without a colon
