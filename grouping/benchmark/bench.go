@@ -15,7 +15,7 @@ type bench struct {
 	peers   []rule
 	plain   []rule // the plain rule, with ever more frames
 	choices []rule
-	places  map[int]int // see rank
+	places  map[int]ranked // see rank
 }
 
 func newBench(reports []report) *bench {

@@ -164,7 +164,7 @@ func TestRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if places := rank(reports); len(places) != 2 || places[2] != 1 || places[3] != 0 {
+	if places := rank(reports); len(places) != 2 || places[2] != (ranked{1, 1}) || places[3].place != 0 {
 		t.Errorf("places %v", places)
 	}
 }

@@ -17,17 +17,27 @@ const history = 2000
 // printRanking prints, for the duplicates of a half, at which place
 // the right group is. Groups are the true ones, so false joins do
 // not count twice.
-func printRanking(out io.Writer, all map[int]int, h half) {
+func printRanking(out io.Writer, all map[int]ranked, h half) {
 	var places []int
+	found, shown := 0, 0
 	for _, i := range slices.Sorted(maps.Keys(all)) {
-		if h.holds[i] {
-			places = append(places, all[i])
+		if r := all[i]; h.holds[i] {
+			places = append(places, r.place)
+			if shown += r.shown; 0 < r.place && r.place <= r.shown {
+				found++
+			}
 		}
 	}
 	i := mrrInterval(places)
 	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %.3f\t%v\tRR@10 %.3f\n",
 		len(places), within(places, 1), meanReciprocal(places), i, within(places, 10))
+	fmt.Fprintf(out, "shown, as worth a look\tat most %d, of %.1f or more\tright among them %.3f\tof those shown right %.3f\n",
+		grouping.MaxSimilar, grouping.MinSimilarity, ratio(found, len(places)), ratio(found, shown))
 }
+
+// ranked is the place of the right group, 0 if it shares
+// no frame, and how many groups are worth a look.
+type ranked struct{ place, shown int }
 
 // within is the share of places up to last.
 func within(places []int, last int) float64 {
@@ -60,11 +70,10 @@ func mrrInterval(places []int) interval {
 	})
 }
 
-// rank returns the place of the right group for each duplicate, by its
-// index; 0: it shares no frame with it. Groups are ranked that share a
-// frame with it.
-func rank(reports []report) map[int]int {
-	outlines, places := outlinesOf(reports), map[int]int{}
+// rank ranks, for each duplicate, by its index,
+// the groups that share a frame with it.
+func rank(reports []report) map[int]ranked {
+	outlines, places := outlinesOf(reports), map[int]ranked{}
 	var calls [][]int32
 	for i := range outlines {
 		calls = append(calls, outlines[i].Calls())
@@ -86,8 +95,8 @@ func outlinesOf(reports []report) []grouping.Outline {
 	return outlines
 }
 
-// placeOf is the place of the last report's group.
-func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rarity) int {
+// placeOf ranks the last report's group.
+func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rarity) (r ranked) {
 	query := len(reports) - 1
 	calls := rarity.Query(outlines[query].Calls())
 	best := map[string]float64{} // of each group, that of its most similar member
@@ -98,15 +107,12 @@ func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rar
 		group := reports[i].Group
 		best[group] = max(best[group], outlines[query].Similarity(outlines[i], rarity))
 	}
-	own, found := best[reports[query].Group]
-	if !found {
-		return 0
+	all := slices.Sorted(maps.Values(best))
+	notable, _ := slices.BinarySearch(all, grouping.MinSimilarity)
+	r.shown = min(len(all)-notable, grouping.MaxSimilar)
+	if own, found := best[reports[query].Group]; found {
+		at, _ := slices.BinarySearch(all, own)
+		r.place = len(all) - at // ties count against it
 	}
-	var all []float64
-	for _, similarity := range best {
-		all = append(all, similarity)
-	}
-	slices.Sort(all)
-	at, _ := slices.BinarySearch(all, own)
-	return len(all) - at // ties count against it
+	return r
 }
