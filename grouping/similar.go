@@ -78,7 +78,7 @@ func (o Outline) without(p Outline) (only []string) {
 }
 
 // Bounds of what is worth a look. Of what they show for errors with a known
-// duplicate, about half is one; below that most is not.
+// duplicate, four in ten are it; below that most are noise.
 const (
 	MaxSimilar    = 5
 	MinSimilarity = 0.4
