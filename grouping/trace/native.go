@@ -397,6 +397,15 @@ func beginsWithAny(s string, beginnings []string) bool {
 	return false
 }
 
+func containsAny(s string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(s, part) {
+			return true
+		}
+	}
+	return false
+}
+
 // nativeIdentity is the function without arguments, template
 // parameters and suffixes of compilers and linkers; the library
 // where the function has no name.

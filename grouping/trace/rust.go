@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Rust prints a frame on two lines, "4:
 // krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
@@ -73,34 +76,171 @@ func rustPlace(line string) Frame {
 	return Frame{File: file, Line: n, Column: column}
 }
 
+// rustCrates are libraries that most programs use. Paths
+// exclude others, where the program has debug information.
+var rustCrates = wordSet(`core std alloc test proc_macro __rustc actix_http actix_rt actix_server actix_service actix_web addr2line anyhow async_std
+axum axum_core backtrace bevy_app bevy_ecs bevy_tasks bytes chrono clap clap_builder color_eyre crossbeam crossbeam_utils diesel env_logger eyre
+futures futures_core futures_executor futures_util gimli h2 hashbrown http hyper hyper_util indexmap js_sys libc log mio once_cell parking_lot
+parking_lot_core pyo3 rayon rayon_core redis regex regex_automata reqwest rocket rustls sentry serde serde_json serde_yaml smol sqlx sqlx_core
+tauri thiserror time tokio tokio_postgres tokio_stream tokio_util toml tonic tower tower_http tower_service tracing tracing_core
+tracing_subscriber url uuid warp wasm_bindgen wasm_bindgen_futures web_sys wgpu wgpu_core winit`)
+
 func rustInApp(f *Frame) bool {
-	name := strings.TrimLeft(f.Function, "<_")
-	for _, crate := range [...]string{"core::", "std::", "alloc::", "rust_begin_unwind", "tokio::", "rayon::", "futures"} {
-		if strings.HasPrefix(name, crate) {
-			return false
-		}
+	if strings.HasPrefix(f.File, "/rustc/") || strings.Contains(f.File, "/.cargo/") || strings.Contains(f.File, "/cargo/registry/") {
+		return false
 	}
-	return !strings.HasPrefix(f.File, "/rustc/") && !strings.Contains(f.File, "/.cargo/registry/")
+	return f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified)
 }
 
-// rustIdentity is the path without the symbol's
-// hash. Closures keep the function around them.
-func rustIdentity(dst []byte, f *Frame) []byte {
-	name := f.Function
-	if name == "" && f.File != "" { // where a thread panicked
-		return append(dst, baseName(f.File)...)
+// maxQualified is how deep types are nested in a name that is read.
+const maxQualified = 4
+
+// isOwnRust reports whether a function's crate is not known to be a
+// library. A method is own code if its type or its trait is, except for
+// traits that the standard library implements for all types.
+func isOwnRust(name string, depth int) bool {
+	typ, trait, _, qualified := cutQualified(name)
+	if qualified && depth > 0 {
+		return isOwnRust(typ, depth-1) && !isBlanket(trait) || isOwnRust(trait, depth-1)
 	}
-	if name == "" || strings.Contains(name, "panicking::") || strings.HasPrefix(name, "rust_begin_unwind") ||
-		strings.Contains(name, "backtrace::") || strings.Contains(name, "__rust_") {
-		return dst
+	crate, _, ok := strings.Cut(withoutReference(name), "::")
+	crate, _, _ = strings.Cut(crate, "[") // "shop[5c1a2b3c4d5e6f70]::main"
+	return ok && isIdentifier(crate) && !rustCrates[crate]
+}
+
+func isBlanket(trait string) bool {
+	_, path, _ := strings.Cut(trait, "::")
+	return beginsWithAny(path, blanketTraits)
+}
+
+var blanketTraits = strings.Fields("ops::function:: convert::Into< convert::TryInto< string::ToString string::SpecToString any::Any")
+
+// cutQualified splits "<shop::Cart<u32> as shop::Priced>::price", and
+// "shop::pay::<impl shop::Priced for shop::Cart<T>>::price".
+func cutQualified(name string) (typ, trait, rest string, ok bool) {
+	if name = withoutReference(name); strings.HasPrefix(name, "_<") {
+		name = name[1:]
 	}
-	name = withoutRustHash(name)
-	if crate, rest, ok := strings.Cut(name, "["); ok { // "shop[5c1a2b3c4d5e6f70]::main"
-		if hash, path, ok := strings.Cut(rest, "]::"); ok && isHexWord(hash, 8) {
-			return appendUnhashed(append(append(dst, crate...), "::"...), path)
+	if impl := strings.Index(name, "<impl "); impl >= 0 && name[0] != '<' {
+		name = name[impl:]
+	}
+	end := closing(name)
+	if end < 0 {
+		return "", "", "", false
+	}
+	inner, rest := name[1:end], name[end+1:]
+	if impl, ok := strings.CutPrefix(inner, "impl "); ok {
+		if trait, typ, ok = cutOutside(impl, " for "); !ok {
+			return impl, "", rest, true
+		}
+		return typ, trait, rest, true
+	}
+	typ, trait, _ = cutOutside(inner, " as ")
+	return typ, trait, rest, true
+}
+
+// closing is the index of the ">" that closes
+// s, which begins with "<"; -1 if there is none.
+func closing(s string) int {
+	if !strings.HasPrefix(s, "<") {
+		return -1
+	}
+	depth := 0
+	for i := range len(s) {
+		switch {
+		case s[i] == '<':
+			depth++
+		case s[i] == '>' && s[i-1] != '-': // "fn() -> u32"
+			if depth--; depth == 0 {
+				return i
+			}
 		}
 	}
-	return appendUnhashed(dst, name)
+	return -1
+}
+
+// cutOutside is strings.Cut at a mark outside of "<>".
+func cutOutside(s, mark string) (before, after string, ok bool) {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '<' {
+			if end := closing(s[i:]); end > 0 {
+				i += end
+			}
+		} else if strings.HasPrefix(s[i:], mark) {
+			return s[:i], s[i+len(mark):], true
+		}
+	}
+	return s, "", false
+}
+
+// withoutReference is the type in "&mut shop::Cart" and "[shop::Item]".
+func withoutReference(typ string) string {
+	for _, begin := range [...]string{"&", "mut ", "dyn ", "["} {
+		typ = strings.TrimPrefix(typ, begin)
+	}
+	return typ
+}
+
+// rustIdentity is the path of the function or, of a method, of its type.
+// Hashes of symbols and crates, type arguments and closures are left out:
+// they change with the build, or are printed by one way of mangling only.
+func rustIdentity(dst []byte, f *Frame) []byte {
+	name := f.Function
+	switch {
+	case name == "" && f.File != "": // where a thread panicked
+		return append(dst, baseName(f.File)...)
+	case !f.InApp && containsAny(name, rustPlumbing):
+		return dst
+	}
+	return appendRust(dst, withoutRustHash(name), maxQualified)
+}
+
+var rustPlumbing = strings.Fields("panicking:: backtrace:: __rust_ rust_begin_unwind")
+
+func appendRust(dst []byte, name string, depth int) []byte {
+	typ, trait, rest, qualified := cutQualified(name)
+	if !qualified || depth == 0 {
+		return appendRustPath(dst, withoutReference(name))
+	}
+	if !isRustPath(typ) && trait != "" { // "<T as shop::Priced>", "<u32 as shop::Priced>"
+		typ = trait
+	}
+	return appendRustPath(appendRust(dst, typ, depth-1), rest)
+}
+
+// isRustPath distinguishes "shop::Cart" from "T", "u32" and "fn(a::B)".
+func isRustPath(typ string) bool {
+	path, _, ok := strings.Cut(withoutReference(typ), "::")
+	path, _, _ = strings.Cut(path, "[")
+	return ok && (isIdentifier(path) || strings.HasPrefix(path, "<"))
+}
+
+// appendRustPath appends a path without what is in brackets.
+func appendRustPath(dst []byte, path string) []byte {
+	for i := 0; i < len(path); i++ {
+		end := i
+		switch path[i] {
+		case '<':
+			end = i + closing(path[i:])
+			dst = bytes.TrimSuffix(dst, []byte("::"))
+		case '{': // "{closure#1}", "{{closure}}"
+			end = i + strings.IndexByte(path[i:], '}')
+			for ; end+1 < len(path) && path[end+1] == '}'; end++ {
+			}
+			dst = bytes.TrimSuffix(dst, []byte("::"))
+		case '[':
+			end = i + strings.IndexByte(path[i:], ']')
+		case ' ', ']', '>':
+			return dst
+		default:
+			dst = append(dst, path[i])
+		}
+		if end < i {
+			return dst
+		}
+		i = end
+	}
+	return dst
 }
 
 // withoutRustHash drops the hash after a symbol: "::h3e3f989126541ea9".
@@ -109,22 +249,6 @@ func withoutRustHash(name string) string {
 		return name[:i]
 	}
 	return name
-}
-
-// appendUnhashed appends a name without the compiler's
-// counters: "{closure#1}" and "{{closure}}" become "{closure}".
-func appendUnhashed(dst []byte, name string) []byte {
-	for before, rest, found := strings.Cut(name, "{{closure}}"); found; before, rest, found = strings.Cut(name, "{{closure}}") {
-		dst, name = append(appendUnhashed(dst, before), "{closure}"...), rest
-	}
-	for {
-		before, rest, found := strings.Cut(name, "#")
-		dst = append(dst, before...)
-		if !found {
-			return dst
-		}
-		name = strings.TrimLeft(rest, "0123456789")
-	}
 }
 
 func isHexTail(s string) bool {
