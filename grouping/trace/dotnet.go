@@ -132,7 +132,7 @@ func dotnetMark(line string) mark {
 		return mark{kind: wrapper}
 	}
 	if i := strings.LastIndex(s, "---> "); i >= 0 {
-		return named(header, s[i+len("---> "):])
+		return markOf(header, s[i+len("---> "):])
 	}
 	if strings.HasPrefix(s, "---") {
 		return mark{}

@@ -123,20 +123,19 @@ func isBareGoCall(f Frame, slash int) bool {
 	return f.Module == "main" || slash > 0 || strings.Contains(f.Function, "(*") || goStandard[f.Module]
 }
 
+var goIntros = []intro{
+	{"goroutine ", stack, namesNothing},
+	{"Previous ", stack, namesNothing}, // access that a race is with
+	{"runtime stack:", otherStack, namesNothing},
+	{"fatal error: ", header, namesMessage},
+}
+
 func goMark(line string) mark {
-	switch {
-	case strings.HasPrefix(line, "goroutine "):
-		return mark{kind: stack}
-	case strings.HasPrefix(line, "WARNING: DATA RACE"):
+	if message, ok := strings.CutPrefix(line, "panic: "); ok {
+		return mark{kind: header, message: strings.TrimSuffix(message, " [recovered]")}
+	}
+	if strings.HasPrefix(line, "WARNING: DATA RACE") {
 		return mark{kind: header, typ: "DATA RACE"}
-	case strings.HasPrefix(line, "Previous "): // access that a race is with
-		return mark{kind: stack}
-	case strings.HasPrefix(line, "runtime stack:"):
-		return mark{kind: otherStack}
-	case strings.HasPrefix(line, "fatal error: "):
-		return mark{kind: header, message: line[len("fatal error: "):]}
-	case strings.HasPrefix(line, "panic: "):
-		return mark{kind: header, message: strings.TrimSuffix(line[len("panic: "):], " [recovered]")}
 	}
 	if _, served, ok := strings.Cut(line, "http: panic serving "); ok { // an address, and what the handler panicked with
 		_, message, _ := strings.Cut(served, ": ")

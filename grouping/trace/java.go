@@ -117,23 +117,22 @@ func withoutLoader(class string) string {
 	return class[slash+1:]
 }
 
-func javaMark(line string) mark {
-	s := withoutStackHash(withoutTool(line))
-	switch {
-	case strings.HasPrefix(s, "Caused by: "):
-		return named(cause, withoutStackHash(s[len("Caused by: "):]))
-	case strings.HasPrefix(s, "Wrapped by: "): // by Logback, which can print the root cause first
-		return named(wrapper, withoutStackHash(s[len("Wrapped by: "):]))
-	case strings.HasPrefix(s, "Suppressed: "):
-		return mark{kind: suppressed}
-	case len(s) == len("root cause") && strings.EqualFold(s, "root cause"): // by Tomcat
+func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
+
+var javaIntros = []intro{
+	{"Caused by: ", cause, namesBoth},
+	{"Wrapped by: ", wrapper, namesBoth}, // by Logback, which can print the root cause first
+	{"Suppressed: ", suppressed, namesNothing},
+	{"Full thread dump", threadDump, namesNothing}, {"java.lang.Thread.State: ", threadDump, namesNothing},
+}
+
+func javaMark(s string) mark {
+	if len(s) == len("root cause") && strings.EqualFold(s, "root cause") { // by Tomcat
 		return mark{kind: cause}
-	case strings.HasPrefix(s, "Full thread dump"), strings.HasPrefix(s, "java.lang.Thread.State: "):
-		return mark{kind: threadDump}
 	}
 	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {
 		if _, thrown, ok := strings.Cut(thread, "\" "); ok {
-			return named(header, thrown)
+			return markOf(header, thrown)
 		}
 	}
 	typ, message, ok := typeAndMessage(s)
@@ -161,8 +160,9 @@ func withoutStackHash(s string) string {
 	return s
 }
 
-// named makes the mark of "Type: message".
-func named(kind markKind, s string) mark {
+// markOf makes the mark of "Type: message".
+func markOf(kind markKind, s string) mark {
+	s = withoutStackHash(s)
 	typ, message, ok := typeAndMessage(s)
 	if !ok {
 		message = strings.TrimSpace(s)

@@ -137,18 +137,9 @@ func safariBare(s string) (Frame, bool) {
 	return Frame{}, false
 }
 
-func javascriptMark(line string) mark {
-	s := strings.TrimSpace(line)
-	if strings.HasPrefix(s, "The above error occurred in ") { // React's components follow
-		return mark{kind: errorEnd}
-	}
-	for _, intro := range [...]string{"[cause]: ", "Caused by: ", "caused by: "} {
-		if rest, ok := strings.CutPrefix(s, intro); ok {
-			return named(cause, rest)
-		}
-	}
-	return classHeader(withoutIntro(s))
-}
+var javascriptIntros = []intro{{"The above error occurred in ", errorEnd, namesNothing}, {"[cause]: ", cause, namesBoth}, {"Caused by: ", cause, namesBoth}, {"caused by: ", cause, namesBoth}}
+
+func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }
 
 // withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught
 // (in promise) ", and a logger's fields before that: `level=error msg="`.

@@ -37,7 +37,11 @@ type syntax struct {
 	// has holds characters. Each frame that does not begin
 	// with "at " has one of them; empty: frames may have none.
 	has charSet
-	// mark recognizes lines that begin or end exceptions.
+	// clean prepares a line for intros and mark. nil: it is trimmed.
+	clean func(line string) string
+	// intros are how lines begin that begin or end exceptions.
+	intros []intro
+	// mark recognizes other such lines.
 	mark func(line string) mark
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
@@ -94,16 +98,59 @@ const (
 	threadDump            // stacks of all threads, not of an error
 )
 
+// intro is the beginning of a line, and what it means.
+type intro struct {
+	begin string
+	kind  markKind
+	names named
+}
+
+// named is what follows an intro.
+type named uint8
+
+const (
+	namesNothing named = iota
+	namesMessage
+	namesBoth // "Type: message"
+)
+
+// markOf reads a line that is no frame.
+func (s *syntax) markOf(line string) mark {
+	if s.clean == nil {
+		line = strings.TrimSpace(line)
+	} else {
+		line = s.clean(line)
+	}
+	for i := range s.intros {
+		if rest, ok := strings.CutPrefix(line, s.intros[i].begin); ok {
+			return s.intros[i].markOf(rest)
+		}
+	}
+	return s.mark(line)
+}
+
+func (i *intro) markOf(rest string) mark {
+	switch i.names {
+	case namesMessage:
+		return mark{kind: i.kind, message: rest}
+	case namesBoth:
+		return markOf(i.kind, rest)
+	}
+	return mark{kind: i.kind}
+}
+
+func asIs(line string) string { return line }
+
 // syntaxes, in the order in which they are
 // tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
-	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
+	{language: Java, frame: javaFrame, clean: javaLine, intros: javaIntros, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
+	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), intros: javascriptIntros, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		place: javascriptPlace, at: true},
-	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Python, frame: faultFrame, has: charsOf("\""), mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
-	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame, has: charsOf("("), mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
+	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), clean: asIs, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
+	{language: Python, frame: faultFrame, has: charsOf("\""), clean: asIs, intros: faultIntros, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
+	{language: Go, frame: goFrame, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
+	{language: DotNet, frame: dotnetFrame, has: charsOf("("), clean: asIs, mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
 	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp,
 		identity: rubyIdentity, crashLast: true},
@@ -111,20 +158,20 @@ var syntaxes = [...]syntax{
 	{language: PHP, frame: xdebugFrame, has: charsOf("("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
 	{language: PHP, frame: collisionFrame, has: charsOf(":("), mark: collisionMark, inApp: collisionInApp,
 		identity: collisionIdentity, placeFirst: true, at: true},
-	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
+	{language: Rust, frame: rustFrame, clean: asIs, intros: rustIntros, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, has: charsOf("{(/"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
 	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
 	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
-	{language: Lua, frame: luaFrame, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
-	{language: Julia, frame: juliaFrame, has: charsOf("[@"), mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
-	{language: Haskell, frame: haskellFrame, has: charsOf(","), mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
-	{language: R, frame: rFrame, has: charsOf("("), mark: rMark, inApp: rInApp, identity: rIdentity},
-	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, at: true},
-	{language: Native, frame: backwardFrame, has: charsOf("\""), mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, crashLast: true},
+	{language: Lua, frame: luaFrame, clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
+	{language: Julia, frame: juliaFrame, has: charsOf("[@"), intros: juliaIntros, mark: noMarks, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
+	{language: Haskell, frame: haskellFrame, has: charsOf(","), clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
+	{language: R, frame: rFrame, has: charsOf("("), clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
+	{language: Native, frame: nativeFrame, clean: nativeLine, intros: nativeIntros, mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, at: true},
+	{language: Native, frame: backwardFrame, has: charsOf("\""), clean: nativeLine, intros: nativeIntros, mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, crashLast: true},
 }
 
-var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn,
+var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: noMarks, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn,
 	identity: unknownIdentity}
 
 // syntaxOf returns the syntax of a language.

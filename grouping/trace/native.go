@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Native code, C, C++, Swift and Objective-C, as sanitizers,
 // debuggers and operating systems print it:
@@ -19,6 +22,7 @@ import "strings"
 //	@     0x55d1c2a3b4c5  shop::Cart::total()                          glog, Folly
 //	1: 0xb090e0 node::Abort() [node]                                   Node
 //	at 2   shop.kexe   0x1043c5e2a   kfun:shop.Cart#total(){} + 378    Kotlin
+//	==4711==    at 0x401189: Cart::total(int) (cart.cpp:12)            Valgrind
 //	[Callstack] 0x00007ff6 Shop.exe!ACart::Total() [C:\src\Cart.cpp:12] Unreal
 
 func nativeFrame(line string) (Frame, bool) {
@@ -31,6 +35,9 @@ func nativeFrame(line string) (Frame, bool) {
 	if rest, ok := strings.CutPrefix(s, "@ "); ok {
 		return stampedFrame(strings.TrimLeft(rest, " "))
 	}
+	if rest, ok := strings.CutPrefix(s, "=="); ok {
+		return valgrindFrame(rest)
+	}
 	if _, rest, ok := strings.Cut(s, "[Callstack] "); ok {
 		s = rest[strings.IndexByte(rest, ' ')+1:]
 	}
@@ -40,6 +47,9 @@ func nativeFrame(line string) (Frame, bool) {
 		}
 		if f, ok := windowsFrame(rest); ok {
 			return f, true
+		}
+		if rest == signalHandler {
+			return Frame{Function: rest}, true
 		}
 		if strings.IndexByte(s[:len(s)-len(rest)], '#') >= 0 {
 			return gdbCall(withoutImage(rest))
@@ -119,6 +129,20 @@ func stampedFrame(s string) (Frame, bool) {
 		f.Function = ""
 	}
 	return f, ok && len(address) > minPlainHexID && isHexTail(strings.TrimPrefix(address, "0x"))
+}
+
+// valgrindFrame reads "4711==    by 0x4011A9: show (web.c:9)" and
+// "4711==    at 0x48: free (in /usr/lib/vgpreload.so)".
+func valgrindFrame(s string) (f Frame, ok bool) {
+	_, s, ok = strings.Cut(s, "== ")
+	_, s, called := strings.Cut(s, " 0x")
+	_, s, named := strings.Cut(s, ": ")
+	call, place, placed := cutLast(s, " (")
+	if f, _ = nativePlace(strings.TrimSuffix(place, ")")); strings.HasPrefix(place, "in ") {
+		f.Module = imageOf(place)
+	}
+	f.Function = call
+	return f, ok && called && named && placed
 }
 
 // backwardFrame reads `#1    Source "/src/cart.cpp", line 12, in total() [0x55]`
@@ -331,62 +355,184 @@ func withoutOffset(s string) string {
 	return strings.TrimSpace(s)
 }
 
-func nativeMark(line string) mark {
-	if _, report, ok := strings.Cut(line, "Sanitizer: "); ok && strings.Contains(line, "ERROR: ") {
-		typ, _, _ := strings.Cut(report, " ") // the rest is addresses
-		return mark{kind: header, typ: typ}
-	}
+// nativeLine drops the process that Valgrind puts before each line.
+func nativeLine(line string) string {
 	s := strings.TrimSpace(line)
-	if _, message, ok := strings.Cut(s, ": Fatal error: "); ok { // Swift
-		return mark{kind: header, message: message}
+	if _, rest, ok := strings.Cut(s, "== "); ok && s[0] == '=' {
+		return strings.TrimSpace(rest)
 	}
-	if signal, ok := strings.CutPrefix(s, "Program received signal "); ok {
-		return named(header, signal)
+	return s
+}
+
+var nativeIntros = []intro{
+	{"Uncaught Kotlin exception: ", header, namesBoth},
+	{"FATAL ERROR: ", header, namesMessage}, // by Node
+	{"Previous ", stack, namesNothing}, {"freed by thread", stack, namesNothing}, {"previously allocated by", stack, namesNothing},
+	{"allocated by thread", stack, namesNothing}, {"SUMMARY: ", stack, namesNothing}, {"Thread ", stack, namesNothing},
+	{"Uninitialized value was created", stack, namesNothing}, {"Address 0x", stack, namesNothing}, {"Process terminating", stack, namesNothing},
+}
+
+func nativeMark(s string) mark {
+	if fault, ok := sanitizerFault(s); ok {
+		return mark{kind: header, typ: fault}
 	}
-	if thrown, ok := strings.CutPrefix(s, "Uncaught Kotlin exception: "); ok {
-		return named(header, thrown)
+	if typ, ok := strings.CutPrefix(s, "terminate called after throwing an instance of '"); ok {
+		return mark{kind: messageBelow, typ: strings.TrimSuffix(typ, "'")}
 	}
-	if message, ok := strings.CutPrefix(s, "FATAL ERROR: "); ok { // Node
-		return mark{kind: header, message: message}
-	}
-	if _, what, ok := strings.Cut(s, "WARNING: ThreadSanitizer: "); ok {
-		what, _, _ = strings.Cut(what, " (pid")
-		return mark{kind: header, typ: what}
-	}
-	for _, begin := range [...]string{"Previous ", "freed by thread", "previously allocated by", "SUMMARY: ", "Uninitialized value was created", "Thread "} {
-		if strings.HasPrefix(s, begin) {
-			return mark{kind: stack}
+	for _, begin := range [...]string{": Fatal error: ", ": runtime error: "} { // by Swift, by UndefinedBehaviorSanitizer
+		if _, message, ok := strings.Cut(s, begin); ok {
+			return mark{kind: header, message: message}
 		}
+	}
+	if i := strings.Index(s, ": Assertion `"); i >= 0 {
+		return mark{kind: header, message: s[i+2:]}
+	}
+	if fault, _, ok := strings.Cut(s, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
+		return mark{kind: header, typ: fault}
+	}
+	if signal := signalIn(s); signal != "" {
+		return mark{kind: header, typ: signal}
 	}
 	return mark{}
 }
 
-func nativeInApp(f *Frame) bool {
-	return !beginsWithAny(f.File, nativePaths) && !nativeLibc[f.Function] && f.Function != "" && !nativeLibrary(f.Module) && !nativeRuntime(f.Function)
+// sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free
+// on 0x60" and "WARNING: ThreadSanitizer: data race (pid=1)".
+func sanitizerFault(s string) (fault string, ok bool) {
+	_, fault, ok = strings.Cut(s, "Sanitizer: ")
+	for _, end := range [...]string{" on ", " (", ": ", " /"} {
+		fault, _, _ = strings.Cut(fault, end)
+	}
+	return strings.TrimPrefix(fault, "attempting "), ok
 }
 
-var nativePaths = strings.Fields("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ./nptl/ ./stdlib/ /rustc/")
+// withoutBanner drops a message that is a line of a sanitizer's report.
+func (s *Span) withoutBanner() {
+	if !strings.Contains(s.Message, "Sanitizer:") && !strings.HasSuffix(s.Message, "=ABORTING") {
+		return
+	}
+	if fault, _ := sanitizerFault(s.Message); s.Type == "" {
+		s.Type = fault
+	}
+	s.Message = ""
+}
 
-// nativeLibrary recognizes images of systems and runtimes.
-func nativeLibrary(image string) bool { return beginsWithAny(image, nativeImages) }
+// signalIn is the signal that a line names: "*** Signal 11 (SIGSEGV)".
+// One that a program raises to end itself says nothing.
+func signalIn(s string) string {
+	for i := strings.Index(s, "SIG"); i >= 0 && i < len(s); {
+		end := i
+		for end < len(s) && isAlnum(s[end]) {
+			end++
+		}
+		if signals[s[i:end]] {
+			return s[i:end]
+		}
+		next := strings.Index(s[end:], "SIG")
+		if next < 0 {
+			break
+		}
+		i = end + next
+	}
+	return ""
+}
 
-var nativeImages = strings.Fields(`libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit Foundation
-CoreFoundation AppKit SwiftUI GraphicsServices QuartzCore libart. libandroid libgcc linux-vdso
-libasan libubsan libtsan ntdll KERNEL32 KERNELBASE ucrtbase VCRUNTIME`)
+var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
+
+// memoryFault reports whether a type only says that memory was misused. Which
+// word a build, a sanitizer or a system has for it is chance.
+func memoryFault(typ string) bool {
+	for rest := typ; rest != ""; {
+		end := 0
+		for end < len(rest) && (isAlnum(rest[end]) || rest[end] == '_' || rest[end] == '-') {
+			end++
+		}
+		if memoryFaults[rest[:end]] {
+			return true
+		}
+		rest = rest[min(end+1, len(rest)):]
+	}
+	return beginsWithAny(typ, memoryPhrases[:])
+}
+
+var (
+	memoryFaults = wordSet(`SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION EXCEPTION_ACCESS_VIOLATION
+STATUS_ACCESS_VIOLATION EAccessViolation AccessViolationException 0xc0000005 0xC0000005 alloc-dealloc-mismatch bad-free calloc-overflow
+container-overflow double-free dynamic-stack-buffer-overflow global-buffer-overflow heap-buffer-overflow heap-use-after-free
+intra-object-overflow invalid-pointer-pair memcpy-param-overlap negative-size-param stack-buffer-overflow stack-buffer-underflow
+stack-use-after-return stack-use-after-scope strcat-param-overlap strcpy-param-overlap strncpy-param-overlap unknown-crash use-after-poison
+use-of-uninitialized-value wild-access`)
+	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
+)
+
+func nativeInApp(f *Frame) bool {
+	return f.Function != "" && !beginsWithAny(f.File, nativePaths) && !beginsWithAny(f.Module, nativeImages) && !nativeRuntime(f.Function) &&
+		!nativeReports(f.Function)
+}
+
+// nativeOwn: what handles a signal, or raises one, is called
+// by the system above the call in which it happened.
+func nativeOwn(frames []Frame) {
+	for i := range slices.Backward(frames) {
+		if name := frames[i].Function; name == signalHandler || signalReturns[bareName(name)] {
+			for k := range frames[:i+1] {
+				frames[k].InApp = false
+			}
+			return
+		}
+	}
+}
+
+// signalHandler is what gdb prints instead of a call.
+const signalHandler = "<signal handler called>"
+
+var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
+
+// Paths and images of systems and runtimes.
+var (
+	nativePaths  = strings.Fields("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
+	nativeImages = strings.Fields(`libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit Foundation
+CFNetwork CoreData CoreFoundation AppKit AttributeGraph Combine JavaScriptCore SwiftUI GraphicsServices QuartzCore WebCore WebKit XCTest libart.
+libandroid libgcc linux-vdso libasan libubsan libtsan vgpreload_ ntdll KERNEL32 KERNELBASE ucrtbase VCRUNTIME`)
+)
 
 // nativeRuntime recognizes functions below every program's own.
 func nativeRuntime(name string) bool {
-	return beginsWithAny(name, nativeFunctions) || strings.HasPrefix(name, "operator new") || strings.HasPrefix(name, "operator delete")
+	return nativeLibc[bareName(name)] || beginsWithAny(name, nativeFunctions[:])
 }
 
-var nativeFunctions = strings.Fields(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __assert __stack_chk _start std::
-fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ __pthread_ __scrt_ _assertionFailure abort raise gsignal start_thread clone
-google::LogMessage folly:: kfun:kotlin. backward:: node:: v8::`)
+// bareName is a function without its arguments.
+func bareName(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	return trimEnd(name)
+}
 
-// nativeLibc are functions of the standard library that sanitizers replace:
-// they are printed as if the program had them.
-var nativeLibc = wordSet(`calloc free malloc memchr memcmp memcpy memmove memset pthread_create pthread_kill read realloc realpath strcat strchr strcmp strcpy
-strdup strlen strncat strncmp strncpy strtol vsnprintf write`)
+var nativeFunctions = append(strings.Fields(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __stack_chk __scrt_ __pthread_
+std:: _ZNSt _ZNKSt _ZSt fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ _assertionFailure folly:: kfun:kotlin. backward:: node:: v8:: art::`),
+	"operator new", "operator delete", "void std::")
+
+// nativeLibc are functions of the standard library that sanitizers replace,
+// which are printed as if the program had them, and those that begin threads.
+var nativeLibc = wordSet(`calloc free malloc memchr memcmp memcpy memmove memset pthread_create read realloc realpath strcat strchr strcmp strcpy strdup
+strlen strncat strncmp strncpy strtol vsnprintf write _start start clone clone3 start_thread thread_start RtlUserThreadStart BaseThreadInitThunk
+invoke_main ret_from_fork ret_from_fork_asm kthread`)
+
+// nativeReports recognizes functions by which errors are raised and
+// reported. They are the same for all errors, and no calls that failed.
+func nativeReports(name string) bool {
+	return nativeReporters[bareName(name)] || containsAny(name, nativeLoggers)
+}
+
+var (
+	nativeReporters = wordSet(`abort raise gsignal kill tgkill pthread_kill terminate die panic BUG backtrace print_backtrace dump_stack dump_stack_lvl
+show_stack __warn report_bug oops_end page_fault_oops exc_page_fault asm_exc_page_fault exc_invalid_op asm_exc_invalid_op handle_bug kasan_report
+print_report __die_body __might_sleep exc_general_protection asm_exc_general_protection __assert __assert_fail __assert_fail_base __assert_rtn
+__assert2 __assert_perror_fail __GI___assert_fail _assert _wassert __abort_msg abort_message __android_log_assert __libc_message malloc_printerr
+__fortify_fail __chk_fail g_log g_logv g_assertion_message g_assertion_message_expr _g_log_abort qAbort qFatal qt_message_fatal qt_assert
+qt_assert_x RaiseException RtlRaiseException UnhandledExceptionFilter _CxxThrowException __exceptionPreprocess rust_panic rust_begin_unwind
+demangling_terminate_handler V8_Fatal V8_Dcheck fatalError panicImpl`)
+	nativeLoggers = strings.Fields("LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace CollectStackTrace DumpStackTrace FailureSignalHandler StackDumpSignalHandler NSException")
+)
 
 func beginsWithAny(s string, beginnings []string) bool {
 	for _, begin := range beginnings {
@@ -410,8 +556,14 @@ func containsAny(s string, parts []string) bool {
 // parameters and suffixes of compilers and linkers; the library
 // where the function has no name.
 func nativeIdentity(dst []byte, f *Frame) []byte {
+	if !f.InApp && nativeReports(f.Function) || f.Function == signalHandler {
+		return dst
+	}
 	start := len(dst)
-	dst = appendNative(dst, f.Function)
+	dst, ok := appendUnmangled(dst, f.Function)
+	if !ok {
+		dst = appendNative(dst, f.Function)
+	}
 	if len(dst) == start && f.Module != "" {
 		return append(appendFileName(dst, f.Module), ':')
 	}
@@ -449,6 +601,45 @@ func appendNative(dst []byte, name string) []byte {
 	return trimmed(dst)
 }
 
+// appendUnmangled appends a name of C++ as debuggers print it:
+// "shop::Cart::total" of "_ZN4shop4Cart5totalEi". It does not
+// read names with type arguments.
+func appendUnmangled(dst []byte, name string) ([]byte, bool) {
+	s, ok := strings.CutPrefix(name, "_Z")
+	if !ok {
+		return dst, false
+	}
+	s, nested := strings.CutPrefix(s, "N")
+	s = strings.TrimLeft(s, "KV")
+	start, last := len(dst), ""
+	for digits := countDigits(s); digits > 0; digits = countDigits(s) {
+		n := number(s[:digits])
+		if s = s[digits:]; n == 0 || n > len(s) {
+			return dst[:start], false
+		}
+		if last, s = s[:n], s[n:]; n == rustHash && last[0] == 'h' && isHexTail(last[1:]) {
+			break
+		}
+		dst = append(append(dst, last...), "::"...)
+		if !nested {
+			return dst[:len(dst)-2], true
+		}
+	}
+	if len(s) > 1 && s[0] == 'C' && isDigit(s[1]) { // constructor
+		return append(dst, last...), last != ""
+	}
+	if len(s) > 1 && s[0] == 'D' && isDigit(s[1]) { // destructor
+		return append(append(dst, '~'), last...), last != ""
+	}
+	if len(dst) == start || s == "" || s[0] != 'E' {
+		return dst[:start], false
+	}
+	return dst[:len(dst)-2], true
+}
+
+// rustHash is the length of the hash that Rust puts at the end of names.
+const rustHash = 17
+
 // compilerParts is what compilers append to the names of parts
 // and copies of functions.
 var compilerParts = strings.Fields(".isra. .part. .constprop. .cold .llvm.")
@@ -483,12 +674,11 @@ func faultFrame(line string) (Frame, bool) {
 	return Frame{File: file, Line: number(n), Function: name}, ok && placed && called && allDigits(n) && name != ""
 }
 
+var faultIntros = []intro{{"Thread 0x", stack, namesNothing}, {"Current thread 0x", stack, namesNothing}}
+
 func faultMark(line string) mark {
-	switch fault, ok := strings.CutPrefix(line, "Fatal Python error: "); {
-	case ok:
+	if fault, ok := strings.CutPrefix(line, "Fatal Python error: "); ok {
 		return mark{kind: header, typ: "Fatal Python error", message: fault}
-	case strings.HasPrefix(line, "Thread 0x"), strings.HasPrefix(line, "Current thread 0x"):
-		return mark{kind: stack}
 	}
 	return mark{}
 }

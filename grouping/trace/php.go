@@ -96,7 +96,7 @@ func phpMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(s, "Next "); ok {
 		thrown, _ := withoutPlace(rest)
-		return named(wrapper, thrown)
+		return markOf(wrapper, thrown)
 	}
 	if m := monologHeader(s); m.kind != noMark {
 		return m
@@ -106,7 +106,7 @@ func phpMark(line string) mark {
 		uncaught = s
 	}
 	if thrown, ok := withoutPlace(uncaught); ok || found {
-		return named(header, thrown)
+		return markOf(header, thrown)
 	}
 	return classHeader(s)
 }

@@ -48,7 +48,7 @@ func rubyMark(line string) mark {
 		return m
 	}
 	if _, inspected, ok := strings.Cut(s, ": #<"); ok && isDigit(s[0]) { // by Puma, behind a date
-		return named(header, strings.TrimSuffix(inspected, ">"))
+		return markOf(header, strings.TrimSuffix(inspected, ">"))
 	}
 	_, logged, ok := strings.Cut(s, " WARN: ") // by Sidekiq
 	if typ, message, named := typeAndMessage(logged); ok && named && isUpper(typ[0]) {

@@ -42,10 +42,9 @@ func rustName(s string) string {
 	return s
 }
 
+var rustIntros = []intro{{"Error: ", header, namesMessage}} // what main returned
+
 func rustMark(line string) mark {
-	if message, ok := strings.CutPrefix(line, "Error: "); ok { // what main returned
-		return mark{kind: header, message: message}
-	}
 	_, message, ok := strings.Cut(line, " panicked at ")
 	if !ok || !strings.HasPrefix(line, "thread ") {
 		return mark{}

@@ -145,15 +145,7 @@ func juliaName(s string) string {
 	return strings.TrimSpace(s)
 }
 
-func juliaMark(line string) mark {
-	if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "ERROR: "); ok {
-		return named(header, rest)
-	}
-	if strings.HasPrefix(line, "caused by: ") {
-		return named(cause, line[len("caused by: "):])
-	}
-	return mark{}
-}
+var juliaIntros = []intro{{"ERROR: ", header, namesBoth}, {"caused by: ", cause, namesBoth}}
 
 var juliaLibraries = wordSet("Base Core Main.Base Test Distributed REPL Pkg")
 

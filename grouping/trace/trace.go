@@ -126,7 +126,7 @@ func (t *Trace) read() {
 			t.place = t.syntax.place(line)
 		}
 		if !ok {
-			m = t.syntax.mark(line)
+			m = t.syntax.markOf(line)
 		} else if t.syntax.opens != nil {
 			m = t.syntax.opens(line)
 		}
@@ -324,7 +324,8 @@ func (t *Trace) order(e *sent) {
 // cutPrefix takes what runtimes print before an error, and
 // its own type, off a message: "Uncaught TypeError: x".
 func (s *Span) cutPrefix() {
-	for _, intro := range [...]string{"Uncaught ", "(in promise) "} {
+	s.withoutBanner()
+	for _, intro := range [...]string{"Uncaught ", "(in promise) ", "  what():  "} {
 		s.Message = strings.TrimPrefix(s.Message, intro)
 	}
 	typ, rest, ok := typeAndMessage(s.Message)

@@ -20,7 +20,7 @@ func unknownFrame(line string) (Frame, bool) {
 	return Frame{Function: Clip(s, maxUnknownLine)}, s != ""
 }
 
-func unknownMark(string) mark { return mark{} }
+func noMarks(string) mark { return mark{} }
 
 // unknownOpens reads the error that a report
 // names: "Fatal error: no such cart".
