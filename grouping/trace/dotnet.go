@@ -6,9 +6,11 @@ import "strings"
 // "at", "in" and "line" may be translated.
 
 func dotnetFrame(line string) (Frame, bool) {
-	s, ok := afterAt(line[leadingSpace(line):])
-	if !ok {
-		return unityFrame(s)
+	s, at := afterAt(line[leadingSpace(line):])
+	if !at {
+		if f, ok := unityFrame(s); ok || !strings.Contains(s, ":line ") {
+			return f, ok
+		}
 	}
 	open := strings.IndexByte(s, '(')
 	if open < 1 {

@@ -3,14 +3,11 @@ package trace
 import "strings"
 
 // Java, and with it Kotlin, Scala, Groovy and Clojure: "at
-// java.base/pkg.Class.method(File.java:12) [jar:1.0]".
+// java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
+// senders leave "at" out.
 
 func javaFrame(line string) (Frame, bool) {
-	s := withoutTool(line)
-	if !strings.HasPrefix(s, "at ") {
-		return Frame{}, false
-	}
-	s = s[3:]
+	s, at := strings.CutPrefix(withoutTool(line), "at ")
 	open := strings.IndexByte(s, '(')
 	if open < 3 || s[open-1] == ' ' {
 		return Frame{}, false
@@ -21,7 +18,7 @@ func javaFrame(line string) (Frame, bool) {
 	}
 	name, place := withoutRemarks(s[:open]), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
-	if dot < 1 || !javaPlace(place) {
+	if dot < 1 || !javaPlace(place) || !at && !isElement(name, place, s[open+end+1:]) {
 		return Frame{}, false
 	}
 	f := Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: place}
@@ -29,6 +26,13 @@ func javaFrame(line string) (Frame, bool) {
 		f.File, f.Line = file, n
 	}
 	return f, true
+}
+
+// isElement recognizes what StackTraceElement.toString
+// returns, which has no "at" in front of it.
+func isElement(name, place, rest string) bool {
+	file, _, _ := cutNumber(place)
+	return rest == "" && strings.IndexByte(name, ' ') < 0 && (isSourceName(file) || place == "Native Method" || place == "Unknown Source")
 }
 
 // withoutRemarks drops "flatMap @ ", an operation that Cats

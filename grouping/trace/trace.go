@@ -159,6 +159,9 @@ func (t *Trace) collect(pieces []string) {
 }
 
 func (t *Trace) line(line string) {
+	if elements, ok := strings.CutPrefix(line, "["); ok {
+		line = t.elements(line, elements)
+	}
 	for isTerm(line) {
 		i := strings.Index(line, erlangNext)
 		if i < 0 {
@@ -182,6 +185,21 @@ func (t *Trace) line(line string) {
 	if line != "" {
 		t.keep(line)
 	}
+}
+
+// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as
+// Java prints an array of them, but for the last, which it returns.
+func (t *Trace) elements(line, elements string) (last string) {
+	last = line
+	for end := strings.Index(elements, "), "); end > 0; end = strings.Index(elements, "), ") {
+		if _, ok := javaFrame(elements[:end+1]); !ok {
+			break
+		}
+		t.keep(elements[:end+1])
+		elements = elements[end+len("), "):]
+		last = strings.TrimSuffix(elements, "]")
+	}
+	return last
 }
 
 // erlangNext separates calls that Erlang prints on one line.
