@@ -93,7 +93,7 @@ func javaPlace(s string) bool {
 			return false
 		}
 	}
-	if file == "" {
+	if file == "" || strings.Contains(file, "://") {
 		return false
 	}
 	return numbered && !strings.HasPrefix(file, "<") || isSourceName(file)

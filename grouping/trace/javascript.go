@@ -38,12 +38,9 @@ func v8Frame(s string) (Frame, bool) {
 		f.File = file
 		return f, true
 	}
-	if strings.HasPrefix(place, "eval at ") {
-		place = evalOrigin(place)
-	}
 	if file, line, column, ok := cutPosition(withoutCounterOf(place)); ok {
-		f.File, f.Line, f.Column = file, line, column
-		return f, column > 0 || strings.HasSuffix(file, ".sol") // Hardhat has no columns
+		f.File, f.Line, f.Column = withoutOrigin(file), line, column
+		return f, column > 0 || strings.Contains(file, "://") || strings.HasSuffix(file, ".sol") // Hardhat has no columns
 	}
 	f.File = place
 	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
@@ -53,7 +50,7 @@ func v8Frame(s string) (Frame, bool) {
 func joinedFrame(s string) (Frame, bool) {
 	name, place, ok := strings.Cut(strings.TrimSuffix(s, ")"), "(")
 	file, line, column, placed := cutPosition(place)
-	return Frame{Function: name, File: file, Line: line, Column: column}, ok && placed && column > 0 && name != "" && file != ""
+	return Frame{Function: name, File: file, Line: line, Column: column}, ok && placed && name != "" && file != "" && (column > 0 || strings.Contains(file, "://"))
 }
 
 // withoutCounterOf drops the "(428)" that k6 prints after a place.
@@ -77,16 +74,16 @@ func v8Name(s string) string {
 // asyncCall begins a function that awaited the call above.
 const asyncCall = "async "
 
-// evalOrigin finds the file that called eval in "eval at f (eval
-// at g (url:1:2), <anonymous>:1:2)".
-func evalOrigin(place string) string {
-	if i := strings.LastIndex(place, " ("); i > 0 {
-		place = place[i+2:]
+// evalCode is the file of code that was evaluated. Not all engines print
+// where: Chrome has "eval at f (url:1:2), <anonymous>:1:2", Firefox "url
+// line 3 > eval:1:2", Edge "eval code:1:2".
+const evalCode = "eval code"
+
+func withoutOrigin(file string) string {
+	if strings.HasPrefix(file, "eval at ") || strings.Contains(file, " > eval") || strings.Contains(file, " > Function") {
+		return evalCode
 	}
-	if i := strings.IndexByte(place, ')'); i > 0 {
-		place = place[:i]
-	}
-	return place
+	return file
 }
 
 // wasmFile is the module in "https://a.io/shop.wasm:wasm-function[12]:0x1a2b".
@@ -109,14 +106,11 @@ func geckoFrame(s string) (Frame, bool) {
 		isURL := strings.Contains(file, "://") && strings.IndexByte(file, ' ') < 0
 		return Frame{File: file, Line: line, Column: column}, isURL && column > 0 // Node prints where it threw without a column
 	}
-	f := Frame{Function: file[:at], File: file[at+1:], Line: line, Column: column}
-	if i := strings.Index(f.File, " line "); i > 0 {
-		f.File = f.File[:i]
-	}
+	f := Frame{Function: file[:at], File: withoutOrigin(file[at+1:]), Line: line, Column: column}
 	if i := strings.LastIndexByte(f.Function, '*'); i >= 0 { // "async*f", "setTimeout handler*f"
 		f.Function = asyncCall + f.Function[i+1:]
 	}
-	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
+	return f, column > 0 && f.File != "" && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
 }
 
 // geckoAt is the index of the "@" between name and place: the
@@ -173,7 +167,7 @@ func javascriptPlace(line string) Frame {
 
 func javascriptInApp(f *Frame) bool {
 	switch {
-	case f.File == "" || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || strings.HasPrefix(f.File, "index "):
+	case f.File == "" || f.File == evalCode || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || strings.HasPrefix(f.File, "index "):
 		return false
 	case beginsWithAny(f.File, javascriptRuntime) || nodeCore[f.File]:
 		return false
@@ -209,7 +203,7 @@ func javascriptLibrary(file string) bool {
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	called, async := strings.CutPrefix(f.Function, asyncCall)
-	if awaitHelpers[called] {
+	if awaitHelpers[called] || strings.HasPrefix(called, "__webpack_") {
 		return dst
 	}
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
@@ -256,7 +250,7 @@ func withoutWasmModule(name string) string {
 
 // isRemote reports whether a browser loaded the script.
 func isRemote(path string) bool {
-	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+	return strings.Contains(path, "://") && !strings.HasPrefix(path, "file:")
 }
 
 // appendScriptFile appends a script's name without
@@ -332,6 +326,9 @@ func isBuilt(name string, left int) bool {
 // appendScriptName appends the last part of "Object.Foo.bar", which every
 // engine prints; nothing for "bar/<", an anonymous function in bar.
 func appendScriptName(dst []byte, name string, built bool) []byte {
+	if strings.Contains(name, "./") { // the function that webpack makes of a file: "Module../src/cart.js"
+		return dst
+	}
 	last := name[strings.LastIndexAny(name, "./")+1:]
 	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {
 		last = strings.TrimPrefix(last, accessor)
