@@ -136,7 +136,10 @@ func dotnetMark(line string) mark {
 	if i := strings.LastIndex(s, "---> "); i >= 0 {
 		return markOf(header, s[i+len("---> "):])
 	}
-	if strings.HasPrefix(s, "---") {
+	if strings.HasPrefix(s, "----- Inner Stack Trace") { // by xUnit, below the outer stack; the type is above both
+		return mark{kind: cause}
+	}
+	if s = strings.TrimPrefix(s, "---- "); strings.HasPrefix(s, "---") {
 		return mark{}
 	}
 	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))

@@ -86,6 +86,8 @@ const (
 	noMark       markKind = iota
 	header                // names the exception whose frames follow
 	messageBelow          // the message of the exception whose frames follow is on the next line
+	headerBelow           // the exception whose frames follow is named on the next line
+	causeBelow            // the cause of the exceptions so far begins, and is named on the next line
 	trailer               // names the exception whose frames came before
 	cause                 // the cause of the exceptions so far begins
 	wrapper               // an exception around those so far begins
@@ -151,8 +153,8 @@ var syntaxes = [...]syntax{
 	{language: Python, frame: faultFrame, has: charsOf("\""), clean: asIs, intros: faultIntros, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, has: charsOf("("), clean: asIs, mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
-	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
-	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp,
+	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), intros: rubyIntros, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity},
+	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), intros: rubyIntros, mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp, own: rubyOwn,
 		identity: rubyIdentity, crashLast: true},
 	{language: PHP, frame: phpFrame, has: charsOf("#("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
 	{language: PHP, frame: xdebugFrame, has: charsOf("("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},

@@ -42,8 +42,10 @@ func cutCallNumber(line string) (call string, ok bool) {
 	return call, ok && allDigits(n)
 }
 
-func rubyMark(line string) mark {
-	s := strings.TrimSpace(line)
+// rubyIntros are Rake's.
+var rubyIntros = []intro{{"rake aborted!", headerBelow, namesNothing}, {"Caused by:", causeBelow, namesNothing}}
+
+func rubyMark(s string) mark {
 	if m := railsHeader(s); m.kind != noMark {
 		return m
 	}
@@ -109,6 +111,17 @@ func rubyInApp(f *Frame) bool {
 		return false
 	}
 	return !strings.HasPrefix(f.File, "(eval")
+}
+
+// rubyOwn takes functions written in C for the runtime's. Until
+// release 3.4, Ruby printed them with the place of their caller.
+func rubyOwn(frames []Frame) {
+	for i := range len(frames) - 1 {
+		f, caller := &frames[i], &frames[i+1]
+		if f.Line == caller.Line && f.File == caller.File && f.Function != caller.Function && !strings.Contains(f.Function, " in ") {
+			f.InApp = false
+		}
+	}
 }
 
 // rubyIdentity is file and method. A block is named by its

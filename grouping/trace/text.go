@@ -179,6 +179,9 @@ func typeAndMessage(s string) (typ, message string, ok bool) {
 	if !found {
 		typ = strings.TrimSuffix(s, ":")
 	}
+	if plain, ok := strings.CutSuffix(typ, " "); ok && isErrorName(plain) { // by xUnit
+		typ = plain
+	}
 	if typ == "" || len(typ) > 200 || notInType.occursIn(typ) {
 		return "", "", false
 	}

@@ -113,6 +113,19 @@ func (t *Trace) detect() {
 	}
 }
 
+// withNext is the mark with the line below.
+func (m mark) withNext(line string) mark {
+	switch m.kind {
+	case messageBelow:
+		return mark{header, m.typ, line}
+	case headerBelow:
+		return markOf(header, line)
+	case causeBelow:
+		return markOf(cause, line)
+	}
+	return m
+}
+
 func (t *Trace) reset() {
 	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
 	t.names, t.open, t.skip, t.ignoring, t.place = t.names[:0], 0, -1, false, Frame{}
@@ -130,8 +143,8 @@ func (t *Trace) read() {
 		} else if t.syntax.opens != nil {
 			m = t.syntax.opens(line)
 		}
-		if m.kind == messageBelow && i+1 < len(t.lines) {
-			m = mark{header, m.typ, t.lines[i+1]}
+		if i+1 < len(t.lines) {
+			m = m.withNext(t.lines[i+1])
 		}
 		if m.kind != noMark && !t.apply(m, line) {
 			return
