@@ -57,6 +57,8 @@ type syntax struct {
 	// opens reads frames that begin an exception
 	// and name it; nil where none does.
 	opens func(line string) mark
+	// named corrects type and message of an exception; nil where nothing is to be.
+	named func(s *Span)
 	// place reads the file of a syntax error, or of an error
 	// without calls; nil where it is printed as a frame.
 	place func(line string) Frame
@@ -161,7 +163,7 @@ var syntaxes = [...]syntax{
 	{language: PHP, frame: collisionFrame, has: charsOf(":("), mark: collisionMark, inApp: collisionInApp,
 		identity: collisionIdentity, placeFirst: true, at: true},
 	{language: Rust, frame: rustFrame, clean: asIs, intros: rustIntros, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
-	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
+	{language: Dart, frame: dartFrame, intros: dartIntros, mark: dartMark, named: dartSpan, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, has: charsOf("{(/"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
 	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
 	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},

@@ -37,16 +37,65 @@ func isDartPlace(s string) bool {
 		strings.HasPrefix(s, "org-dartlang")
 }
 
+var dartIntros = []intro{{"Unhandled exception:", messageBelow, namesNothing}}
+
 // dartMark reads "The following _TypeError was thrown building
 // CartView:", which Flutter prints above the message and the trace.
-func dartMark(line string) mark {
-	s := strings.TrimSpace(line)
+func dartMark(s string) mark {
 	if rest, ok := strings.CutPrefix(s, "The following "); ok {
 		if typ, _, thrown := strings.Cut(rest, " was thrown"); thrown {
 			return mark{kind: messageBelow, typ: typ}
 		}
 	}
-	return classHeader(s)
+	if _, thrown, ok := strings.Cut(s, "Unhandled Exception: "); ok {
+		return mark{kind: header, message: thrown}
+	}
+	if typ, _ := dartError(s); typ != "" {
+		return mark{kind: header, message: s}
+	}
+	return mark{}
+}
+
+// dartErrors are the types of errors that Dart prints without their name.
+var dartErrors = [...]struct{ begin, typ string }{
+	{"Bad state: ", "StateError"}, {"Invalid argument(s): ", "ArgumentError"}, {"Invalid argument (", "ArgumentError"}, {"RangeError (", "RangeError"},
+	{"Unsupported operation: ", "UnsupportedError"}, {"Concurrent modification", "ConcurrentModificationError"}, {"type '", "TypeError"},
+	{"Null check operator used", "TypeError"}, {"Stack Overflow", "StackOverflowError"}, {"Out of Memory", "OutOfMemoryError"},
+	{"TimeoutException after ", "TimeoutException"},
+}
+
+// dartError finds the type of an error by what it prints: "Bad state: No
+// element", "Instance of 'Closed'", "PlatformException(io, no route, null)".
+func dartError(s string) (typ, message string) {
+	for _, one := range dartErrors {
+		if rest, ok := strings.CutPrefix(s, one.begin); ok && strings.HasSuffix(one.begin, ": ") {
+			return one.typ, rest
+		} else if ok {
+			_, rest, named := strings.Cut(rest, "): ")
+			if !named || one.begin[len(one.begin)-1] != '(' {
+				rest = s
+			}
+			return one.typ, rest
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "Instance of '"); ok {
+		return strings.TrimSuffix(rest, "'"), ""
+	}
+	if strings.Contains(s, "Failed assertion: ") {
+		return "AssertionError", s
+	}
+	if end := strings.IndexAny(s, "([:"); end > 0 && isErrorName(strings.TrimSpace(s[:end])) {
+		return strings.TrimSpace(s[:end]), strings.TrimSpace(s[end+1:])
+	}
+	return "", s
+}
+
+// dartSpan names an exception, if need be by its message.
+func dartSpan(s *Span) {
+	typ, message := dartError(s.Message)
+	if s.Type = strings.TrimLeft(s.Type, "_"); s.Type == "" || s.Type == typ {
+		s.Type, s.Message = typ, message
+	}
 }
 
 var dartLibraries = wordSet(`flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async stack_trace test_api test

@@ -350,6 +350,11 @@ func (t *Trace) order(e *sent) {
 		outermost.Message = line
 	}
 	outermost.cutPrefix()
+	if t.syntax.named != nil {
+		for i := range t.spans {
+			t.syntax.named(&t.spans[i])
+		}
+	}
 }
 
 // cutPrefix takes what runtimes print before an error, and
