@@ -285,11 +285,20 @@ func TestPieces(t *testing.T) {
 			want := g.Fingerprint(k.base).Deciding()
 			whole := strings.Join(k.base.StackTrace, "\n")
 			for what, pieces := range map[string][]string{
-				"one string":      {whole},
-				"crlf":            {strings.ReplaceAll(whole, "\n", "\r\n")},
-				"line ends":       strings.SplitAfter(whole, "\n"),
-				"blank lines":     strings.SplitAfter(strings.ReplaceAll(whole, "\n", "\n\n"), "\n"),
-				"two big strings": {whole[:strings.IndexByte(whole, '\n')], whole[strings.IndexByte(whole, '\n')+1:]},
+				"one string":             {whole},
+				"crlf":                   {strings.ReplaceAll(whole, "\n", "\r\n")},
+				"line ends":              strings.SplitAfter(whole, "\n"),
+				"blank lines":            strings.SplitAfter(strings.ReplaceAll(whole, "\n", "\n\n"), "\n"),
+				"two big strings":        {whole[:strings.IndexByte(whole, '\n')], whole[strings.IndexByte(whole, '\n')+1:]},
+				"escaped once too often": {strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(whole)},
+				"escaped CRLF":           {strings.NewReplacer("\n", `\r\n`, "\t", `\t`).Replace(whole)},
+				"escaped tabs":           strings.Split(strings.ReplaceAll(whole, "\t", `\t`), "\n"),
+				"colours":                eachLine(whole, "\x1b[1;31m", "\x1b[0m"),
+				"a logger":               eachLine(whole, "2024-01-01 10:00:00,123 ERROR [main] c.a.Shop - ", ""),
+				"a collector":            eachLine(whole, "2024-01-01T10:00:00.123456789Z stderr F ", ""),
+				"a container":            eachLine(whole, "web_1  | ", ""),
+				"syslog":                 eachLine(whole, "Jan  1 10:00:00 host app[7]: ", ""),
+				"a log of Docker":        eachLine(strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(whole, `\`, `\\`), `"`, `\"`), "\t", `\t`), `{"log":"`, `\n","stream":"stderr","time":"2024-01-01T10:00:00Z"}`),
 			} {
 				e := Error{Type: k.base.Type, Message: k.base.Message, StackTrace: pieces}
 				if got := g.Fingerprint(e).Deciding(); got != want {
@@ -298,6 +307,14 @@ func TestPieces(t *testing.T) {
 			}
 		}
 	}
+}
+
+// eachLine puts text around each line.
+func eachLine(s, before, behind string) (lines []string) {
+	for line := range strings.SplitSeq(s, "\n") {
+		lines = append(lines, before+line+behind)
+	}
+	return lines
 }
 
 // Of a stack of a thousand calls those in the middle do

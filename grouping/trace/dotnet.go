@@ -13,7 +13,7 @@ func dotnetFrame(line string) (Frame, bool) {
 		}
 	}
 	open := strings.IndexByte(s, '(')
-	if open < 1 {
+	if open < 1 || !at && strings.IndexByte(s[:open], ' ') >= 0 {
 		return Frame{}, false
 	}
 	if s[open-1] == ' ' {

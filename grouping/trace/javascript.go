@@ -107,10 +107,13 @@ func geckoFrame(s string) (Frame, bool) {
 		return Frame{File: file, Line: line, Column: column}, isURL && column > 0 // Node prints where it threw without a column
 	}
 	f := Frame{Function: file[:at], File: withoutOrigin(file[at+1:]), Line: line, Column: column}
-	if i := strings.LastIndexByte(f.Function, '*'); i >= 0 { // "async*f", "setTimeout handler*f"
+	if i := strings.LastIndexByte(f.Function, '*'); i > 0 { // "async*f", "setTimeout handler*f"
+		if !isAlpha(f.Function[0]) || strings.Count(f.Function[:i], " ") > 1 {
+			return Frame{}, false
+		}
 		f.Function = asyncCall + f.Function[i+1:]
 	}
-	return f, column > 0 && f.File != "" && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
+	return f, isGeckoName(f.Function) && column > 0 && f.File != "" && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
 }
 
 // geckoAt is the index of the "@" between name and place: the
@@ -125,11 +128,16 @@ func geckoAt(s string) int {
 // safariBare is a frame without position: "fn@[native code]", "eval code@".
 func safariBare(s string) (Frame, bool) {
 	name, ok := strings.CutSuffix(s, "@[native code]")
-	if ok {
-		return Frame{Function: name, File: "[native code]"}, true
-	}
-	return Frame{}, false
+	return Frame{Function: name, File: "[native code]"}, ok && isGeckoName(name)
 }
+
+// isGeckoName distinguishes "global code" and
+// "get total" from a text that holds an "@".
+func isGeckoName(name string) bool {
+	return strings.IndexByte(name, ' ') < 0 || strings.Count(name, " ") == 1 && beginsWithAny(name, geckoWords)
+}
+
+var geckoWords = strings.Fields("global module eval async get set static")
 
 var javascriptIntros = []intro{{"The above error occurred in ", errorEnd, namesNothing}, {"[cause]: ", cause, namesBoth}, {"Caused by: ", cause, namesBoth}, {"caused by: ", cause, namesBoth}}
 

@@ -118,25 +118,50 @@ func fromContainer(line string) string {
 		return line
 	}
 	text, _, _ = strings.Cut(text, `","stream":"`)
-	text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
-	if strings.IndexByte(text, '\\') < 0 {
-		return text
-	}
-	return jsonEscapes.Replace(text)
+	return unescapedLine(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
 }
 
 var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
 
-// lineBreak is what separates lines in a piece:
-// "\\n" where a trace was encoded once too often.
-func lineBreak(piece string) string {
-	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
-		return "\n"
+// cutLine takes a line off a piece of a trace. escaped: it was encoded once
+// too often, so that "\\n" ends lines.
+func cutLine(piece string, escaped bool) (line, rest string, more bool) {
+	if !escaped {
+		return strings.Cut(piece, "\n")
 	}
-	for _, begin := range [...]string{`\tat `, `    at `, `  File "`, `#1 `, `\t/`} {
-		if strings.Contains(piece, `\n`+begin) {
-			return `\n`
+	end := 0
+	for {
+		n := strings.Index(piece[end:], `\n`)
+		if n < 0 {
+			return unescapedLine(piece), "", false
+		}
+		if end += n; end == 0 || piece[end-1] != '\\' {
+			return unescapedLine(strings.TrimSuffix(piece[:end], `\r`)), piece[end+2:], true
+		}
+		end += 2
+	}
+}
+
+// isEscaped reports whether "\\n" ends lines of a piece. It may
+// also be in a path of Windows, but not before or behind these.
+func isEscaped(piece string) bool {
+	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
+		return false
+	}
+	for before, rest, found := strings.Cut(piece, `\n`); found; before, rest, found = strings.Cut(rest, `\n`) {
+		if _, _, numbered := cutNumber(strings.TrimSuffix(before, `\r`)); numbered || beginsWithAny(rest, lineBegins) {
+			return true
 		}
 	}
-	return "\n"
+	return false
+}
+
+var lineBegins = []string{" ", "\t", `\t`, "/", "#"}
+
+// unescapedLine undoes what encoding once too often did.
+func unescapedLine(line string) string {
+	if strings.IndexByte(line, '\\') < 0 {
+		return line
+	}
+	return jsonEscapes.Replace(line)
 }

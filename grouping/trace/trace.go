@@ -159,12 +159,12 @@ func (t *Trace) read() {
 // flattened into one line are split as well.
 func (t *Trace) collect(pieces []string) {
 	for _, piece := range pieces {
-		end := lineBreak(piece)
+		escaped := isEscaped(piece)
 		for more := true; more; {
 			var line string
-			line, piece, more = strings.Cut(piece, end)
-			if end != "\n" {
-				line = strings.TrimSuffix(strings.TrimPrefix(line, `\t`), `\r`)
+			line, piece, more = cutLine(piece, escaped)
+			if strings.HasPrefix(line, `\t`) {
+				line = unescapedLine(line)
 			}
 			t.line(trimEnd(withoutColors(fromContainer(line))))
 		}
