@@ -178,6 +178,12 @@ var syntaxes = [...]syntax{
 var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: noMarks, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn,
 	identity: unknownIdentity}
 
+// placedSyntax reads calls of any other language.
+var (
+	placedSyntax     = syntax{language: Unknown, frame: placedFrame, mark: placedMark, inApp: unknownInApp, identity: unknownIdentity}
+	placedLastSyntax = syntax{language: Unknown, frame: placedFrame, mark: placedLastMark, inApp: unknownInApp, identity: unknownIdentity, crashLast: true}
+)
+
 // syntaxOf returns the syntax of a language.
 func syntaxOf(language Language) *syntax {
 	for i := range syntaxes {

@@ -111,6 +111,9 @@ func (t *Trace) detect() {
 			return
 		}
 	}
+	if t.syntax == &unknownSyntax && len(t.lines) > 0 {
+		t.syntax = detectPlaced(t.lines)
+	}
 }
 
 // withNext is the mark with the line below.

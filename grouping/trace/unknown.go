@@ -26,15 +26,27 @@ func noMarks(string) mark { return mark{} }
 // names: "Fatal error: no such cart".
 func unknownOpens(line string) mark {
 	label, value := cutLabel(strings.TrimSpace(line))
-	for _, word := range [...]string{"rror", "xception"} {
-		if strings.Contains(label, word) {
-			return mark{kind: header, message: value}
+	if !strings.Contains(label, "rror") && !strings.Contains(label, "xception") {
+		return mark{}
+	}
+	value = strings.TrimPrefix(value, "unhandled exception: ")    // by Nim
+	if thrown, ok := strings.CutPrefix(value, "exception "); ok { // by OCaml
+		typ, message, _ := strings.Cut(thrown, "(")
+		return mark{header, typ, strings.TrimSuffix(message, ")")}
+	}
+	for _, brackets := range [...]string{"[]", "()"} { // behind the message: "no such cart (Shop::Closed)"
+		message, typ, found := cutLast(value, " "+brackets[:1])
+		if typ, closed := strings.CutSuffix(typ, brackets[1:]); found && closed && isUpper((typ + "_")[0]) && !notInType.occursIn(typ) {
+			return mark{header, typ, message}
 		}
 	}
-	return mark{}
+	return mark{kind: header, message: value}
 }
 
 func unknownInApp(f *Frame) bool {
+	if f.File != "" {
+		return !isPlacedLibrary(f.File)
+	}
 	label, _ := cutLabel(f.Function)
 	return label == ""
 }
@@ -59,10 +71,16 @@ func unknownOwn(frames []Frame) {
 // a label above the calls, or in the first line where calls have places.
 func (t *Trace) nameUnknown() {
 	root := &t.spans[0]
-	frames := t.frames[root.First:root.End]
-	if t.syntax != &unknownSyntax || root.Type != "" || root.Message != "" || len(frames) == 0 {
+	if t.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
 		return
 	}
+	if t.syntax != &unknownSyntax {
+		if _, ok := placedFrame(t.lines[0]); !ok {
+			root.Message = FirstLine(t.lines[0])
+		}
+		return
+	}
+	frames := t.frames[root.First:root.End]
 	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !isPlaced(frames[i].Function); i++ {
 		if m := unknownOpens(frames[i].Function); m.kind != noMark {
 			root.Message = m.message
@@ -149,6 +167,9 @@ func cutLabel(s string) (label, value string) {
 }
 
 func unknownIdentity(dst []byte, f *Frame) []byte {
+	if f.File != "" {
+		return append(append(append(dst, baseName(f.File)...), ':'), f.Function...)
+	}
 	start, letters := len(dst), 0
 	for i, s := 0, f.Function; i < len(s); {
 		end := i

@@ -1,0 +1,155 @@
+package trace
+
+import "strings"
+
+// Traces of languages without a parser of their own. A call is a line with a
+// function, a file and a line number, in any order, and hardly other words:
+// "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
+// `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
+
+func placedFrame(line string) (Frame, bool) {
+	s := strings.TrimSpace(line)
+	f, before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)])
+	if !ok {
+		return Frame{}, false
+	}
+	words := 0
+	for _, part := range [...]string{before, after} {
+		words += f.nameFrom(part)
+	}
+	return f, f.Function != "" && words <= maxPlacedWords
+}
+
+// detectPlaced returns the syntax of lines that hold calls: at least two, as
+// one with a place may be a message. The error is named next to the innermost.
+func detectPlaced(lines []string) *syntax {
+	calls, named := 0, 0
+	for i, line := range lines {
+		if _, ok := placedFrame(line); ok {
+			calls++
+		} else if unknownOpens(line).kind != noMark {
+			named = i
+		}
+	}
+	_, first := placedFrame(lines[0])
+	switch {
+	case calls < minPlaced:
+		return &unknownSyntax
+	case first && named == len(lines)-1, strings.Contains(lines[0], "most recent call last"):
+		return &placedLastSyntax
+	}
+	return &placedSyntax
+}
+
+// maxPlacedWords is how many words a call has
+// beside "at", "line" and the like; prose has more.
+const maxPlacedWords = 2
+
+// cutPlace finds a file and a line number in s. The
+// rest of s is before and after them.
+func cutPlace(s string) (f Frame, before, after string, ok bool) {
+	for dot := strings.IndexByte(s, '.'); dot > 0; {
+		end := dot + 1
+		for end < len(s) && isLower(s[end]) {
+			end++
+		}
+		if n := end - dot; n > 1 && n <= maxExtension+1 && isAlnum(s[dot-1]) {
+			start := dot
+			for start > 0 && !placeBreaks[s[start-1]] {
+				start--
+			}
+			f.File = s[start:end]
+			if f.Line, before, after = lineOf(s[:start], s[end:]); f.Line > 0 {
+				return f, before, after, true
+			}
+		}
+		next := strings.IndexByte(s[end:], '.')
+		if next < 0 {
+			break
+		}
+		dot = end + next
+	}
+	return Frame{}, "", "", false
+}
+
+var placeBreaks = bytesOf(" \t\"'`([{<,;|=")
+
+// lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`,
+// or before it, "line 12 of".
+func lineOf(before, after string) (line int, head, tail string) {
+	if strings.HasPrefix(after, " (") { // a remark
+		_, after, _ = strings.Cut(after, ")")
+	}
+	rest := strings.TrimLeft(after, "\"',) ")
+	for _, mark := range [...]string{":(", ":", "(", "#", "line ", "at line ", "Line "} {
+		digits, ok := strings.CutPrefix(rest, mark)
+		if n := countDigits(digits); ok && n > 0 && (len(mark) > 2 || len(rest) == len(after)) {
+			return number(digits[:n]), before, placeEnd.trimLeft(digits[n:])
+		}
+	}
+	head, digits, ok := cutLast(before, "line ")
+	if n := countDigits(digits); ok && n > 0 && len(digits)-n <= len(" of \"") {
+		return number(digits[:n]), head, after
+	}
+	return 0, before, after
+}
+
+// placeEnd may follow a line number: a column, the end of parentheses.
+var placeEnd = bytesOf("0123456789:,)\"'")
+
+// nameFrom takes the function from words around its
+// place, and counts those that may be a function.
+func (f *Frame) nameFrom(s string) (words int) {
+	for s != "" {
+		if s[0] == '(' { // a remark
+			_, s, _ = strings.Cut(s, ")")
+			continue
+		}
+		word, rest, _ := strings.Cut(s, " ")
+		name, _, called := strings.Cut(word, "(")
+		if s = rest; called && !strings.HasSuffix(word, ")") { // arguments with blanks
+			_, s, _ = strings.Cut(rest, ")")
+		}
+		name = nameEnds.trim(name)
+		if name == "" || placedWords[name] || !isAlpha(name[0]) && name[0] != '_' && name[0] != '@' || isHexWord(name, minPlainHexID) {
+			continue
+		}
+		words++
+		if f.Function == "" || called {
+			f.Function = name
+		}
+	}
+	return words
+}
+
+var nameEnds = bytesOf(".,;:!?()[]{}<>|-'")
+
+var placedWords = wordSet(`at in from by of on to file line column char character characters function func fn def proc procedure sub method block lambda
+call called calls caller module script raised Raised re-raised Re-raised Called Call Caller At In From File Line Function Script Module`)
+
+// placedMark reads the lines around calls: a label, or a type and a message.
+func placedMark(s string) mark {
+	if raised, ok := strings.CutPrefix(s, "raised "); ok { // by Ada
+		typ, message, _ := strings.Cut(raised, " : ")
+		return mark{header, typ, message}
+	}
+	if m := unknownOpens(s); m.kind != noMark {
+		return m
+	}
+	return classHeader(s)
+}
+
+// placedLastMark reads them where the error is named below.
+func placedLastMark(s string) mark {
+	m := placedMark(s)
+	if m.kind == header {
+		m.kind = trailer
+	}
+	return m
+}
+
+func isPlacedLibrary(path string) bool {
+	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)
+}
+
+var placedLibraries = strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")
