@@ -1,6 +1,25 @@
 package grouping
 
 var nativeVariants = []variants{{
+	name: "a memory fault",
+	base: thrown("", "", `
+==1==ERROR: AddressSanitizer: SEGV on unknown address 0x000000000010 (pc 0x4f8c5d bp 0x7ffc sp 0x7ffd T0)
+    #0 0x4f8c5d in shop::Cart::total() /src/cart.cpp:54:3
+    #1 0x4f8d0a in shop::Cart::pay(int) /src/pay.cpp:12:9`),
+	same: map[string]Error{
+		"as an overflow": thrown("", "", `
+==9==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000000018 at pc 0x4e1b2c bp 0x7ffc sp 0x7ffd
+    #0 0x4f8c5d in shop::Cart::total() /src/cart.cpp:55:3
+    #1 0x4f8d0a in shop::Cart::renew() /src/renew.cpp:12:9`),
+		"after free": thrown("heap-use-after-free", "", `
+    #0 0x4f8c5d in shop::Cart::total() /src/cart.cpp:55:3`),
+		"in a debugger": thrown("SIGSEGV", "Segmentation fault", `
+#0  0x00005555 in shop::Cart::total (this=0x10) at cart.cpp:54
+#1  0x00005556 in main () at main.cpp:5`),
+	},
+	other: map[string]Error{"an exception": thrown("std::out_of_range", "vector::_M_range_check", `
+    #0 0x4f8c5d in shop::Cart::total() /src/cart.cpp:54:3`)},
+}, {
 	name: "sanitizer",
 	base: thrown("heap-use-after-free", "", `
 ==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010 at pc 0x0000004f8c5e

@@ -10,7 +10,7 @@ func IsFault(typ, message string) bool {
 		return true
 	}
 	name := afterLast(typeBreaks, typ)
-	return faults[name] || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
+	return faults[name] || memoryFault(typ) || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
 }
 
 // GoFault is the fault of which Go's runtime has no type of its own; "" where

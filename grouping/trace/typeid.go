@@ -202,6 +202,10 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 		if strings.HasPrefix(typ, "runtime.") || strings.HasPrefix(typ, "*errors.") || strings.HasPrefix(typ, "*fmt.") {
 			return dst
 		}
+	case Native: // which word a build or a system has for it is chance
+		if memoryFault(typ) {
+			return append(dst, "memory fault"...)
+		}
 	}
 	return AppendType(dst, typ)
 }
