@@ -64,3 +64,8 @@ func charsOf(s string) (set charSet) {
 func (c charSet) intersects(d charSet) bool {
 	return c[0]&d[0]|c[1]&d[1]|c[2]&d[2]|c[3]&d[3] != 0
 }
+
+// within reports whether all bytes of the set are in another.
+func (c charSet) within(d charSet) bool {
+	return c[0]&^d[0]|c[1]&^d[1]|c[2]&^d[2]|c[3]&^d[3] == 0
+}

@@ -37,6 +37,8 @@ type syntax struct {
 	// has holds characters. Each frame that does not begin
 	// with "at " has one of them; empty: frames may have none.
 	has charSet
+	// needs are characters that each frame has.
+	needs charSet
 	// clean prepares a line for intros and mark. nil: it is trimmed.
 	clean func(line string) string
 	// intros are how lines begin that begin or end exceptions.
@@ -148,11 +150,11 @@ func asIs(line string) string { return line }
 // syntaxes, in the order in which they are
 // tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, clean: javaLine, intros: javaIntros, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
+	{language: Java, frame: javaFrame, needs: charsOf("(."), clean: javaLine, intros: javaIntros, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
 	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), intros: javascriptIntros, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		place: javascriptPlace, at: true},
 	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), clean: asIs, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Python, frame: faultFrame, has: charsOf("\""), clean: asIs, intros: faultIntros, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
+	{language: Python, frame: faultFrame, needs: charsOf("F\""), clean: asIs, intros: faultIntros, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, has: charsOf("("), clean: asIs, mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), intros: rubyIntros, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity},
@@ -162,17 +164,17 @@ var syntaxes = [...]syntax{
 	{language: PHP, frame: xdebugFrame, has: charsOf("("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
 	{language: PHP, frame: collisionFrame, has: charsOf(":("), mark: collisionMark, inApp: collisionInApp,
 		identity: collisionIdentity, placeFirst: true, at: true},
-	{language: Rust, frame: rustFrame, clean: asIs, intros: rustIntros, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
-	{language: Dart, frame: dartFrame, intros: dartIntros, mark: dartMark, named: dartSpan, inApp: dartInApp, identity: dartIdentity},
+	{language: Rust, frame: rustFrame, needs: charsOf(":"), clean: asIs, intros: rustIntros, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
+	{language: Dart, frame: dartFrame, needs: charsOf(":"), intros: dartIntros, mark: dartMark, named: dartSpan, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, has: charsOf("{(/"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
-	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
-	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
-	{language: Lua, frame: luaFrame, clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
+	{language: PowerShell, frame: powershellFrame, needs: charsOf(":"), mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
+	{language: Perl, frame: perlFrame, needs: charsOf("cdt"), mark: perlMark, inApp: perlInApp, identity: perlIdentity},
+	{language: Lua, frame: luaFrame, needs: charsOf(":"), clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
 	{language: Julia, frame: juliaFrame, has: charsOf("[@"), intros: juliaIntros, mark: noMarks, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
 	{language: Haskell, frame: haskellFrame, has: charsOf(","), clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
-	{language: R, frame: rFrame, has: charsOf("("), clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
-	{language: Native, frame: nativeFrame, clean: nativeLine, intros: nativeIntros, mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, at: true},
-	{language: Native, frame: backwardFrame, has: charsOf("\""), clean: nativeLine, intros: nativeIntros, mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, crashLast: true},
+	{language: R, frame: rFrame, needs: charsOf(":("), clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
+	{language: Native, frame: nativeFrame, has: charsOf("#x!`@"), clean: nativeLine, intros: nativeIntros, mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, at: true},
+	{language: Native, frame: backwardFrame, needs: charsOf("#\""), clean: nativeLine, intros: nativeIntros, mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, crashLast: true},
 }
 
 var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: noMarks, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn,
@@ -201,10 +203,7 @@ const detectLead = 2
 func detect(lines []string) *syntax {
 	var score [len(syntaxes)]int
 	for _, line := range lines {
-		at, chars := strings.HasPrefix(line[leadingSpace(line):], "at "), charSet{}
-		if !at {
-			chars = charsOf(line)
-		}
+		at, chars := strings.HasPrefix(line[leadingSpace(line):], "at "), charsOf(line)
 		for i := range syntaxes {
 			if syntaxes[i].understands(line, at, chars) {
 				score[i]++
@@ -223,7 +222,7 @@ func detect(lines []string) *syntax {
 // understands reports whether a line with these
 // characters is a frame. at: it may begin with "at ".
 func (s *syntax) understands(line string, at bool, chars charSet) bool {
-	if at && !s.at || !at && s.has != (charSet{}) && !s.has.intersects(chars) {
+	if at && !s.at || !at && s.has != (charSet{}) && !s.has.intersects(chars) || !s.needs.within(chars) {
 		return false
 	}
 	_, ok := s.frame(line)
