@@ -46,5 +46,4 @@ func IsOverflow(typ, message string) bool {
 // Separators in front of a name's last part.
 var (
 	typeBreaks = bytesOf(".:\\")
-	callBreaks = bytesOf(".:#/>")
 )

@@ -139,7 +139,10 @@ func isGeckoName(name string) bool {
 
 var geckoWords = strings.Fields("global module eval async get set static")
 
-var javascriptIntros = []intro{{"The above error occurred in ", errorEnd, namesNothing}, {"[cause]: ", cause, namesBoth}, {"Caused by: ", cause, namesBoth}, {"caused by: ", cause, namesBoth}}
+var javascriptIntros = []intro{
+	{"The above error occurred in ", errorEnd, namesNothing}, // by React; components follow
+	{"[cause]: ", cause, namesBoth}, {"Caused by: ", cause, namesBoth}, {"caused by: ", cause, namesBoth},
+}
 
 func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }
 

@@ -531,7 +531,8 @@ __assert2 __assert_perror_fail __GI___assert_fail _assert _wassert __abort_msg a
 __fortify_fail __chk_fail g_log g_logv g_assertion_message g_assertion_message_expr _g_log_abort qAbort qFatal qt_message_fatal qt_assert
 qt_assert_x RaiseException RtlRaiseException UnhandledExceptionFilter _CxxThrowException __exceptionPreprocess rust_panic rust_begin_unwind
 demangling_terminate_handler V8_Fatal V8_Dcheck fatalError panicImpl`)
-	nativeLoggers = strings.Fields("LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace CollectStackTrace DumpStackTrace FailureSignalHandler StackDumpSignalHandler NSException")
+	nativeLoggers = strings.Fields(`LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace CollectStackTrace DumpStackTrace
+FailureSignalHandler StackDumpSignalHandler NSException`)
 )
 
 func beginsWithAny(s string, beginnings []string) bool {

@@ -29,7 +29,9 @@ func New(t *testing.T) *groups.Service {
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
 		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
-			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{"at com.acme.A.b(A.java:1)", "at java.lang.Thread.run(Thread.java:1)"}}})
+			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{
+				"at com.acme.A.b(A.java:1)", "at java.lang.Thread.run(Thread.java:1)",
+			}}})
 	}
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {

@@ -72,7 +72,7 @@ func (a *API) operations() []openapi.Operation {
 			Route: "GET /v1/error-groups/{group}/similar", Handle: a.similar, ID: "listSimilarErrorGroups",
 			Summary:  "Error groups of the project that may be about the same thing, the most alike first, and how their calls differ",
 			Query:    struct{}{},
-			Answer:   openapi.Answer{Type: similarErrorGroupListBody{}, Description: "The groups that are most like it, at most 5, each with a similarity of 0.4 or more"},
+			Answer:   openapi.Answer{Type: similarErrorGroupListBody{}, Description: "The most similar groups, at most 5, each with a similarity of 0.4 or more"},
 			Problems: noGroup,
 		},
 	}

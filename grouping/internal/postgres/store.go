@@ -109,7 +109,8 @@ func Tables(clock func() time.Time) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
-		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages", By: "grouping.Packages and grouping.Values, which take no more; it goes with the project"},
+		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
+			By: "grouping.Packages and grouping.Values; it goes with the project"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }
