@@ -81,12 +81,11 @@ func keyRule(reports []report, name string, key keyOf) rule {
 }
 
 // learner is what the reports so far show of a project.
-// Its maps are bounded by the reports.
 type learner struct {
 	grouping.Packages
 	learned  grouping.Learned
-	kinds    map[grouping.Hash]bool
-	messages map[grouping.Hash][][][]byte // by the loosest hash
+	kinds    map[grouping.Hash]bool       // bounded by the reports
+	messages map[grouping.Hash][][][]byte // by the loosest hash; bounded by the reports
 }
 
 // learn gives each report what its project's
