@@ -56,7 +56,7 @@ const (
 var ruleTexts = map[Rule]string{
 	RuleSite:      "Errors with this type, these words of the message and these innermost own frames of the root cause are one group.",
 	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
-	RuleRecursion: "Endless recursion: errors of this type that go through the same functions are one group.",
+	RuleRecursion: "Endless recursion: errors that go through the same functions are one group.",
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
 }
 
@@ -126,7 +126,6 @@ func (g *Grouper) explainMessage(why Explanation) Explanation {
 }
 
 func (g *Grouper) explainSite(why Explanation) Explanation {
-	why.Parts = appendPart(why.Parts, "type", g.kind)
 	if len(g.cycle) > 0 {
 		for _, name := range g.cycle {
 			why.Parts = appendPart(why.Parts, "frame", name)
@@ -134,6 +133,7 @@ func (g *Grouper) explainSite(why Explanation) Explanation {
 		why.Rule = RuleRecursion
 		return why
 	}
+	why.Parts = appendPart(why.Parts, "type", g.kind)
 	level := Levels[deciding]
 	if why.Rule = RuleFunction; !g.fault {
 		why.Rule = RuleSite

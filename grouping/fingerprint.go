@@ -2,7 +2,6 @@ package grouping
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -49,10 +48,18 @@ func (f Fingerprint) Joining() []ScopedHash { return slices.Clone(f.Hashes[:f.Jo
 // Similar is the loosest hash.
 func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
 
-// Values are the ordinals of the learned values in the
-// error's message, the last learned first; see Values.
-func (f Fingerprint) Values() []int {
-	return slices.SortedFunc(slices.Values(f.grouper.message.Known()), func(a, b int) int { return cmp.Compare(b, a) })
+// Former are the ordinals, see Learned.Before, for the error's hashes
+// before its last value was learned, and before any was; none if no
+// value changes its hash.
+func (f Fingerprint) Former() []int {
+	known := f.grouper.message.Known()
+	if len(known) == 0 || f.grouper.fault && len(f.grouper.trace.Site()) > 0 {
+		return nil
+	}
+	if last := slices.Max(known); len(known) > 1 {
+		return []int{last, 1}
+	}
+	return []int{1}
 }
 
 // All returns the hashes at all levels, the strictest
@@ -247,8 +254,11 @@ func appendLines(key []byte, lines [][]byte) []byte {
 // isFault reports whether the innermost own frame alone locates the
 // error: it is a mistake of that function, and the function has a name.
 func (g *Grouper) isFault() bool {
+	if !g.applies(FaultRule) || !g.own() || trace.IsNetworkMistake(g.root.Type, g.root.Message) {
+		return false
+	}
 	name := g.trace.Identity(g.trace.Site()[0])
-	return g.applies(FaultRule) && g.own() && trace.IsFault(g.root.Type, g.root.Message) && name[len(name)-1] != ':'
+	return name[len(name)-1] != ':' && g.trace.Language().IsFault(g.root.Type, g.root.Message)
 }
 
 // findCycle finds the frames of endless recursion,

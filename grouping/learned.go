@@ -1,7 +1,9 @@
 package grouping
 
 import (
+	"bytes"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 
@@ -29,14 +31,16 @@ type Values map[uint64]int
 
 // Bounds of what is learned of messages.
 const (
-	maxValues = 1000 // of a project; further ones are not learned
-	variety   = 10   // different words at one place, all else before it equal, are values
+	maxValues  = 1000 // of a project; further ones are not learned
+	maxLearned = 10   // of a family at once
+	variety    = 10   // different words at one place, with enough else equal, are values
+	MaxFamily  = 320  // groups that are compared
 )
 
-// Varied reports whether a family of groups, of which so many are
-// new, may have values to learn: when it has doubled.
+// Varied reports whether a family of groups, of which so many are new,
+// may have values to learn: when it has doubled, up to MaxFamily.
 func Varied(groups, created int) bool {
-	for n := variety; n <= groups; n *= 2 {
+	for n := variety; n <= min(groups, MaxFamily); n *= 2 {
 		if groups-created < n {
 			return true
 		}
@@ -44,40 +48,80 @@ func Varied(groups, created int) bool {
 	return false
 }
 
-// Learn adds the values in the messages of groups that share their loosest
-// hash, see Grouper.Message. It reports whether there are new ones.
+// Learn adds the values in the messages of groups that share their
+// loosest hash, see Grouper.Message. It reports whether there are new ones.
 func (v Values) Learn(family Hash, messages [][][]byte) bool {
-	before, lengths := len(v), map[int][][][]byte{}
+	known, lengths := len(v), map[int][][][]byte{}
 	for _, m := range messages {
 		lengths[len(m)] = append(lengths[len(m)], m)
 	}
+	most := min(maxValues, known+maxLearned)
 	for _, words := range slices.Sorted(maps.Keys(lengths)) {
-		v.learn(family.family(), nil, 0, lengths[words])
+		v.learn(family.family(), most, nil, 0, lengths[words])
 	}
-	return len(v) > before
+	return len(v) > known
 }
 
-// learn examines the word at a place of messages
-// of one length that are equal before it.
-func (v Values) learn(family uint64, before []byte, place int, messages [][][]byte) {
+// learn examines the word at a place of messages of one length that are
+// equal before it: those with the same next word vary there together.
+func (v Values) learn(family uint64, most int, before []byte, place int, messages [][][]byte) {
 	if len(messages) < variety || place == len(messages[0]) {
 		return
 	}
 	byWord := map[string][][][]byte{} // bounded by the messages
-	for _, m := range messages {
-		byWord[string(m[place])] = append(byWord[string(m[place])], m)
-	}
-	context := trace.Context(family, before, len(messages[0]))
-	if v[context] == 0 && len(byWord) >= variety && len(v) < maxValues {
-		v[context] = len(v) + 1
-	}
-	if v[context] > 0 {
-		v.learn(family, append(slices.Clip(before), trace.Value...), place+1, messages)
-		return
+	for next, alike := range byNext(messages, place) {
+		context := trace.Context(family, before, []byte(next), len(alike[0]))
+		if v[context] == 0 && len(v) < most && vary(alike, place) {
+			v[context] = len(v) + 1
+		}
+		for _, m := range alike {
+			word := string(m[place])
+			if v[context] > 0 && trace.MayVary(m[place]) {
+				word = trace.Value
+			}
+			byWord[word] = append(byWord[word], m)
+		}
 	}
 	for _, word := range slices.Sorted(maps.Keys(byWord)) {
-		v.learn(family, append(slices.Clip(before), word...), place+1, byWord[word])
+		v.learn(family, most, append(slices.Clip(before), word...), place+1, byWord[word])
 	}
+}
+
+// byNext divides messages by the word after a place, in the order of these.
+func byNext(messages [][][]byte, place int) iter.Seq2[string, [][][]byte] {
+	nexts := map[string][][][]byte{} // bounded by the messages
+	for _, m := range messages {
+		next := ""
+		if place+1 < len(m) {
+			next = string(m[place+1])
+		}
+		nexts[next] = append(nexts[next], m)
+	}
+	return func(yield func(string, [][][]byte) bool) {
+		for _, next := range slices.Sorted(maps.Keys(nexts)) {
+			if !yield(next, nexts[next]) {
+				return
+			}
+		}
+	}
+}
+
+// vary reports whether messages differ at a place by what may be values,
+// and are much alike elsewhere: unrelated messages teach nothing.
+func vary(messages [][][]byte, place int) bool {
+	different := map[string]bool{} // bounded by the messages
+	for _, m := range messages {
+		if trace.MayVary(m[place]) {
+			different[string(m[place])] = true
+		}
+	}
+	equal, first := 0, messages[0]
+	for i := range first {
+		if i != place && string(first[i]) != trace.Value && !slices.ContainsFunc(messages, func(m [][]byte) bool { return !bytes.Equal(m[i], first[i]) }) {
+			equal++
+		}
+	}
+	return len(different) >= variety && equal > 0 && 2*equal >= len(first)-1
 }
 
 // family names the groups that share this as their loosest hash.

@@ -2,6 +2,7 @@ package grouping
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weirlog/weir/grouping/trace"
@@ -80,6 +81,33 @@ func TestPartsAreNoValues(t *testing.T) {
 	}
 }
 
+// Unrelated messages of one length teach nothing, and codes stay codes.
+func TestUnrelatedMessagesTeachNothing(t *testing.T) {
+	values := Values{}
+	var errors []Error
+	for _, message := range strings.Split(`cannot open cart database
+payment gateway refused card
+disk is almost full
+backup job was skipped
+root certificate expires tomorrow
+license server not reachable
+queue consumer fell behind
+search index looks corrupt
+mail relay rejected sender
+cache warmup took long
+session store lost quorum
+image resize ran dry`, "\n") {
+		errors = append(errors, Error{Message: message})
+	}
+	for _, status := range strings.Fields("400 401 403 404 409 422 429 500 502 503 504") {
+		errors = append(errors, withMessage("server answered "+status+" to request"))
+	}
+	learnFrom(values, errors...)
+	if len(values) > 0 {
+		t.Errorf("%d values", len(values))
+	}
+}
+
 // An error's hashes before each value was learned
 // find the group that it had then.
 func TestFormerValues(t *testing.T) {
@@ -90,7 +118,7 @@ func TestFormerValues(t *testing.T) {
 	learnFrom(values, people(variety, withMessage)...)
 	e.Learned.Values = values
 	f := g.Fingerprint(e)
-	now, former := f.Deciding().Hash, f.Values()
+	now, former := f.Deciding().Hash, f.Former()
 	if len(former) != 2 || former[0] <= former[1] || now == cold {
 		t.Fatalf("ordinals %v", former)
 	}
@@ -123,7 +151,7 @@ func TestVaried(t *testing.T) {
 	for _, c := range []struct {
 		groups, created int
 		want            bool
-	}{{9, 9, false}, {10, 1, true}, {11, 1, false}, {19, 9, false}, {20, 1, true}, {25, 10, true}, {40, 40, true}, {320, 1, true}} {
+	}{{9, 9, false}, {10, 1, true}, {11, 1, false}, {19, 9, false}, {20, 1, true}, {25, 10, true}, {40, 40, true}, {320, 1, true}, {321, 1, false}, {640, 2, false}} {
 		if got := Varied(c.groups, c.created); got != c.want {
 			t.Errorf("%d groups, %d new: %v", c.groups, c.created, got)
 		}
@@ -147,6 +175,14 @@ var messageTexts = map[string]string{
 	"order 4711 of alice@example.com has no address":     " order * of * has no address",
 	"java.lang.String cannot be cast to com.acme.Cart":   " java.lang.string cannot be cast to com.acme.cart",
 	"status=503 host=web-7 id=9":                         " status=503 host=* id=*",
+	"HTTP/1.1 503 from upstream":                         " * 503 from upstream",
+	"SQLSTATE[23000]: query failed":                      " sqlstate[23000 query failed",
+	"exited with code -1073741819":                       " exited with code -1073741819",
+	"connect failed code=ECONNREFUSED":                   " connect failed code=ECONNREFUSED",
+	"invalid promo code 48213":                           " invalid promo code *",
+	"ORD-20391: payment declined":                        " * payment declined",
+	"cannot create directory ‘alice’: denied":            " cannot create directory * denied",
+	"об'єкт вже існує, ім'я відсутнє":                    " об'єкт вже існує ім'я відсутнє",
 	"no such table :carts":                               " no such table *",
 }
 

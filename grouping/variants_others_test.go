@@ -203,6 +203,19 @@ thread 'main' panicked at src/main.rs:27:5:
 		"another method": {Type: "Error", Message: "PUT https://a.example/v1 answered with status 404"},
 	},
 }, {
+	name: "hosts in a message",
+	base: Error{Type: "Unavailable", Message: "no replica reachable:\n db-17.shop.net:5432 refused\n db-18.shop.net:5432 refused"},
+	same: map[string]Error{"other hosts": {Type: "Unavailable", Message: "no replica reachable:\n db-23.shop.net:5432 refused\n db-24.shop.net:5432 refused"}},
+}, {
+	name:  "types of own packages in Go",
+	base:  thrown("*errors.NotFoundError", "order 7", "goroutine 1 [running]:\nmain.show(0x1)\n\t/app/main.go:3 +0x1"),
+	same:  map[string]Error{"another order": thrown("*errors.NotFoundError", "order 8", "goroutine 9 [running]:\nmain.show(0x2)\n\t/app/main.go:4 +0x2")},
+	other: map[string]Error{"another type": thrown("*errors.ForbiddenError", "order 7", "goroutine 1 [running]:\nmain.show(0x1)\n\t/app/main.go:3 +0x1")},
+}, {
+	name: "a panic that went on",
+	base: thrown("", "", "panic: runtime error: invalid memory address or nil pointer dereference [recovered, repanicked]\n\ngoroutine 1 [running]:\nmain.show(0x1)\n\t/app/main.go:3 +0x1"),
+	same: map[string]Error{"that was not recovered": thrown("", "", "panic: runtime error: invalid memory address or nil pointer dereference\n\ngoroutine 1 [running]:\nmain.show(0x1)\n\t/app/main.go:3 +0x1")},
+}, {
 	name: "no trace",
 	base: Error{Type: "TimeoutError", Message: `GET https://a.example/v1/users/42?x=1 timed out after 30s for "alice" id=7f3a9c21 user=alice`},
 	same: map[string]Error{

@@ -67,7 +67,7 @@ func TestMatrix(t *testing.T) {
 		t.Errorf("%+v, %v", s, s.columns["3 callers"])
 	}
 	broken := fake(t)
-	broken.run = []string{"echo", "one"}
+	broken.run = []string{"sh", "-c", "echo one"}
 	if _, err := broken.matrix(); err == nil || !strings.Contains(err.Error(), "printed no error") {
 		t.Errorf("a program that does not fail: %v", err)
 	}

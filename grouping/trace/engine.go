@@ -64,6 +64,13 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 	return "", ""
 }
 
+// IsNetworkMistake reports whether something could not be fetched: not
+// by a mistake of the function that tried, though the type says so.
+func IsNetworkMistake(typ, message string) bool {
+	mistake, _ := EngineMistake(typ, message)
+	return mistake == "no network" || mistake == "no module"
+}
+
 // cut takes the code out of what follows the beginning.
 func (p *phrase) cut(s string) (code string, ok bool) {
 	if p.from != "" {

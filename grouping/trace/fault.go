@@ -5,12 +5,15 @@ import "strings"
 // IsFault reports whether an error is a mistake of the function
 // that throws it, such as a null dereference: the caller does not identify
 // it. What is missing by its key or index is no such mistake.
-func IsFault(typ, message string) bool {
+func (l Language) IsFault(typ, message string) bool {
 	if GoFault(message) != "" {
 		return true
 	}
 	name := afterLast(typeBreaks, typ)
-	return faults[name] || memoryFault(typ) || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
+	if (l == Native || l == Unknown) && memoryFault(typ) {
+		return true
+	}
+	return faults[name] || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
 }
 
 // GoFault is the fault of which Go's runtime has no type of its own; "" where

@@ -130,9 +130,14 @@ var goIntros = []intro{
 	{"fatal error: ", header, namesMessage},
 }
 
+// withoutRecovered drops what Go prints behind a panic that went on.
+func withoutRecovered(message string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(message, " [recovered]"), " [recovered, repanicked]")
+}
+
 func goMark(line string) mark {
 	if message, ok := strings.CutPrefix(line, "panic: "); ok {
-		return mark{kind: header, message: strings.TrimSuffix(message, " [recovered]")}
+		return mark{kind: header, message: withoutRecovered(message)}
 	}
 	if strings.HasPrefix(line, "WARNING: DATA RACE") {
 		return mark{kind: header, typ: "DATA RACE"}

@@ -32,7 +32,10 @@ func javaFrame(line string) (Frame, bool) {
 // returns, which has no "at" in front of it.
 func isElement(name, place, rest string) bool {
 	file, _, _ := cutNumber(place)
-	return rest == "" && strings.IndexByte(name, ' ') < 0 && (isSourceName(file) || place == "Native Method" || place == "Unknown Source")
+	if rest != "" || strings.IndexByte(name, ' ') >= 0 || strings.HasSuffix(file, ".rb") || strings.HasSuffix(file, ".js") {
+		return false
+	}
+	return isSourceName(file) || place == "Native Method" || place == "Unknown Source"
 }
 
 // withoutRemarks drops "flatMap @ ", an operation that Cats

@@ -3,12 +3,15 @@ package trace
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds of a message.
 const (
 	MaxWords = 16 // of a message that count beside a trace
 	MaxAlone = 40 // of a message that count without a trace
+
+	maxTokens = 200 // of a message that are read: many values side by side are one word
 )
 
 // A Message is the first line of an error's message as words, with "*" for
@@ -28,14 +31,16 @@ type word struct{ start, end int }
 // Read reads at most so many words of a message.
 func (m *Message) Read(message string, most int) {
 	m.text, m.words, m.known = m.text[:0], m.words[:0], m.known[:0]
-	for s := FirstLine(message); s != "" && len(m.words) < most; {
+	s, announced := FirstLine(message), false
+	for tokens := 0; s != "" && len(m.words) < most && tokens < maxTokens; tokens++ {
 		before := s
 		var token string
 		token, s = cutToken(s)
 		start := len(m.text)
 		switch {
 		case token != "":
-			m.text = appendToken(m.text, token)
+			m.text = appendToken(m.text, token, announced)
+			announced = announcesCode(token)
 		case len(s) < len(before) && leadingSpace(before) < len(before):
 			m.text = append(m.text, Value...)
 		}
@@ -75,8 +80,11 @@ func (m *Message) Learn(family uint64, values map[uint64]int, limit int) {
 	}
 	text, plain := m.spare[:0], m.text
 	for i, w := range m.words {
-		one := plain[w.start:w.end]
-		if n := values[Context(family, text, len(m.words))]; n > 0 && n < limit && !isStar(one) {
+		one, next := plain[w.start:w.end], []byte(nil)
+		if i+1 < len(m.words) {
+			next = plain[m.words[i+1].start:m.words[i+1].end]
+		}
+		if n := values[Context(family, text, next, len(m.words))]; n > 0 && n < limit && MayVary(one) {
 			m.known = append(m.known, n)
 			one = star
 		}
@@ -87,16 +95,29 @@ func (m *Message) Learn(family uint64, values map[uint64]int, limit int) {
 	m.text, m.spare = text, plain
 }
 
+// MayVary reports whether a word may become a value:
+// it is none yet, and no code, of which each has a digit.
+func MayVary(word []byte) bool {
+	for _, c := range word {
+		if isDigit(c) {
+			return false
+		}
+	}
+	return !isStar(word)
+}
+
 // Known are the ordinals of the contexts by which Learn made values.
 func (m *Message) Known() []int { return m.known }
 
 // Context is the place of a word in the messages of a family: what is before
-// it, and how many words the message has. It is an FNV-1a hash.
-func Context(family uint64, before []byte, words int) uint64 {
+// it, the next word, and how many words the message has. It is an FNV-1a hash.
+func Context(family uint64, before, next []byte, words int) uint64 {
 	const prime = 1099511628211
 	hash := (family ^ uint64(words)) * prime //nolint:gosec // at most MaxAlone
-	for _, c := range before {
-		hash = (hash ^ uint64(c)) * prime
+	for _, part := range [...][]byte{before, {0}, next} {
+		for _, c := range part {
+			hash = (hash ^ uint64(c)) * prime
+		}
 	}
 	return hash
 }
@@ -143,40 +164,51 @@ func cutToken(s string) (token, rest string) {
 	if s == "" {
 		return "", ""
 	}
-	if strings.IndexByte("\"'`", s[0]) >= 0 {
-		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {
-			return "", s[end+2:]
-		}
-		return "", s[1:]
+	if rest, quoted := cutQuoted(s); quoted {
+		return "", rest
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == ' ' || c == '\t':
 			return s[:i], s[i+1:]
-		case c == '"' || c == '`' || c == '\'' && !isAlpha(s[i-1]):
+		case c == '"' || c == '`' || c == '\'' && !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf:
 			return s[:i], s[i:]
 		}
 	}
 	return s, ""
 }
 
-// appendToken appends a token's word, or that it is a value.
-// Of "name=value" and "name:value" the name stays.
-func appendToken(dst []byte, token string) []byte {
-	for _, between := range [...]string{"=", ":"} {
+// cutQuoted takes quoted text off s. A quote that is never closed is skipped.
+func cutQuoted(s string) (rest string, ok bool) {
+	for _, pair := range [...][2]string{{"\"", "\""}, {"'", "'"}, {"`", "`"}, {"‘", "’"}, {"“", "”"}, {"«", "»"}} {
+		if quoted, ok := strings.CutPrefix(s, pair[0]); ok {
+			if _, rest, closed := strings.Cut(quoted, pair[1]); closed {
+				return rest, true
+			}
+			return quoted, true
+		}
+	}
+	return s, false
+}
+
+// appendToken appends a token's word, or that it is a value. Of "name=value",
+// "name:value" and "name[value]" the name stays. announced: the token before
+// announces a code.
+func appendToken(dst []byte, token string, announced bool) []byte {
+	for _, between := range [...]string{"=", ":", "["} {
 		name, rest, ok := strings.Cut(token, between)
-		if !ok || name == "" || rest == "" || isValue(name) || between == ":" && (!isValue(rest) || rest[0] == '/') {
+		if !ok || name == "" || rest == "" || isValue(name) || between != "=" && (!isValue(rest) || rest[0] == '/') {
 			continue
 		}
 		dst = append(appendLower(append(dst, ' '), name), between...)
-		if announcesCode(name) && isCodeNumber(rest) {
+		if announcesCode(name) && (isCodeNumber(rest) || isConstant(valueEnds.trim(rest))) {
 			return append(dst, valueEnds.trim(rest)...)
 		}
 		return append(dst, '*')
 	}
 	word := wordEnds.trim(token)
 	switch {
-	case hasDigit(token) && (isErrorCode(token) || isCodeNumber(token) && announcesCode(lastWord(dst))):
+	case hasDigit(token) && (isErrorCode(token) || announced && isCodeNumber(token)):
 		return append(append(dst, ' '), valueEnds.trim(token)...)
 	case isValue(token):
 		return append(dst, Value...)
@@ -186,22 +218,9 @@ func appendToken(dst []byte, token string) []byte {
 	return appendLower(append(dst, ' '), word)
 }
 
-// lastWord is the last of words; "" if it is longer than codeWords are.
-func lastWord(words []byte) string {
-	word := afterLast(blanks, words)
-	if len(word) > maxCodeWord {
-		return ""
-	}
-	return string(word)
-}
-
-var blanks = bytesOf(" ")
-
 // codeWords announce a number that tells errors apart:
 // "exit status 2", "HTTP 404", "errno=13", "os error 2".
 var codeWords = strings.Fields("status code statuscode errno error exit exited http http/1.1 http/2 signal sqlstate returned responded answered")
-
-const maxCodeWord = 10 // bytes of the longest
 
 func announcesCode(word string) bool { return isOneOf(wordEnds.trim(word), codeWords) }
 
@@ -214,33 +233,49 @@ func isOneOf(s string, names []string) bool {
 	return false
 }
 
-// maxCode is the longest code: "0xC0000005".
-const maxCode = 10
+// isConstant recognizes "ECONNREFUSED".
+func isConstant(s string) bool { return len(s) > 3 && isUpperWord(s) }
 
-// isCodeNumber recognizes what may follow such a word: "404", "#418", "-11", "42P01".
+// Bounds of codes.
+const (
+	maxCode    = 4  // digits: MySQL has 1205
+	stateCode  = 5  // characters of an SQLSTATE: "42P01", "23505"
+	statusCode = 10 // of "0xC0000005", and of that as a decimal number, -1073741819
+)
+
+// isCodeNumber recognizes what may follow such a
+// word: "404", "#418", "-11", "42P01", "0xC0000005".
 func isCodeNumber(token string) bool {
-	code := strings.TrimPrefix(strings.TrimPrefix(valueEnds.trim(token), "#"), "-")
-	if len(code) > maxCode || !hasDigit(code) {
+	code := strings.TrimPrefix(valueEnds.trim(token), "#")
+	digits := strings.TrimPrefix(code, "-")
+	switch {
+	case !hasDigit(digits) || len(digits) > statusCode:
 		return false
+	case allDigits(digits):
+		return len(digits) <= maxCode || strings.HasPrefix(code, "-107374") || len(digits) == stateCode && isStateClass(digits)
 	}
-	return allDigits(code) && len(code) <= len("65535") || isSystemStatus(code) || len(code) == len("42P01") && isUpperWord(strings.Trim(code, "0123456789"))
+	return isSystemStatus(digits) || len(digits) == stateCode && isUpperWord(strings.Trim(digits, "0123456789"))
 }
 
-// isErrorCode recognizes codes that need no word before them: "ORA-00942:",
-// "E11000", "0xC0000005" of Windows.
-func isErrorCode(token string) bool {
-	word := valueEnds.trim(token)
-	if isSystemStatus(word) {
+// isStateClass recognizes the classes of SQLSTATEs that are numbers.
+func isStateClass(digits string) bool {
+	switch digits[:2] {
+	case "08", "21", "22", "23", "25", "28", "40", "42", "53", "54", "55", "57", "58":
 		return true
 	}
-	label := strings.TrimRight(word, "0123456789")
-	if len(word) > maxCode+2 || len(label) == len(word) {
-		return false
-	}
-	announced := token[len(token)-1] == ':' || token[0] == '['
-	joined := strings.TrimRight(label, "-_")
-	return isUpperWord(joined) && (announced || joined == "E" || joined == "ORA" || joined == "SQL" || joined == "ERR")
+	return false
 }
+
+// isErrorCode recognizes codes that need no word before
+// them: "ORA-00942", "E11000", "0xC0000005" of Windows.
+func isErrorCode(token string) bool {
+	word := valueEnds.trim(token)
+	label := strings.TrimRight(word, "0123456789")
+	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && isOneOf(strings.TrimRight(label, "-_"), codeLabels) &&
+		isUpperWord(strings.TrimRight(label, "-_"))
+}
+
+var codeLabels = strings.Fields("E ORA PLS TNS SQL ERR TS CS")
 
 // isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which
 // the first says that something failed.

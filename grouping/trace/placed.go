@@ -17,8 +17,13 @@ func placedFrame(line string) (Frame, bool) {
 	for _, part := range [...]string{before, after} {
 		words += f.nameFrom(part)
 	}
-	return f, f.Function != "" && words <= maxPlacedWords
+	return f, f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
 }
+
+var notInName = bytesOf("\"{}=,")
+
+// isHost recognizes "db-17.shop.net", which a port may follow.
+func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
 // detectPlaced returns the syntax of lines that hold calls: at least two, as
 // one with a place may be a message. The error is named next to the innermost.

@@ -84,8 +84,8 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 	t.reset()
 	t.libraries = libraries
 	t.collect(e.stack())
-	if t.detect(); t.syntax == &unknownSyntax && e.inMessage() {
-		t.lines = t.lines[:0] // a message of several lines, but no trace
+	if t.detect(); t.syntax.language == Unknown && e.inMessage() {
+		t.lines, t.syntax = t.lines[:0], &unknownSyntax // a message of several lines, but no trace
 	}
 	t.spans = append(t.spans, Span{})
 	t.read()

@@ -199,7 +199,7 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 	case Python: // loggers name the module, tracebacks of it may not
 		typ = afterLast(dots, typ)
 	case Go: // types of errors that only have a message
-		if strings.HasPrefix(typ, "runtime.") || strings.HasPrefix(typ, "*errors.") || strings.HasPrefix(typ, "*fmt.") {
+		if goPlainErrors[typ] {
 			return dst
 		}
 	case Native: // which word a build or a system has for it is chance
@@ -211,6 +211,9 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 }
 
 var dots = bytesOf(".")
+
+var goPlainErrors = wordSet(`*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage *fmt.wrapError *fmt.wrapErrors
+runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString`)
 
 // AppendType appends an error's type
 // without what differs between occurrences.

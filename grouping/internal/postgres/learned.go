@@ -110,6 +110,9 @@ func learn(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			created[projectOf(ch.Count)] = append(created[projectOf(ch.Count)], ch)
 		}
 	}
+	if len(created) == 0 {
+		return nil
+	}
 	families, err := variedFamilies(ctx, tx, created)
 	if err != nil {
 		return err
@@ -136,9 +139,6 @@ func learn(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return saveLearned(ctx, tx, projects, known)
 }
 
-// maxFamily is how many groups of a family, the newest, are compared.
-const maxFamily = 320
-
 // variedFamilies are the loosest hashes of new groups
 // whose messages may have values to learn.
 func variedFamilies(ctx context.Context, tx pgx.Tx, created map[Project][]*change) (map[Project][]grouping.Hash, error) {
@@ -161,7 +161,7 @@ func variedFamilies(ctx context.Context, tx pgx.Tx, created map[Project][]*chang
 		SELECT organization, project, similar_hash, n FROM unnest($1::text[], $2::text[], $3::bytea[]) AS k (organization, project, similar_hash),
 		       LATERAL (SELECT count(*) AS n FROM (SELECT FROM error_groups g
 		         WHERE (g.organization, g.project, g.similar_hash) = (k.organization, k.project, k.similar_hash) LIMIT $4) f) c`,
-		organizations, projects, hashes, maxFamily)
+		organizations, projects, hashes, 2*grouping.MaxFamily)
 	if err != nil {
 		return nil, fmt.Errorf("cannot count groups of a family: %w", err)
 	}
@@ -188,7 +188,7 @@ func messagesOf(ctx context.Context, tx pgx.Tx, p Project, similar grouping.Hash
 		SELECT why->>'language', exceptions FROM (SELECT organization, id, why FROM error_groups
 		        WHERE organization = $1 AND project = $2 AND similar_hash = $3 ORDER BY first_seen DESC, id LIMIT $4) g,
 		       LATERAL (SELECT exceptions FROM occurrences o WHERE o.organization = g.organization AND o.error_group = g.id ORDER BY o.slot LIMIT 1) o`,
-		p.Organization, p.Name, similar[:], maxFamily)
+		p.Organization, p.Name, similar[:], grouping.MaxFamily)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read messages of a family: %w", err)
 	}
@@ -228,7 +228,7 @@ func lockLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Projec
 		INSERT INTO group_packages AS g (organization, project, learned)
 		SELECT organization, project, '{"libraries": {}, "values": {}, "former": []}'
 		  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (organization, project, n) ORDER BY n
-		ON CONFLICT (organization, project) DO UPDATE SET learned = g.learned
+		ON CONFLICT (organization, project) DO UPDATE SET learned = '{"values": {}}'::jsonb || g.learned
 		RETURNING organization, project, learned`)
 }
 
@@ -265,7 +265,7 @@ func (l learned) hashes(g *grouping.Grouper, c *grouping.Count) (hashes []groupi
 		}
 	}
 	e.Learned = grouping.Learned{Libraries: l.Libraries, Values: l.Values}
-	for _, e.Learned.Before = range g.Fingerprint(e).Values() {
+	for _, e.Learned.Before = range g.Fingerprint(e).Former() {
 		hashes = append(hashes, g.Fingerprint(e).Joining()...)
 	}
 	return hashes
