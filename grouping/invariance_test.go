@@ -137,7 +137,7 @@ func calledBy(e Error, frames int) (Error, bool) {
 	}
 }
 
-// Whoever calls from outside the frames that decide moves no error:
+// Callers outside the frames that decide move no error:
 // one caller more, two more, or another one.
 func TestOuterCallersMoveNothing(t *testing.T) {
 	frames := Levels[deciding].Frames

@@ -48,18 +48,17 @@ func Varied(groups, created int) bool {
 	return false
 }
 
-// Learn adds the values in the messages of groups that share their
-// loosest hash, see Grouper.Message. It reports whether there are new ones.
-func (v Values) Learn(family Hash, messages [][][]byte) bool {
-	known, lengths := len(v), map[int][][][]byte{}
+// Learn adds the values in the messages of groups
+// that share their loosest hash, see Grouper.Message.
+func (v Values) Learn(family Hash, messages [][][]byte) {
+	lengths := map[int][][][]byte{} // bounded by the messages
 	for _, m := range messages {
 		lengths[len(m)] = append(lengths[len(m)], m)
 	}
-	most := min(maxValues, known+maxLearned)
+	most := min(maxValues, len(v)+maxLearned)
 	for _, words := range slices.Sorted(maps.Keys(lengths)) {
 		v.learn(family.family(), most, nil, 0, lengths[words])
 	}
-	return len(v) > known
 }
 
 // learn examines the word at a place of messages of one length that are

@@ -2,8 +2,8 @@ package trace
 
 import "strings"
 
-// IsFault reports whether an error is a mistake of the function
-// that throws it, such as a null dereference: the caller does not identify
+// IsFault reports whether an error is a mistake of the function that
+// throws it, such as a null dereference: its caller does not identify
 // it. What is missing by its key or index is no such mistake.
 func (l Language) IsFault(typ, message string) bool {
 	if GoFault(message) != "" {
@@ -46,7 +46,5 @@ func IsOverflow(typ, message string) bool {
 		strings.Contains(message, "stack overflow")
 }
 
-// Separators in front of a name's last part.
-var (
-	typeBreaks = bytesOf(".:\\")
-)
+// typeBreaks are in front of the last part of a type's name.
+var typeBreaks = bytesOf(".:\\")

@@ -207,7 +207,7 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 			return append(dst, "memory fault"...)
 		}
 	}
-	return AppendType(dst, typ)
+	return appendType(dst, typ)
 }
 
 var dots = bytesOf(".")
@@ -215,9 +215,9 @@ var dots = bytesOf(".")
 var goPlainErrors = wordSet(`*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage *fmt.wrapError *fmt.wrapErrors
 runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString`)
 
-// AppendType appends an error's type
+// appendType appends an error's type
 // without what differs between occurrences.
-func AppendType(dst []byte, typ string) []byte {
+func appendType(dst []byte, typ string) []byte {
 	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
 	if hasID(typ) {
 		var plain [maxLine]byte
