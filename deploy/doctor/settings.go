@@ -151,7 +151,7 @@ type Config struct {
 
 	Replicas     int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
 	MaxLag       time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
-	CheckTimeout time.Duration `help:"How long each check may take." default:"5s" aliases:"patience"`
+	CheckTimeout time.Duration `help:"How long each check may take." default:"30s"`
 
 	Machine Machine `kong:"-"`
 }
@@ -183,7 +183,7 @@ func (m Machine) orThis() Machine {
 }
 
 const (
-	defaultCheckTimeout = 5 * time.Second
+	defaultCheckTimeout = 30 * time.Second // the machine may be in trouble
 	defaultLag          = time.Minute
 	defaultBackup       = 26 * time.Hour
 	defaultDataDir      = ".weir"

@@ -307,7 +307,7 @@ func unauthorized(scheme, code, detail string) *httpapi.Problem {
 // apply to all but POST /v1/logs, which the tier limits.
 type Limits struct {
 	ReadsPerMinute     int `help:"Reads and administrative requests per minute and organization, and of each operator's token. POST /v1/logs is limited by the tier instead." env:"WEIR_READS_PER_MINUTE" default:"3000"`
-	AnonymousPerMinute int `help:"Such requests without a valid credential per minute and client network. Until the next version also WEIR_STRANGERS_PER_MINUTE." env:"WEIR_ANONYMOUS_PER_MINUTE,WEIR_STRANGERS_PER_MINUTE" aliases:"strangers-per-minute" default:"300"`
+	AnonymousPerMinute int `help:"Such requests without a valid credential per minute and client network." env:"WEIR_ANONYMOUS_PER_MINUTE" default:"300"`
 }
 
 // Defaults for zero.

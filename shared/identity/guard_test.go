@@ -12,13 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/testenv"
 )
 
 // guarded is a router with a route for each kind of credential, at a
@@ -214,25 +212,5 @@ func TestKeysThatOnlyWrite(t *testing.T) {
 		if got.Code != want || got.Header().Get("X-RateLimit-Remaining") == "" || want == 403 && code(got) != "forbidden" {
 			t.Errorf("access %q: %d %v %s", access, got.Code, got.Header(), got.Body)
 		}
-	}
-}
-
-// A renamed setting still accepts its former name.
-func TestFormerNamesOfSettings(t *testing.T) {
-	for name, arguments := range map[string][]string{
-		"WEIR_ANONYMOUS_PER_MINUTE": nil, "WEIR_STRANGERS_PER_MINUTE": nil,
-		"": {"--strangers-per-minute=7"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name != "" {
-				t.Setenv(name, "7")
-			}
-			var limits identity.Limits
-			parser, err := kong.New(&limits)
-			testenv.Must(t, err)
-			if _, err := parser.Parse(arguments); err != nil || limits.AnonymousPerMinute != 7 {
-				t.Errorf("limits %+v, %v", limits, err)
-			}
-		})
 	}
 }

@@ -80,7 +80,7 @@ names a file that holds the secret. Where WEIR_LEDGER_MIGRATE_DATABASE_URL and t
 WEIR_REPLICA_DATABASE_URL, or WEIR_LEDGER_REPLICA_DATABASE_URL and the like, is looked at, too.
 
 A failure is what does not work or will lose something; a warning works, and should be looked at. Exit status: 0 where nothing fails, 2 where something
-does; with --strict, 1 where there are warnings alone. Each check takes 5 s at most (--check-timeout).`
+does; with --strict, 1 where there are warnings alone. Each check takes 30 s at most (--check-timeout).`
 
 type doctorCommand struct {
 	doctor.Config `embed:""`

@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"testing"
-	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/shared/bus"
 )
@@ -19,26 +16,6 @@ func TestOneLine(t *testing.T) {
 	refused := errors.New("WEIR_DRAIN is -1s")
 	if got := oneLine(errors.Join(refused, refused, refused)); got != refused.Error() {
 		t.Errorf("got %q", got)
-	}
-}
-
-// Flags that were renamed have their former names until the next version.
-func TestFormerFlags(t *testing.T) {
-	for _, c := range []struct {
-		arguments []string
-		isSet     func(commands) bool
-	}{
-		{[]string{"doctor", "--patience=7s"}, func(c commands) bool { return c.Doctor.CheckTimeout == 7*time.Second }},
-		{[]string{"acls", "--passwords-in-clear"}, func(c commands) bool { return c.ACLs.PlaintextPasswords }},
-	} {
-		var chosen commands
-		parser, err := kong.New(&chosen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := parser.Parse(c.arguments); err != nil || !c.isSet(chosen) {
-			t.Errorf("%q: %v, set %t", c.arguments, err, c.isSet(chosen))
-		}
 	}
 }
 

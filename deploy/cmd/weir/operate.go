@@ -26,7 +26,7 @@ type aclsCommand struct {
 	Apply     bool   `help:"Give the rights, as a user who may, instead of printing commands. What is given already stays."`
 	Passwords string `help:"With --apply, make each program a user first, who signs in by SCRAM-SHA-512 with the password in the file PROGRAM_broker_password of this directory (weir provision makes them), or give it that password." type:"path"`
 
-	PlaintextPasswords bool `aliases:"passwords-in-clear" help:"Let --passwords send over connections without TLS to other machines, for a network that nobody else can read: who reads the salted passwords can sign in by them."`
+	PlaintextPasswords bool `help:"Let --passwords send over connections without TLS to other machines, for a network that nobody else can read: who reads the salted passwords can sign in by them."`
 
 	Brokers      []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access    `embed:"" prefix:"brokers-"`
