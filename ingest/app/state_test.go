@@ -14,9 +14,11 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/ingest/app"
+	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -88,6 +90,10 @@ func TestALostRevocationHolds(t *testing.T) {
 	revoke()
 	p := r.start(nil)
 	p.answers(map[string]int{leaked: 401})
+	pool, err := pg.Open(t.Context(), string(r.config.DatabaseURL), postgres.Schema)
+	testenv.Must(t, err)
+	bustest.MarksKept(t, pool, f.Brokers(), contract.TopicCredentials)
+	pool.Close()
 	p.stop()
 
 	f.Forget(func() {})

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/bus/topics"
@@ -64,6 +65,27 @@ func DatabaseAt(t testing.TB, url string) *pgxpool.Pool {
 	t.Cleanup(pool.Close)
 	testenv.Must(t, pg.Migrate(ctx, pool, "bus", bus.Migrations()))
 	return pool
+}
+
+// MarksKept waits until the database knows that a state topic was read to
+// its end: a process that stops tries to tell it once only.
+func MarksKept(t testing.TB, pool *pgxpool.Pool, brokers []string, topic string) {
+	t.Helper()
+	log := logrange.Reader{Brokers: brokers, Topic: topic}
+	testenv.Eventually(t, func() error {
+		_, bounds, err := log.Bounds(t.Context())
+		if err != nil {
+			return err
+		}
+		for partition, b := range bounds {
+			var next int64
+			if err := pool.QueryRow(t.Context(), `SELECT COALESCE(max(last_offset) + 1, 0) FROM bus_read WHERE topic = $1 AND partition = $2`,
+				topic, partition).Scan(&next); err != nil || next < b.End {
+				return fmt.Errorf("partition %d of %s was read to %d of %d: %w", partition, topic, next, b.End, err)
+			}
+		}
+		return nil
+	})
 }
 
 // Keyed returns n messages "0".."n-1" whose keys are taken from so many.
@@ -319,7 +341,7 @@ func CutPartition(t testing.TB, brokers []string, topic string, number int, offs
 	asked := kmsg.NewDeleteRecordsRequestTopic()
 	asked.Topic, asked.Partitions = topic, append(asked.Partitions, partition)
 	request := kmsg.NewPtrDeleteRecordsRequest()
-	request.Topics, request.TimeoutMillis = append(request.Topics, asked), 5000
+	request.Topics, request.TimeoutMillis = append(request.Topics, asked), int32(testenv.Patience.Milliseconds())
 	answer, err := request.RequestWith(context.Background(), client)
 	if err != nil || len(answer.Topics) != 1 || answer.Topics[0].Partitions[0].ErrorCode != 0 {
 		t.Fatalf("cannot cut the log: %+v, %v", answer, err)
