@@ -25,6 +25,7 @@ type commands struct {
 	Fair       fairness.Command   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	Ledger     ledger.Command     `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
 	Soak       soak.Command       `cmd:"" help:"Run a year in minutes, and measure what has grown."`
+	Naive      throughput.Naive   `cmd:"" hidden:"" help:"Serve what throughput compares with."`
 }
 
 func main() {

@@ -10,7 +10,7 @@ import (
 )
 
 // short measures very little, for moments.
-const short = "--broker=embedded --organizations=2 --senders=2 --probes=1 --warm-up=100ms --saturated=500ms --paced=500ms --paced-rate=1000"
+const short = "--broker=embedded --organizations=2 --senders=2 --probes=1 --warm-up=100ms --saturated=500ms --paced=500ms --rest=100ms --parts=50 --rates=1000"
 
 // The page's benchmark command measures something of every kind.
 func TestThePageIsFollowed(t *testing.T) {
@@ -20,7 +20,7 @@ func TestThePageIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, row := range []string{"full load: entries/s accepted", "entries/s for each core", "kept of an entry", "paced load: entries/s accepted"} {
+	for _, row := range []string{"entries/s accepted", "CPU per batch", "entries/s for each core", "until the group shows it", "At rest Weir"} {
 		if !strings.Contains(string(out), row) {
 			t.Errorf("it has no row %q:\n%s", row, out)
 		}

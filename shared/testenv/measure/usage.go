@@ -50,10 +50,9 @@ func familyCPU(pid int) (total time.Duration) {
 	const attempts = 10
 	for range attempts {
 		own := UsageOf(pid).CPU
-		total = own
-		processes, _ := procfs.AllProcs()
-		for _, p := range processes {
-			if stat, ok := statOf(p.PID); ok && stat.PPID == pid {
+		total = 0
+		for _, id := range family(Process{pid, true}) {
+			if stat, ok := statOf(id); ok {
 				total += cpuOf(stat)
 			}
 		}
@@ -84,6 +83,41 @@ func CPU(of ...Process) []time.Duration {
 		}
 	}
 	return used
+}
+
+// Switches returns how often the threads of each process have left a
+// processor so far, without those of threads and processes that have ended.
+func Switches(of ...Process) []uint64 {
+	found := make([]uint64, len(of))
+	for i, p := range of {
+		for _, pid := range family(p) {
+			threads, _ := procfs.AllThreads(pid)
+			for _, thread := range threads {
+				if status, err := thread.NewStatus(); err == nil {
+					found[i] += status.VoluntaryCtxtSwitches + status.NonVoluntaryCtxtSwitches
+				}
+			}
+		}
+	}
+	return found
+}
+
+// family returns the ids of a process and its children, if they count.
+func family(p Process) (ids []int) {
+	if p.Pid == 0 {
+		return nil
+	}
+	ids = []int{p.Pid}
+	if !p.Family {
+		return ids
+	}
+	processes, _ := procfs.AllProcs()
+	for _, child := range processes {
+		if stat, ok := statOf(child.PID); ok && stat.PPID == p.Pid {
+			ids = append(ids, child.PID)
+		}
+	}
+	return ids
 }
 
 // Since returns what each process has used since before, divided by n.

@@ -1,168 +1,176 @@
 package throughput
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv/measure"
-)
-
-// The least that a sound design achieves on two cores with all in one
-// process; another broker takes a share of the cores.
-const (
-	goalEntries = 50_000      // accepted a second
-	goalView    = time.Second // p99 until each view shows a batch, at half of that load
 )
 
 // A result is what was measured with one broker.
 type result struct {
-	broker      string
-	full, paced phase
-	caughtUp    [subject.Views]time.Duration // after the full load
-	kept        kept                         // of an entry, once views had caught up
-	views       [subject.Views]measure.Samples
-	idle        int64 // bytes resident before any load
+	broker   string
+	rest     []time.Duration // CPU of each process, of a second without load
+	idle     int64           // bytes resident then
+	phases   []phase         // full load, parts of it, and fixed rates
+	rates    int             // how many of these are fixed rates
+	caughtUp [subject.Views]time.Duration
+	kept     kept   // of an entry, once views had caught up
+	naive    []phase // the naive server's at the same rates; nil: none was measured
 }
 
 // A phase is one stretch of load.
 type phase struct {
-	perSecond float64         // entries
-	answers   []time.Duration // p50, p99, longest
-	cpu       []time.Duration // of a batch, of each process
-	memory    measure.Usage   // of the measured process
+	name      string
+	batches   int64
+	perSecond float64                        // entries
+	answers   []time.Duration                // p50, p99, longest
+	views     [subject.Views][]time.Duration // p50 and p99 until each shows a batch; nil: not looked at
+	cpu       []time.Duration                // of a batch, of each process
+	switches  []float64                      // of a processor, for a batch, of each process
+	memory    measure.Usage                  // of the measured process
+	wal       int64                          // bytes of an entry
 }
 
-// write prints the results side by side.
-func write(results []*result) error {
-	if len(results) == 0 {
-		return nil
+// server is the CPU of a batch, of all processes but the load.
+func (p phase) server() (all time.Duration) {
+	for _, cpu := range p.cpu[:load] {
+		all += cpu
 	}
-	table := measure.NewTable(os.Stdout, fmt.Sprintf("Batches of %d entries, %d KB. Load, Weir, PostgreSQL and broker share the machine.",
-		subject.EntriesPerBatch, len(subject.NewBody(subject.EntriesPerBatch).Text)>>10))
-	row := func(title string, cell func(r *result) string) {
+	return all
+}
+
+// The measured processes, in their order.
+const (
+	weir = iota
+	database
+	node
+	load
+)
+
+// What a sound design achieves on two cores with everything on one machine.
+const (
+	goalEmbedded = 200_000 // entries accepted a second
+	goalApache   = 150_000
+	goalPart     = 1.5 // times the CPU of a batch at full load, at a part of it
+	goalRate     = 4.0 // the same at a fixed rate
+	goalView     = 500 * time.Millisecond
+	goalRestWeir = 10 * time.Millisecond // CPU of a second
+	goalRestAll  = 20 * time.Millisecond
+	goalMemory   = 256 << 20
+	goalIdle     = 60 << 20
+)
+
+// write prints a table with a column for each load, then the rest and goals.
+func (r *result) write(out io.Writer) error {
+	table := measure.NewTable(out, fmt.Sprintf("%s. Batches of %d entries, %d KB. Load, Weir, PostgreSQL and broker share the machine.",
+		strings.ToUpper(r.broker[:1])+r.broker[1:], subject.EntriesPerBatch, len(subject.NewBody(subject.EntriesPerBatch).Text)>>10))
+	row := func(title string, cell func(p phase) string) {
 		cells := []string{title}
-		for _, r := range results {
-			cells = append(cells, cell(r))
+		for _, p := range r.phases {
+			cells = append(cells, cell(p))
 		}
 		table.Row(cells...)
 	}
-	load := func(title string, of func(*result) *phase) {
-		row(title+": entries/s accepted", func(r *result) string { return fmt.Sprintf("%.0f", of(r).perSecond) })
-		row("  answer p50 / p99 / longest", func(r *result) string { return measure.Millis(of(r).answers...) })
-		row("  CPU per batch: Weir / Postgres / broker / load", func(r *result) string { return measure.Micros(of(r).cpu...) })
-		row("  resident / peak", func(r *result) string { return measure.Megabytes(of(r).memory.Memory, of(r).memory.Peak) })
+	row("load", func(p phase) string { return p.name })
+	row("entries/s accepted", func(p phase) string { return fmt.Sprintf("%.0f", p.perSecond) })
+	for i, name := range []string{"CPU per batch, µs: Weir", "  PostgreSQL", "  broker", "  load"} {
+		row(name, func(p phase) string { return micros(p.cpu[i]) })
 	}
-	row("", func(r *result) string { return r.broker })
-	load("full load", func(r *result) *phase { return &r.full })
-	row("  then caught up: balance / groups / read-back", func(r *result) string { return measure.Millis(r.caughtUp[:]...) })
-	row("  entries/s for each core of Weir and PostgreSQL", func(r *result) string { return perCore(r.full.cpu) })
-	row("  kept of an entry: log / log store / groups / books", func(r *result) string { return r.kept.String() })
-	row("  connections to PostgreSQL", func(r *result) string { return fmt.Sprint(r.kept.connections) })
-	load("paced load", func(r *result) *phase { return &r.paced })
-	for view := range subject.Views {
-		row(fmt.Sprintf("  until the %s shows it p50 / p99", subject.ViewNames[view]), func(r *result) string {
-			return measure.Millis(r.views[view].Percentiles(50, 99)...)
-		})
+	row("  without the load, of that at full load", func(p phase) string { return fmt.Sprintf("%.2f", r.factor(p)) })
+	if r.naive != nil {
+		cells := []string{"  naive server, which keeps nothing / broker"}
+		for _, p := range r.naive {
+			cells = append(cells, micros(p.cpu[weir])+" / "+micros(p.cpu[node]))
+		}
+		table.Row(cells...)
 	}
-	row("resident before any load", func(r *result) string { return measure.Megabytes(r.idle) })
-	goal := func(title string, met func(*result) bool) {
-		row("goal, all in one process: "+title, func(r *result) string {
-			if r.broker != embedded {
+	row("entries/s for each core of Weir and PostgreSQL", perCore)
+	row("context switches per batch: Weir / PostgreSQL", func(p phase) string { return fmt.Sprintf("%.1f / %.1f", p.switches[weir], p.switches[database]) })
+	row("answer p50 / p99 / longest", func(p phase) string { return measure.Millis(p.answers...) })
+	for view, name := range subject.ViewNames {
+		row("until the "+name+" shows it p50 / p99", func(p phase) string {
+			if p.views[view] == nil {
 				return "-"
 			}
-			return map[bool]string{true: "met", false: "missed"}[met(r)]
+			return measure.Millis(p.views[view]...)
 		})
 	}
-	goal(fmt.Sprintf("%d entries/s", goalEntries), func(r *result) bool { return r.full.perSecond >= goalEntries })
-	goal(fmt.Sprintf("views within %s (p99)", goalView), func(r *result) bool {
-		longest := time.Duration(0)
-		for view := range r.views {
-			longest = max(longest, r.views[view].Percentiles(99)[0])
-		}
-		return longest <= goalView
-	})
-	return table.Flush()
+	row("resident / peak", func(p phase) string { return measure.Megabytes(p.memory.Memory, p.memory.Peak) })
+	row("PostgreSQL's log, bytes of an entry", func(p phase) string { return fmt.Sprint(p.wal) })
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	r.summary(out)
+	r.goals(out)
+	return nil
+}
+
+func micros(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return fmt.Sprint(d.Microseconds())
+}
+
+// factor is how many times the CPU of a batch at full load it took.
+func (r *result) factor(p phase) float64 {
+	return float64(p.server()) / float64(max(1, r.phases[0].server()))
 }
 
 // perCore returns how many entries a second a dedicated core handles, from
 // the request to all views.
-func perCore(cpu []time.Duration) string {
-	weir, postgres := cpu[0], cpu[1]
-	if postgres == 0 {
+func perCore(p phase) string {
+	if p.cpu[database] == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.0f", subject.EntriesPerBatch/(weir+postgres).Seconds())
+	return fmt.Sprintf("%.0f", subject.EntriesPerBatch/(p.cpu[weir]+p.cpu[database]).Seconds())
 }
 
-// kept is how many bytes an installation stores: in one copy of the log, and
-// in the tables of the log store, groups and books with their indexes.
-type kept struct {
-	bytes       [4]int64
-	connections int // to PostgreSQL
+func (r *result) summary(out io.Writer) {
+	fmt.Fprintln(out)
+	fmt.Fprintf(out, "After full load balance / groups / read-back had caught up in %s.\n", measure.Millis(r.caughtUp[:]...))
+	fmt.Fprintf(out, "Of an entry log / log store / groups / books keep %s.\n", r.kept)
+	fmt.Fprintf(out, "%d connections to PostgreSQL.\n", r.kept.connections)
+	fmt.Fprintf(out, "At rest Weir / PostgreSQL / broker take %s of a core; Weir has %s.\n",
+		percents(r.rest[:load]), measure.Megabytes(r.idle))
 }
 
-// each returns what each of n entries has added since before.
-func (k kept) each(before kept, n int64) kept {
-	for i := range k.bytes {
-		k.bytes[i] = (k.bytes[i] - before.bytes[i]) / max(1, n)
+func percents(shares []time.Duration) string {
+	cells := make([]string, len(shares))
+	for i, share := range shares {
+		cells[i] = fmt.Sprintf("%.1f", 100*share.Seconds())
 	}
-	return k
+	return strings.Join(cells, " / ") + " %"
 }
 
-// String shows the bytes; the log's are unknown if the broker is elsewhere.
-func (k kept) String() string {
-	text := fmt.Sprintf("%d B / %d B / %d B / %d B", k.bytes[0], k.bytes[1], k.bytes[2], k.bytes[3])
-	if k.bytes[0] == 0 {
-		return "-" + strings.TrimPrefix(text, "0 B")
+func (r *result) goals(out io.Writer) {
+	full := r.phases[0]
+	entries := goalApache
+	if r.naive == nil {
+		entries = goalEmbedded
 	}
-	return text
-}
-
-const keptBytes = `SELECT coalesce(sum(bytes) FILTER (WHERE schema = 'ingest'), 0), coalesce(sum(bytes) FILTER (WHERE schema = 'grouping'), 0),
-	coalesce(sum(bytes) FILTER (WHERE schema = 'ledger'), 0),
-	(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid())
-	FROM (SELECT n.nspname AS schema, pg_total_relation_size(c.oid)::bigint AS bytes FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'r') AS tables`
-
-// keptNow measures the files and the database.
-func (r *run) keptNow(ctx context.Context) (k kept, err error) {
-	conn, err := pgx.Connect(ctx, r.database)
-	if err != nil {
-		return k, err
-	}
-	defer conn.Close(ctx)
-	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections); err != nil {
-		return k, err
-	}
-	k.bytes[0], err = logBytes(r.dir)
-	return k, err
-}
-
-// logBytes adds up the log's segments below dir, without preallocated
-// indexes; 0 if the broker is elsewhere. Files may go meanwhile.
-func logBytes(dir string) (bytes int64, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		partition := filepath.Base(filepath.Dir(path))
-		if err == nil && !entry.IsDir() && strings.HasPrefix(partition, contract.TopicLogs+"-") && !strings.HasSuffix(path, "index") {
-			var info fs.FileInfo
-			if info, err = entry.Info(); err == nil {
-				bytes += info.Size()
-			}
+	goal := func(met bool, text string, values ...any) { fmt.Fprintln(out, measure.Goal(met, text, values...)) }
+	goal(full.perSecond >= float64(entries), "%d entries/s at full load", entries)
+	for i, p := range r.phases[1:] {
+		most := goalPart
+		if i >= len(r.phases)-1-r.rates {
+			most = goalRate
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+		goal(r.factor(p) <= most, "at %s a batch costs %g times that of full load at most: %.2f", p.name, most, r.factor(p))
+		if p.views[0] == nil {
+			continue
 		}
-		return err
-	})
-	return bytes, err
+		longest := time.Duration(0)
+		for _, view := range p.views {
+			longest = max(longest, view[1])
+		}
+		goal(longest <= goalView, "at %s views show a batch within %s (p99): %s", p.name, goalView, longest.Round(time.Millisecond))
+	}
+	all := r.rest[weir] + r.rest[database] + r.rest[node]
+	goal(r.rest[weir] <= goalRestWeir && all <= goalRestAll, "at rest Weir takes 1 %% of a core at most, and all 2 %%: %s", percents([]time.Duration{r.rest[weir], all}))
+	goal(full.memory.Peak <= goalMemory && r.idle <= goalIdle, "%d MB at full load, %d at rest: %s", goalMemory>>20, goalIdle>>20, measure.Megabytes(full.memory.Peak, r.idle))
 }
