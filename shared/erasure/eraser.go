@@ -50,7 +50,7 @@ type Eraser struct {
 
 // New returns an Eraser.
 func New(config Config) *Eraser {
-	config.Interval, config.Batch = cmp.Or(config.Interval, time.Second), cmp.Or(config.Batch, 5000)
+	config.Interval, config.Batch = cmp.Or(config.Interval, 5*time.Second), cmp.Or(config.Batch, 5000)
 	return &Eraser{config, newMetrics(config.Metrics)}
 }
 
@@ -207,12 +207,7 @@ func (e *Eraser) advance(ctx context.Context, tx pgx.Tx, of Deletion, at progres
 }
 
 func (e *Eraser) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.InTx(ctx, e.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
+	return pg.InTxAsSystem(ctx, e.Pool, fn)
 }
 
 // publish publishes what was removed once all is erased, and records

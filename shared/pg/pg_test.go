@@ -280,6 +280,39 @@ func TestAsOrganizationNeedsOne(t *testing.T) {
 	}
 }
 
+// A transaction that names its organization as it begins is of that one,
+// whatever its name has, and leaves nothing behind on the connection.
+func TestOrganizationIsNamedAtTheBegin(t *testing.T) {
+	pool := open(t)
+	const odd = `org' OR '1' \' --`
+	for _, organization := range []string{odd, "org_2"} {
+		testenv.Must(t, insert(t, pool, organization, asOrganization(organization)))
+	}
+	for name, c := range map[string]struct {
+		in   func(fn func(pgx.Tx) error) error
+		want int
+	}{
+		"one":      {func(fn func(pgx.Tx) error) error { return pg.ReadAs(t.Context(), pool, odd, fn) }, 1},
+		"none":     {func(fn func(pgx.Tx) error) error { return pg.ReadAs(t.Context(), pool, "org", fn) }, 0},
+		"system":   {func(fn func(pgx.Tx) error) error { return pg.InTxAsSystem(t.Context(), pool, fn) }, 2},
+		"reading":  {func(fn func(pgx.Tx) error) error { return pg.ReadAsSystem(t.Context(), pool, fn) }, 2},
+		"snapshot": {func(fn func(pgx.Tx) error) error { return pg.SnapshotAsSystem(t.Context(), pool, fn) }, 2},
+	} {
+		var rows int
+		testenv.Must(t, c.in(func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT count(*) FROM notes`).Scan(&rows) }))
+		if rows != c.want {
+			t.Errorf("%s: %d rows, want %d", name, rows, c.want)
+		}
+	}
+	if got := count(t, pool, func(context.Context, pgx.Tx) error { return nil }); got != 0 {
+		t.Errorf("nobody sees %d rows", got)
+	}
+	write := func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), `DELETE FROM notes`); return err }
+	if pg.ReadAs(t.Context(), pool, odd, write) == nil || pg.ReadAsSystem(t.Context(), pool, write) == nil {
+		t.Error("a reading transaction can write")
+	}
+}
+
 // A read in one exchange sees one organization. It leaves nothing behind
 // on the connection, even after a failed query, and can write nothing.
 func TestReadBatch(t *testing.T) {

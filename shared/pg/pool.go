@@ -133,6 +133,11 @@ func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
+// A Beginner is a pool or a connection.
+type Beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
 // InTx runs fn in one transaction: it commits if fn returns nil, else
 // rolls back and returns fn's error.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
@@ -171,6 +176,13 @@ func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) e
 	return setOrganization(ctx, tx, string(organization))
 }
 
+// beginAs begins a transaction that acts as an organization, in one exchange.
+// begin is BEGIN with its options.
+func beginAs(begin, organization string) pgx.TxOptions {
+	literal := "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(organization) + "'"
+	return pgx.TxOptions{BeginQuery: begin + `; SELECT set_config('weir.organization', ` + literal + `, true)`}
+}
+
 // AsSystem lets the rest of the transaction see the rows of every
 // organization: for consumers, relays and operators.
 func AsSystem(ctx context.Context, tx pgx.Tx) error {
@@ -178,23 +190,27 @@ func AsSystem(ctx context.Context, tx pgx.Tx) error {
 }
 
 // InTxAsSystem is InTx with AsSystem.
-func InTxAsSystem(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
-	return InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
+func InTxAsSystem(ctx context.Context, on Beginner, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, on, beginAs("BEGIN", everyOrganization), fn)
+}
+
+// ReadAsSystem runs fn in a read-only transaction that sees the rows of every
+// organization.
+func ReadAsSystem(ctx context.Context, on Beginner, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, on, beginAs("BEGIN READ ONLY", everyOrganization), fn)
+}
+
+// SnapshotAsSystem is Snapshot with AsSystem.
+func SnapshotAsSystem(ctx context.Context, on Beginner, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, on, beginAs("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", everyOrganization), fn)
 }
 
 // ReadAs runs fn in a read-only transaction that sees one organization's rows.
 func ReadAs(ctx context.Context, pool *pgxpool.Pool, organization Organization, fn func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := AsOrganization(ctx, tx, organization); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
+	if err := organization.Check(); err != nil {
+		return err
+	}
+	return pgx.BeginTxFunc(ctx, pool, beginAs("BEGIN READ ONLY", string(organization)), fn)
 }
 
 // ReadBatch sends queries for one organization's rows in one snapshot, with

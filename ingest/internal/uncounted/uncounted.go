@@ -57,10 +57,7 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 func (g *Reader) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	err = pg.Snapshot(ctx, g.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.SnapshotAsSystem(ctx, g.Pool, func(tx pgx.Tx) error {
 		known, err := postgres.UncountedRuns(ctx, tx, topic)
 		if err != nil {
 			return err

@@ -51,10 +51,7 @@ func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account
 		return nil, "", err
 	}
 	defer release()
-	err = pg.Snapshot(ctx, s.Reads.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.SnapshotAsSystem(ctx, s.Reads.Pool, func(tx pgx.Tx) error {
 		ids, err := postgres.OrganizationIDs(ctx, tx, query.Containing, query.After, scanLimit+1)
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // A Log reads weir.logs.v1 again to compare it with the charges.
@@ -127,7 +128,7 @@ func (a *Accounts) heal(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	var differing []string
-	err = asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err = pg.InTxAsSystem(ctx, conn, func(tx pgx.Tx) error {
 		published, err := a.Services.Accounts.Published(ctx, tx)
 		if err != nil {
 			return err

@@ -149,26 +149,15 @@ func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before cont
 	if err := a.publishCounted(ctx, round.Counted); err != nil {
 		return round, err
 	}
-	return round, asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.MarkPublished(ctx, tx, round) })
+	return round, pg.InTxAsSystem(ctx, conn, func(tx pgx.Tx) error { return a.Services.Accounts.MarkPublished(ctx, tx, round) })
 }
 
 func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round accounts.Round, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = asSystem(ctx, conn, snapshot, func(tx pgx.Tx) error {
+	err = pg.SnapshotAsSystem(ctx, conn, func(tx pgx.Tx) error {
 		round, err = a.Services.Accounts.NextRound(ctx, tx)
 		return err
 	})
 	return round, err
-}
-
-// asSystem runs fn in a transaction of conn that sees all organizations.
-func asSystem(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, fn func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }
 
 func (a *Accounts) publishAccounts(ctx context.Context, round accounts.Round) error {

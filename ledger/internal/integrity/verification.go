@@ -209,10 +209,7 @@ func (c *Checker) sweep(ctx context.Context) error {
 }
 
 func (c *Checker) sweepPage(ctx context.Context, after string, now time.Time) (found []ledger.Violation, last string, err error) {
-	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.SnapshotAsSystem(ctx, c.Pool, func(tx pgx.Tx) error {
 		found, last, err = postgres.CheckStandings(ctx, tx, after, c.Kept.BooksSince(now), now)
 		return err
 	})

@@ -145,10 +145,7 @@ func (l *Ledger) Try(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx
 }
 
 func try(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return pg.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 		return fn(ctx, tx)
 	})
 }

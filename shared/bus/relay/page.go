@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // A repetition says where to repeat from, once a dead relay's messages
@@ -30,7 +31,7 @@ func (r *Relay) repeat() {
 func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
-	err = pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err = pg.ReadAsSystem(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		messages, err = r.cfg.Read(ctx, tx, after, r.limit)
 		return err
 	})

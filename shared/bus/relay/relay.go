@@ -46,7 +46,7 @@ type Config struct {
 
 	// Read returns at most limit messages after the cursor, in
 	// commit-safe order: none may appear before them later. No
-	// messages: nothing is due.
+	// messages: nothing is due. tx sees the rows of every organization.
 	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
 
 	Interval time.Duration // between looks without Wake; default 1 s

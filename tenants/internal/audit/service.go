@@ -54,10 +54,7 @@ func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tena
 // Audited lists the organizations that have an audit, or
 // events without one; the Installation is one of them.
 func Audited(ctx context.Context, pool *pgxpool.Pool) (organizations []string, err error) {
-	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT organization FROM events UNION SELECT organization FROM audit_events ORDER BY 1`)
 		if err != nil {
 			return err

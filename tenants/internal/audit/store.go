@@ -117,10 +117,7 @@ func WriteAll(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events
 
 // unaudited lists the organizations with events that the audit lacks.
 func unaudited(ctx context.Context, pool *pgxpool.Pool) (behind []string, err error) {
-	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT e.organization FROM events e GROUP BY e.organization
 			HAVING max(e.position) > (SELECT coalesce(max(a.position), 0) FROM audit_events a WHERE a.organization = e.organization)`)
 		if err != nil {

@@ -51,7 +51,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 	publication, after := bus.NewPublication(store), relay.Cursor{}
 	for {
 		var messages []relay.Outgoing
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		err := pg.ReadAsSystem(t.Context(), pool, func(tx pgx.Tx) (err error) {
 			messages, err = publication.Read(t.Context(), tx, after, page)
 			return err
 		})
@@ -141,7 +141,7 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 // readOne is what a publication makes of the first event after a cursor.
 func readOne(t *testing.T, pool *pgxpool.Pool, publication *bus.Publication, after relay.Cursor) (messages []relay.Outgoing, err error) {
 	t.Helper()
-	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err = pg.ReadAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		messages, err = publication.Read(t.Context(), tx, after, 1)
 		return err
 	})
@@ -233,7 +233,7 @@ func remove(t *testing.T, pool *pgxpool.Pool, statements ...string) {
 // publishAll is what a relay publishes from the first event on.
 func publishAll(t *testing.T, pool *pgxpool.Pool, publication *bus.Publication) (all []relay.Outgoing) {
 	t.Helper()
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err := pg.ReadAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		for after := (relay.Cursor{}); ; {
 			page, err := publication.Read(t.Context(), tx, after, 10)
 			if err != nil || len(page) == 0 {

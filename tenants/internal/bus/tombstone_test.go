@@ -51,7 +51,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	forgetting := bus.NewSessionTombstones(events, func() time.Time { return now })
 	forgotten := func() (keys []string) {
 		t.Helper()
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		err := pg.ReadAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 			messages, err := forgetting.Read(t.Context(), tx, after, 100)
 			for _, m := range messages {
 				if after = m.Cursor; m.Message == nil {

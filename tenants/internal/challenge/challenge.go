@@ -110,10 +110,7 @@ func (s store) take(ctx context.Context, id string) (taken Challenge, expiresAt 
 }
 
 func (s store) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
 		return fn(tx)
 	})
 }

@@ -117,7 +117,7 @@ func (s *site) pass(d time.Duration) { s.ahead.Add(int64(d)) }
 // publish applies new decisions to the credentials.
 func (s *site) publish(t *testing.T) {
 	t.Helper()
-	err := pg.InTx(t.Context(), s.pool, func(tx pgx.Tx) error {
+	err := pg.ReadAsSystem(t.Context(), s.pool, func(tx pgx.Tx) error {
 		messages, err := bus.NewPublication(s.events).Read(t.Context(), tx, s.published, 1000)
 		for _, m := range messages {
 			s.published = m.Cursor

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // A Store keeps the positions of a group in a topic.
@@ -65,21 +66,15 @@ func (s *Store) Bounded(ctx context.Context) (context.Context, context.CancelFun
 func (s *Store) Read(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
-	return pgx.BeginTxFunc(ctx, s.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return do(ctx, tx)
-	})
+	return pg.ReadAsSystem(ctx, s.Pool, func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
 // Write runs a transaction of the system.
 func (s *Store) Write(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
-	return pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true), set_config('idle_in_transaction_session_timeout', $1, true)`,
-			s.idleTimeout()); err != nil {
+	return pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setIdleTimeout, s.idleTimeout()); err != nil {
 			return err
 		}
 		return do(ctx, tx)
