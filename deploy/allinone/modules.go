@@ -281,7 +281,7 @@ func (b *backends) openBroker(ctx context.Context) (brokers []string, access bus
 
 // How often backends are asked, and how long they may take.
 const (
-	watchInterval = time.Second
+	watchInterval = 3 * time.Second
 	watchTimeout  = 3 * time.Second
 )
 

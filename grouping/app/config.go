@@ -25,7 +25,7 @@ type Config struct {
 	Logs service.LogsConfig `embed:""`
 
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
-	BatchWait    time.Duration `help:"Least time between the starts of two transactions that are not full, which is how long records wait for others; after a pause a tenth of it." env:"WEIR_GROUPING_BATCH_WAIT" default:"100ms"`
+	BatchWait    time.Duration `help:"Least time between the starts of two transactions that are not full, which is how long records wait for others; after a pause a tenth of it." env:"WEIR_GROUPING_BATCH_WAIT" default:"250ms"`
 
 	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour create; what is new beyond that is counted in one group of the project, which is described as that." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
 

@@ -31,7 +31,7 @@ type Config struct {
 	RetentionConfig `embed:""`
 
 	BatchRecords  int           `help:"Most records that one transaction applies." env:"WEIR_LEDGER_BATCH_RECORDS" default:"20000"`
-	BatchWait     time.Duration `help:"Least time between the starts of two transactions that are not full, which is how long records wait for others; after a pause a tenth of it." env:"WEIR_LEDGER_BATCH_WAIT" default:"100ms"`
+	BatchWait     time.Duration `help:"Least time between the starts of two transactions that are not full, which is how long records wait for others; after a pause a tenth of it." env:"WEIR_LEDGER_BATCH_WAIT" default:"250ms"`
 	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
 
 	OperatingOrganization string `help:"Id of the organization that runs this installation: its owners see the accounts of all organizations in the console, under Usage. Empty: nobody does there." env:"WEIR_OPERATING_ORGANIZATION"`

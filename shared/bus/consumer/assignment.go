@@ -170,8 +170,9 @@ func (a *assignment) follower() *follow.Follower {
 	for p, claim := range a.claims {
 		from[p] = claim.Next
 	}
+	gather := c.cfg.MaxWait + c.cfg.MaxWait/10 // longer than pace.wait, so that what was gathered waits no second time
 	return &follow.Follower{
-		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.log.topic, Positions: from, Wait: c.cfg.FetchWait,
+		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.log.topic, Positions: from, Wait: c.cfg.FetchWait, Gather: gather,
 		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: c.status.Reach.Fetched,
 	}
 }

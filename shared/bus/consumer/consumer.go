@@ -50,7 +50,7 @@ type Config struct {
 	// MaxWait is the least time between the starts of two transactions
 	// that are not full: it bounds how many there are, and how long a
 	// record waits for others. After a pause a record waits for a tenth of
-	// it. Default 100 ms.
+	// it. Default 250 ms.
 	MaxWait time.Duration
 
 	// TransactionTimeout limits one transaction, Handle and commit
@@ -84,31 +84,31 @@ type Config struct {
 	Tracer  *tracing.Tracer       // links transactions to the requests of their records; nil: none
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
-	FetchWait   time.Duration // how long a broker may delay an empty answer; default 500 ms
+	FetchWait   time.Duration // how long a broker may delay an empty answer; default 1 s
 
-	HeartbeatInterval time.Duration // default 1 s; the longest until a rebalance is noticed
+	HeartbeatInterval time.Duration // default 2 s; the longest until a rebalance is noticed
 	SessionTimeout    time.Duration // default 8 s, until a dead member's partitions are reassigned; brokers want 6 s or more
 	RebalanceTimeout  time.Duration // default 15 s
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
-	PartitionWatch    time.Duration // default 5 s, between queries for new partitions
-	ParkedWatch       time.Duration // default 2 s, between queries for parked records to replay
+	PartitionWatch    time.Duration // default 15 s, between queries for new partitions
+	ParkedWatch       time.Duration // default 5 s, between queries for parked records to replay
 	EndWatch          time.Duration // default 10 s, between queries for the ends of logs not fully applied, and comparisons of positions with them
 }
 
 func (c Config) withDefaults() Config {
 	c.MaxRecords = cmp.Or(c.MaxRecords, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 8<<20)
-	c.MaxWait = cmp.Or(c.MaxWait, 100*time.Millisecond)
+	c.MaxWait = cmp.Or(c.MaxWait, 250*time.Millisecond)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
 	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
-	c.FetchWait = cmp.Or(c.FetchWait, 500*time.Millisecond)
-	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
+	c.FetchWait = cmp.Or(c.FetchWait, time.Second)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 2*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
 	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
 	c.Lanes = c.Lanes.WithDefaults()
-	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
-	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
+	c.PartitionWatch = cmp.Or(c.PartitionWatch, 15*time.Second)
+	c.ParkedWatch = cmp.Or(c.ParkedWatch, 5*time.Second)
 	c.EndWatch = cmp.Or(c.EndWatch, 10*time.Second)
 	if c.Dialer == nil {
 		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: bus.DefaultDialTimeout}

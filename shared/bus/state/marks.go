@@ -349,8 +349,8 @@ func (s *Reader) Lacks() bool {
 }
 
 // Age returns how long ago the brokers last confirmed that the state is
-// complete; 0 before it is ready. While they answer it is below a
-// second; earlier changes are surely in the state.
+// complete; 0 before it is ready. While they answer it is little more
+// than fetchWait; earlier changes are surely in the state.
 func (s *Reader) Age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -163,6 +163,10 @@ func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context
 	return false
 }
 
+// fetchWait is how long a broker may delay an empty answer. Each confirms
+// that the state is complete.
+const fetchWait = 2 * time.Second
+
 func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	s.mu.Lock()
 	next := make(map[int]int64, len(s.parts))
@@ -170,7 +174,7 @@ func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 		next[n] = p.next
 	}
 	f := &follow.Follower{
-		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: next, Wait: 500 * time.Millisecond, MaxBytes: s.cfg.MaxBytes,
+		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: next, Wait: fetchWait, MaxBytes: s.cfg.MaxBytes,
 		Deliver: s.apply, Lends: true, Outside: s.outside, AtEnd: s.confirm,
 	}
 	s.mu.Unlock()

@@ -18,7 +18,7 @@ type result struct {
 	phases   []phase         // full load, parts of it, and fixed rates
 	rates    int             // how many of these are fixed rates
 	caughtUp [subject.Views]time.Duration
-	kept     kept   // of an entry, once views had caught up
+	kept     kept    // of an entry, once views had caught up
 	naive    []phase // the naive server's at the same rates; nil: none was measured
 }
 
@@ -171,6 +171,8 @@ func (r *result) goals(out io.Writer) {
 		goal(longest <= goalView, "at %s views show a batch within %s (p99): %s", p.name, goalView, longest.Round(time.Millisecond))
 	}
 	all := r.rest[weir] + r.rest[database] + r.rest[node]
-	goal(r.rest[weir] <= goalRestWeir && all <= goalRestAll, "at rest Weir takes 1 %% of a core at most, and all 2 %%: %s", percents([]time.Duration{r.rest[weir], all}))
-	goal(full.memory.Peak <= goalMemory && r.idle <= goalIdle, "%d MB at full load, %d at rest: %s", goalMemory>>20, goalIdle>>20, measure.Megabytes(full.memory.Peak, r.idle))
+	goal(r.rest[weir] <= goalRestWeir && all <= goalRestAll, "at rest Weir takes 1 %% of a core at most, and all 2 %%: %s",
+		percents([]time.Duration{r.rest[weir], all}))
+	goal(full.memory.Peak <= goalMemory && r.idle <= goalIdle, "%d MB at full load, %d at rest: %s", goalMemory>>20, goalIdle>>20,
+		measure.Megabytes(full.memory.Peak, r.idle))
 }

@@ -128,7 +128,8 @@ func (r *run) post(ctx context.Context, load measure.Load) (found phase, err err
 }
 
 // send puts load on a server, and measures what a batch costs processes.
-func send(ctx context.Context, load measure.Load, processes []measure.Process, one func(ctx context.Context, body *subject.Body, at time.Time) error) (found phase, err error) {
+func send(ctx context.Context, load measure.Load, processes []measure.Process,
+	one func(ctx context.Context, body *subject.Body, at time.Time) error) (found phase, err error) {
 	bodies := make([]*subject.Body, load.Workers)
 	for i := range bodies {
 		bodies[i] = subject.NewBody(subject.EntriesPerBatch)

@@ -163,7 +163,8 @@ const fetchVersion = 13
 // batch's last offset: without it the end of a compacted batch is unknown.
 type Fetch struct {
 	Topic      wire.TopicID
-	WaitMillis int32
+	WaitMillis int32 // at most, for MinBytes
+	MinBytes   int32
 	MaxBytes   int32 // of the answer; one batch always fits
 	Partitions []FetchPartition
 
@@ -216,7 +217,7 @@ func (f *Fetch) encode() []byte {
 	b := wire.AppendHead(make([]byte, 0, 128+36*len(f.Partitions)), int16(protocol.Fetch), fetchVersion, f.ClientID)
 	b = binary.BigEndian.AppendUint32(b, 0xffffffff) // replica: none
 	b = binary.BigEndian.AppendUint32(b, uint32(f.WaitMillis))
-	b = binary.BigEndian.AppendUint32(b, 1) // least bytes: answer once there is any
+	b = binary.BigEndian.AppendUint32(b, uint32(f.MinBytes))
 	b = binary.BigEndian.AppendUint32(b, uint32(f.MaxBytes))
 	b = append(b, 0)                                 // isolation: read uncommitted
 	b = binary.BigEndian.AppendUint32(b, 0)          // no fetch session

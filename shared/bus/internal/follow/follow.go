@@ -41,6 +41,7 @@ type Follower struct {
 	ID        wire.TopicID // of the positions' topic
 	Positions map[int]int64
 	Wait      time.Duration // how long a broker may delay an empty answer
+	Gather    time.Duration // how long a broker gathers records after an answer that had some, unless it has many; 0: it answers with the first
 	MaxBytes  int           // of one answer; one partition gets at most half
 
 	// Deliver takes a chunk. While it blocks, the broker is not asked

@@ -60,3 +60,43 @@ func TestPartitionsTakeTurns(t *testing.T) {
 		t.Errorf("pieces came of the partitions %v", order)
 	}
 }
+
+// A broker tells a reader of a record at once after a pause, and gathers what
+// follows: the answers to a stream of records are few.
+func TestABusyReaderLetsTheBrokerGather(t *testing.T) {
+	const messages, apart, gather = 40, 10 * time.Millisecond, 200 * time.Millisecond
+	brokers, topic := kafkatest.Shared(t), "test.follow.gather"
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	cluster := broker.NewCluster(brokers, &kafka.Dialer{Timeout: bus.DefaultDialTimeout})
+	logs, err := cluster.Logs(t.Context(), topic, []int{0})
+	testenv.Must(t, err)
+	var chunks []int // records of each
+	whole := make(chan struct{})
+	f := follow.Follower{
+		Cluster: cluster, Logger: testenv.Logger(t), Topic: topic, ID: logs.ID, Positions: map[int]int64{0: 0}, Wait: testenv.Patience, Gather: gather, MaxBytes: 8 << 20,
+		Deliver: func(_ context.Context, c follow.Chunk) error {
+			if len(c.Records) > 0 {
+				chunks = append(chunks, len(c.Records))
+			}
+			if c.Next == messages {
+				close(whole)
+			}
+			return nil
+		},
+	}
+	stop := bustest.Run(t, func(ctx context.Context) error {
+		_ = f.Run(ctx)
+		return nil
+	})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	for i := range messages {
+		_, err := p.PublishContext(t.Context(), topic, bustest.OfLane("any", i, 1)...)
+		testenv.Must(t, err)
+		time.Sleep(apart)
+	}
+	<-whole // before Wait is over, so not all of it was gathered
+	stop()
+	if chunks[0] == messages || len(chunks) > messages/2 {
+		t.Errorf("%d records came as %v", messages, chunks)
+	}
+}

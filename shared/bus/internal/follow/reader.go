@@ -24,6 +24,7 @@ type brokerReader struct {
 	decoder    *batch.Decoder
 	partitions []broker.FetchPartition
 	memory     []byte // for the next answer
+	busy       bool   // the last answer had records
 
 	coming []broker.FetchPartition // under the session's lock: read from the next request on
 }
@@ -93,19 +94,19 @@ func (r *brokerReader) read(ctx context.Context) error {
 func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
 	f := r.follower
 	r.share()
+	wait, least := r.wait()
 	request := &broker.Fetch{
-		Topic: f.ID, WaitMillis: int32(f.Wait.Milliseconds()), MaxBytes: int32(f.MaxBytes), Partitions: r.partitions, ClientID: f.Cluster.Dialer.ClientID,
-		Memory: r.memory,
+		Topic: f.ID, WaitMillis: int32(wait.Milliseconds()), MinBytes: least, MaxBytes: int32(f.MaxBytes), Partitions: r.partitions,
+		ClientID: f.Cluster.Dialer.ClientID, Memory: r.memory,
 	}
-	if slices.ContainsFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Fresh }) {
-		request.WaitMillis = 0
-	}
-	if _, err := conn.RoundTrip(ctx, f.Wait+broker.RequestTimeout, request); err != nil {
+	if _, err := conn.RoundTrip(ctx, wait+broker.RequestTimeout, request); err != nil {
 		return err
 	}
+	r.busy = false
 	served := make(map[int32]bool)
 	for _, a := range request.Answers {
 		served[a.Partition] = len(a.Records) > 0
+		r.busy = r.busy || served[a.Partition]
 	}
 	if err := r.takeAll(ctx, request.Answers); err != nil {
 		return err
@@ -115,6 +116,22 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) err
 	}
 	r.rotate(served)
 	return nil
+}
+
+// gatherBytes are many: a broker gathers no more of them.
+const gatherBytes = 1 << 20
+
+// wait returns how long a broker may wait for how many bytes. A reader of a
+// light load lets it gather, as each answer costs both as much as many records.
+func (r *brokerReader) wait() (longest time.Duration, least int32) {
+	f := r.follower
+	switch {
+	case slices.ContainsFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Fresh }):
+		return 0, 1
+	case r.busy && f.Gather > 0:
+		return f.Gather, int32(min(gatherBytes, f.MaxBytes/2)) //nolint:gosec // at most gatherBytes
+	}
+	return f.Wait, 1
 }
 
 // minPartitionBytes is the limit of one partition in an answer, in
