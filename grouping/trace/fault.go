@@ -9,7 +9,7 @@ func (l Language) IsFault(typ, message string) bool {
 	if GoFault(message) != "" {
 		return true
 	}
-	name := afterLast(typeBreaks, typ)
+	name := typeBreaks.afterLast(typ)
 	if (l == Native || l == Unknown) && memoryFault(typ) {
 		return true
 	}
@@ -47,4 +47,4 @@ func IsOverflow(typ, message string) bool {
 }
 
 // typeBreaks are in front of the last part of a type's name.
-var typeBreaks = bytesOf(".:\\")
+var typeBreaks = marksOf(".:\\")

@@ -242,7 +242,6 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 // the runtime can't. Whether they are there depends on the runtime.
 var (
 	awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step Object.next tryCatch")
-	callDots     = bytesOf(".")
 )
 
 // isWasm reports whether a function is the program's, compiled to WebAssembly.

@@ -34,11 +34,9 @@ type syntax struct {
 	// frame parses one line. A frame with a file and no function
 	// belongs to the line before it.
 	frame func(line string) (Frame, bool)
-	// has holds characters. Each frame that does not begin
-	// with "at " has one of them; empty: frames may have none.
-	has charSet
-	// needs are characters that each frame has.
-	needs charSet
+	// signs tell which lines may be calls; at which of those
+	// that begin with "at ", after blanks at most.
+	signs, at []sign
 	// clean prepares a line for intros and mark. nil: it is trimmed.
 	clean func(line string) string
 	// intros are how lines begin that begin or end exceptions.
@@ -66,9 +64,6 @@ type syntax struct {
 	place func(line string) Frame
 	// callless: errors without calls are recognized by their place.
 	callless bool
-	// at: "at " begins frames, after blanks at most.
-	// Frames of other runtimes never begin so.
-	at bool
 	// twoLines: a call's place has its own line.
 	twoLines bool
 	// placeFirst: the call is below its place.
@@ -150,43 +145,43 @@ func asIs(line string) string { return line }
 // syntaxes, in the order in which they are
 // tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, needs: charsOf("(."), clean: javaLine, intros: javaIntros,
-		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, at: true},
-	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), intros: javascriptIntros,
+	{language: Java, frame: javaFrame, signs: needing(`(.)`), at: needing(`(.)`), clean: javaLine, intros: javaIntros,
+		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity},
+	{language: JavaScript, frame: javascriptFrame, signs: needing("@:1", "/:1", "@[native code]", ":wasm-function[@", ":wasm-function[/"), at: needing(""), intros: javascriptIntros,
 		mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
-		place: javascriptPlace, at: true},
-	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), clean: asIs,
+		place: javascriptPlace},
+	{language: Python, frame: pythonFrame, signs: needing(`File "", line 1`, ".py in (", ".py:1: in ", "<ipython-input-> in ", "Cell In[", "File :1 in ", "│ :1 in "), clean: asIs,
 		mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Python, frame: faultFrame, needs: charsOf("F\""), clean: asIs, intros: faultIntros,
+	{language: Python, frame: faultFrame, signs: needing(`File "", line 1 in `), clean: asIs, intros: faultIntros,
 		mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
-	{language: Go, frame: goFrame, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame, has: charsOf("("), clean: asIs,
-		mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
-	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), intros: rubyIntros,
+	{language: Go, frame: goFrame, signs: goSigns, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
+	{language: DotNet, frame: dotnetFrame, signs: needing("()"), at: needing("()"), clean: asIs,
+		mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity},
+	{language: Ruby, frame: rubyFrame, signs: needing(":1:in '"), intros: rubyIntros,
 		mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity},
-	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), intros: rubyIntros,
+	{language: Ruby, frame: rubyTerminalFrame, signs: needing(":1:in '"), intros: rubyIntros,
 		mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp, own: rubyOwn,
 		identity: rubyIdentity, crashLast: true},
-	{language: PHP, frame: phpFrame, has: charsOf("#("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
-	{language: PHP, frame: xdebugFrame, has: charsOf("("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
-	{language: PHP, frame: collisionFrame, has: charsOf(":("), mark: collisionMark, inApp: collisionInApp,
-		identity: collisionIdentity, placeFirst: true, at: true},
-	{language: Rust, frame: rustFrame, needs: charsOf(":"), clean: asIs, intros: rustIntros,
-		mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
-	{language: Dart, frame: dartFrame, needs: charsOf(":"), intros: dartIntros,
+	{language: PHP, frame: phpFrame, signs: needing("#1 ", "() at :1.php"), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
+	{language: PHP, frame: xdebugFrame, signs: needing("1. () :.php"), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
+	{language: PHP, frame: collisionFrame, signs: needing(":1.php ", ":1artisan ", "(::)"), at: needing(":1.php", ":1artisan"), mark: collisionMark, inApp: collisionInApp,
+		identity: collisionIdentity, placeFirst: true},
+	{language: Rust, frame: rustFrame, signs: needing("1: "), at: needing(".rs:1"), clean: asIs, intros: rustIntros,
+		mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true},
+	{language: Dart, frame: dartFrame, signs: needing("#1 (:)", ".dart 1:1"), intros: dartIntros,
 		mark: dartMark, named: dartSpan, inApp: dartInApp, identity: dartIdentity},
-	{language: BEAM, frame: beamFrame, has: charsOf("{(/"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
-	{language: PowerShell, frame: powershellFrame, needs: charsOf(":"),
-		mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
-	{language: Perl, frame: perlFrame, needs: charsOf("cdt"), mark: perlMark, inApp: perlInApp, identity: perlIdentity},
-	{language: Lua, frame: luaFrame, needs: charsOf(":"), clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
-	{language: Julia, frame: juliaFrame, has: charsOf("[@"), intros: juliaIntros,
+	{language: BEAM, frame: beamFrame, signs: needing(`{,[{file,"`, "in function :/", "in call from :/", ".e:1: /", ".e:1: (", ".e:1: {"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
+	{language: PowerShell, frame: powershellFrame, signs: needing(".ps1:1", ", : 1"), at: needing(".ps1:1", ", : 1"),
+		mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity},
+	{language: Perl, frame: perlFrame, signs: needing(" called at line 1"), mark: perlMark, inApp: perlInApp, identity: perlIdentity},
+	{language: Lua, frame: luaFrame, signs: needing(": in "), clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
+	{language: Julia, frame: juliaFrame, signs: needing("[1]", "@ .jl:1"), intros: juliaIntros,
 		mark: noMarks, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
-	{language: Haskell, frame: haskellFrame, has: charsOf(","), clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
-	{language: R, frame: rFrame, needs: charsOf(":("), clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
-	{language: Native, frame: nativeFrame, has: charsOf("#x!`@"), clean: nativeLine, intros: nativeIntros,
-		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, at: true},
-	{language: Native, frame: backwardFrame, needs: charsOf("#\""), clean: nativeLine, intros: nativeIntros,
+	{language: Haskell, frame: haskellFrame, signs: needing(", called at hs:1"), clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
+	{language: R, frame: rFrame, signs: needing("1: ()"), clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
+	{language: Native, frame: nativeFrame, signs: needing("#1 ", "1 x", "1 !", "1 `", "1 @", "@ ", "=x: (", "!", "`frame #", "+0x/0x", "([0x])"), at: needing("1"), clean: nativeLine, intros: nativeIntros,
+		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity},
+	{language: Native, frame: backwardFrame, signs: needing(`#1 ", in `), clean: nativeLine, intros: nativeIntros,
 		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, crashLast: true},
 }
 
@@ -207,63 +202,4 @@ func syntaxOf(language Language) *syntax {
 		}
 	}
 	return &unknownSyntax
-}
-
-// detectLead is by how many frames the detected language must lead.
-const detectLead = 2
-
-// detect returns the syntax that parses most of the first frames.
-func detect(lines []string) *syntax {
-	var score [len(syntaxes)]int
-	for _, line := range lines {
-		at, chars := strings.HasPrefix(line[leadingSpace(line):], "at "), charsOf(line)
-		for i := range syntaxes {
-			if syntaxes[i].understands(line, at, chars) {
-				score[i]++
-			}
-		}
-		if best, lead := leader(score[:]); lead >= detectLead {
-			return &syntaxes[best]
-		}
-	}
-	if best, _ := leader(score[:]); score[best] > 0 {
-		return &syntaxes[best]
-	}
-	return detectPlace(lines)
-}
-
-// understands reports whether a line with these
-// characters is a frame. at: it may begin with "at ".
-func (s *syntax) understands(line string, at bool, chars charSet) bool {
-	if at && !s.at || !at && s.has != (charSet{}) && !s.has.intersects(chars) || !s.needs.within(chars) {
-		return false
-	}
-	_, ok := s.frame(line)
-	return ok
-}
-
-// detectPlace returns the syntax of an error without calls.
-func detectPlace(lines []string) *syntax {
-	for _, line := range lines[:min(len(lines), prefixLines)] {
-		for i := range syntaxes {
-			if s := &syntaxes[i]; s.callless && s.place(line).File != "" {
-				return s
-			}
-		}
-	}
-	return &unknownSyntax
-}
-
-// leader returns the index of the highest score, and its lead.
-func leader(score []int) (best, lead int) {
-	second := 0
-	for i := 1; i < len(score); i++ {
-		switch {
-		case score[i] > score[best]:
-			second, best = score[best], i
-		case score[i] > second:
-			second = score[i]
-		}
-	}
-	return best, score[best] - second
 }

@@ -155,7 +155,7 @@ func (m *Message) AppendWords(dst []byte, most int) []byte {
 	return dst
 }
 
-var valueEnds, wordEnds = bytesOf(".,;:!?()[]{}<>|"), bytesOf(".,;:!?()[]{}<>|-")
+var valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-")
 
 // cutToken takes the next blank-separated token
 // off s. Quoted text is a value, and skipped.

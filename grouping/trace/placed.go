@@ -20,7 +20,7 @@ func placedFrame(line string) (Frame, bool) {
 	return f, f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
 }
 
-var notInName = bytesOf("\"{}=,")
+var notInName = marksOf("\"{}=,")
 
 // isHost recognizes "db-17.shop.net", which a port may follow.
 func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
@@ -60,7 +60,7 @@ func cutPlace(s string) (f Frame, before, after string, ok bool) {
 		}
 		if n := end - dot; n > 1 && n <= maxExtension+1 && isAlnum(s[dot-1]) {
 			start := dot
-			for start > 0 && !placeBreaks[s[start-1]] {
+			for start > 0 && !placeBreaks.has(s[start-1]) {
 				start--
 			}
 			f.File = s[start:end]
@@ -77,7 +77,7 @@ func cutPlace(s string) (f Frame, before, after string, ok bool) {
 	return Frame{}, "", "", false
 }
 
-var placeBreaks = bytesOf(" \t\"'`([{<,;|=")
+var placeBreaks = marksOf(" \t\"'`([{<,;|=")
 
 // lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`,
 // or before it, "line 12 of".
@@ -100,7 +100,7 @@ func lineOf(before, after string) (line int, head, tail string) {
 }
 
 // placeEnd may follow a line number: a column, the end of parentheses.
-var placeEnd = bytesOf("0123456789:,)\"'")
+var placeEnd = marksOf("0123456789:,)\"'")
 
 // nameFrom takes the function from words around its
 // place, and counts those that may be a function.
@@ -127,7 +127,7 @@ func (f *Frame) nameFrom(s string) (words int) {
 	return words
 }
 
-var nameEnds = bytesOf(".,;:!?()[]{}<>|-'")
+var nameEnds = marksOf(".,;:!?()[]{}<>|-'")
 
 var placedWords = wordSet(`at in from by of on to file line column char character characters function func fn def proc procedure sub method block lambda
 call called calls caller module script raised Raised re-raised Re-raised Called Call Caller At In From File Line Function Script Module`)

@@ -108,7 +108,7 @@ func withoutColors(line string) string {
 
 const escape = "\x1b"
 
-var colorCode = bytesOf("0123456789;")
+var colorCode = marksOf("0123456789;")
 
 // fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n",
 // "stream":"stderr"}`.

@@ -7,7 +7,7 @@ import "strings"
 
 // pythonIndent may be before a frame: blanks, bars
 // of exception groups, and the mark of Loguru.
-var pythonIndent = bytesOf(" \t|+>")
+var pythonIndent = marksOf(" \t|+>")
 
 func pythonFrame(line string) (Frame, bool) {
 	s := pythonIndent.trimLeft(line)
@@ -49,7 +49,7 @@ func notebookFrame(line string) (Frame, bool) {
 	place, name, called := strings.Cut(s, " in ")
 	file, n, ok := cutNumber(strings.TrimSuffix(place, ","))
 	name, _, _ = strings.Cut(name, "(")
-	return Frame{File: file, Line: n, Function: afterLast(callDots, name)}, ok && called && name != ""
+	return Frame{File: file, Line: n, Function: dots.afterLast(name)}, ok && called && name != ""
 }
 
 // bareFrame reads "~/cart.py in total(self)" and "<ipython-input-3-8f3a> in

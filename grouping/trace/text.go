@@ -169,7 +169,7 @@ func withoutQuery(s string) string {
 	return s
 }
 
-var notInType = bytesOf(" \t\"'()[]{}=,;/")
+var notInType = marksOf(" \t\"'()[]{}=,;/")
 
 // typeAndMessage splits "Type: message" where
 // the first part looks like an error's class.

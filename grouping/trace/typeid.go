@@ -197,7 +197,7 @@ func hasLetter(s string) bool {
 func (l Language) AppendType(dst []byte, typ string) []byte {
 	switch l {
 	case Python: // loggers name the module, tracebacks of it may not
-		typ = afterLast(dots, typ)
+		typ = dots.afterLast(typ)
 	case Go: // types of errors that only have a message
 		if goPlainErrors[typ] {
 			return dst
@@ -210,7 +210,7 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 	return appendType(dst, typ)
 }
 
-var dots = bytesOf(".")
+var dots = marksOf(".")
 
 var goPlainErrors = wordSet(`*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage *fmt.wrapError *fmt.wrapErrors
 runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString`)

@@ -1,0 +1,98 @@
+package trace
+
+import "strings"
+
+// sign tells which lines may be calls of a runtime, so
+// that few runtimes are asked about a line.
+type sign struct{ needs, lacks marks }
+
+// needing are signs of lines that hold all bytes of one of these,
+// any digit for a digit and any capital for a capital.
+func needing(bytes ...string) (signs []sign) {
+	for _, all := range bytes {
+		signs = append(signs, sign{needs: marksOf(all)})
+	}
+	return signs
+}
+
+// candidate is a syntax that may read lines with a sign.
+type candidate struct {
+	sign
+	syntax int
+}
+
+// candidates are those for lines that begin with "at ", and for others.
+var atCandidates, candidates = func() (at, other []candidate) {
+	for i := range syntaxes {
+		for _, s := range syntaxes[i].at {
+			at = append(at, candidate{s, i})
+		}
+		for _, s := range syntaxes[i].signs {
+			other = append(other, candidate{s, i})
+		}
+	}
+	return at, other
+}()
+
+// detectLead is by how many frames the detected language must lead.
+const detectLead = 2
+
+// scores are how many lines are calls of each syntax.
+type scores struct {
+	of           [len(syntaxes)]int
+	best, second int
+}
+
+// detect returns the syntax that parses most of the first frames.
+func detect(lines []string) *syntax {
+	var score scores
+	for _, line := range lines {
+		if score.add(line); score.best-score.second >= detectLead {
+			break
+		}
+	}
+	if score.best == 0 {
+		return detectPlace(lines)
+	}
+	for i := range score.of {
+		if score.of[i] == score.best {
+			return &syntaxes[i]
+		}
+	}
+	return &unknownSyntax
+}
+
+// add adds one for each syntax of which a line is a call.
+func (s *scores) add(line string) {
+	m, asked, possible := marksOf(line), -1, candidates
+	if strings.HasPrefix(line[leadingSpace(line):], "at ") {
+		possible = atCandidates
+	}
+	for i := range possible {
+		c := &possible[i]
+		if c.syntax == asked || !c.needs.within(m) || c.lacks&m != 0 {
+			continue
+		}
+		asked = c.syntax
+		if _, ok := syntaxes[asked].frame(line); ok {
+			s.of[asked]++
+		}
+	}
+	s.best, s.second = 0, 0
+	for _, n := range s.of {
+		s.second = max(s.second, min(s.best, n))
+		s.best = max(s.best, n)
+	}
+}
+
+// detectPlace returns the syntax of an error without calls.
+func detectPlace(lines []string) *syntax {
+	for _, line := range lines[:min(len(lines), prefixLines)] {
+		for i := range syntaxes {
+			if s := &syntaxes[i]; s.callless && s.place(line).File != "" {
+				return s
+			}
+		}
+	}
+	return &unknownSyntax
+}

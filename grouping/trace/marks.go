@@ -1,0 +1,78 @@
+package trace
+
+// marks is a set of kinds of bytes. Each punctuation mark, each small letter, the
+// blank and the tab are one; digits are one, and so are capitals, and all others.
+type marks uint64
+
+// kinds are the kinds of all bytes.
+var kinds = func() (kinds [256]marks) {
+	next := marks(1)
+	for c := range kinds {
+		if alike := likeOf(byte(c)); int(alike) < c { //nolint:gosec // below 256
+			kinds[c] = kinds[alike]
+			continue
+		}
+		kinds[c], next = next, next<<1
+	}
+	return kinds
+}()
+
+// likeOf is the first byte of the kind of c.
+func likeOf(c byte) byte {
+	switch {
+	case isDigit(c):
+		return '0'
+	case isUpper(c):
+		return 'A'
+	case c > '~':
+		return '~' + 1
+	case c < ' ' && c != '\t':
+		return 0
+	}
+	return c
+}
+
+// marksOf is the set of the bytes in s.
+func marksOf(s string) (m marks) {
+	for i := range len(s) {
+		m |= kinds[s[i]]
+	}
+	return m
+}
+
+func (m marks) has(c byte) bool { return m&kinds[c] != 0 }
+
+// within reports whether all of m are in n.
+func (m marks) within(n marks) bool { return m&^n == 0 }
+
+// trim is strings.Trim. Package strings makes a set
+// in each call, which costs more than the search.
+func (m marks) trim(s string) string {
+	s = m.trimLeft(s)
+	for s != "" && m.has(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// trimLeft is strings.TrimLeft.
+func (m marks) trimLeft(s string) string {
+	for s != "" && m.has(s[0]) {
+		s = s[1:]
+	}
+	return s
+}
+
+// occursIn is strings.ContainsAny.
+func (m marks) occursIn(s string) bool { return m&marksOf(s) != 0 }
+
+// afterLast is what follows the last byte
+// of the set in s; all of s without one.
+func (m marks) afterLast(s string) string {
+	for i := len(s) - 1; i >= 0; i-- {
+		if m.has(s[i]) {
+			return s[i+1:]
+		}
+	}
+	return s
+}
