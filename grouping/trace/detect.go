@@ -74,8 +74,13 @@ func (s *scores) add(line string) {
 			continue
 		}
 		asked = c.syntax
-		if _, ok := syntaxes[asked].frame(line); ok {
-			s.of[asked]++
+		f, ok := syntaxes[asked].frame(line)
+		if !ok {
+			continue
+		}
+		s.of[asked]++
+		if sole := syntaxes[asked].sole; sole != nil && sole(f) {
+			break
 		}
 	}
 	s.best, s.second = 0, 0

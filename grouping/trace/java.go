@@ -9,7 +9,7 @@ import "strings"
 func javaFrame(line string) (Frame, bool) {
 	s, at := strings.CutPrefix(withoutTool(line), "at ")
 	open := strings.IndexByte(s, '(')
-	if open < 3 || s[open-1] == ' ' {
+	if open < 3 || s[open-1] == ' ' || !at && s[len(s)-1] != ')' {
 		return Frame{}, false
 	}
 	end := strings.IndexByte(s[open:], ')')
@@ -18,24 +18,23 @@ func javaFrame(line string) (Frame, bool) {
 	}
 	name, place := withoutRemarks(s[:open]), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
-	if dot < 1 || !javaPlace(place) || !at && !isElement(name, place, s[open+end+1:]) {
+	file, n, numbered := cutNumber(place)
+	if dot < 1 || !javaPlace(file, numbered) || !at && !isElement(name, file, numbered, s[open+end+1:]) {
 		return Frame{}, false
 	}
-	f := Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: place}
-	if file, n, ok := cutNumber(place); ok {
-		f.File, f.Line = file, n
-	}
-	return f, true
+	return Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}, true
 }
+
+// isJavaAlone tells a call from one of JavaScript, whose place has a column.
+func isJavaAlone(f Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
 
 // isElement recognizes what StackTraceElement.toString
 // returns, which has no "at" in front of it.
-func isElement(name, place, rest string) bool {
-	file, _, _ := cutNumber(place)
+func isElement(name, file string, numbered bool, rest string) bool {
 	if rest != "" || strings.IndexByte(name, ' ') >= 0 || strings.HasSuffix(file, ".rb") || strings.HasSuffix(file, ".js") {
 		return false
 	}
-	return isSourceName(file) || place == "Native Method" || place == "Unknown Source"
+	return isSourceName(file) || !numbered && (file == "Native Method" || file == "Unknown Source")
 }
 
 // withoutRemarks drops "flatMap @ ", an operation that Cats
@@ -85,22 +84,23 @@ func withoutLogcat(s string) string {
 
 // javaPlace distinguishes places such as
 // "File.java:12" and "Native Method" from parameters.
-func javaPlace(s string) bool {
-	switch s {
-	case "Native Method", "Unknown Source", "SourceFile", "<generated>", "NO_SOURCE_FILE", "":
-		return s != ""
-	}
-	file, _, numbered := cutNumber(s)
-	for i := 0; i < len(file); i++ {
-		if c := file[i]; c == ',' || c == '(' || c == ')' {
-			return false
-		}
-	}
-	if file == "" || strings.Contains(file, "://") {
+func javaPlace(file string, numbered bool) bool {
+	switch file {
+	case "Native Method", "Unknown Source", "SourceFile", "NO_SOURCE_FILE":
+		return true
+	case "<generated>":
+		return !numbered
+	case "":
 		return false
 	}
-	return numbered && !strings.HasPrefix(file, "<") || isSourceName(file)
+	found := marksOf(file)
+	if found&notInPlace != 0 || found.has(':') && strings.Contains(file, "://") {
+		return false
+	}
+	return numbered && file[0] != '<' || isSourceName(file)
 }
+
+var notInPlace = marksOf(",()")
 
 func isSourceName(file string) bool {
 	dot := strings.LastIndexByte(file, '.')
@@ -117,8 +117,11 @@ func isSourceName(file string) bool {
 // withoutLoader drops class loader and module: "app//a.B" and
 // "java.base@17/a.B" are "a.B". Slashes instead of dots ("a/b/C") stay.
 func withoutLoader(class string) string {
+	if strings.IndexByte(class, '/') < 0 { // faster than from the end
+		return class
+	}
 	slash := strings.LastIndexByte(class, '/')
-	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
+	if strings.IndexByte(class[slash:], '.') < 0 {
 		return class
 	}
 	return class[slash+1:]
@@ -203,29 +206,33 @@ func javaInApp(f *Frame) bool {
 // javaIdentity is class and method without generated numbers.
 // Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
-	if javaPlumbing(f) {
+	found := marksOf(f.Module)
+	if javaPlumbing(f, found) {
 		return dst
 	}
-	dst = appendJavaClass(dst, f.Module)
+	dst = appendJavaClass(dst, f.Module, found)
 	dst = append(dst, '.')
 	return appendJavaName(dst, f.Function)
 }
 
-func javaPlumbing(f *Frame) bool {
+// javaPlumbing reports whether a frame does not count.
+// found is what is in its module.
+func javaPlumbing(f *Frame, found marks) bool {
 	m := f.Module
-	switch {
-	case strings.HasPrefix(m, "sun.reflect."), strings.HasPrefix(m, "jdk.internal.reflect."), strings.HasPrefix(m, "java.lang.invoke."):
-		return true
-	case strings.HasPrefix(f.Function, "access$"), strings.HasSuffix(f.Function, "$adapted"), strings.HasPrefix(m, "$Proxy"), strings.HasPrefix(m, "_COROUTINE"):
-		return true
-	case strings.HasPrefix(m, "crc64"): // by .NET on Android
+	if !f.InApp && beginsWithAny(m, javaInvokers) || strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted") {
 		return true
 	}
-	if strings.IndexByte(m, '$') >= 0 && (strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
+	if found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
 		return true
 	}
-	return isCallSite(f) || isContainerClass(m)
+	if strings.HasPrefix(m, "crc64") { // by .NET on Android
+		return true
+	}
+	return isCallSite(f) || found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m))
 }
+
+// javaInvokers call methods by reflection.
+var javaInvokers = strings.Fields("sun.reflect. jdk.internal.reflect. java.lang.invoke.")
 
 // isCallSite recognizes the class that Groovy makes of
 // a call, "Cart$total$0.call", and those that Quarkus,
@@ -242,9 +249,6 @@ func isCallSite(f *Frame) bool {
 // isContainerClass recognizes what WebLogic and WebSphere generate
 // around beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
-	if strings.IndexByte(class, '_') < 0 {
-		return false
-	}
 	name := class[strings.LastIndexByte(class, '.')+1:]
 	for _, end := range [...]string{"_EOImpl", "_ELOImpl", "_HomeImpl", "_LocalHomeImpl", "_MDOImpl", "_WLSkel", "_WLStub", "_Stub", "_Tie"} {
 		if strings.HasSuffix(name, end) {
@@ -258,13 +262,17 @@ func isContainerClass(class string) bool {
 // appendJavaClass appends a class name up to its generated part,
 // without numbers of anonymous classes: "Foo" of
 // "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
-func appendJavaClass(dst []byte, class string) []byte {
+func appendJavaClass(dst []byte, class string, found marks) []byte {
 	start := len(dst)
-	dst = appendUncounted(dst, withoutGenerated(class))
-	if strings.IndexByte(class, '/') < 0 {
-		return dst
+	if found.has('$') {
+		class = withoutGenerated(class)
 	}
-	for i := start; i < len(dst); i++ {
+	if found.has('0') {
+		dst = appendUncounted(dst, class)
+	} else {
+		dst = append(dst, class...)
+	}
+	for i := start; found.has('/') && i < len(dst); i++ {
 		if dst[i] == '/' {
 			dst[i] = '.'
 		}
@@ -274,16 +282,15 @@ func appendJavaClass(dst []byte, class string) []byte {
 
 // withoutGenerated cuts off what a class generator appends.
 func withoutGenerated(class string) string {
-	if strings.IndexByte(class, '$') < 0 {
-		return class
-	}
-	for _, generated := range [...]string{"$Proxy$_$$", "$$", "_$$_", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$", "$r8$lambda$"} {
-		if i := strings.Index(class, generated); i > 0 {
-			class = class[:i]
+	for i := strings.IndexByte(class, '$'); i >= 0 && i < len(class); i++ {
+		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts) {
+			return class[:i]
 		}
 	}
 	return class
 }
+
+var generatedParts = strings.Fields("$$ $Proxy$_$$ $ByteBuddy$ $MockitoMock$ $HibernateProxy$ $r8$lambda$")
 
 // appendUncounted appends s without counters of compilers and generators.
 func appendUncounted(dst []byte, s string) []byte {

@@ -37,6 +37,8 @@ type syntax struct {
 	// signs tell which lines may be calls; at which of those
 	// that begin with "at ", after blanks at most.
 	signs, at []sign
+	// sole reports whether no other runtime has such a call.
+	sole func(Frame) bool
 	// clean prepares a line for intros and mark. nil: it is trimmed.
 	clean func(line string) string
 	// intros are how lines begin that begin or end exceptions.
@@ -146,7 +148,7 @@ func asIs(line string) string { return line }
 // tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, signs: needing(`(.)`), at: needing(`(.)`), clean: javaLine, intros: javaIntros,
-		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity},
+		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, sole: isJavaAlone},
 	{language: JavaScript, frame: javascriptFrame, signs: needing("@:1", "/:1", "@[native code]", ":wasm-function[@", ":wasm-function[/"), at: needing(""), intros: javascriptIntros,
 		mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		place: javascriptPlace},

@@ -1,37 +1,23 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// prefixes is a set of dotted names and all that begin with
-// them. Their own beginnings are in the map too, as false.
-type prefixes map[string]bool
+// prefixes are dotted names, sorted; none begins with another.
+type prefixes []string
 
-func prefixesOf(s string, sep byte) prefixes {
-	p := prefixes{}
-	for _, name := range strings.Fields(s) {
-		for i := range len(name) {
-			if name[i] == sep && !p[name[:i]] {
-				p[name[:i]] = false
-			}
-		}
-		p[name] = true
-	}
-	return p
-}
+func prefixesOf(s string) prefixes { return slices.Sorted(strings.FieldsSeq(s)) }
 
-// contains reports whether the set has name
-// or one of its beginnings, split at sep.
+// contains reports whether name or a beginning of it, up to sep, is among them.
 func (p prefixes) contains(name string, sep byte) bool {
-	for end := 0; ; end++ {
-		i := strings.IndexByte(name[end:], sep)
-		if i < 0 {
-			return p[name]
-		}
-		end += i
-		if held, begun := p[name[:end]]; held || !begun {
-			return held
-		}
+	i, found := slices.BinarySearch(p, name)
+	if found || i == 0 {
+		return found
 	}
+	last := p[i-1]
+	return strings.HasPrefix(name, last) && name[len(last)] == sep
 }
 
 // wordSet makes a set of the words of s.
@@ -57,7 +43,7 @@ org.apache.tools org.apache.xbean org.apache.xerces org.apache.xalan org.aspectj
 org.eclipse org.flywaydb org.glassfish org.gradle org.hibernate org.jboss org.jetbrains org.joda org.jruby org.junit
 org.mockito org.mortbay org.mozilla org.objectweb org.osgi org.postgresql org.quartz org.reactivestreams org.slf4j
 org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml play reactor redis.clients retrofit2 rx sbt
-scala software.amazon sun sunw ch.qos zio cats monix slick`, '.')
+scala software.amazon sun sunw ch.qos zio cats monix slick`)
 
 // hosts are names below which each vendor has its own.
 var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
@@ -99,11 +85,11 @@ func dotnetHome(class string) string {
 
 var dotnetLibraries = prefixesOf(`
 Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft NHibernate
-NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit`, '.')
+NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit`)
 
 var phpLibraries = prefixesOf(`
 Composer Doctrine GuzzleHttp Illuminate Laravel League Monolog PDO PDOStatement PHPUnit Predis Psr React Reflection
-ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas`, '\\')
+ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas`)
 
 // OwnPackage is the package of a frame that may be the sender's own, as
 // far as neither paths nor lists exclude it; "" in languages where paths do.

@@ -31,16 +31,17 @@ type word struct{ start, end int }
 // Read reads at most so many words of a message.
 func (m *Message) Read(message string, most int) {
 	m.text, m.words, m.known = m.text[:0], m.words[:0], m.known[:0]
-	s, announced := FirstLine(message), false
+	s, last := FirstLine(message), ""
 	for tokens := 0; s != "" && len(m.words) < most && tokens < maxTokens; tokens++ {
 		before := s
 		var token string
-		token, s = cutToken(s)
+		var found marks
+		token, s, found = cutToken(s)
 		start := len(m.text)
 		switch {
 		case token != "":
-			m.text = appendToken(m.text, token, announced)
-			announced = announcesCode(token)
+			m.text = appendToken(m.text, token, last, found)
+			last = token
 		case len(s) < len(before) && leadingSpace(before) < len(before):
 			m.text = append(m.text, Value...)
 		}
@@ -157,25 +158,34 @@ func (m *Message) AppendWords(dst []byte, most int) []byte {
 
 var valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-")
 
-// cutToken takes the next blank-separated token
-// off s. Quoted text is a value, and skipped.
-func cutToken(s string) (token, rest string) {
+// Bytes that may end a token, and those with which quoted text may begin.
+var tokenEnds, quotes = marksOf(" \t\"`'"), marksOf("\"'`“")
+
+// cutToken takes the next blank-separated token off s, and
+// tells what is in it. Quoted text is a value, and skipped.
+func cutToken(s string) (token, rest string, found marks) {
 	s = s[leadingSpace(s):]
 	if s == "" {
-		return "", ""
+		return "", "", 0
 	}
-	if rest, quoted := cutQuoted(s); quoted {
-		return "", rest
-	}
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == ' ' || c == '\t':
-			return s[:i], s[i+1:]
-		case c == '"' || c == '`' || c == '\'' && !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf:
-			return s[:i], s[i:]
+	if quotes.has(s[0]) {
+		if rest, quoted := cutQuoted(s); quoted {
+			return "", rest, 0
 		}
 	}
-	return s, ""
+	for i := range len(s) {
+		kind := kinds[s[i]]
+		if kind&tokenEnds != 0 {
+			switch c := s[i]; {
+			case c == ' ' || c == '\t':
+				return s[:i], s[i+1:], found
+			case c != '\'' || !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf:
+				return s[:i], s[i:], found
+			}
+		}
+		found |= kind
+	}
+	return s, "", found
 }
 
 // cutQuoted takes quoted text off s. A quote that is never closed is skipped.
@@ -192,12 +202,15 @@ func cutQuoted(s string) (rest string, ok bool) {
 }
 
 // appendToken appends a token's word, or that it is a value. Of "name=value",
-// "name:value" and "name[value]" the name stays. announced: the token before
-// announces a code.
-func appendToken(dst []byte, token string, announced bool) []byte {
+// "name:value" and "name[value]" the name stays. The last token may announce
+// a code.
+func appendToken(dst []byte, token, last string, found marks) []byte {
 	for _, between := range [...]string{"=", ":", "["} {
-		name, rest, ok := strings.Cut(token, between)
-		if !ok || name == "" || rest == "" || isValue(name) || between != "=" && (!isValue(rest) || rest[0] == '/') {
+		if !found.has(between[0]) {
+			continue
+		}
+		name, rest, _ := strings.Cut(token, between)
+		if name == "" || rest == "" || isValue(name, marksOf(name)) || between != "=" && (!isValue(rest, marksOf(rest)) || rest[0] == '/') {
 			continue
 		}
 		dst = append(appendLower(append(dst, ' '), name), between...)
@@ -208,9 +221,9 @@ func appendToken(dst []byte, token string, announced bool) []byte {
 	}
 	word := wordEnds.trim(token)
 	switch {
-	case hasDigit(token) && (isErrorCode(token) || announced && isCodeNumber(token)):
+	case found.has('0') && (isErrorCode(token) || isCodeNumber(token) && announcesCode(last)):
 		return append(append(dst, ' '), valueEnds.trim(token)...)
-	case isValue(token):
+	case isValue(token, found):
 		return append(dst, Value...)
 	case word == "":
 		return dst
@@ -312,21 +325,22 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// isValue recognizes numbers, ids, hashes, paths, URLs,
-// mail addresses, host names and symbols (":cart").
-func isValue(token string) bool {
-	if len(token) > 1 && token[0] == ':' && isAlpha(token[1]) {
+// isValue recognizes numbers, ids, hashes, paths, URLs, mail addresses,
+// host names and symbols (":cart"). found is what is in the token.
+func isValue(token string, found marks) bool {
+	switch {
+	case found&valueMarks != 0, len(token) > 1 && token[0] == ':' && isAlpha(token[1]):
 		return true
+	case !found.has('/') && !found.has('.'):
+		return false
 	}
 	token = valueEnds.trim(token)
-	switch {
-	case hasDigit(token), strings.IndexByte(token, '@') >= 0, strings.IndexByte(token, '\\') >= 0:
-		return true
-	case strings.HasPrefix(token, "/"), strings.HasPrefix(token, "./"), strings.HasPrefix(token, "~/"), strings.Contains(token, "://"):
-		return true
-	case strings.Count(token, "/") > 1:
+	if found.has('/') && (strings.HasPrefix(token, "/") || strings.HasPrefix(token, "~/") || strings.Contains(token, "://") || strings.Count(token, "/") > 1) {
 		return true
 	}
 	dot := strings.IndexByte(token, '.')
 	return dot > 0 && !isClassName(token) && !strings.HasSuffix(token, "()")
 }
+
+// valueMarks are in values only.
+var valueMarks = marksOf("0@\\")

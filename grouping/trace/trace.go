@@ -31,7 +31,7 @@ type Trace struct {
 	frames   []Frame
 	spans    []Span  // the root cause first
 	names    []byte  // identities, one after another
-	idents   []ident // where each frame's identity is in names
+	idents   []ident // where each frame's identity is in names, once asked for
 	site     []int   // the frames that locate the error, the innermost first
 	repeated []bool  // per element of site: recursion repeated it
 
@@ -45,6 +45,9 @@ type Trace struct {
 
 // ident is where an identity is in names.
 type ident struct{ start, end int }
+
+// unnamed is that of a frame whose identity nobody asked for yet.
+var unnamed = ident{start: -1}
 
 // Span is an exception of the chain, with its frames.
 type Span struct {
@@ -92,7 +95,7 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 	t.order(e)
 	t.nameUnknown()
 	t.insertPlace()
-	t.name()
+	t.judge()
 	t.locate()
 }
 
@@ -137,14 +140,18 @@ func (t *Trace) reset() {
 func (t *Trace) read() {
 	for i, line := range t.lines {
 		f, ok := t.syntax.frame(line)
-		m := mark{}
-		if !ok && t.syntax.place != nil && t.place.File == "" {
-			t.place = t.syntax.place(line)
+		if ok && t.syntax.opens == nil {
+			t.add(f)
+			continue
 		}
-		if !ok {
-			m = t.syntax.markOf(line)
-		} else if t.syntax.opens != nil {
+		m := mark{}
+		if ok {
 			m = t.syntax.opens(line)
+		} else {
+			if t.syntax.place != nil && t.place.File == "" {
+				t.place = t.syntax.place(line)
+			}
+			m = t.syntax.markOf(line)
 		}
 		if i+1 < len(t.lines) {
 			m = m.withNext(t.lines[i+1])
@@ -186,7 +193,7 @@ func (t *Trace) line(line string) {
 		t.keep(line[:i+len("]},")])
 		line = line[i+len("]},"):]
 	}
-	for len(line) > len(") at ") {
+	for end := strings.IndexByte(line, ')'); end >= 0 && end+len(") at ") < len(line); end = strings.IndexByte(line, ')') {
 		i := strings.Index(line, ") at ")
 		if i < 0 || strings.Contains(line[:i], "frame #") || !isCall(line[i+len(") at "):]) {
 			break
@@ -397,26 +404,22 @@ func isSyntaxError(typ string) bool {
 	return strings.HasSuffix(typ, "SyntaxError") || strings.HasSuffix(typ, "ParseError") || typ == "CompileError"
 }
 
-// name marks the sender's own frames, and sets the identities of frames
-// that count or are shown: of a thousand calls, no others are computed.
-func (t *Trace) name() {
+// judge marks the sender's own frames. Of a thousand
+// calls, only those that count or are shown are examined.
+func (t *Trace) judge() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
-	clear(t.idents)
 	for _, s := range t.spans {
 		for i := s.First; i < s.End; i++ {
+			t.idents[i] = unnamed
+			if t.IsMiddle(s, i) {
+				t.idents[i] = ident{}
+			}
 			if t.syntax.own != nil || i < s.First+MaxShown || !t.IsMiddle(s, i) {
 				t.frames[i].InApp = t.syntax.inApp(&t.frames[i]) && !t.isLibrary(&t.frames[i])
 			}
 		}
 		if frames := t.frames[s.First:s.End]; t.syntax.own != nil && len(frames) > 0 {
 			t.syntax.own(frames)
-		}
-		for i := s.First; i < s.End; i++ {
-			if !t.IsMiddle(s, i) {
-				start := len(t.names)
-				t.names = t.syntax.identity(t.names, &t.frames[i])
-				t.idents[i] = ident{start, len(t.names)}
-			}
 		}
 	}
 }
@@ -429,7 +432,7 @@ func (t *Trace) Load(language Language, exceptions []Exception) {
 		s := Span{e.Type, e.Message, len(t.frames), len(t.frames) + len(e.Frames)}
 		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
 	}
-	t.name()
+	t.judge()
 	t.locate()
 }
 
@@ -470,7 +473,15 @@ func (t *Trace) Root() Span {
 func (t *Trace) Outermost() Span { return t.spans[len(t.spans)-1] }
 
 // Identity names frame i in every occurrence; empty if it does not count.
-func (t *Trace) Identity(i int) []byte { return t.names[t.idents[i].start:t.idents[i].end] }
+func (t *Trace) Identity(i int) []byte {
+	at := &t.idents[i]
+	if *at == unnamed {
+		at.start = len(t.names)
+		t.names = t.syntax.identity(t.names, &t.frames[i])
+		at.end = len(t.names)
+	}
+	return t.names[at.start:at.end]
+}
 
 // locate chooses the frames that locate the error: own ones of the root
 // cause, else of the exceptions around it, else all of the root cause.
@@ -521,7 +532,7 @@ func (t *Trace) visit(i int) {
 		return
 	}
 	for back := len(t.site) - 1; back >= 0 && back >= len(t.site)-maxWindow; back-- {
-		if bytes.Equal(t.Identity(t.site[back]), name) {
+		if at := t.idents[t.site[back]]; string(t.names[at.start:at.end]) == string(name) {
 			t.repeated[back] = true
 			return
 		}

@@ -20,7 +20,7 @@ const (
 
 // hasID reports whether there is an id in a type.
 func hasID(typ string) bool {
-	if !hasDigit(typ) || !hasLetter(typ) { // "23505" is a code
+	if !hasLetter(typ) { // "23505" is a code
 		return false
 	}
 	for i := 0; i < len(typ); {
@@ -219,6 +219,9 @@ runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressS
 // without what differs between occurrences.
 func appendType(dst []byte, typ string) []byte {
 	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
+	if !hasDigit(typ) {
+		return append(dst, typ...)
+	}
 	if hasID(typ) {
 		var plain [maxLine]byte
 		typ = string(appendWithoutIDs(plain[:0], typ))
