@@ -1,18 +1,52 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sign tells which lines may be calls of a runtime, so
 // that few runtimes are asked about a line.
-type sign struct{ needs, lacks marks }
+type sign struct {
+	needs, lacks marks
+	first, last  marks // one of which begins or ends it, without blanks
+}
+
+// signs are those of all calls of a runtime.
+type signs []sign
+
+const anyMark = ^marks(0)
 
 // needing are signs of lines that hold all bytes of one of these,
 // any digit for a digit and any capital for a capital.
-func needing(bytes ...string) (signs []sign) {
+func needing(bytes ...string) (s signs) {
 	for _, all := range bytes {
-		signs = append(signs, sign{needs: marksOf(all)})
+		s = append(s, sign{marksOf(all), 0, anyMark, anyMark})
 	}
-	return signs
+	return s
+}
+
+// from are those of lines that begin with one of these bytes, to
+// are those of lines that end with one, without those with none.
+func (s signs) from(bytes string) signs {
+	for i := range s {
+		s[i].first = marksOf(bytes)
+	}
+	return s
+}
+
+func (s signs) to(bytes string) signs {
+	for i := range s {
+		s[i].last = marksOf(bytes)
+	}
+	return s
+}
+
+func (s signs) without(bytes string) signs {
+	for i := range s {
+		s[i].lacks = marksOf(bytes)
+	}
+	return s
 }
 
 // candidate is a syntax that may read lines with a sign.
@@ -27,7 +61,7 @@ var atCandidates, candidates = func() (at, other []candidate) {
 		for _, s := range syntaxes[i].at {
 			at = append(at, candidate{s, i})
 		}
-		for _, s := range syntaxes[i].signs {
+		for _, s := range slices.Concat(syntaxes[i].signs...) {
 			other = append(other, candidate{s, i})
 		}
 	}
@@ -64,13 +98,18 @@ func detect(lines []string) *syntax {
 
 // add adds one for each syntax of which a line is a call.
 func (s *scores) add(line string) {
+	bare := line[leadingSpace(line):]
+	if bare == "" {
+		return
+	}
 	m, asked, possible := marksOf(line), -1, candidates
-	if strings.HasPrefix(line[leadingSpace(line):], "at ") {
+	if strings.HasPrefix(bare, "at ") {
 		possible = atCandidates
 	}
+	first, last := kinds[bare[0]], kinds[bare[len(bare)-1]]
 	for i := range possible {
 		c := &possible[i]
-		if c.syntax == asked || !c.needs.within(m) || c.lacks&m != 0 {
+		if c.needs&^m != 0 || c.lacks&m != 0 || c.first&first == 0 || c.last&last == 0 || c.syntax == asked {
 			continue
 		}
 		asked = c.syntax

@@ -67,13 +67,13 @@ func quotedCall(line string) (Frame, bool) {
 // goQuoted stands for an unprinted package.
 const goQuoted = "?"
 
-// Bytes that are in no name of a function, and in no call with its arguments.
-var (
-	notInGo   = notInCall | marksOf(" \t")
-	notInCall = marksOf("@:'\"`<>=#$;\\")
-)
+// notInCall is in no call with its arguments.
+const notInCall = "@:'\"`<>=#$;\\"
 
-var goSigns = append(needing(".go:1", "\t: ", "created by "), sign{marksOf("."), notInCall}, sign{marksOf("panic("), notInCall})
+// notInGo is in no name of a function.
+var notInGo = marksOf(notInCall + " \t")
+
+var goSigns = []signs{needing(".go:1", "\t: ", "created by "), needing(".", "panic(").without(notInCall)}
 
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be
 // missing when errors print their own stack.

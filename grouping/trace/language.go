@@ -36,7 +36,8 @@ type syntax struct {
 	frame func(line string) (Frame, bool)
 	// signs tell which lines may be calls; at which of those
 	// that begin with "at ", after blanks at most.
-	signs, at []sign
+	signs []signs
+	at    signs
 	// sole reports whether no other runtime has such a call.
 	sole func(Frame) bool
 	// clean prepares a line for intros and mark. nil: it is trimmed.
@@ -147,43 +148,43 @@ func asIs(line string) string { return line }
 // syntaxes, in the order in which they are
 // tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, signs: needing(`(.)`), at: needing(`(.)`), clean: javaLine, intros: javaIntros,
+	{language: Java, frame: javaFrame, signs: []signs{needing("(.)").to(")"), needing("(.)at ").from("[>|A")}, at: needing(`(.)`), clean: javaLine, intros: javaIntros,
 		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, sole: isJavaAlone},
-	{language: JavaScript, frame: javascriptFrame, signs: needing("@:1", "/:1", "@[native code]", ":wasm-function[@", ":wasm-function[/"), at: needing(""), intros: javascriptIntros,
+	{language: JavaScript, frame: javascriptFrame, signs: []signs{needing("@:1", "/:1").to("1"), needing("@[native code]", ":wasm-function[@", ":wasm-function[/")}, at: needing(""), intros: javascriptIntros,
 		mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		place: javascriptPlace},
-	{language: Python, frame: pythonFrame, signs: needing(`File "", line 1`, ".py in (", ".py:1: in ", "<ipython-input-> in ", "Cell In[", "File :1 in ", "│ :1 in "), clean: asIs,
+	{language: Python, frame: pythonFrame, signs: []signs{needing(`File "", line 1`, ".py in (", ".py:1: in ", "<ipython-input-> in ", "Cell In[", "File :1 in ", "│ :1 in ")}, clean: asIs,
 		mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Python, frame: faultFrame, signs: needing(`File "", line 1 in `), clean: asIs, intros: faultIntros,
+	{language: Python, frame: faultFrame, signs: []signs{needing(`File "", line 1 in `)}, clean: asIs, intros: faultIntros,
 		mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, signs: goSigns, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame, signs: needing("()"), at: needing("()"), clean: asIs,
+	{language: DotNet, frame: dotnetFrame, signs: []signs{needing("()").from("abcdefghijklmnopqrstuvwxyz場"), needing("(at :1)").to(")1"), needing("(:line 1)")}, at: needing("()"), clean: asIs,
 		mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity},
-	{language: Ruby, frame: rubyFrame, signs: needing(":1:in '"), intros: rubyIntros,
+	{language: Ruby, frame: rubyFrame, signs: []signs{needing(":1:in '")}, intros: rubyIntros,
 		mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity},
-	{language: Ruby, frame: rubyTerminalFrame, signs: needing(":1:in '"), intros: rubyIntros,
+	{language: Ruby, frame: rubyTerminalFrame, signs: []signs{needing(":1:in '")}, intros: rubyIntros,
 		mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp, own: rubyOwn,
 		identity: rubyIdentity, crashLast: true},
-	{language: PHP, frame: phpFrame, signs: needing("#1 ", "() at :1.php"), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
-	{language: PHP, frame: xdebugFrame, signs: needing("1. () :.php"), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
-	{language: PHP, frame: collisionFrame, signs: needing(":1.php ", ":1artisan ", "(::)"), at: needing(":1.php", ":1artisan"), mark: collisionMark, inApp: collisionInApp,
+	{language: PHP, frame: phpFrame, signs: []signs{needing("#1 ").from("#"), needing("() at :1.php").to("1")}, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
+	{language: PHP, frame: xdebugFrame, signs: []signs{needing("1. () :.php").to("1")}, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
+	{language: PHP, frame: collisionFrame, signs: []signs{needing(":1.php ", ":1artisan ").to("1"), needing("(::)").to(")")}, at: needing(":1.php", ":1artisan").to("1"), mark: collisionMark, inApp: collisionInApp,
 		identity: collisionIdentity, placeFirst: true},
-	{language: Rust, frame: rustFrame, signs: needing("1: "), at: needing(".rs:1"), clean: asIs, intros: rustIntros,
+	{language: Rust, frame: rustFrame, signs: []signs{needing("1: ").from("1")}, at: needing(".rs:1"), clean: asIs, intros: rustIntros,
 		mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true},
-	{language: Dart, frame: dartFrame, signs: needing("#1 (:)", ".dart 1:1"), intros: dartIntros,
+	{language: Dart, frame: dartFrame, signs: []signs{needing("#1 (:)").from("#").to(")"), needing(".dart 1:1")}, intros: dartIntros,
 		mark: dartMark, named: dartSpan, inApp: dartInApp, identity: dartIdentity},
-	{language: BEAM, frame: beamFrame, signs: needing(`{,[{file,"`, "in function :/", "in call from :/", ".e:1: /", ".e:1: (", ".e:1: {"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
-	{language: PowerShell, frame: powershellFrame, signs: needing(".ps1:1", ", : 1"), at: needing(".ps1:1", ", : 1"),
+	{language: BEAM, frame: beamFrame, signs: []signs{needing(`{,[{file,"`).from("{["), needing("in function :/", "in call from :/").from("i"), needing(".e:1: /", ".e:1: (", ".e:1: {")}, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
+	{language: PowerShell, frame: powershellFrame, signs: []signs{needing(".ps1:1", ", : 1").to("1")}, at: needing(".ps1:1", ", : 1").to("1"),
 		mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity},
-	{language: Perl, frame: perlFrame, signs: needing(" called at line 1"), mark: perlMark, inApp: perlInApp, identity: perlIdentity},
-	{language: Lua, frame: luaFrame, signs: needing(": in "), clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
-	{language: Julia, frame: juliaFrame, signs: needing("[1]", "@ .jl:1"), intros: juliaIntros,
+	{language: Perl, frame: perlFrame, signs: []signs{needing(" called at line 1")}, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
+	{language: Lua, frame: luaFrame, signs: []signs{needing(": in ")}, clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
+	{language: Julia, frame: juliaFrame, signs: []signs{needing("[1]").from("["), needing("@ .jl:1").from("@")}, intros: juliaIntros,
 		mark: noMarks, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
-	{language: Haskell, frame: haskellFrame, signs: needing(", called at hs:1"), clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
-	{language: R, frame: rFrame, signs: needing("1: ()"), clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
-	{language: Native, frame: nativeFrame, signs: needing("#1 ", "1 x", "1 !", "1 `", "1 @", "@ ", "=x: (", "!", "`frame #", "+0x/0x", "([0x])"), at: needing("1"), clean: nativeLine, intros: nativeIntros,
+	{language: Haskell, frame: haskellFrame, signs: []signs{needing(", called at hs:1")}, clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
+	{language: R, frame: rFrame, signs: []signs{needing("1: ()").from("1").to(")1")}, clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
+	{language: Native, frame: nativeFrame, signs: []signs{needing("#1 ").from("#1"), needing("1 x", "1 !", "1 `", "1 @").from("1"), needing("@ ").from("@"), needing("=x: (").from("="), needing("!", "`frame #", "+0x/0x", "([0x])")}, at: needing("1"), clean: nativeLine, intros: nativeIntros,
 		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity},
-	{language: Native, frame: backwardFrame, signs: needing(`#1 ", in `), clean: nativeLine, intros: nativeIntros,
+	{language: Native, frame: backwardFrame, signs: []signs{needing(`#1 ", in `)}, clean: nativeLine, intros: nativeIntros,
 		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, crashLast: true},
 }
 

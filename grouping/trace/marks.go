@@ -42,9 +42,6 @@ func marksOf(s string) (m marks) {
 
 func (m marks) has(c byte) bool { return m&kinds[c] != 0 }
 
-// within reports whether all of m are in n.
-func (m marks) within(n marks) bool { return m&^n == 0 }
-
 // trim is strings.Trim. Package strings makes a set
 // in each call, which costs more than the search.
 func (m marks) trim(s string) string {

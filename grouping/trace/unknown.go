@@ -172,11 +172,16 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 	}
 	start, letters := len(dst), 0
 	for i, s := 0, f.Function; i < len(s); {
-		end := i
-		for end < len(s) && !isUnknownBreak(s[end]) {
+		end, found := i, marks(0)
+		for end < len(s) && !unknownBreaks.has(s[end]) {
+			found |= kinds[s[end]]
 			end++
 		}
-		dst, letters = appendUnknownWord(dst, s[i:end], letters)
+		if found&unknownMarks == 0 {
+			dst, letters = append(dst, s[i:end]...), letters+end-i
+		} else {
+			dst, letters = appendUnknownWord(dst, s[i:end], letters)
+		}
 		if end < len(s) {
 			dst = append(dst, s[end])
 		}
@@ -217,7 +222,8 @@ func isNumbered(word string) bool {
 	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
 }
 
-func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
+// Bytes between words, and those without which a word is kept as it is.
+var unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
 
 // Clip cuts s to at most n bytes, before a
 // character. Invalid UTF-8 is cut anywhere.
