@@ -102,10 +102,15 @@ func (s *scores) add(line string) {
 	if bare == "" {
 		return
 	}
-	m, asked, possible := marksOf(line), -1, candidates
+	possible := candidates
 	if strings.HasPrefix(bare, "at ") {
+		if f, ok := javaFrame(bare); ok && isJavaAlone(f) {
+			s.count(java)
+			return
+		}
 		possible = atCandidates
 	}
+	m, asked := marksOf(line), -1
 	first, last := kinds[bare[0]], kinds[bare[len(bare)-1]]
 	for i := range possible {
 		c := &possible[i]
@@ -113,15 +118,18 @@ func (s *scores) add(line string) {
 			continue
 		}
 		asked = c.syntax
-		f, ok := syntaxes[asked].frame(line)
-		if !ok {
-			continue
-		}
-		s.of[asked]++
-		if sole := syntaxes[asked].sole; sole != nil && sole(f) {
-			break
+		if _, ok := syntaxes[asked].frame(line); ok {
+			s.count(asked)
 		}
 	}
+}
+
+// java is the index of Java's syntax, which is asked first.
+const java = 0
+
+// count counts a call of a syntax.
+func (s *scores) count(syntax int) {
+	s.of[syntax]++
 	s.best, s.second = 0, 0
 	for _, n := range s.of {
 		s.second = max(s.second, min(s.best, n))

@@ -37,14 +37,11 @@ UndefinedMethodError ArgumentCountError DivisionByZeroError`)
 // IsOverflow reports endless recursion. Where it
 // ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {
-	for _, name := range [...]string{"StackOverflow", "RecursionError", "SystemStackError", "InsufficientExecutionStack"} {
-		if strings.Contains(typ, name) {
-			return true
-		}
-	}
-	return strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "too much recursion") ||
-		strings.Contains(message, "stack overflow")
+	return containsAny(typ, overflowTypes) || strings.Contains(message, "too much recursion") ||
+		strings.Contains(message, "stack") && (strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "stack overflow"))
 }
+
+var overflowTypes = strings.Fields("StackOverflow RecursionError SystemStackError InsufficientExecutionStack")
 
 // typeBreaks are in front of the last part of a type's name.
 var typeBreaks = marksOf(".:\\")

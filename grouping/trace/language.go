@@ -38,8 +38,6 @@ type syntax struct {
 	// that begin with "at ", after blanks at most.
 	signs []signs
 	at    signs
-	// sole reports whether no other runtime has such a call.
-	sole func(Frame) bool
 	// clean prepares a line for intros and mark. nil: it is trimmed.
 	clean func(line string) string
 	// intros are how lines begin that begin or end exceptions.
@@ -145,11 +143,11 @@ func (i *intro) markOf(rest string) mark {
 
 func asIs(line string) string { return line }
 
-// syntaxes, in the order in which they are
-// tried; a tie goes to the earlier one.
+// syntaxes, in the order in which they are tried;
+// a tie goes to the earlier one, and java is the first.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, signs: []signs{needing("(.)").to(")"), needing("(.)at ").from("[>|A")}, at: needing(`(.)`), clean: javaLine, intros: javaIntros,
-		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, sole: isJavaAlone},
+		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity},
 	{language: JavaScript, frame: javascriptFrame, signs: []signs{needing("@:1", "/:1").to("1"), needing("@[native code]", ":wasm-function[@", ":wasm-function[/")}, at: needing(""), intros: javascriptIntros,
 		mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		place: javascriptPlace},

@@ -409,14 +409,20 @@ func isSyntaxError(typ string) bool {
 func (t *Trace) judge() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
 	for _, s := range t.spans {
+		module, own := "", false // of the frame before
 		for i := s.First; i < s.End; i++ {
 			t.idents[i] = unnamed
 			if t.IsMiddle(s, i) {
 				t.idents[i] = ident{}
+				if t.syntax.own == nil && i >= s.First+MaxShown {
+					continue
+				}
 			}
-			if t.syntax.own != nil || i < s.First+MaxShown || !t.IsMiddle(s, i) {
-				t.frames[i].InApp = t.syntax.inApp(&t.frames[i]) && !t.isLibrary(&t.frames[i])
+			f := &t.frames[i]
+			if t.syntax.home == nil || f.Module != module || module == "" {
+				own = t.syntax.inApp(f) && !t.isLibrary(f)
 			}
+			f.InApp, module = own, f.Module
 		}
 		if frames := t.frames[s.First:s.End]; t.syntax.own != nil && len(frames) > 0 {
 			t.syntax.own(frames)
