@@ -85,22 +85,17 @@ func withoutLogcat(s string) string {
 // javaPlace distinguishes places such as
 // "File.java:12" and "Native Method" from parameters.
 func javaPlace(file string, numbered bool) bool {
-	switch file {
-	case "Native Method", "Unknown Source", "SourceFile", "NO_SOURCE_FILE":
+	switch {
+	case file == "" || strings.IndexByte(file, ',') >= 0 || strings.IndexByte(file, '(') >= 0 || strings.IndexByte(file, ':') >= 0 && strings.Contains(file, "://"):
+		return false
+	case numbered && file[0] != '<' || isSourceName(file):
 		return true
-	case "<generated>":
-		return !numbered
-	case "":
-		return false
 	}
-	found := marksOf(file)
-	if found&notInPlace != 0 || found.has(':') && strings.Contains(file, "://") {
-		return false
-	}
-	return numbered && file[0] != '<' || isSourceName(file)
+	return !numbered && nowhere[file]
 }
 
-var notInPlace = marksOf(",()")
+// nowhere is what Java prints without a file.
+var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
 
 func isSourceName(file string) bool {
 	dot := strings.LastIndexByte(file, '.')
