@@ -64,15 +64,13 @@ func unityFrame(s string) (f Frame, ok bool) {
 // which some runtimes print before a name.
 func withoutResult(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
 
-var dotnetAt = [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "v ", "in ", "vid ", "ved ", "på ", "bij ", "konum: ", "場所 ", "在 ",
-	"於 ", "위치: "}
+// dotnetAt is "at" in the languages of .NET.
+var dotnetAt = wordSet("at bei à в em en w v in vid ved på bij konum: 場所 在 於 위치:")
 
 // afterAt drops "at" or its translation.
 func afterAt(s string) (string, bool) {
-	for _, at := range dotnetAt {
-		if rest, ok := strings.CutPrefix(s, at); ok {
-			return rest, true
-		}
+	if at, rest, ok := strings.Cut(s, " "); ok && len(at) <= len("위치:") && dotnetAt[at] {
+		return rest, true
 	}
 	return s, false
 }

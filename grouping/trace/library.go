@@ -12,12 +12,19 @@ func prefixesOf(s string) prefixes { return slices.Sorted(strings.FieldsSeq(s)) 
 
 // contains reports whether name or a beginning of it, up to sep, is among them.
 func (p prefixes) contains(name string, sep byte) bool {
-	i, found := slices.BinarySearch(p, name)
-	if found || i == 0 {
-		return found
+	after, end := 0, len(p) // of the last that is not behind name
+	for after < end {
+		if middle := (after + end) / 2; p[middle] <= name {
+			after = middle + 1
+		} else {
+			end = middle
+		}
 	}
-	last := p[i-1]
-	return strings.HasPrefix(name, last) && name[len(last)] == sep
+	if after == 0 {
+		return false
+	}
+	rest, ok := strings.CutPrefix(name, p[after-1])
+	return ok && (rest == "" || rest[0] == sep)
 }
 
 // wordSet makes a set of the words of s.

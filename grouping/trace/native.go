@@ -520,7 +520,7 @@ invoke_main ret_from_fork ret_from_fork_asm kthread`)
 // nativeReports recognizes functions by which errors are raised and
 // reported. They are the same for all errors, and no calls that failed.
 func nativeReports(name string) bool {
-	return nativeReporters[bareName(name)] || containsAny(name, nativeLoggers)
+	return nativeReporters[bareName(name)] || loggerMarks&^marksOf(name) == 0 && containsAny(name, nativeLoggers)
 }
 
 var (
@@ -534,6 +534,9 @@ demangling_terminate_handler V8_Fatal V8_Dcheck fatalError panicImpl`)
 	nativeLoggers = strings.Fields(`LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace CollectStackTrace DumpStackTrace
 FailureSignalHandler StackDumpSignalHandler NSException`)
 )
+
+// loggerMarks are in each name of nativeLoggers.
+var loggerMarks = marksOf("Ae")
 
 func beginsWithAny(s string, beginnings []string) bool {
 	for _, begin := range beginnings {
