@@ -1,72 +1,43 @@
 package trace
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// sign tells which lines may be calls of a runtime, so
-// that few runtimes are asked about a line.
+// sign tells which lines may be calls of a runtime, so that few runtimes
+// are asked about a line. Any digit stands for all, and any capital.
 type sign struct {
-	needs, lacks marks
-	first, last  marks // one of which begins or ends it, without blanks
-}
-
-// signs are those of all calls of a runtime.
-type signs []sign
-
-const anyMark = ^marks(0)
-
-// needing are signs of lines that hold all bytes of one of these,
-// any digit for a digit and any capital for a capital.
-func needing(bytes ...string) (s signs) {
-	for _, all := range bytes {
-		s = append(s, sign{marksOf(all), 0, anyMark, anyMark})
-	}
-	return s
-}
-
-// from are those of lines that begin with one of these bytes, to
-// are those of lines that end with one, without those with none.
-func (s signs) from(bytes string) signs {
-	for i := range s {
-		s[i].first = marksOf(bytes)
-	}
-	return s
-}
-
-func (s signs) to(bytes string) signs {
-	for i := range s {
-		s[i].last = marksOf(bytes)
-	}
-	return s
-}
-
-func (s signs) without(bytes string) signs {
-	for i := range s {
-		s[i].lacks = marksOf(bytes)
-	}
-	return s
+	needs, lacks string // what all of them hold, and what none does
+	first, last  string // one of which begins or ends them, blanks aside; empty: anything
 }
 
 // candidate is a syntax that may read lines with a sign.
 type candidate struct {
-	sign
-	syntax int
+	needs, lacks, first, last marks
+	syntax                    int
 }
 
 // candidates are those for lines that begin with "at ", and for others.
 var atCandidates, candidates = func() (at, other []candidate) {
 	for i := range syntaxes {
-		for _, s := range syntaxes[i].at {
-			at = append(at, candidate{s, i})
+		for _, s := range syntaxes[i].signs {
+			other = append(other, s.candidate(i))
 		}
-		for _, s := range slices.Concat(syntaxes[i].signs...) {
-			other = append(other, candidate{s, i})
+		for _, needs := range syntaxes[i].at {
+			at = append(at, sign{needs: needs}.candidate(i))
 		}
 	}
 	return at, other
 }()
+
+func (s sign) candidate(syntax int) candidate {
+	c := candidate{marksOf(s.needs), marksOf(s.lacks), marksOf(s.first), marksOf(s.last), syntax}
+	if s.first == "" {
+		c.first = ^marks(0)
+	}
+	if s.last == "" {
+		c.last = ^marks(0)
+	}
+	return c
+}
 
 // detectLead is by how many frames the detected language must lead.
 const detectLead = 2

@@ -29,10 +29,8 @@ const goCreator = "created by"
 // the call before it. i is the index of ".go:".
 func goPlace(s string, i int) (Frame, bool) {
 	end := i + len(".go:")
-	for end < len(s) && isDigit(s[end]) {
-		end++
-	}
-	if end == i+len(".go:") {
+	digits := countDigits(s[end:])
+	if end += digits; digits == 0 {
 		return Frame{}, false
 	}
 	start := strings.LastIndexAny(s[:i], " \t(") + 1
@@ -73,7 +71,7 @@ const notInCall = "@:'\"`<>=#$;\\"
 // notInGo is in no name of a function.
 var notInGo = marksOf(notInCall + " \t")
 
-var goSigns = []signs{needing(".go:1", "\t: ", "created by "), needing(".", "panic(").without(notInCall)}
+var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
 
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be
 // missing when errors print their own stack.

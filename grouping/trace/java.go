@@ -186,13 +186,10 @@ func classHeader(s string) mark {
 
 // isErrorName reports whether a word looks like an error's class.
 func isErrorName(s string) bool {
-	for _, end := range [...]string{"Error", "Exception", "Failure", "Fault", "Warning", "Interrupt", "Exit"} {
-		if strings.HasSuffix(s, end) {
-			return true
-		}
-	}
-	return false
+	return endsWithAny(s, errorNames)
 }
+
+var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt Exit")
 
 func javaInApp(f *Frame) bool {
 	return !javaLibraries.contains(f.Module, '.')
@@ -245,14 +242,13 @@ func isCallSite(f *Frame) bool {
 // around beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
 	name := class[strings.LastIndexByte(class, '.')+1:]
-	for _, end := range [...]string{"_EOImpl", "_ELOImpl", "_HomeImpl", "_LocalHomeImpl", "_MDOImpl", "_WLSkel", "_WLStub", "_Stub", "_Tie"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	name = strings.TrimPrefix(name, "_")
-	return strings.HasPrefix(name, "EJSRemote") || strings.HasPrefix(name, "EJSLocal")
+	return endsWithAny(name, containerParts) || beginsWithAny(strings.TrimPrefix(name, "_"), containerNames)
 }
+
+var (
+	containerParts = strings.Fields("_EOImpl _ELOImpl _HomeImpl _LocalHomeImpl _MDOImpl _WLSkel _WLStub _Stub _Tie")
+	containerNames = strings.Fields("EJSRemote EJSLocal")
+)
 
 // appendJavaClass appends a class name up to its generated part,
 // without numbers of anonymous classes: "Foo" of
@@ -293,10 +289,7 @@ func appendUncounted(dst []byte, s string) []byte {
 		return append(dst, s...)
 	}
 	for i := 0; i < len(s); {
-		end := i
-		for end < len(s) && isDigit(s[end]) {
-			end++
-		}
+		end := i + countDigits(s[i:])
 		if end > i && end-i < minInnerNumber && !isJavaCounted(s[:i]) {
 			dst = append(dst, s[i:end]...)
 		}
@@ -311,13 +304,10 @@ func appendUncounted(dst []byte, s string) []byte {
 // "$Proxy12", "GeneratedMethodAccessor12", "_closure2", "lambda-3",
 // "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
 func isJavaCounted(s string) bool {
-	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy", "Script"} {
-		if strings.HasSuffix(s, end) {
-			return true
-		}
-	}
-	return false
+	return endsWithAny(s, javaCounted)
 }
+
+var javaCounted = strings.Fields("$ __ Proxy Accessor _closure lambda- _aroundBody AjcClosure CodegenStage jdk.proxy Script")
 
 // appendJavaName appends a method name. A
 // lambda is named by the method around it.

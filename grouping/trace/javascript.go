@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -155,9 +156,7 @@ func withoutIntro(s string) string {
 	for len(s) > 0 && s[0] >= utf8.RuneSelf {
 		_, s, _ = strings.Cut(s, " ")
 	}
-	for _, intro := range [...]string{"[ERROR] ", "error: ", "Uncaught "} {
-		s = strings.TrimPrefix(s, intro)
-	}
+	s = withoutBegins(s, "[ERROR] ", "error: ", "Uncaught ")
 	if strings.HasPrefix(s, "(in ") {
 		_, s, _ = strings.Cut(s, ") ")
 	}
@@ -199,13 +198,10 @@ events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.j
 
 // javascriptLibrary recognizes libraries that pages load separately.
 func javascriptLibrary(file string) bool {
-	for _, name := range [...]string{"react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-"} {
-		if strings.HasPrefix(file, name) {
-			return true
-		}
-	}
-	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
+	return beginsWithAny(file, pageLibraries) || !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
 }
+
+var pageLibraries = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-")
 
 // javascriptIdentity is the file without hashes and the function
 // without its receiver, which not all engines print. Minified names
@@ -340,9 +336,7 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 		return dst
 	}
 	last := name[strings.LastIndexAny(name, "./")+1:]
-	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {
-		last = strings.TrimPrefix(last, accessor)
-	}
+	last = withoutBegins(last, "get ", "set ", "static ", "async ")
 	if !isScriptName(last) || built && len(last) < 3 {
 		return dst
 	}
@@ -355,26 +349,17 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	return append(dst, last...)
 }
 
-func appendWithoutDigits(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			dst = append(dst, s[i])
-		}
-	}
-	return dst
-}
-
 func isScriptName(part string) bool {
 	if strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") { // by Babel, which counts them
 		return false
 	}
-	switch part {
-	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
-		"eval", "<computed>", "global code", "eval code", "module code", "window", "self", "Anonymous function", "Global code":
-		return false
-	}
-	return part != "" && part[0] != '<'
+	return part != "" && part[0] != '<' && !scriptWords[part] && !slices.Contains(codeWithoutName, part)
 }
+
+var (
+	scriptWords     = wordSet("Object Function Module module exports prototype anonymous eval window self")
+	codeWithoutName = []string{"global code", "eval code", "module code", "Anonymous function", "Global code"}
+)
 
 // javascriptEngine are the errors that engines throw.
 var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

@@ -67,10 +67,7 @@ func nativeFrame(line string) (Frame, bool) {
 // cutIndex cuts off a leading "#12 ", "12  " or "12# ".
 func cutIndex(s string) (rest string, ok bool) {
 	digits := strings.TrimPrefix(s, "#")
-	n := 0
-	for n < len(digits) && isDigit(digits[n]) {
-		n++
-	}
+	n := countDigits(digits)
 	rest = strings.TrimPrefix(digits[n:], "#")
 	if strings.HasPrefix(rest, ": 0x") { // by Node
 		rest = rest[1:]
@@ -538,24 +535,6 @@ FailureSignalHandler StackDumpSignalHandler NSException`)
 // loggerMarks are in each name of nativeLoggers.
 var loggerMarks = marksOf("Ae")
 
-func beginsWithAny(s string, beginnings []string) bool {
-	for _, begin := range beginnings {
-		if strings.HasPrefix(s, begin) {
-			return true
-		}
-	}
-	return false
-}
-
-func containsAny(s string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
-}
-
 // nativeIdentity is the function without arguments, template
 // parameters and suffixes of compilers and linkers; the library
 // where the function has no name.
@@ -658,9 +637,7 @@ func trimmed(dst []byte) []byte {
 // withoutSwiftWords drops the compiler's remarks about copies of
 // a function, and counters of blocks.
 func withoutSwiftWords(name string) string {
-	for _, word := range [...]string{"specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic "} {
-		name = strings.TrimPrefix(name, word)
-	}
+	name = withoutBegins(name, "specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic ")
 	if i := strings.Index(name, "_block_invoke"); i > 0 {
 		name = strings.TrimLeft(name[:i], "_0123456789")
 	}

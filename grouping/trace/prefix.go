@@ -82,14 +82,6 @@ func sameButDigits(a, b string) bool {
 	return a == b
 }
 
-// countDigits is how many digits s begins with.
-func countDigits(s string) (n int) {
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n
-}
-
 // withoutColors drops color codes of terminals.
 func withoutColors(line string) string {
 	if !strings.Contains(line, escape) {

@@ -21,10 +21,7 @@ func pythonFrame(line string) (Frame, bool) {
 	}
 	f := Frame{File: s[:quote]}
 	s = s[quote+len(`", line `):]
-	digits := 0
-	for digits < len(s) && isDigit(s[digits]) {
-		digits++
-	}
+	digits := countDigits(s)
 	f.Line = number(s[:digits])
 	name, called := strings.CutPrefix(s[digits:], ", in ")
 	f.Function = strings.TrimSpace(name)

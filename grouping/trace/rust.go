@@ -10,10 +10,7 @@ import (
 
 func rustFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
-	digits := 0
-	for digits < len(s) && isDigit(s[digits]) {
-		digits++
-	}
+	digits := countDigits(s)
 	if name, ok := strings.CutPrefix(s[digits:], ": "); ok && digits > 0 {
 		name = rustName(strings.TrimSpace(name))
 		return Frame{Function: name}, strings.Contains(name, "::") && !isOtherCall(name) || name == "main" || name == "rust_begin_unwind"
@@ -174,10 +171,7 @@ func cutOutside(s, mark string) (before, after string, ok bool) {
 
 // withoutReference is the type in "&mut shop::Cart" and "[shop::Item]".
 func withoutReference(typ string) string {
-	for _, begin := range [...]string{"&", "mut ", "dyn ", "["} {
-		typ = strings.TrimPrefix(typ, begin)
-	}
-	return typ
+	return withoutBegins(typ, "&", "mut ", "dyn ", "[")
 }
 
 // rustIdentity is the path of the function or, of a method, of its type.
@@ -248,13 +242,4 @@ func withoutRustHash(name string) string {
 		return name[:i]
 	}
 	return name
-}
-
-func isHexTail(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isHex(s[i]) {
-			return false
-		}
-	}
-	return true
 }

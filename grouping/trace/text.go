@@ -27,14 +27,15 @@ func isAlpha(c byte) bool { return isUpper(c) || isLower(c) }
 
 func isHex(c byte) bool { return isDigit(c) || c-'a' < 6 || c-'A' < 6 }
 
-func allDigits(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isDigit(s[i]) {
-			return false
-		}
+// countDigits is how many digits s begins with.
+func countDigits(s string) (n int) {
+	for n < len(s) && isDigit(s[n]) {
+		n++
 	}
-	return s != ""
+	return n
 }
+
+func allDigits(s string) bool { return s != "" && countDigits(s) == len(s) }
 
 func hasDigit(s string) bool {
 	for i := 0; i < len(s); i++ {
@@ -51,12 +52,60 @@ func isHexWord(s string, least int) bool {
 	if len(s) < least || !hasDigit(s) {
 		return false
 	}
-	for i := 0; i < len(s); i++ {
+	return isHexTail(s)
+}
+
+func isHexTail(s string) bool {
+	for i := range len(s) {
 		if !isHex(s[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+func appendWithoutDigits(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			dst = append(dst, s[i])
+		}
+	}
+	return dst
+}
+
+func beginsWithAny(s string, beginnings []string) bool {
+	for _, begin := range beginnings {
+		if strings.HasPrefix(s, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+func endsWithAny(s string, ends []string) bool {
+	for _, end := range ends {
+		if strings.HasSuffix(s, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsAny(s string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(s, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutBegins takes each of these off, one after the other.
+func withoutBegins(s string, begins ...string) string {
+	for _, begin := range begins {
+		s = strings.TrimPrefix(s, begin)
+	}
+	return s
 }
 
 // number reads a decimal number; 0 if it does not fit.

@@ -371,9 +371,7 @@ func (t *Trace) order(e *sent) {
 // its own type, off a message: "Uncaught TypeError: x".
 func (s *Span) cutPrefix() {
 	s.withoutBanner()
-	for _, intro := range [...]string{"Uncaught ", "(in promise) ", "  what():  "} {
-		s.Message = strings.TrimPrefix(s.Message, intro)
-	}
+	s.Message = withoutBegins(s.Message, "Uncaught ", "(in promise) ", "  what():  ")
 	typ, rest, ok := typeAndMessage(s.Message)
 	switch {
 	case !ok:

@@ -206,13 +206,9 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) {
 		return dst, letters
 	}
-	for i := 0; i < len(word); i++ {
-		if !isDigit(word[i]) {
-			dst = append(dst, word[i])
-			letters++
-		}
-	}
-	return dst, letters
+	start := len(dst)
+	dst = appendWithoutDigits(dst, word)
+	return dst, letters + len(dst) - start
 }
 
 // isNumbered recognizes one of many machines:
