@@ -179,3 +179,23 @@ func withoutCounter(name string) string {
 	}
 	return strings.TrimRight(name, ".0123456789")
 }
+
+// Python's faulthandler prints how the interpreter died, "Fatal Python error:
+// Segmentation fault", and the innermost call first: `File "/x/a.py", line 12
+// in fn`.
+
+func faultFrame(line string) (Frame, bool) {
+	s, ok := strings.CutPrefix(line[leadingSpace(line):], `File "`)
+	file, s, placed := strings.Cut(s, `", line `)
+	n, name, called := strings.Cut(s, " in ")
+	return Frame{File: file, Line: number(n), Function: name}, ok && placed && called && allDigits(n) && name != ""
+}
+
+var faultIntros = []intro{{"Thread 0x", stack, namesNothing}, {"Current thread 0x", stack, namesNothing}}
+
+func faultMark(line string) mark {
+	if fault, ok := strings.CutPrefix(line, "Fatal Python error: "); ok {
+		return mark{kind: header, typ: "Fatal Python error", message: fault}
+	}
+	return mark{}
+}

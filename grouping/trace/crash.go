@@ -1,0 +1,113 @@
+package trace
+
+import "strings"
+
+// nativeLine drops the process that Valgrind puts before each line.
+func nativeLine(line string) string {
+	s := strings.TrimSpace(line)
+	if _, rest, ok := strings.Cut(s, "== "); ok && s[0] == '=' {
+		return strings.TrimSpace(rest)
+	}
+	return s
+}
+
+var nativeIntros = []intro{
+	{"Uncaught Kotlin exception: ", header, namesBoth},
+	{"FATAL ERROR: ", header, namesMessage}, // by Node
+	{"Previous ", stack, namesNothing}, {"freed by thread", stack, namesNothing}, {"previously allocated by", stack, namesNothing},
+	{"allocated by thread", stack, namesNothing}, {"SUMMARY: ", stack, namesNothing}, {"Thread ", stack, namesNothing},
+	{"Uninitialized value was created", stack, namesNothing}, {"Address 0x", stack, namesNothing}, {"Process terminating", stack, namesNothing},
+}
+
+func nativeMark(s string) mark {
+	if fault, ok := sanitizerFault(s); ok {
+		return mark{kind: header, typ: fault}
+	}
+	if typ, ok := strings.CutPrefix(s, "terminate called after throwing an instance of '"); ok {
+		return mark{kind: messageBelow, typ: strings.TrimSuffix(typ, "'")}
+	}
+	for _, begin := range [...]string{": Fatal error: ", ": runtime error: "} { // by Swift, by UndefinedBehaviorSanitizer
+		if _, message, ok := strings.Cut(s, begin); ok {
+			return mark{kind: header, message: message}
+		}
+	}
+	if i := strings.Index(s, ": Assertion `"); i >= 0 {
+		return mark{kind: header, message: s[i+2:]}
+	}
+	if fault, _, ok := strings.Cut(s, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
+		return mark{kind: header, typ: fault}
+	}
+	if signal := signalIn(s); signal != "" {
+		return mark{kind: header, typ: signal}
+	}
+	return mark{}
+}
+
+// sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free
+// on 0x60" and "WARNING: ThreadSanitizer: data race (pid=1)".
+func sanitizerFault(s string) (fault string, ok bool) {
+	_, fault, ok = strings.Cut(s, "Sanitizer: ")
+	for _, end := range [...]string{" on ", " (", ": ", " /"} {
+		fault, _, _ = strings.Cut(fault, end)
+	}
+	return strings.TrimPrefix(fault, "attempting "), ok
+}
+
+// withoutBanner drops a message that is a line of a sanitizer's report.
+func (s *Span) withoutBanner() {
+	if !strings.Contains(s.Message, "Sanitizer:") && !strings.HasSuffix(s.Message, "=ABORTING") {
+		return
+	}
+	if fault, _ := sanitizerFault(s.Message); s.Type == "" {
+		s.Type = fault
+	}
+	s.Message = ""
+}
+
+// signalIn is the signal that a line names: "*** Signal 11 (SIGSEGV)".
+// One that a program raises to end itself says nothing.
+func signalIn(s string) string {
+	for i := strings.Index(s, "SIG"); i >= 0 && i < len(s); {
+		end := i
+		for end < len(s) && isAlnum(s[end]) {
+			end++
+		}
+		if signals[s[i:end]] {
+			return s[i:end]
+		}
+		next := strings.Index(s[end:], "SIG")
+		if next < 0 {
+			break
+		}
+		i = end + next
+	}
+	return ""
+}
+
+var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
+
+// memoryFault reports whether a type only says that memory was misused. Which
+// word a build, a sanitizer or a system has for it is chance.
+func memoryFault(typ string) bool {
+	for rest := typ; rest != ""; {
+		end := 0
+		for end < len(rest) && (isAlnum(rest[end]) || rest[end] == '_' || rest[end] == '-') {
+			end++
+		}
+		if memoryFaults[rest[:end]] {
+			return true
+		}
+		rest = rest[min(end+1, len(rest)):]
+	}
+	return beginsWithAny(typ, memoryPhrases[:])
+}
+
+var (
+	memoryFaults = wordSet(`SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION EXCEPTION_ACCESS_VIOLATION
+STATUS_ACCESS_VIOLATION EAccessViolation AccessViolationException 0xc0000005 0xC0000005 alloc-dealloc-mismatch bad-free calloc-overflow
+container-overflow double-free dynamic-stack-buffer-overflow global-buffer-overflow heap-buffer-overflow heap-use-after-free
+intra-object-overflow invalid-pointer-pair memcpy-param-overlap negative-size-param stack-buffer-overflow stack-buffer-underflow
+stack-use-after-return stack-use-after-scope strcat-param-overlap strcpy-param-overlap strncpy-param-overlap unknown-crash use-after-poison
+use-of-uninitialized-value wild-access`)
+	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
+)

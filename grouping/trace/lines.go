@@ -1,0 +1,89 @@
+package trace
+
+import "strings"
+
+// collect splits the pieces into lines. Traces
+// flattened into one line are split as well.
+func (t *Trace) collect(pieces []string) {
+	for _, piece := range pieces {
+		escaped := isEscaped(piece)
+		for more := true; more; {
+			var line string
+			line, piece, more = cutLine(piece, escaped)
+			if strings.HasPrefix(line, `\t`) {
+				line = unescapedLine(line)
+			}
+			t.line(trimEnd(withoutColors(fromContainer(line))))
+		}
+	}
+}
+
+func (t *Trace) line(line string) {
+	if elements, ok := strings.CutPrefix(line, "["); ok {
+		line = t.elements(line, elements)
+	}
+	for isTerm(line) {
+		i := strings.Index(line, erlangNext)
+		if i < 0 {
+			break
+		}
+		t.keep(line[:i+len("]},")])
+		line = line[i+len("]},"):]
+	}
+	for end := strings.IndexByte(line, ')'); end >= 0 && end+len(") at ") < len(line); end = strings.IndexByte(line, ')') {
+		i := strings.Index(line, ") at ")
+		if i < 0 || strings.Contains(line[:i], "frame #") || !isCall(line[i+len(") at "):]) {
+			break
+		}
+		if first := strings.Index(line[:i], " at "); first > 0 && first > leadingSpace(line) {
+			t.keep(line[:first])
+			line, i = line[first+1:], i-first-1
+		}
+		t.keep(line[:i+1])
+		line = line[i+2:]
+	}
+	if line != "" {
+		t.keep(line)
+	}
+}
+
+// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as
+// Java prints an array of them, but for the last, which it returns.
+func (t *Trace) elements(line, elements string) (last string) {
+	last = line
+	for end := strings.Index(elements, "), "); end > 0; end = strings.Index(elements, "), ") {
+		if _, ok := javaFrame(elements[:end+1]); !ok {
+			break
+		}
+		t.keep(elements[:end+1])
+		elements = elements[end+len("), "):]
+		last = strings.TrimSuffix(elements, "]")
+	}
+	return last
+}
+
+// erlangNext separates calls that Erlang prints on one line.
+const erlangNext = "]},{"
+
+// isTerm reports whether a line begins an Erlang term or its report.
+func isTerm(line string) bool {
+	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
+}
+
+// isCall distinguishes calls, "a.B.c(B.java:1)"
+// and "a.js:1:2", from "f.c:3", the place of one.
+func isCall(s string) bool {
+	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
+		return true
+	}
+	_, _, column, _ := cutPosition(s)
+	return column > 0
+}
+
+// keep adds a line. Of too many, middle ones are dropped.
+func (t *Trace) keep(line string) {
+	if len(t.lines) == maxLines+maxLines/2 {
+		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
+	}
+	t.lines = append(t.lines, Clip(line, maxLine))
+}
