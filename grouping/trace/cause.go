@@ -18,7 +18,7 @@ func (s Span) Unwrapped() Span {
 		}
 		s.Type, s.Message = typ, message
 	}
-	if isNoMessage(s.Message) {
+	if noMessages[s.Message] {
 		s.Message = ""
 	}
 	return s
@@ -28,7 +28,7 @@ func (s Span) Unwrapped() Span {
 // "java.io.IOException: broken pipe".
 func nestedError(message string) (typ, rest string, ok bool) {
 	typ, rest, ok = typeAndMessage(message)
-	return typ, rest, ok && isErrorName(typ) && !isGenericError(typ)
+	return typ, rest, ok && isErrorName(typ) && !genericErrors[typ]
 }
 
 // errorWithin reads a message in which an error follows a few
@@ -42,20 +42,9 @@ func errorWithin(message string) (typ, rest string, ok bool) {
 	return typ, rest, ok
 }
 
-// isGenericError reports whether a name only means error.
-func isGenericError(typ string) bool {
-	switch typ {
-	case "Error", "Exception", "Failure", "Fault", "Warning":
-		return true
-	}
-	return false
-}
-
-// isNoMessage recognizes how languages print an absent message.
-func isNoMessage(message string) bool {
-	switch message {
-	case "null", "None", "nil", "undefined":
-		return true
-	}
-	return false
-}
+// genericErrors are names that only mean error, and
+// noMessages is how languages print an absent message.
+var (
+	genericErrors = wordSet("Error Exception Failure Fault Warning")
+	noMessages    = wordSet("null None nil undefined")
+)

@@ -128,11 +128,6 @@ func isCode(s string) bool {
 	return s != "" && (blank < 0 || strings.IndexByte(s[:blank], '(') >= 0)
 }
 
-func isIdentifier(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isAlnum(c) && c != '_' && c != '$' && c < 0x80 {
-			return false
-		}
-	}
-	return s != "" && !isDigit(s[0])
-}
+func isIdentifier(s string) bool { return s != "" && marksOf(s)&^inIdentifier == 0 && !isDigit(s[0]) }
+
+var inIdentifier = letters | marksOf("0_$")

@@ -90,14 +90,7 @@ func isMixed(s string) bool {
 }
 
 // hasStem reports whether a file name has more than an extension.
-func hasStem(name []byte) bool {
-	for i, c := range name {
-		if c == '.' {
-			return i > 0
-		}
-	}
-	return len(name) > 0
-}
+func hasStem(name []byte) bool { return len(name) > 0 && name[0] != '.' }
 
 // Location names a frame by function and file.
 func Location(f *Frame) string {

@@ -132,7 +132,7 @@ var javaIntros = []intro{
 }
 
 func javaMark(s string) mark {
-	if len(s) == len("root cause") && strings.EqualFold(s, "root cause") { // by Tomcat
+	if strings.EqualFold(s, "root cause") { // by Tomcat
 		return mark{kind: cause}
 	}
 	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {

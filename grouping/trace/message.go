@@ -265,19 +265,13 @@ func isCodeNumber(token string) bool {
 	case !hasDigit(digits) || len(digits) > statusCode:
 		return false
 	case allDigits(digits):
-		return len(digits) <= maxCode || strings.HasPrefix(code, "-107374") || len(digits) == stateCode && isStateClass(digits)
+		return len(digits) <= maxCode || strings.HasPrefix(code, "-107374") || len(digits) == stateCode && stateClasses[digits[:2]]
 	}
 	return isSystemStatus(digits) || len(digits) == stateCode && isUpperWord(strings.Trim(digits, "0123456789"))
 }
 
-// isStateClass recognizes the classes of SQLSTATEs that are numbers.
-func isStateClass(digits string) bool {
-	switch digits[:2] {
-	case "08", "21", "22", "23", "25", "28", "40", "42", "53", "54", "55", "57", "58":
-		return true
-	}
-	return false
-}
+// stateClasses are the classes of SQLSTATEs that are numbers.
+var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
 
 // isErrorCode recognizes codes that need no word before
 // them: "ORA-00942", "E11000", "0xC0000005" of Windows.

@@ -135,7 +135,7 @@ func pythonInApp(f *Frame) bool {
 
 // pythonIdentity is module and function. The import machinery does not count.
 func pythonIdentity(dst []byte, f *Frame) []byte {
-	if strings.HasPrefix(f.File, "<frozen importlib") || isComprehension(f.Function) {
+	if strings.HasPrefix(f.File, "<frozen importlib") || comprehensions[f.Function] {
 		return dst
 	}
 	if pkg, ok := after(f.File, "/site-packages/", "/dist-packages/"); ok {
@@ -146,11 +146,8 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 	return append(append(dst, ':'), f.Function...)
 }
 
-// isComprehension recognizes calls that
-// Python stopped printing in release 3.12.
-func isComprehension(name string) bool {
-	return name == "<listcomp>" || name == "<dictcomp>" || name == "<setcomp>"
-}
+// comprehensions are calls that Python stopped printing in release 3.12.
+var comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>")
 
 // appendModule appends the name of the module in a
 // file, or of its folder for "__init__" and "__main__".

@@ -150,7 +150,7 @@ func (s *Span) cutPrefix() {
 	case !ok:
 	case s.Type == "" && isErrorName(typ):
 		s.Type, s.Message = typ, rest
-	case typ == s.Type || isGenericError(typ):
+	case typ == s.Type || genericErrors[typ]:
 		s.Message = rest
 	}
 }

@@ -12,13 +12,7 @@ func leadingSpace(s string) int {
 }
 
 // trimEnd drops white space at the end of a line.
-func trimEnd(s string) string {
-	end := len(s)
-	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t' || s[end-1] == '\r') {
-		end--
-	}
-	return s[:end]
-}
+func trimEnd(s string) string { return strings.TrimRight(s, " \t\r") }
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
@@ -37,14 +31,7 @@ func countDigits(s string) (n int) {
 
 func allDigits(s string) bool { return s != "" && countDigits(s) == len(s) }
 
-func hasDigit(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if isDigit(s[i]) {
-			return true
-		}
-	}
-	return false
-}
+func hasDigit(s string) bool { return marksOf(s).has('0') }
 
 // isHexWord reports whether s can only be a hash, an id
 // or an address: hexadecimal, long enough, with a digit.

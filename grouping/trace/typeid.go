@@ -159,14 +159,7 @@ func labelBefore(s string, i int) string {
 }
 
 // isUpperWord reports whether s has only upper-case letters.
-func isUpperWord(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isUpper(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
+func isUpperWord(s string) bool { return marksOf(s) == kinds['A'] }
 
 // turns counts the letters that follow a digit.
 func turns(s string) (n int) {
@@ -180,17 +173,13 @@ func turns(s string) (n int) {
 
 func isAlnum(c byte) bool { return isAlpha(c) || isDigit(c) }
 
-func hasUpper(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < 0x80 && isUpper(byte(r)) }) >= 0
-}
-func hasLower(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < 0x80 && isLower(byte(r)) }) >= 0
-}
+func hasUpper(s string) bool { return marksOf(s).has('A') }
+func hasLower(s string) bool { return smallLetters.occursIn(s) }
 
 // hasLetter reports whether s holds more than digits and punctuation.
-func hasLetter(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 || isAlpha(byte(r)) }) >= 0
-}
+func hasLetter(s string) bool { return letters.occursIn(s) }
+
+var smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
 
 // AppendType appends an error's type without what differs between
 // occurrences, and without what not all senders of the language name.
