@@ -12,11 +12,11 @@ func nativeLine(line string) string {
 }
 
 var nativeIntros = []intro{
-	{"Uncaught Kotlin exception: ", header, namesBoth},
-	{"FATAL ERROR: ", header, namesMessage}, // by Node
-	{"Previous ", stack, namesNothing}, {"freed by thread", stack, namesNothing}, {"previously allocated by", stack, namesNothing},
-	{"allocated by thread", stack, namesNothing}, {"SUMMARY: ", stack, namesNothing}, {"Thread ", stack, namesNothing},
-	{"Uninitialized value was created", stack, namesNothing}, {"Address 0x", stack, namesNothing}, {"Process terminating", stack, namesNothing},
+	{"Uncaught Kotlin exception: ", header, markOf},
+	{"FATAL ERROR: ", header, messageOf}, // by Node
+	{"Previous ", stack, nil}, {"freed by thread", stack, nil}, {"previously allocated by", stack, nil},
+	{"allocated by thread", stack, nil}, {"SUMMARY: ", stack, nil}, {"Thread ", stack, nil},
+	{"Uninitialized value was created", stack, nil}, {"Address 0x", stack, nil}, {"Process terminating", stack, nil},
 }
 
 func nativeMark(s string) mark {

@@ -37,7 +37,7 @@ func isDartPlace(s string) bool {
 		strings.HasPrefix(s, "org-dartlang")
 }
 
-var dartIntros = []intro{{"Unhandled exception:", messageBelow, namesNothing}}
+var dartIntros = []intro{{"Unhandled exception:", messageBelow, nil}}
 
 // dartMark reads "The following _TypeError was thrown building
 // CartView:", which Flutter prints above the message and the trace.

@@ -127,10 +127,10 @@ func isBareGoCall(f Frame, slash int) bool {
 }
 
 var goIntros = []intro{
-	{"goroutine ", stack, namesNothing},
-	{"Previous ", stack, namesNothing}, // access that a race is with
-	{"runtime stack:", otherStack, namesNothing},
-	{"fatal error: ", header, namesMessage},
+	{"goroutine ", stack, nil},
+	{"Previous ", stack, nil}, // access that a race is with
+	{"runtime stack:", otherStack, nil},
+	{"fatal error: ", header, messageOf},
 }
 
 // withoutRecovered drops what Go prints behind a panic that went on.

@@ -86,7 +86,8 @@ func withoutLogcat(s string) string {
 // "File.java:12" and "Native Method" from parameters.
 func javaPlace(file string, numbered bool) bool {
 	switch {
-	case file == "" || strings.IndexByte(file, ',') >= 0 || strings.IndexByte(file, '(') >= 0 || strings.IndexByte(file, ':') >= 0 && strings.Contains(file, "://"):
+	case file == "", strings.IndexByte(file, ',') >= 0, strings.IndexByte(file, '(') >= 0,
+		strings.IndexByte(file, ':') >= 0 && strings.Contains(file, "://"):
 		return false
 	case numbered && file[0] != '<' || isSourceName(file):
 		return true
@@ -125,10 +126,10 @@ func withoutLoader(class string) string {
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
 
 var javaIntros = []intro{
-	{"Caused by: ", cause, namesBoth},
-	{"Wrapped by: ", wrapper, namesBoth}, // by Logback, which can print the root cause first
-	{"Suppressed: ", suppressed, namesNothing},
-	{"Full thread dump", threadDump, namesNothing}, {"java.lang.Thread.State: ", threadDump, namesNothing},
+	{"Caused by: ", cause, markOf},
+	{"Wrapped by: ", wrapper, markOf}, // by Logback, which can print the root cause first
+	{"Suppressed: ", suppressed, nil},
+	{"Full thread dump", threadDump, nil}, {"java.lang.Thread.State: ", threadDump, nil},
 }
 
 func javaMark(s string) mark {

@@ -141,8 +141,8 @@ func isGeckoName(name string) bool {
 var geckoWords = strings.Fields("global module eval async get set static")
 
 var javascriptIntros = []intro{
-	{"The above error occurred in ", errorEnd, namesNothing}, // by React; components follow
-	{"[cause]: ", cause, namesBoth}, {"Caused by: ", cause, namesBoth}, {"caused by: ", cause, namesBoth},
+	{"The above error occurred in ", errorEnd, nil}, // by React; components follow
+	{"[cause]: ", cause, markOf}, {"Caused by: ", cause, markOf}, {"caused by: ", cause, markOf},
 }
 
 func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }

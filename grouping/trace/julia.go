@@ -42,7 +42,7 @@ func juliaName(s string) string {
 	return strings.TrimSpace(s)
 }
 
-var juliaIntros = []intro{{"ERROR: ", header, namesBoth}, {"caused by: ", cause, namesBoth}}
+var juliaIntros = []intro{{"ERROR: ", header, markOf}, {"caused by: ", cause, markOf}}
 
 var juliaLibraries = wordSet("Base Core Main.Base Test Distributed REPL Pkg")
 

@@ -100,21 +100,15 @@ const (
 	threadDump            // stacks of all threads, not of an error
 )
 
-// intro is the beginning of a line, and what it means.
+// intro is the beginning of a line, what it means,
+// and how the rest is read; nil: it says nothing.
 type intro struct {
 	begin string
 	kind  markKind
-	names named
+	read  func(kind markKind, rest string) mark
 }
 
-// named is what follows an intro.
-type named uint8
-
-const (
-	namesNothing named = iota
-	namesMessage
-	namesBoth // "Type: message"
-)
+func messageOf(kind markKind, rest string) mark { return mark{kind: kind, message: rest} }
 
 // markOf reads a line that is no frame.
 func (s *syntax) markOf(line string) mark {
@@ -124,21 +118,14 @@ func (s *syntax) markOf(line string) mark {
 		line = s.clean(line)
 	}
 	for i := range s.intros {
-		if rest, ok := strings.CutPrefix(line, s.intros[i].begin); ok {
-			return s.intros[i].markOf(rest)
+		in := &s.intros[i]
+		if rest, ok := strings.CutPrefix(line, in.begin); ok && in.read != nil {
+			return in.read(in.kind, rest)
+		} else if ok {
+			return mark{kind: in.kind}
 		}
 	}
 	return s.mark(line)
-}
-
-func (i *intro) markOf(rest string) mark {
-	switch i.names {
-	case namesMessage:
-		return mark{kind: i.kind, message: rest}
-	case namesBoth:
-		return markOf(i.kind, rest)
-	}
-	return mark{kind: i.kind}
 }
 
 func asIs(line string) string { return line }

@@ -188,7 +188,7 @@ func faultFrame(line string) (Frame, bool) {
 	return Frame{File: file, Line: number(n), Function: name}, ok && placed && called && allDigits(n) && name != ""
 }
 
-var faultIntros = []intro{{"Thread 0x", stack, namesNothing}, {"Current thread 0x", stack, namesNothing}}
+var faultIntros = []intro{{"Thread 0x", stack, nil}, {"Current thread 0x", stack, nil}}
 
 func faultMark(line string) mark {
 	if fault, ok := strings.CutPrefix(line, "Fatal Python error: "); ok {

@@ -43,7 +43,7 @@ func cutCallNumber(line string) (call string, ok bool) {
 }
 
 // rubyIntros are Rake's.
-var rubyIntros = []intro{{"rake aborted!", headerBelow, namesNothing}, {"Caused by:", causeBelow, namesNothing}}
+var rubyIntros = []intro{{"rake aborted!", headerBelow, nil}, {"Caused by:", causeBelow, nil}}
 
 func rubyMark(s string) mark {
 	if m := railsHeader(s); m.kind != noMark {

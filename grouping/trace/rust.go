@@ -39,7 +39,7 @@ func rustName(s string) string {
 	return s
 }
 
-var rustIntros = []intro{{"Error: ", header, namesMessage}} // what main returned
+var rustIntros = []intro{{"Error: ", header, messageOf}} // what main returned
 
 func rustMark(line string) mark {
 	_, message, ok := strings.Cut(line, " panicked at ")
