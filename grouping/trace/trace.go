@@ -109,7 +109,7 @@ func (t *Trace) read() {
 			t.add(f)
 			continue
 		}
-		m := mark{}
+		var m mark
 		if ok {
 			m = t.syntax.opens(line)
 		} else {
