@@ -7,7 +7,10 @@ import "strings"
 // senders leave "at" out.
 
 func javaFrame(line string) (Frame, bool) {
-	s, at := strings.CutPrefix(withoutTool(line), "at ")
+	s, at := strings.CutPrefix(line[leadingSpace(line):], "at ")
+	if !at {
+		s, at = strings.CutPrefix(withoutTool(s), "at ")
+	}
 	open := strings.IndexByte(s, '(')
 	if open < 3 || s[open-1] == ' ' || !at && s[len(s)-1] != ')' {
 		return Frame{}, false
