@@ -151,7 +151,7 @@ func isInnerEnd(line, s string) bool {
 }
 
 func dotnetInApp(f *Frame) bool {
-	return f.Module != "" && !dotnetLibraries.contains(f.Module, '.')
+	return f.Module != "" && !dotnetLibraries.contains(f.Module)
 }
 
 // dotnetIdentity is type and method. State machines and closures are

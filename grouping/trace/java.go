@@ -196,7 +196,7 @@ func isErrorName(s string) bool {
 var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt Exit")
 
 func javaInApp(f *Frame) bool {
-	return !javaLibraries.contains(f.Module, '.')
+	return !javaLibraries.contains(f.Module)
 }
 
 // javaIdentity is class and method without generated numbers.

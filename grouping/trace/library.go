@@ -5,13 +5,30 @@ import (
 	"strings"
 )
 
-// prefixes are dotted names, sorted; none begins with another.
+// prefixes are beginnings of names, sorted; none begins with another and a dot.
 type prefixes []string
 
-func prefixesOf(s string) prefixes { return slices.Sorted(strings.FieldsSeq(s)) }
+func prefixesOf(s string, more ...string) prefixes {
+	p := append(strings.Fields(s), more...)
+	slices.Sort(p)
+	return p
+}
 
-// contains reports whether name or a beginning of it, up to sep, is among them.
-func (p prefixes) contains(name string, sep byte) bool {
+// begin reports whether name begins with one, wherever that ends.
+func (p prefixes) begin(name string) bool {
+	_, ok := p.cut(name)
+	return ok
+}
+
+// contains reports whether a name or a beginning of it, up to a dot, is among
+// them. "javax" is behind "java.", as letters are behind dots.
+func (p prefixes) contains(name string) bool {
+	rest, ok := p.cut(name)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
+// cut cuts off the one with which name begins.
+func (p prefixes) cut(name string) (rest string, ok bool) {
 	after, end := 0, len(p) // of the last that is not behind name
 	for after < end {
 		if middle := (after + end) / 2; p[middle] <= name {
@@ -21,10 +38,9 @@ func (p prefixes) contains(name string, sep byte) bool {
 		}
 	}
 	if after == 0 {
-		return false
+		return name, false
 	}
-	rest, ok := strings.CutPrefix(name, p[after-1])
-	return ok && (rest == "" || rest[0] == sep)
+	return strings.CutPrefix(name, p[after-1])
 }
 
 // wordSet makes a set of the words of s.
@@ -94,7 +110,7 @@ var dotnetLibraries = prefixesOf(`
 Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft NHibernate
 NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit`)
 
-var phpLibraries = prefixesOf(`
+var phpLibraries = wordSet(`
 Composer Doctrine GuzzleHttp Illuminate Laravel League Monolog PDO PDOStatement PHPUnit Predis Psr React Reflection
 ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas`)
 

@@ -152,7 +152,7 @@ func phpInApp(f *Frame) bool {
 		return false
 	}
 	if f.Module != "" {
-		return !phpLibraries.contains(f.Module, '\\')
+		return !phpLibraries[phpVendor(f.Module)]
 	}
 	return !isVendored(f.File) && f.File != "[internal function]"
 }

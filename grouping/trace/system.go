@@ -6,7 +6,7 @@ import (
 )
 
 func nativeInApp(f *Frame) bool {
-	return f.Function != "" && !beginsWithAny(f.File, nativePaths) && !beginsWithAny(f.Module, nativeImages) && !nativeRuntime(f.Function) &&
+	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !nativeRuntime(f.Function) &&
 		!nativeReports(f.Function)
 }
 
@@ -30,15 +30,15 @@ var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUser
 
 // Paths and images of systems and runtimes.
 var (
-	nativePaths  = strings.Fields("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
-	nativeImages = strings.Fields(`libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit Foundation
+	nativePaths  = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
+	nativeImages = prefixesOf(`libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit Foundation
 CFNetwork CoreData CoreFoundation AppKit AttributeGraph Combine JavaScriptCore SwiftUI GraphicsServices QuartzCore WebCore WebKit XCTest libart.
 libandroid libgcc linux-vdso libasan libubsan libtsan vgpreload_ ntdll KERNEL32 KERNELBASE ucrtbase VCRUNTIME`)
 )
 
 // nativeRuntime recognizes functions below every program's own.
 func nativeRuntime(name string) bool {
-	return nativeLibc[bareName(name)] || beginsWithAny(name, nativeFunctions[:])
+	return nativeLibc[bareName(name)] || nativeFunctions.begin(name)
 }
 
 // bareName is a function without its arguments.
@@ -47,8 +47,8 @@ func bareName(name string) string {
 	return trimEnd(name)
 }
 
-var nativeFunctions = append(strings.Fields(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __stack_chk __scrt_ __pthread_
-std:: _ZNSt _ZNKSt _ZSt fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ _assertionFailure folly:: kfun:kotlin. backward:: node:: v8:: art::`),
+var nativeFunctions = prefixesOf(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __stack_chk __scrt_ __pthread_
+std:: _ZNSt _ZNKSt _ZSt fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ _assertionFailure folly:: kfun:kotlin. backward:: node:: v8:: art::`,
 	"operator new", "operator delete", "void std::")
 
 // nativeLibc are functions of the standard library that sanitizers replace,
