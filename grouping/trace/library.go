@@ -14,7 +14,7 @@ func prefixesOf(s string, more ...string) prefixes {
 	return p
 }
 
-// begin reports whether name begins with one, wherever that ends.
+// begin reports whether name begins with one, of a set in which none begins with another.
 func (p prefixes) begin(name string) bool {
 	_, ok := p.cut(name)
 	return ok
