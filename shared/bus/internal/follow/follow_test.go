@@ -92,7 +92,7 @@ func TestABusyReaderLetsTheBrokerGather(t *testing.T) {
 	for i := range messages {
 		_, err := p.PublishContext(t.Context(), topic, bustest.OfLane("any", i, 1)...)
 		testenv.Must(t, err)
-		time.Sleep(apart)
+		time.Sleep(apart) // a stream of records
 	}
 	<-whole // before Wait is over, so not all of it was gathered
 	stop()
