@@ -24,7 +24,7 @@ CREATE TABLE error_groups (
 ) WITH (fillfactor = 75); -- room for the next version of a row beside it
 CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC);
 CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC);
-CREATE INDEX error_groups_similar ON error_groups (organization, similar_hash);
+CREATE INDEX error_groups_similar ON error_groups (organization, project, similar_hash);
 
 -- Which group errors with a hash belong to. The key ensures that two workers that see a new error found one group.
 -- Only stricter hashes are counted by group, and most groups have none.
