@@ -87,24 +87,29 @@ func backends(t *testing.T) map[string]string {
 	}
 }
 
-// readByStandby looks that a standby has answered readers of each module, in the
-// process that shows its metrics at an address.
+// readByStandby reads until a standby has answered readers of each module, in
+// the process that shows its metrics at an address: one that is slow is passed
+// over for a while.
 func readByStandby(t *testing.T, in installation, metrics string) {
 	listed := in.tenant(t, t.Context(), "listed", "scale")
-	for _, path := range []string{"/organizations/" + listed.organization + "/usage", "/audit-events?organization=" + listed.organization} {
-		answer, err := in.api.Call(t.Context(), client.Request{Method: http.MethodGet, Path: path, Header: map[string]string{"Authorization": "Bearer " + in.operator}})
-		must(t, err)
-		if answer.Status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, answer.Status, answer.Body)
+	testenv.Eventually(t, func() error {
+		for _, path := range []string{"/organizations/" + listed.organization + "/usage", "/audit-events?organization=" + listed.organization} {
+			answer, err := in.api.Call(t.Context(), client.Request{Method: http.MethodGet, Path: path, Header: map[string]string{"Authorization": "Bearer " + in.operator}})
+			if err != nil || answer.Status != http.StatusOK {
+				return fmt.Errorf("%s: %d %s: %w", path, answer.Status, answer.Body, err)
+			}
 		}
-	}
-	text, err := metricsAt(metrics)
-	must(t, err)
-	for _, module := range []string{"ingest", "ledger", "grouping", "tenants"} {
-		if answeredBy(text, module) == 0 {
-			t.Errorf("%s: no read was answered by the standby", module)
+		text, err := metricsAt(metrics)
+		if err != nil {
+			return err
 		}
-	}
+		for _, module := range []string{"ingest", "ledger", "grouping", "tenants"} {
+			if answeredBy(text, module) == 0 {
+				return fmt.Errorf("%s: no read was answered by the standby", module)
+			}
+		}
+		return nil
+	})
 }
 
 // metricsAt returns a process's metrics at an address, as text.
