@@ -135,7 +135,7 @@ type Config struct {
 
 	MaxCost int // most cost of one transaction; default MaxBytes
 
-	Late         time.Duration // age of a record from which lanes are held to their shares; default 250 ms
+	Late         time.Duration // age of a record from which lanes are held to their shares: more than a consumer waits to gather some; default 400 ms
 	Target       time.Duration // longest time of a transaction, about, unless all are later than that: the next one waits for it; default 75 ms
 	Turn         time.Duration // the same for a lane's turn, for which all others wait; default 25 ms
 	MaxPositions int           // most positions of lanes that a member keeps; beyond it no more lanes are deferred; default 10,000
@@ -143,7 +143,7 @@ type Config struct {
 
 // WithDefaults returns l with defaults in place of zeros.
 func (l Config) WithDefaults() Config {
-	l.Late = cmp.Or(l.Late, 250*time.Millisecond)
+	l.Late = cmp.Or(l.Late, 400*time.Millisecond)
 	l.Target = cmp.Or(l.Target, 75*time.Millisecond)
 	l.Turn = cmp.Or(l.Turn, 25*time.Millisecond)
 	l.MaxPositions = cmp.Or(l.MaxPositions, 10_000)
