@@ -110,9 +110,7 @@ func (s store) take(ctx context.Context, id string) (taken Challenge, expiresAt 
 }
 
 func (s store) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
-		return fn(tx)
-	})
+	return pg.InTxAsSystem(ctx, s.pool, fn)
 }
 
 // Table is that of challenges, for a prune.Pruner.

@@ -16,7 +16,6 @@ type result struct {
 	rest     []time.Duration // CPU of each process, of a second without load
 	idle     int64           // bytes resident then
 	phases   []phase         // full load, parts of it, and fixed rates
-	rates    int             // how many of these are fixed rates
 	caughtUp [subject.Views]time.Duration
 	kept     kept    // of an entry, once views had caught up
 	naive    []phase // the naive server's at the same rates; nil: none was measured
@@ -25,6 +24,7 @@ type result struct {
 // A phase is one stretch of load.
 type phase struct {
 	name      string
+	most      float64 // times the CPU of a batch at full load that one may cost
 	batches   int64
 	perSecond float64                        // entries
 	answers   []time.Duration                // p50, p99, longest
@@ -155,12 +155,8 @@ func (r *result) goals(out io.Writer) {
 	}
 	goal := func(met bool, text string, values ...any) { fmt.Fprintln(out, measure.Goal(met, text, values...)) }
 	goal(full.perSecond >= float64(entries), "%d entries/s at full load", entries)
-	for i, p := range r.phases[1:] {
-		most := goalPart
-		if i >= len(r.phases)-1-r.rates {
-			most = goalRate
-		}
-		goal(r.factor(p) <= most, "at %s a batch costs %g times that of full load at most: %.2f", p.name, most, r.factor(p))
+	for _, p := range r.phases[1:] {
+		goal(r.factor(p) <= p.most, "at %s a batch costs %g times that of full load at most: %.2f", p.name, p.most, r.factor(p))
 		if p.views[0] == nil {
 			continue
 		}

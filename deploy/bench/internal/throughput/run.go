@@ -36,7 +36,7 @@ func (r *run) measure(ctx context.Context, broker string) (found *result, err er
 		return nil, err
 	}
 	defer r.api.Close()
-	found = &result{broker: broker, rates: len(r.Rates)}
+	found = &result{broker: broker}
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -163,26 +163,26 @@ func raise(value *atomic.Int64, n int64) {
 func (r *run) pace(ctx context.Context, found *result) error {
 	full := found.phases[0].perSecond
 	for _, part := range r.Parts {
-		if err := r.at(ctx, found, fmt.Sprintf("%g %%", part), full*part/100); err != nil {
+		if err := r.at(ctx, found, fmt.Sprintf("%g %%", part), full*part/100, goalPart); err != nil {
 			return err
 		}
 	}
 	for _, rate := range r.Rates {
-		if err := r.at(ctx, found, fmt.Sprintf("%g/s", rate), rate); err != nil {
+		if err := r.at(ctx, found, fmt.Sprintf("%g/s", rate), rate, goalRate); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) at(ctx context.Context, found *result, name string, entries float64) error {
+func (r *run) at(ctx context.Context, found *result, name string, entries, most float64) error {
 	say("posting %.0f entries/s for %s", entries, r.Paced)
 	load := measure.Load{Workers: r.Senders, For: r.Paced, PerSecond: entries / subject.EntriesPerBatch}
 	p, err := r.post(ctx, load)
 	if err == nil && len(r.watched) > 0 {
 		p.views, err = r.look(ctx, load)
 	}
-	p.name = name
+	p.name, p.most = name, most
 	found.phases = append(found.phases, p)
 	return err
 }

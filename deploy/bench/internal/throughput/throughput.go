@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (c *Command) Validate() error {
 	if c.Organizations < 1 || c.Senders < 1 || c.Probes < 0 || min(c.WarmUp, c.Saturated, c.Paced, c.Rest) <= 0 {
 		return errors.New("numbers and times must be more than 0")
 	}
-	for _, rate := range append(c.Rates, c.Parts...) {
+	for _, rate := range slices.Concat(c.Rates, c.Parts) {
 		if rate <= 0 {
 			return fmt.Errorf("%g is no rate: it must be more than 0", rate)
 		}
