@@ -6,21 +6,33 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Codec packs and unpacks texts, several at once. Coders hold their
-// last text, which may be deleted since: the second garbage collection
-// frees idle ones, and Go collects at least every two minutes.
-type Codec struct{ encoders, decoders sync.Pool }
+// A Packer packs texts, several at once. Coders hold their last text,
+// which may be deleted since: the second garbage collection frees idle
+// ones, and Go collects at least every two minutes.
+type Packer struct{ encoders sync.Pool }
+
+// NewPacker returns a packer of the fastest level, unless an option says otherwise.
+func NewPacker(options ...zstd.EOption) *Packer {
+	p := &Packer{}
+	p.encoders.New = func() any { return newEncoder(options) }
+	return p
+}
+
+// A Codec packs and unpacks texts, as a Packer does.
+type Codec struct {
+	*Packer
+	decoders sync.Pool
+}
 
 // New returns a codec that unpacks texts of at most maxUnpacked bytes.
 func New(maxUnpacked uint64) *Codec {
-	c := &Codec{}
-	c.encoders.New = func() any { return newEncoder() }
+	c := &Codec{Packer: NewPacker()}
 	c.decoders.New = func() any { return newDecoder(maxUnpacked) }
 	return c
 }
 
-func newEncoder() *zstd.Encoder {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+func newEncoder(options []zstd.EOption) *zstd.Encoder {
+	encoder, err := zstd.NewWriter(nil, append([]zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)}, options...)...)
 	if err != nil {
 		panic("BUG: cannot make an encoder: " + err.Error())
 	}
@@ -36,10 +48,13 @@ func newDecoder(most uint64) *zstd.Decoder {
 }
 
 // Pack packs a text.
-func (c *Codec) Pack(text []byte) []byte {
-	encoder := c.encoders.Get().(*zstd.Encoder)
-	defer c.encoders.Put(encoder)
-	return encoder.EncodeAll(text, nil)
+func (p *Packer) Pack(text []byte) []byte { return p.Append(nil, text) }
+
+// Append appends the packed text to dst.
+func (p *Packer) Append(dst, text []byte) []byte {
+	encoder := p.encoders.Get().(*zstd.Encoder)
+	defer p.encoders.Put(encoder)
+	return encoder.EncodeAll(text, dst)
 }
 
 // Unpack unpacks a text, into buffer if it fits.

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/logrange"
+	"github.com/weirlog/weir/shared/compression"
 )
 
 // A Mover moves the ends of one topic's logs. Brokers and Topic are required.
@@ -135,7 +136,7 @@ type log struct {
 	partition int
 	clientID  string
 	conn      *broker.Connection
-	codec     *zstd.Encoder
+	codec     *compression.Packer
 	had       broker.LogBounds
 	end       int64
 }
@@ -151,10 +152,7 @@ func (m *Mover) open(ctx context.Context, partition int) (*log, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return nil, err
-	}
+	codec := compression.NewPacker(zstd.WithEncoderLevel(zstd.SpeedDefault))
 	conn, err := broker.Connect(ctx, c.Dialer, seen.LeaderOf(m.Topic, partition))
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/compression"
 	"github.com/weirlog/weir/shared/tracing"
 )
 
@@ -79,7 +80,7 @@ type Publisher struct {
 	cfg     Config
 	logger  *slog.Logger
 	cluster *broker.Cluster
-	codec   *zstd.Encoder
+	codec   *compression.Packer
 	budget  *budget
 	metrics publisherMetrics
 
@@ -121,19 +122,18 @@ func (p *Publisher) Servers() (brokers []string, dialer *kafka.Dialer) {
 }
 
 // newCodec returns what compresses batches; nil: nothing.
-func newCodec(cfg Config) (*zstd.Encoder, error) {
+func newCodec(cfg Config) (*compression.Packer, error) {
 	switch cfg.Compression {
 	case Uncompressed:
 		return nil, nil
 	case Zstd, ZstdSmall:
-		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(cfg.InFlight),
-			zstd.WithWindowSize(compressionWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+		return compression.NewPacker(zstd.WithWindowSize(compressionWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)), nil
 	}
 	return nil, fmt.Errorf("cannot make a publisher: unknown compression %q", cfg.Compression)
 }
 
 // codecFor returns what compresses a batch; nil: nothing.
-func (p *Publisher) codecFor(b *batch.Batch) *zstd.Encoder {
+func (p *Publisher) codecFor(b *batch.Batch) *compression.Packer {
 	if p.cfg.Compression == ZstdSmall && b.Size() > b.Count*smallRecord {
 		return nil
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/compression"
 )
 
 // Layout of a record batch, version 2
@@ -90,7 +90,7 @@ func (b *Batch) Size() int { return len(b.Buffer) }
 
 // Seal makes the batch final with a producer's identity and sequence. codec
 // compresses the records; nil: none. A sealed batch gets only the new identity.
-func (b *Batch) Seal(who Identity, sequence int32, codec *zstd.Encoder) {
+func (b *Batch) Seal(who Identity, sequence int32, codec *compression.Packer) {
 	b.Producer, b.Sequence, b.Sealed = who, sequence, true
 	if codec != nil && !b.packed {
 		b.compress(codec)
@@ -115,10 +115,10 @@ func (b *Batch) Seal(who Identity, sequence int32, codec *zstd.Encoder) {
 	binary.BigEndian.PutUint32(h[atChecksum:], crc32.Checksum(h[atAttributes:], castagnoli))
 }
 
-func (b *Batch) compress(codec *zstd.Encoder) {
+func (b *Batch) compress(codec *compression.Packer) {
 	packed := TakeBuffer(len(b.Buffer))[:batchHeader]
 	clear(packed)
-	packed = codec.EncodeAll(b.Buffer[batchHeader:], packed)
+	packed = codec.Append(packed, b.Buffer[batchHeader:])
 	GiveBuffer(b.Buffer)
 	b.Buffer, b.packed = packed, true
 }
