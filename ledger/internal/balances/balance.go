@@ -55,15 +55,15 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 // runningBalance returns the current balance and how far the log is booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
 	end, unknown := s.Waiter.recentEnd(ctx)
-	var standing postgres.Standing
+	var loaded postgres.BalanceSnapshot
 	err = s.Reads.ReadBatch(ctx, organization, func(batch *pgx.Batch, organization pg.Organization) {
-		standing.Queue(batch, organization, s.Reads.Clock().UTC())
+		loaded.Queue(batch, organization, s.Reads.Clock().UTC())
 	})
 	if err != nil {
 		return balance, err
 	}
-	balance, err = s.balanceOf(standing)
-	balance.Booking = bookingOf(standing, end, unknown == nil, s.Reads.Clock())
+	balance, err = s.balanceOf(loaded)
+	balance.Booking = bookingOf(loaded, end, unknown == nil, s.Reads.Clock())
 	return balance, err
 }
 
@@ -85,19 +85,19 @@ func (s *Service) awaitBooked(ctx context.Context, organization string) error {
 
 // Running reads the current balance in a snapshot of the organization.
 func (s *Service) Running(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
-	standing, err := postgres.LoadStanding(ctx, tx, organization, s.Reads.Clock().UTC())
+	loaded, err := postgres.LoadBalanceSnapshot(ctx, tx, organization, s.Reads.Clock().UTC())
 	if err != nil {
 		return Balance{}, err
 	}
-	return s.balanceOf(standing)
+	return s.balanceOf(loaded)
 }
 
-func (s *Service) balanceOf(standing postgres.Standing) (Balance, error) {
-	now := standing.Organization.Now(standing.At)
-	if !standing.Found || !standing.Organization.HasPlanAt(now) {
+func (s *Service) balanceOf(loaded postgres.BalanceSnapshot) (Balance, error) {
+	now := loaded.Organization.Now(loaded.At)
+	if !loaded.Found || !loaded.Organization.HasPlanAt(now) {
 		return Balance{}, ledger.ErrNoOrganization
 	}
-	return s.balance(standing.Organization, now, standing.Applied, standing.Books...)
+	return s.balance(loaded.Organization, now, loaded.Applied, loaded.Books...)
 }
 
 // balanceAt reads the balance of an instant's period, as booked by then.
@@ -157,17 +157,17 @@ type Booking struct {
 
 // bookingOf returns how far the log is booked. end is the log's end
 // before the snapshot, if known.
-func bookingOf(standing postgres.Standing, end snapshot.End, known bool, now time.Time) *Booking {
-	b := &Booking{Verified: standing.Verified, Known: known}
+func bookingOf(loaded postgres.BalanceSnapshot, end snapshot.End, known bool, now time.Time) *Booking {
+	b := &Booking{Verified: loaded.Verified, Known: known}
 	if !known {
 		return b
 	}
 	for partition, next := range end.Next {
-		more := next - standing.Applied[partition]
+		more := next - loaded.Applied[partition]
 		if more <= 0 {
 			continue
 		}
-		accepted, found := standing.Accepted[partition]
+		accepted, found := loaded.Accepted[partition]
 		b.Behind, b.Known = b.Behind+more, b.Known && found
 		b.Lag = max(b.Lag, now.Sub(accepted))
 	}
