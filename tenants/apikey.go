@@ -35,7 +35,7 @@ type APIKeyIssued struct {
 }
 
 func (e APIKeyIssued) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_issued", PublishedCredential, "api_key.issued", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_issued", PublishedCredential, "api_key.issued", e.At, &APIKey{}, kept}
 }
 
 // APIKeyRevoked ends an API key.
@@ -46,7 +46,7 @@ type APIKeyRevoked struct {
 }
 
 func (e APIKeyRevoked) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_revoked", PublishedCredential, "api_key.revoked", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_revoked", PublishedCredential, "api_key.revoked", e.At, &APIKey{}, kept}
 }
 
 func environments() []Environment {
@@ -284,7 +284,7 @@ type APIKeyAccessChanged struct {
 }
 
 func (e APIKeyAccessChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_access_changed", PublishedCredential, "api_key.access_changed", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_access_changed", PublishedCredential, "api_key.access_changed", e.At, &APIKey{}, byNext}
 }
 
 // ChangeAPIKey is the command to change a
@@ -305,7 +305,7 @@ type APIKeyRenamed struct {
 }
 
 func (e APIKeyRenamed) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_renamed", Unpublished, "api_key.renamed", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_renamed", Unpublished, "api_key.renamed", e.At, &APIKey{}, byNext}
 }
 
 // APIKeyLimited changes an API key's own limit.
@@ -316,7 +316,7 @@ type APIKeyLimited struct {
 }
 
 func (e APIKeyLimited) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_limited", PublishedCredential, "api_key.limited", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_limited", PublishedCredential, "api_key.limited", e.At, &APIKey{}, byNext}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -387,7 +387,7 @@ type APIKeyRotated struct {
 }
 
 func (e APIKeyRotated) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_rotated", PublishedCredential, "api_key.rotated", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_rotated", PublishedCredential, "api_key.rotated", e.At, &APIKey{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

@@ -84,7 +84,7 @@ type OwnerCodeIssued struct {
 }
 
 func (e OwnerCodeIssued) meta() eventMeta {
-	return eventMeta{"tenants.v1.owner_code_issued", Unpublished, "owner_code.issued", e.At, &OwnerCode{}}
+	return eventMeta{"tenants.v1.owner_code_issued", Unpublished, "owner_code.issued", e.At, &OwnerCode{}, kept}
 }
 
 // OwnerCodeUsed records who became the first owner, and of what.
@@ -95,7 +95,7 @@ type OwnerCodeUsed struct {
 }
 
 func (e OwnerCodeUsed) meta() eventMeta {
-	return eventMeta{"tenants.v1.owner_code_used", Unpublished, "owner_code.used", e.At, &OwnerCode{}}
+	return eventMeta{"tenants.v1.owner_code_used", Unpublished, "owner_code.used", e.At, &OwnerCode{}, kept}
 }
 
 // Issue decides on a code for the first
@@ -175,7 +175,7 @@ type MemberResetCodeIssued struct {
 }
 
 func (e MemberResetCodeIssued) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_reset_code_issued", Unpublished, "member.reset_code_issued", e.At, &Member{}}
+	return eventMeta{"tenants.v1.member_reset_code_issued", Unpublished, "member.reset_code_issued", e.At, &Member{}, byNext}
 }
 
 // MemberPasswordChanged sets a member's password and
@@ -189,7 +189,8 @@ type MemberPasswordChanged struct {
 }
 
 func (e MemberPasswordChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_password_changed", Unpublished, "member.password_changed", e.At, &Member{}}
+	// by a code it also removes the identity
+	return eventMeta{"tenants.v1.member_password_changed", Unpublished, "member.password_changed", e.At, &Member{}, Replacement{By: 1, Switch: "reset"}}
 }
 
 // IssueResetCode is the command to issue

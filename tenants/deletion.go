@@ -55,7 +55,7 @@ type DeletionRequested struct {
 }
 
 func (e DeletionRequested) meta() eventMeta {
-	return eventMeta{"tenants.v1.deletion_requested", PublishedCredential, e.Kind() + ".deletion_requested", e.At, &Deletion{}}
+	return eventMeta{"tenants.v1.deletion_requested", PublishedCredential, e.Kind() + ".deletion_requested", e.At, &Deletion{}, kept}
 }
 
 // DeletionCancelled restores what was to be deleted.
@@ -65,7 +65,7 @@ type DeletionCancelled struct {
 }
 
 func (e DeletionCancelled) meta() eventMeta {
-	return eventMeta{"tenants.v1.deletion_cancelled", PublishedCredential, e.Kind() + ".deletion_cancelled", e.At, &Deletion{}}
+	return eventMeta{"tenants.v1.deletion_cancelled", PublishedCredential, e.Kind() + ".deletion_cancelled", e.At, &Deletion{}, kept}
 }
 
 // DeletionBegun starts the erasure in every module.
@@ -76,7 +76,7 @@ type DeletionBegun struct {
 }
 
 func (e DeletionBegun) meta() eventMeta {
-	return eventMeta{"tenants.v1.deletion_begun", PublishedFact, e.Kind() + ".deletion_begun", e.At, &Deletion{}}
+	return eventMeta{"tenants.v1.deletion_begun", PublishedFact, e.Kind() + ".deletion_begun", e.At, &Deletion{}, kept}
 }
 
 // DeletionFinished means that every module has erased its data.
@@ -92,7 +92,7 @@ type DeletionFinished struct {
 }
 
 func (e DeletionFinished) meta() eventMeta {
-	return eventMeta{"tenants.v1.deletion_finished", PublishedCredential, e.Kind() + ".deletion_finished", e.At, &Deletion{}}
+	return eventMeta{"tenants.v1.deletion_finished", PublishedCredential, e.Kind() + ".deletion_finished", e.At, &Deletion{}, kept}
 }
 
 // A Deletion is the end of an organization or a project.

@@ -17,13 +17,29 @@ type eventMeta struct {
 	action      string // in the audit; stored, too
 	at          time.Time
 	subject     Subject // of the change, its zero value
+	replaced    Replacement
 }
+
+// A Replacement is how later events of a type replace an earlier one of
+// the stream: they set all that it did, so it can be removed once it is old.
+type Replacement struct {
+	By     int    // how many later ones replace it; 0: it stays
+	Switch string // member of its data: if true there, only later events count in which it is true too; empty: all count
+}
+
+var (
+	kept   = Replacement{}
+	byNext = Replacement{By: 1}
+)
 
 // EventName is the stored name of an event.
 func EventName(event Event) string { return event.meta().name }
 
 // PublicationOf is how an event is published.
 func PublicationOf(event Event) Publication { return event.meta().publication }
+
+// ReplacementOf is how later events replace an event.
+func ReplacementOf(event Event) Replacement { return event.meta().replaced }
 
 // A Publication is how an event is published.
 type Publication int

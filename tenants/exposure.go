@@ -56,7 +56,7 @@ type APIKeyExposed struct {
 }
 
 func (e APIKeyExposed) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_exposed", Unpublished, "api_key.exposed", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_exposed", Unpublished, "api_key.exposed", e.At, &APIKey{}, kept}
 }
 
 // APIKeyCurtailed brings the end of an API key forward.
@@ -68,7 +68,7 @@ type APIKeyCurtailed struct {
 }
 
 func (e APIKeyCurtailed) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_curtailed", PublishedCredential, "api_key.curtailed", e.At, &APIKey{}}
+	return eventMeta{"tenants.v1.api_key_curtailed", PublishedCredential, "api_key.curtailed", e.At, &APIKey{}, kept}
 }
 
 // Bounds of reported texts, in bytes.

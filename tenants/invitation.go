@@ -59,7 +59,7 @@ type InvitationMade struct {
 }
 
 func (e InvitationMade) meta() eventMeta {
-	return eventMeta{"tenants.v1.invitation_made", Unpublished, "invitation.made", e.At, &Invitation{}}
+	return eventMeta{"tenants.v1.invitation_made", Unpublished, "invitation.made", e.At, &Invitation{}, kept}
 }
 
 // InvitationResent gives an invitation a new code and
@@ -73,7 +73,7 @@ type InvitationResent struct {
 }
 
 func (e InvitationResent) meta() eventMeta {
-	return eventMeta{"tenants.v1.invitation_resent", Unpublished, "invitation.resent", e.At, &Invitation{}}
+	return eventMeta{"tenants.v1.invitation_resent", Unpublished, "invitation.resent", e.At, &Invitation{}, kept}
 }
 
 // InvitationRevoked ends an open invitation.
@@ -83,7 +83,7 @@ type InvitationRevoked struct {
 }
 
 func (e InvitationRevoked) meta() eventMeta {
-	return eventMeta{"tenants.v1.invitation_revoked", Unpublished, "invitation.revoked", e.At, &Invitation{}}
+	return eventMeta{"tenants.v1.invitation_revoked", Unpublished, "invitation.revoked", e.At, &Invitation{}, kept}
 }
 
 // InvitationAccepted records who joined by an invitation.
@@ -94,7 +94,7 @@ type InvitationAccepted struct {
 }
 
 func (e InvitationAccepted) meta() eventMeta {
-	return eventMeta{"tenants.v1.invitation_accepted", Unpublished, "invitation.accepted", e.At, &Invitation{}}
+	return eventMeta{"tenants.v1.invitation_accepted", Unpublished, "invitation.accepted", e.At, &Invitation{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

@@ -56,7 +56,7 @@ type MemberAdded struct {
 }
 
 func (e MemberAdded) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_added", Unpublished, "member.added", e.At, &Member{}}
+	return eventMeta{"tenants.v1.member_added", Unpublished, "member.added", e.At, &Member{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -103,7 +103,7 @@ type MemberRoleChanged struct {
 }
 
 func (e MemberRoleChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_role_changed", Unpublished, "member.role_changed", e.At, &Member{}}
+	return eventMeta{"tenants.v1.member_role_changed", Unpublished, "member.role_changed", e.At, &Member{}, byNext}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -151,7 +151,7 @@ type MemberRemoved struct {
 }
 
 func (e MemberRemoved) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_removed", Unpublished, "member.removed", e.At, &Member{}}
+	return eventMeta{"tenants.v1.member_removed", Unpublished, "member.removed", e.At, &Member{}, kept}
 }
 
 // Remove decides to remove the member. It is idempotent. The
@@ -252,7 +252,7 @@ type MemberIdentified struct {
 }
 
 func (e MemberIdentified) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_identified", Unpublished, "member.identified", e.At, &Member{}}
+	return eventMeta{"tenants.v1.member_identified", Unpublished, "member.identified", e.At, &Member{}, byNext}
 }
 
 // Identify decides the member's identity at a provider. It is
@@ -297,7 +297,7 @@ type MemberMailsChosen struct {
 }
 
 func (e MemberMailsChosen) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_mails_chosen", Unpublished, "member.mails_chosen", e.At, &Member{}}
+	return eventMeta{"tenants.v1.member_mails_chosen", Unpublished, "member.mails_chosen", e.At, &Member{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

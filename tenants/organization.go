@@ -29,7 +29,7 @@ type OrganizationCreated struct {
 }
 
 func (e OrganizationCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.organization_created", PublishedFact, "organization.created", e.At, &Organization{}}
+	return eventMeta{"tenants.v1.organization_created", PublishedFact, "organization.created", e.At, &Organization{}, kept}
 }
 
 func tiers() []Tier {
@@ -93,7 +93,7 @@ type OrganizationRenamed struct {
 }
 
 func (e OrganizationRenamed) meta() eventMeta {
-	return eventMeta{"tenants.v1.organization_renamed", PublishedFact, "organization.renamed", e.At, &Organization{}}
+	return eventMeta{"tenants.v1.organization_renamed", PublishedFact, "organization.renamed", e.At, &Organization{}, byNext}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -161,7 +161,7 @@ type ProjectCreated struct {
 }
 
 func (e ProjectCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.project_created", PublishedFact, "project.created", e.At, &Project{}}
+	return eventMeta{"tenants.v1.project_created", PublishedFact, "project.created", e.At, &Project{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -193,7 +193,7 @@ type ProjectRenamed struct {
 }
 
 func (e ProjectRenamed) meta() eventMeta {
-	return eventMeta{"tenants.v1.project_renamed", PublishedFact, "project.renamed", e.At, &Project{}}
+	return eventMeta{"tenants.v1.project_renamed", PublishedFact, "project.renamed", e.At, &Project{}, byNext}
 }
 
 // Rename decides on another name. The same name has no event.

@@ -66,7 +66,7 @@ type PasskeyRegistered struct {
 }
 
 func (e PasskeyRegistered) meta() eventMeta {
-	return eventMeta{"tenants.v1.passkey_registered", Unpublished, "passkey.registered", e.At, &Passkey{}}
+	return eventMeta{"tenants.v1.passkey_registered", Unpublished, "passkey.registered", e.At, &Passkey{}, kept}
 }
 
 // PasskeyUsed records a proof of identity by a passkey.
@@ -78,7 +78,7 @@ type PasskeyUsed struct {
 }
 
 func (e PasskeyUsed) meta() eventMeta {
-	return eventMeta{"tenants.v1.passkey_used", Unpublished, "passkey.used", e.At, &Passkey{}}
+	return eventMeta{"tenants.v1.passkey_used", Unpublished, "passkey.used", e.At, &Passkey{}, byNext}
 }
 
 // PasskeySuspected means that a passkey was used with
@@ -90,7 +90,7 @@ type PasskeySuspected struct {
 }
 
 func (e PasskeySuspected) meta() eventMeta {
-	return eventMeta{"tenants.v1.passkey_suspected", Unpublished, "passkey.suspected", e.At, &Passkey{}}
+	return eventMeta{"tenants.v1.passkey_suspected", Unpublished, "passkey.suspected", e.At, &Passkey{}, kept}
 }
 
 // PasskeyRemoved ends a passkey.
@@ -100,7 +100,7 @@ type PasskeyRemoved struct {
 }
 
 func (e PasskeyRemoved) meta() eventMeta {
-	return eventMeta{"tenants.v1.passkey_removed", Unpublished, "passkey.removed", e.At, &Passkey{}}
+	return eventMeta{"tenants.v1.passkey_removed", Unpublished, "passkey.removed", e.At, &Passkey{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

@@ -76,7 +76,7 @@ type SecurityPolicySet struct {
 }
 
 func (e SecurityPolicySet) meta() eventMeta {
-	return eventMeta{"tenants.v1.security_policy_set", Unpublished, "security_policy.set", e.At, &SecurityPolicy{}}
+	return eventMeta{"tenants.v1.security_policy_set", Unpublished, "security_policy.set", e.At, &SecurityPolicy{}, byNext}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

@@ -52,7 +52,7 @@ type ServiceTokenIssued struct {
 }
 
 func (e ServiceTokenIssued) meta() eventMeta {
-	return eventMeta{"tenants.v1.service_token_issued", PublishedCredential, "service_token.issued", e.At, &ServiceToken{}}
+	return eventMeta{"tenants.v1.service_token_issued", PublishedCredential, "service_token.issued", e.At, &ServiceToken{}, kept}
 }
 
 // ServiceTokenRevoked ends a service token.
@@ -63,7 +63,7 @@ type ServiceTokenRevoked struct {
 }
 
 func (e ServiceTokenRevoked) meta() eventMeta {
-	return eventMeta{"tenants.v1.service_token_revoked", PublishedCredential, "service_token.revoked", e.At, &ServiceToken{}}
+	return eventMeta{"tenants.v1.service_token_revoked", PublishedCredential, "service_token.revoked", e.At, &ServiceToken{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

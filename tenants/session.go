@@ -106,7 +106,7 @@ type SessionStarted struct {
 }
 
 func (e SessionStarted) meta() eventMeta {
-	return eventMeta{"tenants.v1.session_started", PublishedCredential, "session.started", e.At, &Session{}}
+	return eventMeta{"tenants.v1.session_started", PublishedCredential, "session.started", e.At, &Session{}, kept}
 }
 
 // SessionRenewed extends a session, with another secret.
@@ -120,7 +120,7 @@ type SessionRenewed struct {
 }
 
 func (e SessionRenewed) meta() eventMeta {
-	return eventMeta{"tenants.v1.session_renewed", PublishedCredential, "session.renewed", e.At, &Session{}}
+	return eventMeta{"tenants.v1.session_renewed", PublishedCredential, "session.renewed", e.At, &Session{}, kept}
 }
 
 // SessionConfirmed records that the member proved their
@@ -135,7 +135,7 @@ type SessionConfirmed struct {
 }
 
 func (e SessionConfirmed) meta() eventMeta {
-	return eventMeta{"tenants.v1.session_confirmed", PublishedCredential, "session.confirmed", e.At, &Session{}}
+	return eventMeta{"tenants.v1.session_confirmed", PublishedCredential, "session.confirmed", e.At, &Session{}, kept}
 }
 
 // SessionEnded ends a session early.
@@ -146,7 +146,7 @@ type SessionEnded struct {
 }
 
 func (e SessionEnded) meta() eventMeta {
-	return eventMeta{"tenants.v1.session_ended", PublishedCredential, "session.ended", e.At, &Session{}}
+	return eventMeta{"tenants.v1.session_ended", PublishedCredential, "session.ended", e.At, &Session{}, kept}
 }
 
 // SessionRoleChanged sets a session's role to its member's new one.
@@ -157,7 +157,7 @@ type SessionRoleChanged struct {
 }
 
 func (e SessionRoleChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.session_role_changed", PublishedCredential, "session.role_changed", e.At, &Session{}}
+	return eventMeta{"tenants.v1.session_role_changed", PublishedCredential, "session.role_changed", e.At, &Session{}, kept}
 }
 
 // Start decides on a new session. Each sign-in
@@ -292,30 +292,6 @@ func (s *Session) audited() (Target, Fields) {
 		"member": s.Member, "role": string(s.Role), "method": string(s.Method), "expires_at": s.ExpiresAt,
 		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
 	}
-}
-
-// A ReplacedEvent is a type of event that later ones of the stream replace:
-// they set all that the earlier one did, so it can be removed once it is old.
-type ReplacedEvent struct {
-	Event  Event  // an empty one
-	By     int    // how many later ones replace it
-	Switch string // member of its data: if true there, only later events count in which it is true too; empty: all count
-}
-
-// ReplacedEvents are all types of events that later ones replace.
-func ReplacedEvents() (all []ReplacedEvent) {
-	for _, event := range []Event{
-		OrganizationRenamed{}, ProjectRenamed{}, SecurityPolicySet{},
-		APIKeyRenamed{}, APIKeyLimited{}, APIKeyAccessChanged{},
-		MemberRoleChanged{}, MemberResetCodeIssued{}, MemberIdentified{},
-		PasskeyUsed{}, WebhookChanged{}, WebhookSwitched{},
-	} {
-		all = append(all, ReplacedEvent{Event: event, By: 1})
-	}
-	return append(all,
-		ReplacedEvent{Event: MemberPasswordChanged{}, By: 1, Switch: "reset"}, // by a code it also removes the identity
-		ReplacedEvent{Event: WebhookRotated{}, By: 2},                         // the previous secret is that of the rotation before
-	)
 }
 
 // DevicePrefix begins the secret by which a browser is recognized.

@@ -142,11 +142,11 @@ func TestSessionSecretsFollowEachOther(t *testing.T) {
 // A thing is the same without its replaced
 // events, whatever else happens to it.
 func TestReplacedEventsChangeNothing(t *testing.T) {
-	random, replaced := rand.New(rand.NewPCG(1, 2)), replacedByName()
+	random := rand.New(rand.NewPCG(1, 2))
 	for subject, events := range eventsBySubject() {
 		for range 200 {
 			history := randomHistory(t, random, events)
-			if whole, less := tenants.Fold(history...), tenants.Fold(withoutReplaced(t, history, replaced)...); !reflect.DeepEqual(whole, less) {
+			if whole, less := tenants.Fold(history...), tenants.Fold(withoutReplaced(t, history)...); !reflect.DeepEqual(whole, less) {
 				t.Fatalf("%s after %+v:\n%+v\nwithout what is replaced:\n%+v", subject, history, whole, less)
 			}
 		}
@@ -159,19 +159,11 @@ func TestAResetIsReplacedByAResetAlone(t *testing.T) {
 	reset, change := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "x", Reset: true}, tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "y"}
 	for _, then := range [][]tenants.Event{{change}, {change, change}, {reset}, {reset, change}} {
 		history := append([]tenants.Event{memberAdded(), memberIdentified(), reset}, then...)
-		less := withoutReplaced(t, history, replacedByName())
+		less := withoutReplaced(t, history)
 		if member := tenants.Fold(less...).(*tenants.Member); member.Identity != (tenants.ProviderIdentity{}) || len(less) > 4 {
 			t.Errorf("%d of %d events are left, and make %+v", len(less), len(history), member)
 		}
 	}
-}
-
-func replacedByName() map[string]tenants.ReplacedEvent {
-	replaced := map[string]tenants.ReplacedEvent{}
-	for _, each := range tenants.ReplacedEvents() {
-		replaced[tenants.EventName(each.Event)] = each
-	}
-	return replaced
 }
 
 // eventsBySubject are the samples of one type of thing, sorted by name.
@@ -238,17 +230,16 @@ func isTime(text string) bool {
 }
 
 // withoutReplaced leaves out events that later ones of the same type replace.
-func withoutReplaced(t *testing.T, history []tenants.Event, replaced map[string]tenants.ReplacedEvent) (left []tenants.Event) {
+func withoutReplaced(t *testing.T, history []tenants.Event) (left []tenants.Event) {
 	t.Helper()
 	for i, event := range history {
-		as, found := replaced[tenants.EventName(event)]
-		count := 0
+		as, count := tenants.ReplacementOf(event), 0
 		for _, later := range history[i+1:] {
 			if tenants.EventName(later) == tenants.EventName(event) && (!isOn(t, event, as.Switch) || isOn(t, later, as.Switch)) {
 				count++
 			}
 		}
-		if !found || count < as.By {
+		if as.By == 0 || count < as.By {
 			left = append(left, event)
 		}
 	}

@@ -41,7 +41,7 @@ type MemberSignInsFailed struct {
 }
 
 func (e MemberSignInsFailed) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_sign_ins_failed", Unpublished, "member.sign_ins_failed", e.At, &SignInFailures{}}
+	return eventMeta{"tenants.v1.member_sign_ins_failed", Unpublished, "member.sign_ins_failed", e.At, &SignInFailures{}, kept}
 }
 
 // Add adds another count.

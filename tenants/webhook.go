@@ -55,7 +55,7 @@ type WebhookCreated struct {
 }
 
 func (e WebhookCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_created", Unpublished, "webhook.created", e.At, &Webhook{}}
+	return eventMeta{"tenants.v1.webhook_created", Unpublished, "webhook.created", e.At, &Webhook{}, kept}
 }
 
 // WebhookChanged changes a webhook's URL or the facts sent to it.
@@ -67,7 +67,7 @@ type WebhookChanged struct {
 }
 
 func (e WebhookChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_changed", Unpublished, "webhook.changed", e.At, &Webhook{}}
+	return eventMeta{"tenants.v1.webhook_changed", Unpublished, "webhook.changed", e.At, &Webhook{}, byNext}
 }
 
 // WebhookRotated gives a webhook another secret.
@@ -80,7 +80,8 @@ type WebhookRotated struct {
 }
 
 func (e WebhookRotated) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_rotated", Unpublished, "webhook.rotated", e.At, &Webhook{}}
+	// the previous secret is that of the rotation before
+	return eventMeta{"tenants.v1.webhook_rotated", Unpublished, "webhook.rotated", e.At, &Webhook{}, Replacement{By: 2}}
 }
 
 // WebhookSwitched switches a webhook off, or on again.
@@ -92,7 +93,7 @@ type WebhookSwitched struct {
 }
 
 func (e WebhookSwitched) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_switched", Unpublished, "webhook.switched", e.At, &Webhook{}}
+	return eventMeta{"tenants.v1.webhook_switched", Unpublished, "webhook.switched", e.At, &Webhook{}, byNext}
 }
 
 // WebhookDeleted ends a webhook.
@@ -102,7 +103,7 @@ type WebhookDeleted struct {
 }
 
 func (e WebhookDeleted) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_deleted", Unpublished, "webhook.deleted", e.At, &Webhook{}}
+	return eventMeta{"tenants.v1.webhook_deleted", Unpublished, "webhook.deleted", e.At, &Webhook{}, kept}
 }
 
 // CreateWebhook is the command to create

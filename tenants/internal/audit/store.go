@@ -366,8 +366,10 @@ func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, mo
 }
 
 func replacedColumns() (names []string, by []int, switches []string) {
-	for _, replaced := range tenants.ReplacedEvents() {
-		names, by, switches = append(names, tenants.EventName(replaced.Event)), append(by, replaced.By), append(switches, replaced.Switch)
+	for _, event := range tenants.Events() {
+		if replaced := tenants.ReplacementOf(event); replaced.By > 0 {
+			names, by, switches = append(names, tenants.EventName(event)), append(by, replaced.By), append(switches, replaced.Switch)
+		}
 	}
 	return names, by, switches
 }
