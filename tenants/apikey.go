@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,13 +26,13 @@ type APIKeyIssued struct {
 	Project      string       `json:"project"`
 	Environment  Environment  `json:"environment"`
 	Name         string       `json:"name"`
-	Digest       SecretDigest `json:"imprint"`
+	Digest       SecretDigest `json:"digest"`
 	At           time.Time    `json:"at"`
 	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
 
 	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Replaces      string `json:"replaces,omitempty"`        // id of the replaced key
-	Access        Access `json:"access,omitempty"`          // absent: full
+	Access        Access `json:"access"`
 }
 
 func (e APIKeyIssued) meta() eventMeta {
@@ -111,7 +112,9 @@ func (c IssueAPIKey) Check() error {
 		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is in the year %d.", c.ExpiresAt.UTC().Year()),
 			fmt.Sprintf("Use a time until the year %d, or leave it out for a key that does not expire.", maxYear)})
 	}
-	faults = append(faults, c.Access.OrFull().check()...)
+	if c.Access != "" {
+		faults = append(faults, c.Access.check()...)
+	}
 	return append(faults, checkRate(c.RatePerMinute, c.Ceiling)...).orNil()
 }
 
@@ -127,7 +130,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	issued := APIKeyIssued{
 		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
 		Name: CleanName(cmd.Name), Digest: cmd.Digest, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
-		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces, Access: cmd.Access.unlessFull(),
+		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces, Access: cmp.Or(cmd.Access, FullAccess),
 	}
 	switch {
 	case k.ID == "":
@@ -140,7 +143,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 
 // matches reports whether the key is what the same request would get.
 func (k APIKey) matches(issued APIKeyIssued) bool {
-	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access.OrFull() &&
+	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access &&
 		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
 }
 
@@ -176,7 +179,7 @@ func (k *APIKey) Apply(event Event) {
 		*k = APIKey{
 			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
 			Name: e.Name, Digest: e.Digest, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
-			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lifetime: lifetime(e), Access: e.Access.OrFull(),
+			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lifetime: lifetime(e), Access: e.Access,
 		}
 	case APIKeyRevoked:
 		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
@@ -226,7 +229,7 @@ func (k *APIKey) audited() (Target, Fields) {
 		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Digest.shown(APIKeyPrefix),
 		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
 		"rate_per_minute": k.RatePerMinute, "replaces": k.Replaces, "rotated_to": k.RotatedTo, "exposed": k.exposed(),
-		"access": string(k.Access.unlessFull()),
+		"access": string(k.Access),
 	}
 }
 
@@ -251,23 +254,6 @@ const (
 // Accesses lists all of them.
 func Accesses() []Access { return []Access{FullAccess, ProjectAccess, WriteAccess} }
 
-// OrFull is the access, or full access if empty: early keys had no other.
-func (a Access) OrFull() Access {
-	if a == "" {
-		return FullAccess
-	}
-	return a
-}
-
-// unlessFull is the inverse of OrFull: full
-// access is stored and published as empty.
-func (a Access) unlessFull() Access {
-	if a == FullAccess {
-		return ""
-	}
-	return a
-}
-
 // check returns the fault of an unknown access.
 func (a Access) check() Invalid {
 	if slices.Contains(Accesses(), a) {
@@ -287,14 +273,19 @@ func (e APIKeyAccessChanged) meta() eventMeta {
 	return eventMeta{"tenants.v1.api_key_access_changed", PublishedCredential, "api_key.access_changed", e.At, &APIKey{}, byNext}
 }
 
-// ChangeAPIKey is the command to change a
-// key's name, limit or access; nil: unchanged.
-type ChangeAPIKey struct {
+// KeySettings are what can be changed of a key; nil: unchanged.
+type KeySettings struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
-	Ceiling       int  // requests per minute of the organization; 0: not known
 	Access        *Access
-	At            time.Time
+}
+
+// ChangeAPIKey is the command to change a key's settings.
+type ChangeAPIKey struct {
+	KeySettings
+
+	Ceiling int // requests per minute of the organization; 0: not known
+	At      time.Time
 }
 
 // APIKeyRenamed gives an API key another name.

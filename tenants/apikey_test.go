@@ -11,7 +11,7 @@ import (
 func keyIssued() tenants.APIKeyIssued {
 	return tenants.APIKeyIssued{
 		APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live",
-		Digest: digest("ab12"), At: noon,
+		Digest: digest("ab12"), At: noon, Access: tenants.FullAccess,
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAPIKeyState(t *testing.T) {
 func TestAPIKeyChangeDecisions(t *testing.T) {
 	change := func(name string, rate, ceiling int) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {
-			return k.Change(tenants.ChangeAPIKey{Name: &name, RatePerMinute: &rate, Ceiling: ceiling, At: noon})
+			return k.Change(tenants.ChangeAPIKey{KeySettings: tenants.KeySettings{Name: &name, RatePerMinute: &rate}, Ceiling: ceiling, At: noon})
 		}
 	}
 	nothing := func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(tenants.ChangeAPIKey{At: noon}) }
@@ -121,7 +121,7 @@ func TestAPIKeyChangeDecisions(t *testing.T) {
 	given := []tenants.Event{keyIssued()}
 	access := func(access tenants.Access) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {
-			return k.Change(tenants.ChangeAPIKey{Access: &access, At: noon})
+			return k.Change(tenants.ChangeAPIKey{KeySettings: tenants.KeySettings{Access: &access}, At: noon})
 		}
 	}
 	narrowed := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.WriteAccess, At: noon}

@@ -78,7 +78,7 @@ type IssueOwnerCode struct {
 // OwnerCodeIssued lets its holder become the
 // first owner. The previous code is void.
 type OwnerCodeIssued struct {
-	Digest    SecretDigest `json:"imprint"`
+	Digest    SecretDigest `json:"digest"`
 	At        time.Time    `json:"at"`
 	ExpiresAt time.Time    `json:"expires_at"`
 }
@@ -168,7 +168,7 @@ type ResetCode struct {
 // a code to pass on. The previous code is void.
 type MemberResetCodeIssued struct {
 	Member    string       `json:"member"`
-	Digest    SecretDigest `json:"imprint"`
+	Digest    SecretDigest `json:"digest"`
 	At        time.Time    `json:"at"`
 	ExpiresAt time.Time    `json:"expires_at"`
 	By        string       `json:"by,omitempty"`

@@ -53,7 +53,7 @@ type InvitationMade struct {
 	Email        string       `json:"email"`
 	Role         Role         `json:"role"`
 	By           string       `json:"by"`
-	Digest       SecretDigest `json:"imprint"`
+	Digest       SecretDigest `json:"digest"`
 	At           time.Time    `json:"at"`
 	ExpiresAt    time.Time    `json:"expires_at"`
 }
@@ -66,7 +66,7 @@ func (e InvitationMade) meta() eventMeta {
 // its full time again. The previous code is void.
 type InvitationResent struct {
 	Invitation string       `json:"invitation"`
-	Digest     SecretDigest `json:"imprint"`
+	Digest     SecretDigest `json:"digest"`
 	At         time.Time    `json:"at"`
 	ExpiresAt  time.Time    `json:"expires_at"`
 	By         string       `json:"by,omitempty"` // who has the new code; absent: the invitation's creator

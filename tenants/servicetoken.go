@@ -46,7 +46,7 @@ type ServiceTokenIssued struct {
 	Organization string       `json:"organization"`
 	Name         string       `json:"name"`
 	Scopes       []string     `json:"scopes"`
-	Digest       SecretDigest `json:"imprint"`
+	Digest       SecretDigest `json:"digest"`
 	Configured   bool         `json:"configured,omitempty"`
 	At           time.Time    `json:"at"`
 }

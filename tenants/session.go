@@ -98,7 +98,7 @@ type SessionStarted struct {
 	Organization string       `json:"organization"`
 	Member       string       `json:"member"`
 	Role         Role         `json:"role"`
-	Digest       SecretDigest `json:"imprint"`
+	Digest       SecretDigest `json:"digest"`
 	At           time.Time    `json:"at"`
 	ExpiresAt    time.Time    `json:"expires_at"`
 	EndsAt       *time.Time   `json:"ends_at,omitempty"` // absent: expires_at
@@ -112,7 +112,7 @@ func (e SessionStarted) meta() eventMeta {
 // SessionRenewed extends a session, with another secret.
 type SessionRenewed struct {
 	Session       string       `json:"session"`
-	Digest        SecretDigest `json:"imprint"`
+	Digest        SecretDigest `json:"digest"`
 	Salt          string       `json:"salt"` // derives the secret from the previous one
 	At            time.Time    `json:"at"`
 	ExpiresAt     time.Time    `json:"expires_at"`
@@ -128,7 +128,7 @@ func (e SessionRenewed) meta() eventMeta {
 type SessionConfirmed struct {
 	Session       string       `json:"session"`
 	Method        SignInMethod `json:"method"`
-	Digest        SecretDigest `json:"imprint"`
+	Digest        SecretDigest `json:"digest"`
 	At            time.Time    `json:"at"`
 	ExpiresAt     time.Time    `json:"expires_at"`
 	ReplacedUntil time.Time    `json:"replaced_until"` // end of the previous secret

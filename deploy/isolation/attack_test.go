@@ -124,7 +124,7 @@ func testMassAssignment(t *testing.T, w *world) {
 		}
 		for member, value := range map[string]any{
 			"id": "chosen", "state": "active", "hash": strings.Repeat("a", 64), "created_at": "2001-01-01T00:00:00Z", "key": "weir_" + strings.Repeat("a", 48),
-			"tier": "scale", "password_hash": "x", "imprint": map[string]string{}, "__proto__": map[string]string{}, "Organization": b.things["organization"],
+			"tier": "scale", "password_hash": "x", "digest": map[string]string{}, "__proto__": map[string]string{}, "Organization": b.things["organization"],
 		} {
 			r := p.request(t, a)
 			var body map[string]any

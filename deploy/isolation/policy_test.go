@@ -231,7 +231,7 @@ var policies = []policy{
 	{route: "POST /console/settings/organization/delete", who: members(tenants.DeletionsManage), body: "name=another", want: 422},
 	{route: "GET /console/settings/api-keys", who: members(tenants.APIKeysRead)},
 	{route: "GET /console/settings/api-keys/new", who: members(tenants.APIKeysWrite)},
-	{route: "POST /console/settings/api-keys", who: members(tenants.APIKeysWrite), body: "name=K&environment=dev&project={project}", want: 201},
+	{route: "POST /console/settings/api-keys", who: members(tenants.APIKeysWrite), body: "name=K&environment=dev&ends=never&project={project}", want: 201},
 	{route: "GET /console/settings/api-keys/{id}", who: members(tenants.APIKeysRead), path: "/console/settings/api-keys/{key}"},
 	{route: "GET /console/settings/api-keys/{id}/first-event", who: members(tenants.APIKeysRead), path: "/console/settings/api-keys/{new-key}/first-event", want: 202},
 	{route: "GET /console/settings/api-keys/{id}/rotate", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{key}/rotate"},

@@ -303,7 +303,7 @@ func testForgedHostsMakeNoLinks(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	owner := p.signedIn(t, acme, "owner")
 	for page, form := range map[string]url.Values{
-		apiKeysPage:                  {"name": {"pods"}, "project": {acme.project}, "environment": {"prod"}, "form": {"f1"}},
+		apiKeysPage:                  {"name": {"pods"}, "project": {acme.project}, "environment": {"prod"}, "ends": {"never"}, "form": {"f1"}},
 		membersPage + "/invitations": {"email": {"bob@example.com"}, "role": {"developer"}, "form": {"f2"}},
 		projectsPage:                 {"name": {"Checkout"}, "form": {"f3"}},
 	} {
@@ -366,7 +366,7 @@ func testNamesStayNames(t *testing.T, p *process) {
 		"audit filter":    b.get(t, "/console/settings/audit?actor="+url.QueryEscape(hostile)),
 		"bad project":     b.post(t, projectsPage, map[string]string{"name": hostile + "\x00"}),
 		"bad invitation":  b.post(t, membersPage+"/invitations", map[string]string{"email": hostile, "role": "viewer"}),
-		"created key":     b.post(t, apiKeysPage, map[string]string{"name": hostile, "project": project, "environment": "prod"}),
+		"created key":     b.post(t, apiKeysPage, map[string]string{"name": hostile, "project": project, "environment": "prod", "ends": "never"}),
 		"welcome":         anybody.post(t, "/console/welcome", registration),
 		"join":            anybody.post(t, "/console/join", registration),
 		"reset":           anybody.post(t, "/console/reset", registration),

@@ -191,7 +191,7 @@ func (a API) change(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	if _, err := a.service.Change(r.Context(), request, id, Change(body)); err != nil {
+	if _, err := a.service.Change(r.Context(), request, id, tenants.KeySettings(body)); err != nil {
 		return api.ProblemOf(err, "API key", id)
 	}
 	return a.answer(w, r, http.StatusOK, id)

@@ -229,7 +229,7 @@ func TestPages(t *testing.T) {
 // the session; actions check the present role.
 func TestRoles(t *testing.T) {
 	r := open(t)
-	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"prod"}}
+	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"prod"}, "ends": {"never"}}
 	for role, want := range map[tenants.Role]int{tenants.Viewer: 403, tenants.Developer: 403, tenants.Admin: 201} {
 		if got := r.page(t, role, "POST", "", form); got.Code != want {
 			t.Errorf("a new key of prod as %s: %d, want %d", role, got.Code, want)

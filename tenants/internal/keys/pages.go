@@ -3,7 +3,6 @@ package keys
 import (
 	"embed"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -220,24 +219,17 @@ func (p Pages) showChange(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rate := ""
-	if key.RatePerMinute > 0 {
-		rate = strconv.Itoa(key.RatePerMinute)
-	}
-	return p.writeChange(w, r, http.StatusOK, keyForm{key.Name, rate, string(key.Access)}, nil)
+	return p.writeChange(w, r, http.StatusOK, settingsOf(key.APIKey), nil)
 }
 
-// keyForm is the filled-in form of a changed key.
-type keyForm struct{ name, rate, access string }
-
-func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, status int, form keyForm, fault error) error {
+func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, status int, form settingsForm, fault error) error {
 	key, err := keyToChange(r, p.service)
 	if err != nil {
 		return err
 	}
 	p.Write(w, r, status, "api-key-edit", ui.View{
 		Title: "Edit an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
-		Data: changeKeyPage{showKey(key, p.Clock()), []ui.Field{nameOfKey(form.name, fault), accessOfKey(form.access, fault), rateOfKey(form.rate, fault)}},
+		Data: changeKeyPage{showKey(key, p.Clock()), form.fields(fault)},
 	})
 	return nil
 }
@@ -250,14 +242,10 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	form := keyForm{r.PostForm.Get("name"), r.PostForm.Get("rate_per_minute"), r.PostForm.Get("access")}
-	rate, fault := readRate(form.rate)
+	form := readSettings(r)
+	wanted, fault := form.wanted()
 	if fault != nil {
 		return p.writeChange(w, r, http.StatusUnprocessableEntity, form, tenants.Invalid{*fault})
-	}
-	wanted := Change{Name: &form.name, RatePerMinute: &rate}
-	if access := tenants.Access(form.access); access != "" { // older forms lack this field
-		wanted.Access = &access
 	}
 	_, err = p.service.Change(r.Context(), p.RequestOf(r), key.ID, wanted)
 	if pages.IsInvalid(err) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,44 +146,42 @@ var ends = [][2]string{
 
 // newKeyForm is the filled-in form of a new key.
 type newKeyForm struct {
-	name, project, environment string
-	ends, on                   string // one of ends; a date such as 2027-01-31
-	rate                       string
-	access                     string
+	settingsForm
+
+	project, environment string
+	ends, on             string // one of ends; a date such as 2027-01-31
 }
 
 func readNewKeyForm(r *http.Request) newKeyForm {
 	return newKeyForm{
-		name: r.PostForm.Get("name"), project: r.PostForm.Get("project"), environment: r.PostForm.Get("environment"),
-		ends: r.PostForm.Get("ends"), on: r.PostForm.Get("ends_on"), rate: r.PostForm.Get("rate_per_minute"),
-		access: r.PostForm.Get("access"),
+		settingsForm: readSettings(r), project: r.PostForm.Get("project"), environment: r.PostForm.Get("environment"),
+		ends: r.PostForm.Get("ends"), on: r.PostForm.Get("ends_on"),
 	}
 }
 
 // wanted parses the form; Invalid if that fails.
 func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
-	wanted := tenants.IssueAPIKey{
-		Name: f.name, Project: f.project, Environment: tenants.Environment(f.environment), Access: tenants.Access(f.access),
-	}
+	wanted := tenants.IssueAPIKey{Project: f.project, Environment: tenants.Environment(f.environment)}
 	var faults tenants.Invalid
 	var fault *tenants.Fault
 	if wanted.ExpiresAt, fault = f.end(now); fault != nil {
 		faults = append(faults, *fault)
 	}
-	if wanted.RatePerMinute, fault = readRate(f.rate); fault != nil {
+	settings, fault := f.settingsForm.wanted()
+	if fault != nil {
 		faults = append(faults, *fault)
 	}
 	if len(faults) > 0 {
 		return wanted, faults
 	}
+	wanted.Name, wanted.RatePerMinute, wanted.Access = *settings.Name, *settings.RatePerMinute, *settings.Access
 	return wanted, nil
 }
 
 // end is when the key ends; its date is included.
-// An older form without the field means never.
 func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	switch f.ends {
-	case endsNever, "":
+	case endsNever:
 		return time.Time{}, nil
 	case endsOn:
 		if f.on == "" {
@@ -201,20 +200,6 @@ func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	return now.UTC().AddDate(0, 0, days).Truncate(time.Microsecond), nil
 }
 
-// readRate parses a limit of requests per minute; empty: none.
-func readRate(text string) (int, *tenants.Fault) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return 0, nil
-	}
-	rate, err := strconv.Atoi(text)
-	if err != nil || rate < 1 {
-		return 0, &tenants.Fault{Field: "rate_per_minute", Detail: fmt.Sprintf("The limit is %q.", text),
-			Fix: "Use a whole number from 1, or leave it empty for no limit of its own."}
-	}
-	return rate, nil
-}
-
 type newKeyPage struct {
 	pages.Settings
 	Projects int
@@ -222,7 +207,7 @@ type newKeyPage struct {
 }
 
 func (p issuePages) showNew(w http.ResponseWriter, r *http.Request) error {
-	form := newKeyForm{project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault, access: string(tenants.FullAccess)}
+	form := newKeyForm{settingsForm: settingsForm{access: string(tenants.FullAccess)}, project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault}
 	return p.writeNew(w, r, http.StatusOK, form, nil)
 }
 
@@ -248,50 +233,15 @@ func (f newKeyForm) fields(role tenants.Role, projects []tenants.Project, fault 
 	for _, project := range projects {
 		choices = append(choices, [2]string{project.ID, project.Name})
 	}
-	return []ui.Field{
-		nameOfKey(f.name, fault),
+	return slices.Insert(f.settingsForm.fields(fault), 1, []ui.Field{
 		{Name: "project", Label: "Project", Fault: pages.FaultOf(fault, "project"), Required: true, Choices: ui.NewChoices(f.project, choices...)},
 		{Name: "environment", Label: "Environment", Fault: pages.FaultOf(fault, "environment"), Required: true,
 			Choices: ui.NewChoices(f.environment, environmentsFor(role)...)},
-		accessOfKey(f.access, fault),
 		{Name: "ends", Label: "Expires", Fault: pages.FaultOf(fault, "ends"), Choices: ui.NewChoices(f.ends, ends...)},
 		{Name: "ends_on", Label: "Expires on", Type: "date", Value: f.on, Optional: true,
 			Fault: strings.TrimSpace(pages.FaultOf(fault, "ends_on") + pages.FaultOf(fault, "expires_at")),
 			Hint:  "Only where the key expires on a date. It works until the end of that day, UTC."},
-		rateOfKey(f.rate, fault),
-	}
-}
-
-func nameOfKey(name string, fault error) ui.Field {
-	return ui.Field{Name: "name", Label: "Name", Value: name, Fault: pages.FaultOf(fault, "name"), MaxLength: 200, Required: true,
-		Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."}
-}
-
-// accesses are the choices of a key's access, with their texts.
-var accesses = [][2]string{
-	{string(tenants.FullAccess), "Send logs, and read all of the organization's logs and errors"},
-	{string(tenants.ProjectAccess), "Send logs, and read those of its own project alone"},
-	{string(tenants.WriteAccess), "Send logs, and read nothing"},
-}
-
-func accessOfKey(access string, fault error) ui.Field {
-	return ui.Field{Name: "access", Label: "The key may", Fault: pages.FaultOf(fault, "access"), Choices: ui.NewChoices(access, accesses...),
-		Hint: "What only sends logs needs to read nothing: then a key that gets into wrong hands shows nobody anything. You can change this later."}
-}
-
-// accessText is what a key may do, as text.
-func accessText(access tenants.Access) string {
-	for _, choice := range accesses {
-		if choice[0] == string(access) {
-			return choice[1]
-		}
-	}
-	return string(access)
-}
-
-func rateOfKey(rate string, fault error) ui.Field {
-	return ui.Field{Name: "rate_per_minute", Label: "Requests per minute", Type: "number", Value: rate, Optional: true,
-		Fault: pages.FaultOf(fault, "rate_per_minute"), Hint: "A limit of its own, below your organization's. Empty: none."}
+	}...)
 }
 
 // environmentsFor are the environments for which a role may issue keys.

@@ -37,7 +37,7 @@ func TestFormOfANewKey(t *testing.T) {
 	}
 	tenantstest.Want(t, "to a viewer", r.page(t, tenants.Viewer, "GET", "/new", nil), 403, "Your role here is viewer")
 	issue := func(typed url.Values) *httptest.ResponseRecorder {
-		form := url.Values{"name": {"typed name"}, "project": {"prj_a"}, "environment": {"dev"}}
+		form := url.Values{"name": {"typed name"}, "project": {"prj_a"}, "environment": {"dev"}, "ends": {"never"}}
 		maps.Copy(form, typed)
 		return r.page(t, tenants.Admin, "POST", "", form)
 	}

@@ -106,17 +106,10 @@ func (s *Service) Revoke(ctx context.Context, request unitofwork.Request, id, re
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
 }
 
-// A Change is a change of a key; nil: unchanged.
-type Change struct {
-	Name          *string
-	RatePerMinute *int // 0: no limit of its own
-	Access        *tenants.Access
-}
-
-// Change changes name, limit or access of a key that
+// Change changes the settings of a key that
 // the caller may access, in force as after Issue.
-func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted Change) (tenants.APIKey, error) {
-	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: s.work.Now()}
+func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted tenants.KeySettings) (tenants.APIKey, error) {
+	cmd := tenants.ChangeAPIKey{KeySettings: wanted, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)
 	if err != nil {
 		return tenants.APIKey{}, err

@@ -22,7 +22,7 @@ func insert(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenant
 		                      rate_per_minute, replaces, created_by, access)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Digest.Hash, e.Digest.First, e.Digest.Last,
-		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, at.Origin.Actor, e.Access.OrFull())
+		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, at.Origin.Actor, e.Access)
 }
 
 func revoke(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyRevoked) error {
