@@ -18,21 +18,12 @@ type claim struct {
 	batch  string
 	digest string
 	at     time.Time
-	whole  bool  // as far as known; a claim from before migration 3 may belong to a request published in part
-	parts  int64 // of the batch that the inbox has, if whole is unknown
 }
 
 // covers reports whether at is in the claim's window. Acceptance times of
 // a partition are not quite in order, so the window extends both ways.
 func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
-}
-
-// binds reports whether a claim excludes a record of another batch. If the
-// claim's request may be incomplete, the inbox must have as many of its
-// parts as of the record's: half a request must not block a whole one.
-func (c claim) binds(record *contract.LogsAccepted) bool {
-	return c.covers(record.Time) && (c.whole || c.digest != record.Digest || c.parts >= int64(record.Parts))
 }
 
 // judge returns the verdict on a record of another batch that the claim binds.
@@ -58,7 +49,7 @@ type claims struct {
 func (c *claims) other(record *contract.LogsAccepted) *claim {
 	held := c.of[record.Idempotency]
 	for i := range held {
-		if held[i].batch != record.Batch && held[i].binds(record) {
+		if held[i].batch != record.Batch && held[i].covers(record.Time) {
 			return &held[i]
 		}
 	}
@@ -68,7 +59,7 @@ func (c *claims) other(record *contract.LogsAccepted) *claim {
 // claim binds a record's idempotency key, if any, to its batch.
 func (c *claims) claim(record *contract.LogsAccepted) {
 	if record.Idempotency != "" {
-		c.of[record.Idempotency] = append(c.of[record.Idempotency], claim{batch: record.Batch, digest: record.Digest, at: record.Time, whole: true})
+		c.of[record.Idempotency] = append(c.of[record.Idempotency], claim{batch: record.Batch, digest: record.Digest, at: record.Time})
 		made := &c.made
 		made.keys, made.times = append(made.keys, record.Idempotency), append(made.times, record.Time)
 		made.batches, made.digests = append(made.batches, record.Batch), append(made.digests, record.Digest)
@@ -87,39 +78,18 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	if keys == nil {
 		return c, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at, whole FROM inbox_idempotency
+	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at FROM inbox_idempotency
 		WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
 	if err != nil {
 		return nil, err
 	}
 	var key string
 	var loaded claim
-	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at, &loaded.whole}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at}, func() error {
 		c.of[key] = append(c.of[key], loaded)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, c.countParts(ctx, tx)
-}
-
-// countParts counts the parts of requests that may be incomplete. Each
-// query is planned for one day, and locks no other.
-func (c *claims) countParts(ctx context.Context, tx pgx.Tx) error {
-	for _, held := range c.of {
-		for i := range held {
-			if held[i].whole {
-				continue
-			}
-			err := tx.QueryRow(ctx, `SELECT count(*) FROM inbox WHERE day = $1 AND batch = $2::text::uuid`,
-				pgx.QueryExecModeCacheDescribe, held[i].at.UTC().Truncate(24*time.Hour), held[i].batch).Scan(&held[i].parts)
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c, err
 }
 
 // save stores new claims. It ignores a conflict with a concurrent
@@ -128,9 +98,8 @@ func (c *claims) save(ctx context.Context, tx pgx.Tx) error {
 	if len(c.made.keys) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest, whole)
-		SELECT *, true FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[])
-		ON CONFLICT (idempotency, accepted_at) DO UPDATE SET batch = excluded.batch, digest = excluded.digest, whole = true`,
+	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest)
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[]) ON CONFLICT DO NOTHING`,
 		c.made.keys, c.made.times, c.made.batches, c.made.digests)
 	return err
 }

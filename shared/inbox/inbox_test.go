@@ -387,9 +387,9 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 }
 
 // A different record of a part already seen is no copy of it, whether both
-// come together or not; a part stored without a checksum can't be compared.
+// come together or not.
 func TestAnotherRecordOfAPartConflicts(t *testing.T) {
-	pool := openOwned(t)
+	pool := open(t)
 	first, other := record("1", 1), record("1", 1)
 	other.Bytes++
 	if got := filter(t, pool, first, other, first); !slices.Equal(got, []inbox.Verdict{fresh, inbox.Conflicting, duplicate}) {
@@ -400,9 +400,5 @@ func TestAnotherRecordOfAPartConflicts(t *testing.T) {
 	}
 	if got := filter(t, pool, other); !slices.Equal(got, []inbox.Verdict{inbox.Conflicting}) {
 		t.Errorf("alone: %v", got)
-	}
-	asSystem(t, pool, `UPDATE inbox SET checksum = NULL`)
-	if got := filter(t, pool, other); !slices.Equal(got, []inbox.Verdict{duplicate}) {
-		t.Errorf("without a checksum: %v", got)
 	}
 }

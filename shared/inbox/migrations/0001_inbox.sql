@@ -4,7 +4,7 @@ CREATE TABLE inbox (
 	day      date NOT NULL,
 	batch    uuid NOT NULL,
 	part     int  NOT NULL,
-	checksum bigint, -- of the part, to tell a copy from another record of the same id: see contract.LogsAccepted.Checksum; null: not known
+	checksum bigint NOT NULL, -- of the part, to tell a copy from another record of the same id: see contract.LogsAccepted.Checksum
 	PRIMARY KEY (day, batch, part)
 ) PARTITION BY RANGE (day);
 
@@ -14,7 +14,6 @@ CREATE TABLE inbox_idempotency (
 	accepted_at timestamptz NOT NULL,
 	batch       uuid        NOT NULL,
 	digest      text        NOT NULL,
-	whole       boolean     NOT NULL DEFAULT false, -- all parts of the request came
 	PRIMARY KEY (idempotency, accepted_at)
 );
 CREATE INDEX inbox_idempotency_age ON inbox_idempotency (accepted_at);
