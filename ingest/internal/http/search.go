@@ -1,7 +1,6 @@
 package http
 
 import (
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/searches"
-	"github.com/weirlog/weir/shared/contract/tier"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -313,8 +311,7 @@ func (p *position) read() ingest.Position {
 		at.Seen = &ingest.Key{First: ingest.Instant{Seconds: p.Seen.Seconds, Nanos: p.Seen.Nanos}, ID: p.Seen.Block}
 	}
 	for _, l := range p.Leads {
-		days := cmp.Or(l.Days, tier.LongestRetentionDays) // cursors had none when nothing was removed
-		at.Leads = append(at.Leads, ingest.Ref{Project: l.Project, ReceivedAt: time.UnixMicro(l.Micros).UTC(), RetentionDays: days, ID: l.Block})
+		at.Leads = append(at.Leads, ingest.Ref{Project: l.Project, ReceivedAt: time.UnixMicro(l.Micros).UTC(), RetentionDays: l.Days, ID: l.Block})
 	}
 	return at
 }
