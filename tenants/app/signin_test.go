@@ -121,7 +121,7 @@ func (b *browser) tryChanges(t *testing.T, of tenant) map[string]page {
 		"rotate a key":     b.post(t, key+"/rotate", map[string]string{"overlap_seconds": "0"}),
 		"change a key":     b.post(t, key+"/edit", map[string]string{"name": "mine"}),
 		"revoke a key":     b.post(t, key+"/revoke", nil),
-		"issue a key":      b.post(t, apiKeysPage, map[string]string{"name": "new", "project": of.project, "environment": "dev"}),
+		"issue a key":      b.post(t, apiKeysPage, map[string]string{"name": "new", "project": of.project, "environment": "dev", "ends": "never"}),
 		"issue a token":    b.post(t, tokens, map[string]string{"name": "new", "scopes": tenants.ScopeBillingRead}),
 		"revoke a token":   b.post(t, tokens+"/"+of.tokenID+"/revoke", nil),
 		"create a project": b.post(t, projectsPage, map[string]string{"name": "New"}),
