@@ -42,9 +42,6 @@ func (s *Service) Grant(ctx context.Context, organization string, request unitof
 // voidInput is the input of a request to void a grant.
 type voidInput struct{ Grant string }
 
-// InputName is stored: the type's first name.
-func (voidInput) InputName() string { return "service.voiding" }
-
 // Void takes back what is left of a grant, but not of an adjustment. A
 // used up one stays as it is.
 func (s *Service) Void(ctx context.Context, organization string, request unitofwork.Request, id string) (ledger.Grant, error) {
@@ -80,9 +77,6 @@ type adjustInput struct {
 	Reason string
 	Of     time.Time
 }
-
-// InputName is stored: the type's first name.
-func (adjustInput) InputName() string { return "service.adjusting" }
 
 // Adjust credits bytes to an organization; negative bytes are charged.
 // of is any instant of the wrong period; zero: the running one.
