@@ -150,9 +150,6 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.assemble(); err != nil {
 		return err
 	}
-	if err := audit.WriteAll(ctx, a.base.Pool, a.events); err != nil {
-		return err
-	}
 	a.handler = a.routes()
 	if err := registerOperator(ctx, a.config, a.rooms.Registry.Tokens, a.base.Logger); err != nil {
 		return err

@@ -168,25 +168,6 @@ func restore(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// An installation without an audit gets one from
-// its first event on, as if it had always had it.
-func TestAuditOfBeforeIsMadeUp(t *testing.T) {
-	pool := tenantstest.OpenOwned(t)
-	want := checkAudit(t, pool, "org_a")
-	disableTriggers(t, pool)
-	if err := asSystem(t, pool, `DELETE FROM audit_events`); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := audit.WriteAll(context.WithoutCancel(t.Context()), pool, projections.NewEvents(pool)); err != nil {
-			t.Fatal(err)
-		}
-		if got := checkAudit(t, pool, "org_a"); got.Head != want.Head || got.Lines != want.Lines || got.Faults != nil {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-	}
-}
-
 // A replica without an audit leaves lines out; the
 // next append writes them, in the order of commits.
 func TestAuditCatchesUp(t *testing.T) {

@@ -107,9 +107,6 @@ func TestOldLinesGo(t *testing.T) {
 			t.Errorf("%d events of %s are left, want %d", n, stream, want)
 		}
 	}
-	if err := audit.WriteAll(t.Context(), pool, projections.NewEvents(pool)); err != nil {
-		t.Error(err)
-	}
 	appendEvents(t, pool, "project", "prj_x", 2, tenants.ProjectRenamed{Project: "prj_x", Name: "Again", At: tenantstest.Noon.AddDate(1, 2, 0)})
 	if check := checkAudit(t, pool, "org_a"); check.Lines != 2 || check.Faults != nil {
 		t.Fatalf("after one more: %+v", check)

@@ -5,10 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -99,55 +97,6 @@ func (s Store) Actors(ctx context.Context, as, organization pg.Organization) ([]
 
 // auditPage is how many events are audited at once.
 const auditPage = 1000
-
-// WriteAll writes missing lines: of events older than the
-// audit, and of an old replica that is being replaced.
-func WriteAll(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events) error {
-	behind, err := unaudited(ctx, pool)
-	if err != nil {
-		return fmt.Errorf("cannot find what the audit lacks: %w", err)
-	}
-	for _, organization := range behind {
-		if err := auditBehind(ctx, pool, events, organization); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unaudited lists the organizations with events that the audit lacks.
-func unaudited(ctx context.Context, pool *pgxpool.Pool) (behind []string, err error) {
-	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT e.organization FROM events e GROUP BY e.organization
-			HAVING max(e.position) > (SELECT coalesce(max(a.position), 0) FROM audit_events a WHERE a.organization = e.organization)`)
-		if err != nil {
-			return err
-		}
-		behind, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	return behind, err
-}
-
-// auditBehind writes page by page, so that nobody waits long to append.
-func auditBehind(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, organization string) error {
-	for more := true; more; {
-		err := pg.InTx(ctx, pool, func(tx pgx.Tx) (err error) {
-			if err := actAs(ctx, tx, organization); err != nil {
-				return err
-			}
-			if err := eventstorepg.LockAppends(ctx, tx); err != nil {
-				return err
-			}
-			more, err = auditNext(ctx, tx, events, organization)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	if organization == tenants.Installation {
