@@ -3,9 +3,11 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -294,20 +296,24 @@ func (s partsToKeep) add(ctx context.Context, tx pgx.Tx, day time.Time) (added m
 	slices.SortFunc(s, func(a, b seenPart) int {
 		return cmp.Or(cmp.Compare(a.batch, b.batch), cmp.Compare(a.part.part, b.part.part))
 	})
-	batches, numbers, checksums := make([]string, len(s)), make([]int32, len(s)), make([]int64, len(s))
+	batches, numbers, checksums := make([][16]byte, len(s)), make([]int32, len(s)), make([]int64, len(s))
 	for i, seen := range s {
-		batches[i], numbers[i], checksums[i] = seen.batch, seen.part.part, seen.checksum
+		if batches[i], err = uuid.Parse(seen.batch); err != nil {
+			return nil, fmt.Errorf("cannot remember the batch %q: %w", seen.batch, err)
+		}
+		numbers[i], checksums[i] = seen.part.part, seen.checksum
 	}
 	rows, err := tx.Query(ctx, `INSERT INTO `+pgx.Identifier{pg.DayPartition("inbox", day)}.Sanitize()+` (day, batch, part, checksum)
-		SELECT $1, batch, part, checksum FROM unnest($2::text[]::uuid[], $3::int[], $4::bigint[]) AS t (batch, part, checksum)
-		ON CONFLICT DO NOTHING RETURNING batch::text, part`, day, batches, numbers, checksums)
+		SELECT $1, batch, part, checksum FROM unnest($2::uuid[], $3::int[], $4::bigint[]) AS t (batch, part, checksum)
+		ON CONFLICT DO NOTHING RETURNING batch, part`, day, batches, numbers, checksums)
 	if err != nil {
 		return nil, err
 	}
 	added = make(map[part]bool, len(s)) // bounded by the records
-	var one part
-	_, err = pgx.ForEachRow(rows, []any{&one.batch, &one.part}, func() error {
-		added[one] = true
+	var batch uuid.UUID
+	var number int32
+	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&batch), &number}, func() error {
+		added[part{batch.String(), number}] = true
 		return nil
 	})
 	return added, err
