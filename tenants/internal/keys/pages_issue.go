@@ -207,7 +207,10 @@ type newKeyPage struct {
 }
 
 func (p issuePages) showNew(w http.ResponseWriter, r *http.Request) error {
-	form := newKeyForm{settingsForm: settingsForm{access: string(tenants.FullAccess)}, project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault}
+	form := newKeyForm{
+		settingsForm: settingsForm{access: string(tenants.FullAccess)},
+		project:      r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault,
+	}
 	return p.writeNew(w, r, http.StatusOK, form, nil)
 }
 
