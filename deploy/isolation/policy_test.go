@@ -237,7 +237,7 @@ var policies = []policy{
 	{route: "GET /console/settings/api-keys/{id}/rotate", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{key}/rotate"},
 	{route: "POST /console/settings/api-keys/{id}/rotate", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{new-key}/rotate", body: "overlap_seconds=0", want: 201},
 	{route: "GET /console/settings/api-keys/{id}/edit", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{key}/edit"},
-	{route: "POST /console/settings/api-keys/{id}/edit", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{new-key}/edit", body: "name=K", want: 303},
+	{route: "POST /console/settings/api-keys/{id}/edit", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{new-key}/edit", body: "name=K&access=full", want: 303},
 	{route: "GET /console/settings/api-keys/{id}/revoke", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{key}/revoke"},
 	{route: "POST /console/settings/api-keys/{id}/revoke", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{new-key}/revoke", want: 303},
 	{route: "GET /console/settings/service-tokens", who: members(tenants.ServiceTokensRead)},

@@ -51,7 +51,7 @@ func (a API) Operations() []openapi.Operation {
 		},
 		{
 			Route: "PATCH /v1/api-keys/{id}", Handle: a.change, ID: "changeAPIKey",
-			Summary:  "Rename or limit an API key. A limit is in force when the answer comes",
+			Summary:  "Change the name, limit or access of an API key. It is in force when the answer comes",
 			Body:     openapi.Body{Type: changeKeyBody{}},
 			Answer:   openapi.Answer{Type: keyJSON{}, Description: "The key's state"},
 			Problems: map[int]string{http.StatusConflict: "The key has ended (api_key_revoked, api_key_expired)"},

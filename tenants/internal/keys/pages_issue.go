@@ -146,15 +146,14 @@ var ends = [][2]string{
 
 // newKeyForm is the filled-in form of a new key.
 type newKeyForm struct {
-	settingsForm
-
+	settings             settingsForm
 	project, environment string
 	ends, on             string // one of ends; a date such as 2027-01-31
 }
 
 func readNewKeyForm(r *http.Request) newKeyForm {
 	return newKeyForm{
-		settingsForm: readSettings(r), project: r.PostForm.Get("project"), environment: r.PostForm.Get("environment"),
+		settings: readSettings(r), project: r.PostForm.Get("project"), environment: r.PostForm.Get("environment"),
 		ends: r.PostForm.Get("ends"), on: r.PostForm.Get("ends_on"),
 	}
 }
@@ -167,14 +166,12 @@ func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
 	if wanted.ExpiresAt, fault = f.end(now); fault != nil {
 		faults = append(faults, *fault)
 	}
-	settings, fault := f.settingsForm.wanted()
-	if fault != nil {
+	if fault := f.settings.addTo(&wanted); fault != nil {
 		faults = append(faults, *fault)
 	}
 	if len(faults) > 0 {
 		return wanted, faults
 	}
-	wanted.Name, wanted.RatePerMinute, wanted.Access = *settings.Name, *settings.RatePerMinute, *settings.Access
 	return wanted, nil
 }
 
@@ -208,8 +205,8 @@ type newKeyPage struct {
 
 func (p issuePages) showNew(w http.ResponseWriter, r *http.Request) error {
 	form := newKeyForm{
-		settingsForm: settingsForm{access: string(tenants.FullAccess)},
-		project:      r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault,
+		settings: settingsForm{access: string(tenants.FullAccess)},
+		project:  r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault,
 	}
 	return p.writeNew(w, r, http.StatusOK, form, nil)
 }
@@ -236,7 +233,7 @@ func (f newKeyForm) fields(role tenants.Role, projects []tenants.Project, fault 
 	for _, project := range projects {
 		choices = append(choices, [2]string{project.ID, project.Name})
 	}
-	return slices.Insert(f.settingsForm.fields(fault), 1, []ui.Field{
+	return slices.Insert(f.settings.fields(fault), 1, []ui.Field{
 		{Name: "project", Label: "Project", Fault: pages.FaultOf(fault, "project"), Required: true, Choices: ui.NewChoices(f.project, choices...)},
 		{Name: "environment", Label: "Environment", Fault: pages.FaultOf(fault, "environment"), Required: true,
 			Choices: ui.NewChoices(f.environment, environmentsFor(role)...)},

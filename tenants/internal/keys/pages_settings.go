@@ -33,6 +33,13 @@ func (f settingsForm) wanted() (tenants.KeySettings, *tenants.Fault) {
 	return tenants.KeySettings{Name: &f.name, RatePerMinute: &rate, Access: &access}, fault
 }
 
+// addTo parses the form into a command for a new key.
+func (f settingsForm) addTo(wanted *tenants.IssueAPIKey) *tenants.Fault {
+	settings, fault := f.wanted()
+	wanted.Name, wanted.RatePerMinute, wanted.Access = *settings.Name, *settings.RatePerMinute, *settings.Access
+	return fault
+}
+
 // readRate parses a limit of requests per minute; empty: none.
 func readRate(text string) (int, *tenants.Fault) {
 	text = strings.TrimSpace(text)
