@@ -135,7 +135,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer r.comparison.end(cancel)
 	failures := 0
 	for ctx.Err() == nil {
-		more, err := r.runOnce(ctx)
+		n, err := r.runOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			failures++
 			if failures&(failures-1) == 0 { // ever more rarely
@@ -145,7 +145,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			continue
 		}
 		failures = 0
-		if !more {
+		if n == 0 {
 			r.rest(ctx)
 		}
 	}
@@ -174,18 +174,17 @@ func (r *Relay) rest(ctx context.Context) {
 	}
 }
 
-// runOnce publishes one page, if it has or gets the lease, and reports
-// whether more may be due.
-func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
-	empty := false
-	defer func() { r.metrics.worked(empty || !more) }()
+// runOnce publishes one page and returns how many messages of it. 0:
+// nothing is due, or another relay has the lease.
+func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
+	limit, empty := r.limit, false
+	defer func() { r.metrics.worked(empty || err == nil && n < limit) }()
 	if err := r.takeBack(ctx); err != nil {
-		return true, err
+		return 0, err
 	}
 	if ok, err := r.hold(ctx); err != nil || !ok {
-		return err != nil, err
+		return 0, err
 	}
-	limit := r.limit
 	healed := r.heal(ctx)
 	if healed == nil {
 		r.repeat()
@@ -193,12 +192,12 @@ func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
 	page, err := r.read(ctx, r.held.cursor)
 	empty = err == nil && len(page) == 0
 	if err = errors.Join(healed, err); err != nil {
-		return true, err
+		return 0, err
 	}
 	if empty {
-		return false, r.compare(ctx)
+		return 0, r.compare(ctx)
 	}
-	n, err := r.publish(ctx, page)
+	n, err = r.publish(ctx, page)
 	r.limit, r.underWay = r.cfg.Batch, errors.Is(err, bus.ErrUnknownOutcome)
 	if err != nil {
 		r.limit = max(1, len(page)/2) // a slow or unsendable message must not delay those before it
@@ -210,11 +209,7 @@ func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		r.published.coming = nil
 	}
-	err = errors.Join(err, r.advance(ctx, to, r.published.repeated(page[:n])))
-	if err != nil || n == limit {
-		return true, err
-	}
-	return false, r.compare(ctx)
+	return n, errors.Join(err, r.advance(ctx, to, r.published.repeated(page[:n])))
 }
 
 // bounded limits every request to the database, which may go silent without
