@@ -250,19 +250,24 @@ func (s *seenParts) remember(ctx context.Context, tx pgx.Tx, seen partsToKeep) e
 }
 
 // take adds a day's new parts to the inbox and returns the others, with
-// their checksums. Almost always all are new, and then the inbox is not
-// queried. A concurrent transaction with the same parts waits.
+// their checksums. Almost always all are new, and the table's
+// key proves it: the inbox is queried only after the key refuses the
+// copy. A concurrent transaction with the same parts waits.
 func (s partsToKeep) take(ctx context.Context, tx pgx.Tx, day time.Time) (known map[part]int64, err error) {
-	added, err := s.add(ctx, tx, day)
-	if err != nil || len(added) == len(s) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.save(ctx, tx, day) })
+	if !pg.IsUnique(err) {
 		return nil, err
 	}
-	others := slices.DeleteFunc(slices.Clone(s), func(seen seenPart) bool { return added[seen.part] })
-	known, err = others.known(ctx, tx, day)
-	for fresh := range added { // of the same batches
-		delete(known, fresh)
+	if known, err = s.known(ctx, tx, day); err != nil {
+		return nil, err
 	}
-	return known, err
+	var fresh partsToKeep
+	for _, part := range s {
+		if _, again := known[part.part]; !again {
+			fresh = append(fresh, part)
+		}
+	}
+	return known, fresh.save(ctx, tx, day)
 }
 
 // known returns a day's parts that the inbox has, with their checksums.
@@ -290,31 +295,27 @@ func (s partsToKeep) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[p
 	return known, err
 }
 
-// add adds the parts of a day that the inbox lacks, in the order of its
-// index, and returns them. It names the day's partition: no other is locked.
-func (s partsToKeep) add(ctx context.Context, tx pgx.Tx, day time.Time) (added map[part]bool, err error) {
+var inboxColumns = []string{"day", "batch", "part", "checksum"}
+
+// save adds parts of a day, in the order of the index.
+func (s partsToKeep) save(ctx context.Context, tx pgx.Tx, day time.Time) error {
+	if len(s) == 0 {
+		return nil
+	}
 	slices.SortFunc(s, func(a, b seenPart) int {
 		return cmp.Or(cmp.Compare(a.batch, b.batch), cmp.Compare(a.part.part, b.part.part))
 	})
-	batches, numbers, checksums := make([][16]byte, len(s)), make([]int32, len(s)), make([]int64, len(s))
+	ids := make([]uuid.UUID, len(s))
 	for i, seen := range s {
-		if batches[i], err = uuid.Parse(seen.batch); err != nil {
-			return nil, fmt.Errorf("cannot remember the batch %q: %w", seen.batch, err)
+		var err error
+		if ids[i], err = uuid.Parse(seen.batch); err != nil {
+			return fmt.Errorf("cannot remember the batch %q: %w", seen.batch, err)
 		}
-		numbers[i], checksums[i] = seen.part.part, seen.checksum
 	}
-	rows, err := tx.Query(ctx, `INSERT INTO `+pgx.Identifier{pg.DayPartition("inbox", day)}.Sanitize()+` (day, batch, part, checksum)
-		SELECT $1, batch, part, checksum FROM unnest($2::uuid[], $3::int[], $4::bigint[]) AS t (batch, part, checksum)
-		ON CONFLICT DO NOTHING RETURNING batch, part`, day, batches, numbers, checksums)
-	if err != nil {
-		return nil, err
-	}
-	added = make(map[part]bool, len(s)) // bounded by the records
-	var batch uuid.UUID
-	var number int32
-	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&batch), &number}, func() error {
-		added[part{batch.String(), number}] = true
-		return nil
+	return pg.Copy(ctx, tx, pg.DayPartition("inbox", day), inboxColumns, len(s), func(i int, row *pg.CopyRow) {
+		row.Date(day)
+		row.UUID(ids[i])
+		row.Int32(s[i].part.part)
+		row.Int64(s[i].checksum)
 	})
-	return added, err
 }
