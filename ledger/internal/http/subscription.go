@@ -152,5 +152,6 @@ func (a *API) subscribe(ctx context.Context, organization string, request unitof
 	if err != nil {
 		return made, err
 	}
+	a.settle(ctx, organization)
 	return a.Plans.Subscribe(ctx, organization, request, wanted)
 }
