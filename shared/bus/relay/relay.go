@@ -135,7 +135,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer r.comparison.end(cancel)
 	failures := 0
 	for ctx.Err() == nil {
-		n, err := r.runOnce(ctx)
+		more, err := r.runOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			failures++
 			if failures&(failures-1) == 0 { // ever more rarely
@@ -145,7 +145,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			continue
 		}
 		failures = 0
-		if n == 0 {
+		if !more {
 			r.rest(ctx)
 		}
 	}
@@ -174,17 +174,18 @@ func (r *Relay) rest(ctx context.Context) {
 	}
 }
 
-// runOnce publishes one page and returns how many messages of it. 0:
-// nothing is due, or another relay has the lease.
-func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
-	limit, empty := r.limit, false
-	defer func() { r.metrics.worked(empty || err == nil && n < limit) }()
+// runOnce publishes one page, if it has or gets the lease, and reports
+// whether more may be due.
+func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
+	empty := false
+	defer func() { r.metrics.worked(empty || !more) }()
 	if err := r.takeBack(ctx); err != nil {
-		return 0, err
+		return true, err
 	}
 	if ok, err := r.hold(ctx); err != nil || !ok {
-		return 0, err
+		return err != nil, err
 	}
+	limit := r.limit
 	healed := r.heal(ctx)
 	if healed == nil {
 		r.repeat()
@@ -192,12 +193,12 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	page, err := r.read(ctx, r.held.cursor)
 	empty = err == nil && len(page) == 0
 	if err = errors.Join(healed, err); err != nil {
-		return 0, err
+		return true, err
 	}
 	if empty {
-		return 0, r.compare(ctx)
+		return false, r.compare(ctx)
 	}
-	n, err = r.publish(ctx, page)
+	n, err := r.publish(ctx, page)
 	r.limit, r.underWay = r.cfg.Batch, errors.Is(err, bus.ErrUnknownOutcome)
 	if err != nil {
 		r.limit = max(1, len(page)/2) // a slow or unsendable message must not delay those before it
@@ -209,7 +210,11 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	if err != nil {
 		r.published.coming = nil
 	}
-	return n, errors.Join(err, r.advance(ctx, to, r.published.repeated(page[:n])))
+	err = errors.Join(err, r.advance(ctx, to, r.published.repeated(page[:n])))
+	if err != nil || n == limit {
+		return true, err
+	}
+	return false, r.compare(ctx)
 }
 
 // bounded limits every request to the database, which may go silent without
