@@ -114,7 +114,6 @@ func readFranz(ctx context.Context, brokers []string, n int64) (seen int64, err 
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close()
 	for seen < n && ctx.Err() == nil {
 		fetches := c.PollFetches(ctx)
 		fetches.EachRecord(func(*kgo.Record) { seen++ })

@@ -53,7 +53,6 @@ func Reach(ctx context.Context, address string, dialer *bus.Dialer) error {
 // broker answers; a topic that can't be seen has its own error.
 func Look(ctx context.Context, brokers []string, dialer *bus.Dialer, topics, settings []string) (Cluster, error) {
 	c := broker.NewCluster(brokers, dialer)
-	defer c.Close()
 	seen, err := c.Permitted(ctx, topics...)
 	if err != nil {
 		return Cluster{}, err
@@ -103,7 +102,6 @@ func describe(ctx context.Context, c *broker.Cluster, name string, settings []st
 // Members counts the running members of consumer groups.
 func Members(ctx context.Context, brokers []string, dialer *bus.Dialer, groups []string) (map[string]int, error) {
 	c := broker.NewCluster(brokers, dialer)
-	defer c.Close()
 	found := map[string]int{}
 	for _, group := range groups {
 		members, err := membersOf(ctx, c, group)
@@ -141,12 +139,10 @@ func askMembers(ctx context.Context, c *broker.Cluster, group string) (int, erro
 	if at.ErrorCode != 0 {
 		return 0, kafka.Error(at.ErrorCode)
 	}
-	conn, err := broker.Connect(ctx, c.Dialer, net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port))))
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	answer, err = conn.RoundTrip(ctx, broker.RequestTimeout, &describegroups.Request{Groups: []string{group}})
+	err = c.On(ctx, net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port))), func(conn *broker.Connection) (err error) {
+		answer, err = conn.RoundTrip(ctx, broker.RequestTimeout, &describegroups.Request{Groups: []string{group}})
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

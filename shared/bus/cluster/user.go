@@ -22,7 +22,6 @@ import (
 // it over TLS or on the broker's machine.
 func SetPasswords(ctx context.Context, brokers []string, dialer *bus.Dialer, passwords map[string]string) error {
 	c := broker.NewCluster(brokers, dialer)
-	defer c.Close()
 	request := &alteruserscramcredentials.Request{}
 	for _, user := range slices.Sorted(maps.Keys(passwords)) {
 		made, err := credential(user, passwords[user])
@@ -64,7 +63,6 @@ type Permission struct {
 // Permit creates ACLs for any client address. Existing ones stay.
 func Permit(ctx context.Context, brokers []string, dialer *bus.Dialer, permissions []Permission) error {
 	c := broker.NewCluster(brokers, dialer)
-	defer c.Close()
 	request := &createacls.Request{}
 	for _, p := range permissions {
 		request.Creations = append(request.Creations, p.rules()...)

@@ -178,7 +178,6 @@ func (c *Consumer) WatchLog(ctx context.Context) error {
 	w := &logWatch{Consumer: c, cluster: broker.NewCluster(c.cfg.Brokers, c.cfg.Dialer)}
 	for ctx.Err() == nil {
 		w.runOnce(ctx)
-		w.cluster.Close()
 		if w.sound {
 			lifecycle.Pause(ctx, c.cfg.EndWatch)
 		} else {

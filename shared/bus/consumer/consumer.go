@@ -200,7 +200,6 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot join group %q: %w", c.cfg.Group, err)
 	}
-	defer c.cluster.Close()
 	defer group.Close()
 	for failures := 0; ctx.Err() == nil; {
 		broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger) // without it kafka-go would keep joining

@@ -143,7 +143,6 @@ type log struct {
 
 func (m *Mover) open(ctx context.Context, partition int) (*log, error) {
 	c := broker.NewCluster(m.Brokers, m.Dialer)
-	defer c.Close()
 	logs, err := c.AllLogs(ctx, m.Topic, []int{partition})
 	if err != nil {
 		return nil, err
@@ -162,7 +161,6 @@ func (m *Mover) open(ctx context.Context, partition int) (*log, error) {
 }
 
 func (l *log) bounds(ctx context.Context) (broker.LogBounds, error) {
-	defer l.cluster.Close()
 	logs, err := l.cluster.AllLogs(ctx, l.Topic, []int{l.partition})
 	return logs.Bounds[l.partition], err
 }

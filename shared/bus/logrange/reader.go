@@ -25,7 +25,6 @@ type Bounds struct{ Start, End int64 }
 // Bounds returns the topic's id and the bounds of every partition.
 func (r *Reader) Bounds(ctx context.Context) (topic [16]byte, bounds map[int]Bounds, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
-	defer c.Close()
 	logs, err := c.WholeTopic(ctx, r.Topic)
 	if err != nil {
 		return topic, nil, fmt.Errorf("cannot read the bounds of %s: %w", r.Topic, err)
@@ -68,7 +67,6 @@ var (
 // was cut while it was read.
 func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each func(bus.Record)) (start int64, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
-	defer c.Close()
 	logs, err := c.AllLogs(ctx, r.Topic, []int{partition})
 	if err != nil {
 		return 0, err
@@ -103,7 +101,6 @@ func (r *Reader) Keeps(ctx context.Context, partition int, mark bus.Mark) (bool,
 // later, or the end of its log.
 func (r *Reader) Since(ctx context.Context, partition int, at time.Time, end int64) (int64, error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
-	defer c.Close()
 	offset, err := c.Since(ctx, r.Topic, partition, at)
 	if err != nil {
 		return 0, fmt.Errorf("cannot find what partition %d of %s has since %s: %w", partition, r.Topic, at.UTC().Format(time.RFC3339), err)

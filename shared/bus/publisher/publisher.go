@@ -293,7 +293,6 @@ func (p *Publisher) Close() error {
 	p.cancel()
 	p.routes.close()
 	p.wg.Wait()
-	p.cluster.Close()
 	p.abandon()
 	<-drained
 	return left

@@ -123,7 +123,6 @@ func (s *Reader) Ready() <-chan struct{} { return s.ready }
 // brokers, and then returns nil. It waits for a missing topic.
 func (s *Reader) Run(ctx context.Context) error {
 	c := broker.NewCluster(s.cfg.Brokers, s.cfg.Dialer)
-	defer c.Close()
 	if !s.await(ctx, c, s.begin) {
 		return nil
 	}

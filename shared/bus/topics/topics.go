@@ -27,7 +27,6 @@ func Ensure(ctx context.Context, brokers []string, topics []contract.Topic) erro
 // EnsureWith is Ensure over connections with TLS or SASL.
 func EnsureWith(ctx context.Context, brokers []string, dialer *kafka.Dialer, topics []contract.Topic) error {
 	c := broker.NewCluster(brokers, dialer)
-	defer c.Close()
 	for failures := 1; ; failures++ {
 		missing, err := createMissing(ctx, c, topics)
 		if err == nil && missing == 0 {

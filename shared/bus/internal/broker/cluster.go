@@ -31,20 +31,22 @@ const (
 	lastOffset     = -1
 )
 
-// Cluster sends requests that any broker can answer. It keeps one
-// connection, to the broker that answered last.
+// Cluster asks brokers, over connections that others with the same
+// dialer may have used before: see idleTime.
 type Cluster struct {
 	Dialer *kafka.Dialer
 	seeds  []string
 
 	mu   sync.Mutex
-	conn *Connection
 	live []string // addresses of the last metadata
 }
 
+// defaultDialer is one, so that connections are shared.
+var defaultDialer = &kafka.Dialer{ClientID: "weir"}
+
 func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
 	if dialer == nil {
-		dialer = &kafka.Dialer{ClientID: "weir"}
+		dialer = defaultDialer
 	}
 	return &Cluster{Dialer: dialer, seeds: brokers}
 }
@@ -87,12 +89,11 @@ func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (
 		return false, found.Err
 	}
 	for _, address := range seen.Brokers {
-		conn, err := Connect(ctx, c.Dialer, address)
-		if err != nil {
-			continue
-		}
-		answer, err := conn.RoundTrip(ctx, RequestTimeout, c.metadata([]string{topic}, false))
-		conn.Close()
+		var answer protocol.Message
+		err := c.On(ctx, address, func(conn *Connection) (err error) {
+			answer, err = conn.RoundTrip(ctx, RequestTimeout, c.metadata([]string{topic}, false))
+			return err
+		})
 		if err == nil && layoutOf(answer).Topics[topic].ID == id {
 			return false, nil
 		}
@@ -100,29 +101,16 @@ func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (
 	return true, nil
 }
 
-// Ask sends a request that any broker can answer.
-func (c *Cluster) Ask(ctx context.Context, request protocol.Message) (protocol.Message, error) {
-	c.mu.Lock()
-	conn := c.conn
-	c.conn = nil
-	c.mu.Unlock()
-	if conn != nil {
-		if answer, err := c.askOn(ctx, conn, request); err == nil {
-			return answer, nil
-		}
-	}
-	return c.askAny(ctx, request)
-}
-
-func (c *Cluster) askAny(ctx context.Context, request protocol.Message) (protocol.Message, error) {
-	err := errors.New("no broker given")
+// Ask sends a request that any broker can answer, to one after the
+// other until one does. It may be sent twice.
+func (c *Cluster) Ask(ctx context.Context, request protocol.Message) (answer protocol.Message, err error) {
+	err = errors.New("no broker given")
 	for _, address := range c.addresses() {
-		var conn *Connection
-		if conn, err = Connect(ctx, c.Dialer, address); err != nil {
-			continue
-		}
-		var answer protocol.Message
-		if answer, err = c.askOn(ctx, conn, request); err == nil {
+		err = c.On(ctx, address, func(conn *Connection) error {
+			answer, err = conn.RoundTrip(ctx, RequestTimeout, request)
+			return err
+		})
+		if err == nil {
 			return answer, nil
 		}
 		if c.Dialer.SASLMechanism == nil && hungUp(err) {
@@ -149,32 +137,6 @@ func (c *Cluster) addresses() []string {
 		return out
 	}
 	return append(shuffled(c.live), shuffled(c.seeds)...)
-}
-
-// askOn sends a request and keeps a working connection for the next one.
-func (c *Cluster) askOn(ctx context.Context, conn *Connection, request protocol.Message) (protocol.Message, error) {
-	answer, err := conn.RoundTrip(ctx, RequestTimeout, request)
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil {
-		c.conn.Close()
-	}
-	c.conn = conn
-	return answer, nil
-}
-
-// Close closes the kept connection. The cluster stays usable.
-func (c *Cluster) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil {
-		c.conn.Close()
-		c.conn = nil
-	}
 }
 
 // NewIdentity asks any broker for a producer id. Right after a start

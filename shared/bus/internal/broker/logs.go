@@ -93,23 +93,20 @@ func (c *Cluster) boundsAt(ctx context.Context, address, topic string, partition
 	if address == "" {
 		return kafka.LeaderNotAvailable
 	}
-	conn, err := Connect(ctx, c.Dialer, address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	starts, err := offsetsAt(ctx, conn, topic, partitions, firstOffset)
-	if err != nil {
-		return err
-	}
-	ends, err := offsetsAt(ctx, conn, topic, partitions, lastOffset)
-	if err != nil {
-		return err
-	}
-	for _, p := range partitions {
-		found[p] = LogBounds{Start: starts[p], End: ends[p]}
-	}
-	return nil
+	return c.On(ctx, address, func(conn *Connection) error {
+		starts, err := offsetsAt(ctx, conn, topic, partitions, firstOffset)
+		if err != nil {
+			return err
+		}
+		ends, err := offsetsAt(ctx, conn, topic, partitions, lastOffset)
+		if err != nil {
+			return err
+		}
+		for _, p := range partitions {
+			found[p] = LogBounds{Start: starts[p], End: ends[p]}
+		}
+		return nil
+	})
 }
 
 // Since returns the offset of a partition's first record of a time or
@@ -123,13 +120,13 @@ func (c *Cluster) Since(ctx context.Context, topic string, partition int, at tim
 	if address == "" {
 		return 0, kafka.LeaderNotAvailable
 	}
-	conn, err := Connect(ctx, c.Dialer, address)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	found, err := offsetsAt(ctx, conn, topic, []int{partition}, at.UnixMilli())
-	return found[partition], err
+	offset := int64(0)
+	err = c.On(ctx, address, func(conn *Connection) error {
+		found, err := offsetsAt(ctx, conn, topic, []int{partition}, at.UnixMilli())
+		offset = found[partition]
+		return err
+	})
+	return offset, err
 }
 
 func offsetsAt(ctx context.Context, conn *Connection, topic string, partitions []int, place int64) (map[int]int64, error) {
