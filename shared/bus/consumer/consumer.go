@@ -84,7 +84,7 @@ type Config struct {
 	Tracer  *tracing.Tracer       // links transactions to the requests of their records; nil: none
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
-	FetchWait   time.Duration // how long a broker may delay an empty answer; default 1 s
+	FetchWait   time.Duration // how long a broker may delay an empty answer, which costs it a request; default 5 s
 
 	HeartbeatInterval time.Duration // default 2 s; the longest until a rebalance is noticed
 	SessionTimeout    time.Duration // default 8 s, until a dead member's partitions are reassigned; brokers want 6 s or more
@@ -101,7 +101,7 @@ func (c Config) withDefaults() Config {
 	c.MaxWait = cmp.Or(c.MaxWait, 250*time.Millisecond)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
 	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
-	c.FetchWait = cmp.Or(c.FetchWait, time.Second)
+	c.FetchWait = cmp.Or(c.FetchWait, 5*time.Second)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 2*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
