@@ -147,17 +147,11 @@ size: ## count lines and words by module; list large types and structs, and smal
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
-# Packages that start no goroutine, tests included, as deploy/architecture checks, and the tests of all modules together, which use them
-# from outside: there the race detector finds nothing that it does not find elsewhere, and only slows tests down.
-SEQUENTIAL = ingest ingest/internal/console ingest/internal/uncounted ledger ledger/internal/accounts ledger/internal/budgets \
-	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/rebuild ledger/internal/snapshot \
-	ledger/internal/usage grouping grouping/app/command grouping/internal/console grouping/internal/groups grouping/internal/http grouping/trace tenants \
-	tenants/internal/challenge tenants/internal/changes tenants/internal/keys tenants/internal/mail tenants/internal/pages tenants/internal/people tenants/internal/projections \
-	tenants/internal/query tenants/internal/registry tenants/internal/unitofwork shared/atomicfile shared/idempotency shared/contract \
-	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \
-	shared/contract/calendar shared/cursorkey shared/filelock shared/embedded/kafka/internal/batch shared/httpapi/frames shared/httpapi/openapi shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/errorcodes deploy/gateway/app deploy/images \
-	deploy/migrate deploy/prometheus deploy/provision deploy/settings
-RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture bench e2e isolation bench/internal/soak))
+# The race detector finds nothing in packages that start nothing concurrent, tests included, nor in the tests of all modules together that
+# it does not find elsewhere, and only slows them down.
+CONCURRENT = ^\s*go |\bchan |\bselect [{]|"sync|golang.org/x/sync|\.(AfterFunc|Go|New(TLS|Unstarted)?Server|Parallel)[(]
+SEQUENTIAL = $(shell $(GO) list -f '{{.Dir}} {{.ImportPath}}' $(TESTS) | while read -r dir path; do grep -qE '$(CONCURRENT)' "$$dir"/*.go || echo "$$path"; done)
+RACELESS   = $(SEQUENTIAL) $(addprefix github.com/weirlog/weir/deploy/,architecture bench e2e isolation bench/internal/soak)
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)

@@ -1,4 +1,4 @@
-// Package architecture tests the rules of the source: who may import
-// what, who writes what, that a domain does no I/O. It reads source
-// files and has only tests.
+// Package architecture tests what linters can't: which rooms know each
+// other, who writes a topic or a table, that maps name their bound, that
+// pages are true. It reads source files and has only tests.
 package architecture

@@ -256,7 +256,7 @@ func (l *link) read(from io.Reader, chunks chan<- chunk) {
 		buf := make([]byte, chunkBytes)
 		n, err := from.Read(buf)
 		if n > 0 {
-			chunks <- chunk{buf[:n], time.Now()} //nolint:forbidigo // a network delays in real time
+			chunks <- chunk{buf[:n], time.Now()}
 		}
 		if err != nil {
 			return
@@ -282,7 +282,7 @@ func (l *link) deliver(to net.Conn, c chunk) error {
 // allowed waits as needed, and returns how much of a chunk may be written now.
 func (l *link) allowed(c chunk, rest int) (piece int, err error) {
 	s, changed := l.network.now()
-	switch left := time.Until(c.at.Add(s.delay)); { //nolint:forbidigo // a network delays in real time
+	switch left := time.Until(c.at.Add(s.delay)); {
 	case s.hole:
 		_, err = l.pause(changed, nil)
 		return 0, err

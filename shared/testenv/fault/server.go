@@ -399,9 +399,9 @@ func (s *Server) TryEach(t testing.TB, ask func(context.Context) error) {
 	s.Restart(t)
 	works()
 	s.Delay(20 * time.Millisecond)
-	begin := time.Now() //nolint:forbidigo // a network delays in real time
+	begin := time.Now()
 	works()
-	if took := time.Since(begin); took < 40*time.Millisecond { //nolint:forbidigo // as above
+	if took := time.Since(begin); took < 40*time.Millisecond {
 		t.Errorf("%s answered within %s, over a network that takes 20 ms each way", s.Name, took)
 	}
 }
