@@ -46,6 +46,7 @@ const ofQuota = `{group="ledger.quota",service="ledger",topic="weir.logs.v1"}`
 // The faults of urgent alerts change those alerts' metrics, and nothing
 // else does: each metric is 0 before its fault.
 func TestFaultsRaiseAlarms(t *testing.T) {
+	kafkatest.Parallel(t)
 	w := newWatched(t)
 	t.Run("a record that can't be applied", func(t *testing.T) {
 		w.T = t

@@ -29,6 +29,7 @@ import (
 
 // Everything in one process, with a standby for heavy reads.
 func TestAllInOne(t *testing.T) {
+	kafkatest.Parallel(t)
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	modules.Ledger.TierBootstrapperBytes = quotaBytes
@@ -139,6 +140,7 @@ func answeredBy(metrics, service string) (reads int) {
 // An API key sent over plain HTTP to any of the services is refused and
 // flagged, whichever service owns the path.
 func TestKeysPlaintext(t *testing.T) {
+	kafkatest.Parallel(t)
 	in, started := startProcesses(t, nil, nil)
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")
 	must(t, err)

@@ -56,6 +56,7 @@ const (
 // webhook, under one id; every invariant holds, by the ledger's own
 // verification; and a rebuilt ledger is equal, with the same chains.
 func TestBesieged(t *testing.T) {
+	kafkatest.Parallel(t)
 	kills, organizations, pace := testenv.Rounds(t, shortSiege, fullSiege), shortBesieged, shortPace
 	if kills > shortSiege {
 		organizations, pace = fullBesieged, fullPace

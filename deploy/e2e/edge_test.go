@@ -138,6 +138,7 @@ func (e *edge) balance() (b edgeBalance) {
 // hardly more than it, whatever they accept beyond is nobody's debt, and
 // a later grant remains whole.
 func TestReplicasAtTheEdge(t *testing.T) {
+	kafkatest.Parallel(t)
 	const quota, request = 1_500_000, 10_000
 	e := newEdge(t, quota)
 	replicas := []edgeReplica{e.replica(), e.replica()}

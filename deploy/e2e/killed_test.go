@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/testenv/programs"
 )
@@ -40,6 +41,7 @@ const (
 // while it is erasing an organization.
 // The embedded broker lives in the process and dies with it.
 func TestKilled(t *testing.T) {
+	kafkatest.Parallel(t)
 	program, dataDir := programs.Build(t, "deploy/cmd/weir"), t.TempDir()
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
 	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_OPERATOR_TOKEN": operator, "WEIR_LOG_LEVEL": "info"}

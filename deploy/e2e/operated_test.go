@@ -28,6 +28,7 @@ import (
 // services, observes them, prepares an upgrade, makes backups, loses a
 // database and restores it.
 func TestOperated(t *testing.T) {
+	kafkatest.Parallel(t)
 	o := newOperator(t, strings.Join(kafkatest.Brokers(t), ","))
 	o.follow("observe.md", "Traces")
 	o.install()

@@ -14,12 +14,14 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/programs"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
 // Every service as a separate process, behind the gateway.
 func TestProcesses(t *testing.T) {
+	kafkatest.Parallel(t)
 	collector := tracingtest.New(t)
 	in, _ := startProcesses(t, map[string]string{
 		"WEIR_TRUSTED_PROXIES": "127.0.0.1", "WEIR_TRACES_FROM_PROXIES": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_TRACES_SAMPLER_ARG": "1",

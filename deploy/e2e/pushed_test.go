@@ -34,6 +34,7 @@ import (
 // The ledger's facts are pushed: to a webhook, signed, each under one
 // id until it is accepted, and to the owner by mail, once.
 func TestFactsArePushed(t *testing.T) {
+	kafkatest.Parallel(t)
 	const quota = 1000
 	endpoint, office := webhooktest.New(t, 1), mailtest.OpenPlain(t)
 	p := startPushing(t, endpoint, office, quota)

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/port"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/testenv/programs"
@@ -49,6 +50,7 @@ const (
 // decides, and also just after the publishing process was killed. If
 // the broker is away, the second begins with its return.
 func TestRevoked(t *testing.T) {
+	kafkatest.Parallel(t)
 	f := newFleet(t)
 	stop := f.load(t)
 	t.Run("under load", func(t *testing.T) {
