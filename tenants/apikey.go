@@ -185,12 +185,8 @@ func (k *APIKey) Apply(event Event) {
 		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
 	case APIKeyRotated:
 		k.RotatedTo, k.RotatedAt, k.ExpiresAt = e.To, e.At, e.ExpiresAt
-	case APIKeyRenamed:
-		k.Name = e.Name
-	case APIKeyLimited:
-		k.RatePerMinute = e.RatePerMinute
-	case APIKeyAccessChanged:
-		k.Access = e.Access
+	case APIKeyChanged:
+		k.Name, k.RatePerMinute, k.Access = e.Name, e.RatePerMinute, e.Access
 	case APIKeyExposed:
 		k.Exposures = append(k.Exposures, Exposure{Kind: e.Kind, Where: e.Where, Source: e.Source, Address: e.Address, At: e.At})
 	case APIKeyCurtailed:
@@ -262,17 +258,6 @@ func (a Access) check() Invalid {
 	return Invalid{{"access", fmt.Sprintf("access is %q.", string(a)), oneOf(Accesses())}}
 }
 
-// APIKeyAccessChanged changes what an API key may read.
-type APIKeyAccessChanged struct {
-	APIKey string    `json:"api_key"`
-	Access Access    `json:"access"`
-	At     time.Time `json:"at"`
-}
-
-func (e APIKeyAccessChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_access_changed", PublishedCredential, "api_key.access_changed", e.At, &APIKey{}, byNext}
-}
-
 // KeySettings are what can be changed of a key; nil: unchanged.
 type KeySettings struct {
 	Name          *string
@@ -288,26 +273,17 @@ type ChangeAPIKey struct {
 	At      time.Time
 }
 
-// APIKeyRenamed gives an API key another name.
-type APIKeyRenamed struct {
-	APIKey string    `json:"api_key"`
-	Name   string    `json:"name"`
-	At     time.Time `json:"at"`
-}
-
-func (e APIKeyRenamed) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_renamed", Unpublished, "api_key.renamed", e.At, &APIKey{}, byNext}
-}
-
-// APIKeyLimited changes an API key's own limit.
-type APIKeyLimited struct {
+// APIKeyChanged has the settings of an API key after a change of any.
+type APIKeyChanged struct {
 	APIKey        string    `json:"api_key"`
-	RatePerMinute int       `json:"rate_per_minute"` // 0: none
+	Name          string    `json:"name"`
+	RatePerMinute int       `json:"rate_per_minute,omitempty"` // 0: no limit of its own
+	Access        Access    `json:"access"`
 	At            time.Time `json:"at"`
 }
 
-func (e APIKeyLimited) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_limited", PublishedCredential, "api_key.limited", e.At, &APIKey{}, byNext}
+func (e APIKeyChanged) meta() eventMeta {
+	return eventMeta{"tenants.v1.api_key_changed", PublishedCredential, "api_key.changed", e.At, &APIKey{}, byNext}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -325,25 +301,30 @@ func (c ChangeAPIKey) Check() error {
 	return faults.orNil()
 }
 
-// Change decides on another name, limit and access. What
-// stays the same has no event. An ended key can't be changed.
-func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
+// Change decides on other settings. There is no event if all stay the
+// same. An ended key can't be changed.
+func (k APIKey) Change(cmd ChangeAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
 	if err := k.usable(cmd.At); err != nil {
 		return nil, err
 	}
-	if cmd.Name != nil && CleanName(*cmd.Name) != k.Name {
-		events = append(events, APIKeyRenamed{APIKey: k.ID, Name: CleanName(*cmd.Name), At: cmd.At})
+	before := APIKeyChanged{APIKey: k.ID, Name: k.Name, RatePerMinute: k.RatePerMinute, Access: k.Access, At: cmd.At}
+	after := before
+	if cmd.Name != nil {
+		after.Name = CleanName(*cmd.Name)
 	}
-	if cmd.RatePerMinute != nil && *cmd.RatePerMinute != k.RatePerMinute {
-		events = append(events, APIKeyLimited{APIKey: k.ID, RatePerMinute: *cmd.RatePerMinute, At: cmd.At})
+	if cmd.RatePerMinute != nil {
+		after.RatePerMinute = *cmd.RatePerMinute
 	}
-	if cmd.Access != nil && *cmd.Access != k.Access {
-		events = append(events, APIKeyAccessChanged{APIKey: k.ID, Access: *cmd.Access, At: cmd.At})
+	if cmd.Access != nil {
+		after.Access = *cmd.Access
 	}
-	return events, nil
+	if after == before {
+		return nil, nil
+	}
+	return []Event{after}, nil
 }
 
 // MaxOverlap is how long a key may work beside the one that replaces it.

@@ -114,8 +114,10 @@ func TestAPIKeyChangeDecisions(t *testing.T) {
 		}
 	}
 	nothing := func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(tenants.ChangeAPIKey{At: noon}) }
-	renamed := tenants.APIKeyRenamed{APIKey: "key_1", Name: "Checkout", At: noon}
-	limited := tenants.APIKeyLimited{APIKey: "key_1", RatePerMinute: 30, At: noon}
+	changed := func(name string, rate int, access tenants.Access) tenants.APIKeyChanged {
+		return tenants.APIKeyChanged{APIKey: "key_1", Name: name, RatePerMinute: rate, Access: access, At: noon}
+	}
+	limited, narrowed := changed("Shop, live", 30, tenants.FullAccess), changed("Shop, live", 0, tenants.WriteAccess)
 	expired := keyIssued()
 	expired.ExpiresAt = &noon
 	given := []tenants.Event{keyIssued()}
@@ -124,19 +126,17 @@ func TestAPIKeyChangeDecisions(t *testing.T) {
 			return k.Change(tenants.ChangeAPIKey{KeySettings: tenants.KeySettings{Access: &access}, At: noon})
 		}
 	}
-	narrowed := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.WriteAccess, At: noon}
-	widened := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.FullAccess, At: noon}
 	decide(t, map[string]decision[tenants.APIKey]{
 		"to read less":           {given: given, when: access(tenants.WriteAccess), then: []tenants.Event{narrowed}},
 		"to read as much":        {given: given, when: access(tenants.FullAccess)},
-		"to read more":           {given: []tenants.Event{keyIssued(), narrowed}, when: access(tenants.FullAccess), then: []tenants.Event{widened}},
+		"to read more":           {given: []tenants.Event{keyIssued(), narrowed}, when: access(tenants.FullAccess), then: []tenants.Event{changed("Shop, live", 0, tenants.FullAccess)}},
 		"no such access":         {given: given, when: access("read"), faults: []string{"access"}},
 		"no access":              {given: given, when: access(""), faults: []string{"access"}},
-		"name and limit":         {given: given, when: change(" Checkout ", 30, 60), then: []tenants.Event{renamed, limited}},
+		"name and limit":         {given: given, when: change(" Checkout ", 30, 60), then: []tenants.Event{changed("Checkout", 30, tenants.FullAccess)}},
 		"the same":               {given: given, when: change("Shop, live", 0, 60)},
 		"nothing":                {given: given, when: nothing},
-		"no limit any more":      {given: []tenants.Event{keyIssued(), limited}, when: change("Shop, live", 0, 60), then: []tenants.Event{tenants.APIKeyLimited{APIKey: "key_1", At: noon}}},
-		"as the organization's":  {given: given, when: change("Shop, live", 60, 60), then: []tenants.Event{tenants.APIKeyLimited{APIKey: "key_1", RatePerMinute: 60, At: noon}}},
+		"no limit any more":      {given: []tenants.Event{keyIssued(), limited}, when: change("Shop, live", 0, 60), then: []tenants.Event{changed("Shop, live", 0, tenants.FullAccess)}},
+		"as the organization's":  {given: given, when: change("Shop, live", 60, 60), then: []tenants.Event{changed("Shop, live", 60, tenants.FullAccess)}},
 		"above the organization": {given: given, when: change("Shop, live", 61, 60), faults: []string{"rate_per_minute"}},
 		"ceiling not known":      {given: given, when: change("Shop, live", 30, 0), then: []tenants.Event{limited}},
 		"every fault at once":    {given: given, when: change("", -1, 60), faults: []string{"name", "rate_per_minute"}},

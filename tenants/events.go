@@ -46,7 +46,7 @@ type Publication int
 
 // The publications.
 const (
-	Unpublished         Publication = iota // private to this module: people, proofs of identity, names of keys
+	Unpublished         Publication = iota // private to this module: people, proofs of identity
 	PublishedFact                          // a fact in weir.tenants.v1
 	PublishedCredential                    // the credential that it changes in weir.credentials.v1, and maybe a fact
 )
@@ -87,9 +87,7 @@ func eventKinds() []eventKind {
 		kind[APIKeyIssued](),
 		kind[APIKeyRevoked](),
 		kind[APIKeyRotated](),
-		kind[APIKeyRenamed](),
-		kind[APIKeyLimited](),
-		kind[APIKeyAccessChanged](),
+		kind[APIKeyChanged](),
 		kind[APIKeyExposed](),
 		kind[APIKeyCurtailed](),
 		kind[SecurityPolicySet](),

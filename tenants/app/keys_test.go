@@ -97,7 +97,7 @@ func testAccessOfKeys(t *testing.T, p *process) {
 		}
 	}
 	audited := p.must(t, 200, "GET", "/v1/audit-events?organization="+acme.organization+"&limit=1000", "")
-	if !strings.Contains(audited.text, `"api_key.access_changed"`) {
+	if !strings.Contains(audited.text, `"api_key.changed"`) {
 		t.Errorf("the audit lacks the change: %s", audited.text)
 	}
 }

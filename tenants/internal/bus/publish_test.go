@@ -113,7 +113,7 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 		{store, key, 0, tenants.APIKeyIssued{
 			APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev, Name: "live", Digest: digest(t), At: noon,
 		}},
-		{later, key, 1, tenants.APIKeyRenamed{APIKey: "key_1", Name: "old", At: noon}},
+		{later, key, 1, tenants.MemberMailsChosen{Member: "mem_1", At: noon}},
 		{store, key, 2, tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: noon.Add(time.Hour)}},
 		{later, project, 0, tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}},
 	} {
@@ -172,7 +172,7 @@ func TestWhatEndedIsNeverInForceAgain(t *testing.T) {
 	keep("project", "prj_1", tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon})
 	keep("project", "prj_2", tenants.ProjectCreated{Project: "prj_2", Organization: "org_1", Name: "Old", At: noon})
 	keep("member", "mem_1", tenants.MemberAdded{Member: "mem_1", Organization: "org_1", Email: "a@example.com", Name: "A", Role: tenants.Owner, PasswordHash: "x", At: noon})
-	keep("api-key", "key_live", issued("key_live", "prj_1", "1"), tenants.APIKeyLimited{APIKey: "key_live", RatePerMinute: 7, At: noon})
+	keep("api-key", "key_live", issued("key_live", "prj_1", "1"), tenants.APIKeyChanged{APIKey: "key_live", Name: "key_live", RatePerMinute: 7, At: noon})
 	keep("api-key", "key_revoked", issued("key_revoked", "prj_1", "2"), tenants.APIKeyRevoked{APIKey: "key_revoked", Reason: "leaked", At: noon})
 	keep("api-key", "key_forgotten", issued("key_forgotten", "prj_1", "3"), tenants.APIKeyRevoked{APIKey: "key_forgotten", At: noon})
 	keep("api-key", "key_deleted", issued("key_deleted", "prj_2", "4"))

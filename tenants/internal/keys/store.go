@@ -35,17 +35,9 @@ func rotate(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenant
 		at.Organization, e.APIKey, e.To, e.At, e.ExpiresAt)
 }
 
-func rename(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyRenamed) error {
-	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET name = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Name)
-}
-
-func limit(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyLimited) error {
-	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET rate_per_minute = $3 WHERE organization = $1 AND id = $2`,
-		at.Organization, e.APIKey, e.RatePerMinute)
-}
-
-func changeAccess(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyAccessChanged) error {
-	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET access = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Access)
+func change(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyChanged) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET name = $3, rate_per_minute = $4, access = $5 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.APIKey, e.Name, e.RatePerMinute, e.Access)
 }
 
 func curtail(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyCurtailed) error {
@@ -74,9 +66,7 @@ func Projections() unitofwork.Projections {
 		unitofwork.On(insert),
 		unitofwork.On(revoke),
 		unitofwork.On(rotate),
-		unitofwork.On(rename),
-		unitofwork.On(limit),
-		unitofwork.On(changeAccess),
+		unitofwork.On(change),
 		unitofwork.On(curtail),
 		unitofwork.On(expose),
 	)
