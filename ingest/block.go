@@ -64,9 +64,6 @@ type Builder struct {
 // Add takes an entry; message is its message, unescaped. The Builder
 // keeps entry.Text, which must not change.
 func (b *Builder) Add(entry Stored, message []byte) {
-	if b.words == nil {
-		b.words = wordSet{}
-	}
 	b.list = append(b.list, entry)
 	b.bytes += len(entry.Text)
 	b.levels = b.levels.With(entry.Level)

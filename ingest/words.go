@@ -23,12 +23,18 @@ var unspaced = []*unicode.RangeTable{
 func eachWord(text []byte, each func(word []byte) bool) {
 	var buffer [maxWordBytes]byte
 	word := buffer[:0]
-	for len(text) > 0 {
-		r, size := rune(text[0]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(text)
+	for i := 0; i < len(text); {
+		if c := ascii[text[i]]; c != 0 {
+			if i++; len(word) < maxWordBytes {
+				word = append(word, c)
+			}
+			continue
 		}
-		text = text[size:]
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text[i:])
+		}
+		i += size
 		kind := kindOf(r)
 		if kind != partOfWord && len(word) > 0 {
 			if !each(word) {
@@ -53,6 +59,16 @@ func eachWord(text []byte, each func(word []byte) bool) {
 		each(word)
 	}
 }
+
+// ascii has the letters and digits of ASCII in lower case, 0 for all other bytes.
+var ascii = func() (lower [256]byte) {
+	for c := range byte(utf8.RuneSelf) {
+		if kindOf(rune(c)) == partOfWord {
+			lower[c] = byte(unicode.ToLower(rune(c)))
+		}
+	}
+	return lower
+}()
 
 type kind uint8
 
@@ -123,24 +139,62 @@ const (
 	probes      = 7 // bitsPerWord * ln 2
 )
 
-// wordSet collects the hashes of words.
-type wordSet map[uint64]struct{}
+// A wordSet collects the hashes of words, by open addressing.
+type wordSet struct {
+	slots []uint64 // a power of two of them, at most half full; 0: empty
+	count int
+	zero  bool // it has the hash 0
+}
 
-func (s wordSet) add(message []byte) {
+func (s *wordSet) add(message []byte) {
 	eachWord(message, func(word []byte) bool {
-		s[hashWord(word)] = struct{}{}
+		if s.count*2 >= len(s.slots) {
+			s.grow()
+		}
+		s.insert(hashWord(word))
 		return true
 	})
 }
 
-func (s wordSet) filter() WordFilter {
-	size := max(8, (len(s)*bitsPerWord+7)/8)
-	filter := make(WordFilter, size)
-	for hash := range s {
-		filter.probe(hash, func(at uint64) bool {
-			filter[at/8] |= 1 << (at % 8)
-			return true
-		})
+func (s *wordSet) insert(hash uint64) {
+	if hash == 0 {
+		s.zero = true
+		return
+	}
+	for at := hash; ; at++ {
+		slot := &s.slots[at&uint64(len(s.slots)-1)]
+		if *slot == hash {
+			return
+		}
+		if *slot == 0 {
+			*slot = hash
+			s.count++
+			return
+		}
+	}
+}
+
+func (s *wordSet) grow() {
+	old := s.slots
+	s.slots, s.count = make([]uint64, max(minSlots, 2*len(old))), 0
+	for _, hash := range old {
+		if hash != 0 {
+			s.insert(hash)
+		}
+	}
+}
+
+const minSlots = 256
+
+func (s *wordSet) filter() WordFilter {
+	filter := make(WordFilter, max(8, (s.count*bitsPerWord+7)/8))
+	for _, hash := range s.slots {
+		if hash != 0 {
+			filter.set(hash)
+		}
+	}
+	if s.zero {
+		filter.set(0)
 	}
 	return filter
 }
@@ -154,6 +208,13 @@ func (f WordFilter) MayHold(words Words) bool {
 		}
 	}
 	return true
+}
+
+func (f WordFilter) set(hash uint64) {
+	f.probe(hash, func(at uint64) bool {
+		f[at/8] |= 1 << (at % 8)
+		return true
+	})
 }
 
 func (f WordFilter) has(hash uint64) bool {
