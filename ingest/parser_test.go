@@ -335,7 +335,7 @@ func TestParseAgreesWithOracle(t *testing.T) {
 	}
 }
 
-func pick(random *rand.Rand, from ...string) string { return from[random.IntN(len(from))] }
+func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
 
 func blank(random *rand.Rand) string { return pick(random, "", "", "", "", " ", "\n\t", "\r\n  ") }
 

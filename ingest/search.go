@@ -16,7 +16,7 @@ type Search struct {
 	From, To    *Instant        // event times from From on, before To; nil: no bound
 	Levels      SeveritySet
 	Environment string
-	Words       Words
+	Query       Query
 	OldestFirst bool
 	Start       Position
 	Limit       int // most entries of a page, at least 1
@@ -28,7 +28,7 @@ const MaxPageBytes = 8 << 20
 
 func (s *Search) maxBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
-// Matches reports whether an entry matches, apart from its words.
+// Matches reports whether an entry matches.
 func (s *Search) Matches(entry *Stored) bool {
 	switch {
 	case s.From != nil && entry.Time.Compare(*s.From) < 0, s.To != nil && entry.Time.Compare(*s.To) >= 0:
@@ -36,7 +36,7 @@ func (s *Search) Matches(entry *Stored) bool {
 	case !s.Levels.Has(entry.Level), s.Environment != "" && s.Environment != entry.Environment:
 		return false
 	}
-	return s.Start.After == nil || s.before(*s.Start.After, entry.Place)
+	return (s.Start.After == nil || s.before(*s.Start.After, entry.Place)) && s.Query.Matches(entry)
 }
 
 // reads reports whether the search covers a project.
@@ -50,7 +50,7 @@ func (s *Search) MayFind(block *Candidate) bool {
 	if !s.reads(block.Project) || !s.Reaches(header.Min, header.Max) {
 		return false
 	}
-	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Environments.MayHold(s.Environment) && header.Words.MayHold(s.Words)
+	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Environments.MayHold(s.Environment) && s.Query.MayMatch(header)
 }
 
 // Reaches reports whether the search's times overlap first to last.
@@ -207,8 +207,6 @@ type Blocks interface {
 	// Read returns the entries of a block, in order; none where it is
 	// gone. They are valid until the next Read.
 	Read(block Ref) ([]Stored, error)
-	// Message unescapes the message of an entry.
-	Message(entry []byte) ([]byte, error)
 	// Spent reports whether the search has had its share.
 	Spent() bool
 }
@@ -267,7 +265,8 @@ func (f *finding) look(block Ref) error {
 	if err != nil {
 		return err
 	}
-	return f.page.Offer(entries, block, f.blocks.Message)
+	f.page.Offer(entries, block)
+	return nil
 }
 
 // stop ends the page before the blocks that begin at first.
@@ -294,26 +293,13 @@ func NewPage(search *Search) *Page {
 	return &Page{search: search, best: worstFirst{before: search.before}}
 }
 
-// Offer adds the entries of one block to the page; message
-// unescapes an entry's message, for the words.
-func (p *Page) Offer(entries []Stored, block Ref, message func(entry []byte) ([]byte, error)) error {
+// Offer adds the entries of one block to the page.
+func (p *Page) Offer(entries []Stored, block Ref) {
 	for i := range entries {
-		entry := &entries[i]
-		if !p.improves(entry.Place) || !p.search.Matches(entry) {
-			continue
+		if entry := &entries[i]; p.improves(entry.Place) && p.search.Matches(entry) {
+			p.take(Found{Stored: *entry, Project: block.Project, block: block})
 		}
-		if len(p.search.Words) > 0 {
-			text, err := message(entry.Text)
-			if err != nil {
-				return err
-			}
-			if !p.search.Words.In(text) {
-				continue
-			}
-		}
-		p.take(Found{Stored: *entry, Project: block.Project, block: block})
 	}
-	return nil
 }
 
 // full reports whether the page holds all that fits and one entry more.

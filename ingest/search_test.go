@@ -52,8 +52,6 @@ func (s *shelf) Read(block ingest.Ref) ([]ingest.Stored, error) {
 	return s.entries[block.ID], nil
 }
 
-func (s *shelf) Message(text []byte) ([]byte, error) { return text, nil }
-
 func (s *shelf) Spent() bool { return s.looked > s.share }
 
 // A paged search finds exactly the entries that a filter over all
@@ -87,13 +85,13 @@ func someSearch(random *rand.Rand) ingest.Search {
 		search.Environment = "prod"
 	}
 	if random.IntN(3) == 0 {
-		search.Words = ingest.ParseWords(vocabulary[random.IntN(len(vocabulary))])
+		search.Query = query(vocabulary[random.IntN(len(vocabulary))])
 	}
 	return search
 }
 
 func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
-	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Matches(&e) || !search.Words.In(e.Text) })
+	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Matches(&e) })
 	slices.SortFunc(wanted, func(a, b ingest.Stored) int {
 		if search.OldestFirst {
 			return a.Compare(b.Place)
@@ -196,9 +194,7 @@ func TestAPageEndsAtItsBytes(t *testing.T) {
 	for i := range entries {
 		entries[i] = ingest.Stored{Place: ingest.Place{Index: i}, Text: whole[i*500<<10 : (i+1)*500<<10]}
 	}
-	if err := page.Offer(entries, ingest.Ref{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	page.Offer(entries, ingest.Ref{})
 	found, next := page.Result()
 	size := 0
 	for _, f := range found {

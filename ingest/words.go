@@ -5,9 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxWords is how many words one search may name.
-const MaxWords = 32
-
 // maxWordBytes is how much of a word counts.
 const maxWordBytes = 64
 
@@ -93,40 +90,6 @@ func kindOf(r rune) kind {
 	return separator
 }
 
-// Words is a set of whole words that a message must hold, in any case and order.
-type Words []string
-
-// ParseWords parses the words of a query, at most MaxWords different ones.
-func ParseWords(query string) Words {
-	var words Words
-	seen := map[string]bool{}
-	eachWord([]byte(query), func(word []byte) bool {
-		if !seen[string(word)] {
-			seen[string(word)] = true
-			words = append(words, string(word))
-		}
-		return len(words) < MaxWords
-	})
-	return words
-}
-
-// In reports whether the message has every word.
-func (w Words) In(message []byte) bool {
-	if len(w) == 0 {
-		return true
-	}
-	missing := uint32(1)<<len(w) - 1
-	eachWord(message, func(word []byte) bool {
-		for i := range w {
-			if string(word) == w[i] {
-				missing &^= 1 << i
-			}
-		}
-		return missing != 0
-	})
-	return missing == 0
-}
-
 // A WordFilter is a Bloom filter of the words of a block (Burton H.
 // Bloom, "Space/time trade-offs in hash coding with allowable
 // errors", 1970) with probes by double hashing (Kirsch and
@@ -199,15 +162,11 @@ func (s *wordSet) filter() WordFilter {
 	return filter
 }
 
-// MayHold reports whether all words can be in the block. An
+// mayHold reports whether a word, in lower case, can be in the block. An
 // empty filter holds everything.
-func (f WordFilter) MayHold(words Words) bool {
-	for _, word := range words {
-		if len(f) > 0 && !f.has(hashWord([]byte(word))) {
-			return false
-		}
-	}
-	return true
+func (f WordFilter) mayHold(word string) bool {
+	hash := hashWord([]byte(word))
+	return len(f) == 0 || f.probe(hash, func(at uint64) bool { return f[at/8]&(1<<(at%8)) != 0 })
 }
 
 func (f WordFilter) set(hash uint64) {
@@ -215,10 +174,6 @@ func (f WordFilter) set(hash uint64) {
 		f[at/8] |= 1 << (at % 8)
 		return true
 	})
-}
-
-func (f WordFilter) has(hash uint64) bool {
-	return f.probe(hash, func(at uint64) bool { return f[at/8]&(1<<(at%8)) != 0 })
 }
 
 // probe calls each with the bits of hash until it returns false.

@@ -189,8 +189,9 @@ func TestCriteria(t *testing.T) {
 		{"levels", ingest.Search{Levels: ingest.SeveritySet(0).With(ingest.SeverityWarn).With(ingest.SeverityInfo)}, []string{staging, early}},
 		{"an entry's own environment", ingest.Search{Environment: "staging"}, []string{staging}},
 		{"else the key's", ingest.Search{Environment: "prod"}, []string{late, early}},
-		{"words", ingest.Search{Words: ingest.ParseWords("checkout failed")}, []string{late}},
-		{"nothing", ingest.Search{Words: ingest.ParseWords("absent")}, nil},
+		{"a path", ingest.Search{Query: query("-message:nothing timestamp:2*")}, []string{late, staging, early}},
+		{"words", ingest.Search{Query: query("checkout failed")}, []string{late}},
+		{"nothing", ingest.Search{Query: query("absent")}, nil},
 	}
 	for _, c := range cases {
 		c.search.Limit = 10
@@ -216,7 +217,7 @@ func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	if got := r.all("org_1", ingest.Search{Limit: 5}); len(got) != 41 || got[40] != rare {
 		t.Errorf("%d entries in all, want 41 with the rare one last", len(got))
 	}
-	if got := r.all("org_1", ingest.Search{Limit: 5, Words: ingest.ParseWords("needle")}); !slices.Equal(got, []string{rare}) {
+	if got := r.all("org_1", ingest.Search{Limit: 5, Query: query("needle")}); !slices.Equal(got, []string{rare}) {
 		t.Errorf("found %q, want the rare one", got)
 	}
 }
@@ -330,4 +331,12 @@ func TestOrganizationsDoNotSeeEachOther(t *testing.T) {
 	if got := r.all("org_1", ingest.Search{Limit: 10, Project: "prj_2"}); len(got) != 0 {
 		t.Errorf("org_1 finds %q in a foreign project", got)
 	}
+}
+
+func query(text string) ingest.Query {
+	parsed, err := ingest.ParseQuery(text)
+	if err != nil {
+		panic(err)
+	}
+	return parsed
 }

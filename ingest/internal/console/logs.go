@@ -61,7 +61,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	r = ui.WithTimesInUTC(r)
 	search, err := ingesthttp.ParseSearch(r)
-	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), ui.Field{Label: "Words in message"}, c.Clock(), err)}
+	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}, c.Clock(), err)}
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil

@@ -113,7 +113,7 @@ func TestFilters(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Next: &ingest.Position{After: &ingest.Place{}}}}}
 	handler := router(t, store)
 	status, body := get(t, handler, session("1"), "?project=prj_1&environment=prod&level=warn&level=error&q=Checkout+failed")
-	if status != http.StatusOK || store.as != "org_1" || store.asked.Project != "prj_1" || store.asked.Environment != "prod" || len(store.asked.Words) != 2 || store.asked.Limit != 50 || store.asked.MaxBytes != 2<<20 {
+	if status != http.StatusOK || store.as != "org_1" || store.asked.Project != "prj_1" || store.asked.Environment != "prod" || store.asked.Query.String() != "Checkout failed" || store.asked.Limit != 50 || store.asked.MaxBytes != 2<<20 {
 		t.Errorf("%d, asked as %q for %+v", status, store.as, store.asked)
 	}
 	for _, want := range []string{`value="prj_1" selected`, `value="warn" checked`, `value="error" checked`, `value="Checkout failed"`, `value="prod"`, "Search on"} {

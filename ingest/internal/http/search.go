@@ -63,7 +63,7 @@ type logsQuery struct {
 	To          time.Time `query:"to" description:"Event time, exclusive"`
 	Levels      []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
 	Environment string    `query:"environment" description:"The entry's environment, or its key's where it names none"`
-	Words       string    `query:"q" description:"Words that the message holds, all of them, whatever their case"`
+	Query       string    `query:"q" description:"What the entries have to match: words of the message, \"phrases\", level:error, any field such as metadata.status:>=500 or exists:metadata.trace_id, -not, OR, parentheses"`
 	Order       string    `query:"order" enum:"desc,asc" default:"desc" description:"By event time"`
 	httpapi.Page
 }
@@ -88,7 +88,7 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 		func() error { return readTime(&search.To, query, "to") },
 		func() error { return checkSpan(&search, query) },
 		func() error { return readLevels(&search.Levels, query) },
-		func() error { return readWords(&search.Words, query) },
+		func() error { return readQuery(&search.Query, query) },
 		func() error { return readOrder(&search.OldestFirst, query) },
 		func() error { return readCursor(&search.Start, r, page.Cursor) },
 	} {
@@ -132,14 +132,12 @@ func readLevels(into *ingest.SeveritySet, query url.Values) error {
 	return nil
 }
 
-func readWords(into *ingest.Words, query url.Values) error {
-	text := query.Get("q")
-	*into = ingest.ParseWords(text)
-	if text != "" && len(*into) == 0 {
-		return httpapi.Invalid("?q", httpapi.CodeInvalidRequest, fmt.Sprintf("q is %q, which holds no word.", text),
-			"Name words of the message: letters and digits; all of them must stand in it, in any order.")
+func readQuery(into *ingest.Query, query url.Values) (err error) {
+	var fault *ingest.QueryError
+	if *into, err = ingest.ParseQuery(query.Get("q")); errors.As(err, &fault) {
+		return httpapi.Invalid("?q", httpapi.CodeInvalidRequest, fmt.Sprintf("At character %d of q: %s", fault.At, fault.Detail), fault.Fix)
 	}
-	return nil
+	return err
 }
 
 func readOrder(oldestFirst *bool, query url.Values) error {

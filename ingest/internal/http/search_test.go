@@ -34,8 +34,8 @@ func TestParseSearch(t *testing.T) {
 	if search.Project != "prj_1" || search.Levels != wanted || search.Environment != "prod" || !search.OldestFirst || search.Limit != 7 {
 		t.Errorf("search = %+v", search)
 	}
-	if search.From.Compare(*search.To) >= 0 || len(search.Words) != 2 || search.Words[0] != "checkout" {
-		t.Errorf("from %v, to %v, words %q", search.From, search.To, search.Words)
+	if search.From.Compare(*search.To) >= 0 || search.Query.String() != "Checkout failed" {
+		t.Errorf("from %v, to %v, query %q", search.From, search.To, search.Query)
 	}
 }
 

@@ -262,7 +262,7 @@ func (q *headerQuery) begin(organization string, h *headers) {
 // larger than the rest of a header.
 func (q *headerQuery) needsWords() string {
 	switch {
-	case len(q.search.Words) == 0:
+	case !q.search.Query.NeedsWords():
 		return `false`
 	case q.search.Levels == 0:
 		return `true`

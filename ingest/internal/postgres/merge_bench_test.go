@@ -103,14 +103,18 @@ func (t *trickle) measure() {
 	t.b.ReportMetric(float64(size)/(1<<20), "MB-on-disk")
 	t.b.ReportMetric(float64(t.bytes)/(1<<20), "MB-of-text")
 	ends := ingest.InstantOf(t.now)
+	words, err := ingest.ParseQuery("payment failed")
+	if err != nil {
+		t.b.Fatal(err)
+	}
 	for name, search := range map[string]ingest.Search{
 		"newest": {Limit: 100},
 		"hour":   {Limit: 100, To: &ingest.Instant{Seconds: t.begins.Unix() + 7*3600}},
-		"words":  {Limit: 1000, Words: ingest.ParseWords("payment failed"), To: &ends},
+		"words":  {Limit: 1000, Query: words, To: &ends},
 	} {
 		begun := time.Now()
 		result, err := t.store.Search(t.b.Context(), "org_1", search)
-		if err != nil || result.Incomplete || len(result.Found) == 0 || len(search.Words) > 0 && len(result.Found) != t.sent/20_000 {
+		if err != nil || result.Incomplete || len(result.Found) == 0 || search.Query.NeedsWords() && len(result.Found) != t.sent/20_000 {
 			t.b.Fatalf("%s: %d found, incomplete %t, %v", name, len(result.Found), result.Incomplete, err)
 		}
 		t.b.ReportMetric(float64(time.Since(begun).Microseconds())/1000, name+"-ms")

@@ -1,0 +1,227 @@
+package ingest
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weirlog/weir/shared/contract/entryfield"
+)
+
+// A Query is what a search asks of the content of entries; see
+// ParseQuery. Its zero value matches all.
+type Query struct {
+	root condition
+	text string
+}
+
+// String returns the query as it was written.
+func (q Query) String() string { return q.text }
+
+// Matches reports whether an entry matches.
+func (q Query) Matches(entry *Stored) bool { return q.root == nil || q.root.matches(entry) }
+
+// MayMatch reports whether a block with this header may hold a match.
+func (q Query) MayMatch(header *Header) bool { return q.root == nil || q.root.mayMatch(header) }
+
+// NeedsWords reports whether the header's words can make a difference to MayMatch.
+func (q Query) NeedsWords() bool {
+	for _, levels := range []SeveritySet{0, everyLevel} {
+		if q.MayMatch(&Header{Levels: levels}) != q.MayMatch(&Header{Levels: levels, Words: noWords}) {
+			return true
+		}
+	}
+	return false
+}
+
+var noWords, everyLevel = WordFilter{0}, SeveritySet(0xff)
+
+// A condition is a part of a query. mayMatch has no false negatives.
+type condition interface {
+	matches(entry *Stored) bool
+	mayMatch(header *Header) bool
+}
+
+// all conditions must hold.
+type all []condition
+
+func (a all) matches(entry *Stored) bool {
+	for _, c := range a {
+		if !c.matches(entry) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a all) mayMatch(header *Header) bool {
+	for _, c := range a {
+		if !c.mayMatch(header) {
+			return false
+		}
+	}
+	return true
+}
+
+// either condition must hold.
+type either []condition
+
+func (e either) matches(entry *Stored) bool {
+	for _, c := range e {
+		if c.matches(entry) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e either) mayMatch(header *Header) bool {
+	for _, c := range e {
+		if c.mayMatch(header) {
+			return true
+		}
+	}
+	return false
+}
+
+type negation struct{ of condition }
+
+func (n negation) matches(entry *Stored) bool { return !n.of.matches(entry) }
+func (negation) mayMatch(*Header) bool        { return true }
+
+// A phrase is words that stand in the message one after the other.
+type phrase []pattern
+
+func (p phrase) matches(entry *Stored) (found bool) {
+	jsonPath(entryfield.Message).find(entry.Text, func(value []byte) bool {
+		if value[0] == '"' {
+			found = p.in(decodedString(value))
+		}
+		return true
+	})
+	return found
+}
+
+// in finds the phrase in a text. Bit i of begun says that the words up to
+// the last one match the first i+1 of the phrase.
+func (p phrase) in(text []byte) (found bool) {
+	begun := uint64(0)
+	eachWord(text, func(word []byte) bool {
+		begun = begun<<1 | 1
+		for i := range p {
+			if begun&(1<<i) != 0 && !p[i].fits(word) {
+				begun &^= 1 << i
+			}
+		}
+		found = begun&(1<<(len(p)-1)) != 0
+		return !found
+	})
+	return found
+}
+
+func (p phrase) mayMatch(header *Header) bool {
+	for _, word := range p {
+		if word.whole() && !header.Words.mayHold(word.text) {
+			return false
+		}
+	}
+	return true
+}
+
+type levels SeveritySet
+
+func (l levels) matches(entry *Stored) bool   { return SeveritySet(l).Has(entry.Level) }
+func (l levels) mayMatch(header *Header) bool { return SeveritySet(l)&header.Levels != 0 }
+
+// inEnvironment is the entry's environment, else that of its key.
+type inEnvironment pattern
+
+func (e inEnvironment) matches(entry *Stored) bool { return pattern(e).fits(fold(entry.Environment)) }
+func (inEnvironment) mayMatch(*Header) bool        { return true }
+
+// A field is a condition on a value at one of some paths.
+type field struct {
+	paths []jsonPath
+	holds func(value []byte) bool
+}
+
+func (f field) matches(entry *Stored) bool {
+	for _, path := range f.paths {
+		if path.find(entry.Text, f.holds) {
+			return true
+		}
+	}
+	return false
+}
+
+func (field) mayMatch(*Header) bool { return true }
+
+// isText compares the text of a string, number, true, false or null.
+func isText(want pattern) func(value []byte) bool {
+	return func(value []byte) bool {
+		switch value[0] {
+		case '{', '[':
+			return false
+		case '"':
+			value = decodedString(value)
+		}
+		return want.fits(fold(string(value)))
+	}
+}
+
+// isNumber compares numbers; a string is none.
+func isNumber(operator string, want float64) func(value []byte) bool {
+	return func(value []byte) bool {
+		if c := value[0]; c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+		got, _ := strconv.ParseFloat(string(value), 64)
+		switch operator {
+		case ">":
+			return got > want
+		case ">=":
+			return got >= want
+		case "<":
+			return got < want
+		}
+		return got <= want
+	}
+}
+
+func isPresent(value []byte) bool { return string(value) != "null" }
+
+// A pattern is a text in lower case, with a star at one of its ends, or
+// both, for any text there.
+type pattern struct {
+	text         string
+	before, then bool // a star before it, and behind it
+}
+
+func (p pattern) whole() bool { return !p.before && !p.then }
+
+// fits reports whether a text in lower case is one of the pattern.
+func (p pattern) fits(text []byte) bool {
+	switch {
+	case p.before && p.then:
+		return strings.Contains(string(text), p.text)
+	case p.before:
+		return strings.HasSuffix(string(text), p.text)
+	case p.then:
+		return strings.HasPrefix(string(text), p.text)
+	}
+	return string(text) == p.text
+}
+
+// fold returns a text in lower case.
+func fold(text string) []byte {
+	folded := make([]byte, 0, len(text))
+	for _, r := range text {
+		if r < utf8.RuneSelf && ascii[r] != 0 {
+			folded = append(folded, ascii[r])
+			continue
+		}
+		folded = utf8.AppendRune(folded, unicode.ToLower(r))
+	}
+	return folded
+}

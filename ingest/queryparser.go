@@ -1,0 +1,310 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weirlog/weir/shared/contract/entryfield"
+)
+
+// Bounds of a query.
+const (
+	MaxQueryBytes = 2000
+	MaxQueryTerms = 32 // words, phrases and fields
+	maxQueryDepth = 16 // of parentheses
+)
+
+// A QueryError is why a query can't be read.
+type QueryError struct {
+	At          int // the character where the fault is, from 1
+	Detail, Fix string
+}
+
+func (e *QueryError) Error() string {
+	return fmt.Sprintf("cannot read query: at character %d: %s %s", e.At, e.Detail, e.Fix)
+}
+
+// ParseQuery reads a query, with a *QueryError where it can't. Terms are
+// separated by spaces, and an entry has to match all of them:
+//
+//	timeout                  a word of the message; message:timeout is the same
+//	"no route to host"       words of the message one after the other
+//	time*  *out              words that begin or end so
+//	level:error              a level
+//	environment:prod         the entry's environment, else its key's
+//	metadata.user.id:42      the text of a value, at any path of the entry
+//	user.id:42               the same, also below metadata
+//	error.type:Timeout*      a text that begins so
+//	metadata.path:"/a b"     a text with spaces
+//	metadata.ms:>500         numbers: > >= < <=
+//	exists:metadata.trace    a value that is not null
+//	-term  NOT term          entries that don't match it
+//	a OR b                   either; OR binds less than a space
+//	(a OR b) c               parentheses group
+//
+// Letters match whatever their case, except in names of fields.
+func ParseQuery(text string) (Query, error) {
+	if len(text) > MaxQueryBytes {
+		return Query{}, &QueryError{At: MaxQueryBytes, Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes)}
+	}
+	p := queryParser{text: text}
+	root := p.alternatives(0)
+	if p.err == nil && p.at < len(p.text) {
+		p.fail(p.at, "This parenthesis closes nothing.", `Remove it, or put it in quotes: ")".`)
+	}
+	if p.err != nil {
+		return Query{}, p.err
+	}
+	return Query{root, text}, nil
+}
+
+// queryParser keeps its first error, and stops there.
+type queryParser struct {
+	text  string
+	at    int
+	terms int
+	err   *QueryError
+}
+
+func (p *queryParser) fail(at int, detail, fix string) condition {
+	if p.err == nil {
+		p.err = &QueryError{At: utf8.RuneCountInString(p.text[:at]) + 1, Detail: detail, Fix: fix}
+	}
+	p.at = len(p.text)
+	return all(nil)
+}
+
+// spaces skips spaces and returns the next character; 0 at the end.
+func (p *queryParser) spaces() byte {
+	p.at = len(p.text) - len(strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace))
+	if p.at == len(p.text) {
+		return 0
+	}
+	return p.text[p.at]
+}
+
+// operator skips a word in capitals that stands alone.
+func (p *queryParser) operator(word string) bool {
+	p.spaces()
+	rest, found := strings.CutPrefix(p.text[p.at:], word)
+	if !found || rest != "" && !strings.ContainsRune(" \t\r\n()", rune(rest[0])) {
+		return false
+	}
+	p.at += len(word)
+	return true
+}
+
+// alternatives reads what OR joins; nil: nothing.
+func (p *queryParser) alternatives(depth int) condition {
+	first := p.conjunction(depth)
+	list := either{first}
+	for at := p.at; p.operator("OR"); at = p.at {
+		next := p.conjunction(depth)
+		if p.err == nil && (first == nil || next == nil) {
+			return p.fail(at, "OR has nothing beside it.", `Put it between two terms, or in quotes: "OR".`)
+		}
+		list = append(list, next)
+	}
+	if len(list) == 1 {
+		return first
+	}
+	return list
+}
+
+// conjunction reads terms up to OR or the end; nil: there is none.
+func (p *queryParser) conjunction(depth int) condition {
+	var list all
+	for p.err == nil {
+		at := p.at
+		if c := p.spaces(); c == 0 || c == ')' || p.operator("OR") {
+			p.at = at
+			break
+		}
+		if p.operator("AND") {
+			continue
+		}
+		list = append(list, p.term(depth))
+	}
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	}
+	return list
+}
+
+func (p *queryParser) term(depth int) condition {
+	at := p.at
+	not := p.operator("NOT")
+	c := p.spaces()
+	if !not && c == '-' {
+		p.at++
+		if not = true; p.at < len(p.text) && !unicode.IsSpace(rune(p.text[p.at])) {
+			c = p.text[p.at]
+		} else {
+			c = 0
+		}
+	}
+	switch {
+	case !not:
+		return p.plainTerm(depth)
+	case c == 0 || c == ')':
+		return p.fail(at, "There is nothing to exclude.", `Write the term right behind it, such as -debug, or put it in quotes: "-".`)
+	}
+	return negation{p.term(depth)}
+}
+
+func (p *queryParser) plainTerm(depth int) condition {
+	at := p.at
+	if p.terms++; p.terms > MaxQueryTerms {
+		return p.fail(at, "There are too many terms.", fmt.Sprintf("Use at most %d.", MaxQueryTerms))
+	}
+	switch p.text[at] {
+	case '(':
+		p.terms--
+		return p.group(depth + 1)
+	case '"':
+		return p.words(at, pattern{text: p.quoted()})
+	}
+	run := p.run()
+	name, value, isField := strings.Cut(run, ":")
+	switch {
+	case !isField:
+		return p.words(at, starred(run))
+	case strings.HasPrefix(value, "//") || strings.TrimFunc(name, unicode.IsDigit) == "":
+		return p.fail(at, "A colon separates a field from its value.", fmt.Sprintf("Put the text in quotes to look for it: %q.", run))
+	case value != "":
+		return p.field(at, name, starred(value))
+	case p.at < len(p.text) && p.text[p.at] == '"':
+		return p.field(at, name, pattern{text: p.quoted()})
+	}
+	return p.fail(p.at, fmt.Sprintf("%s has no value.", name), fmt.Sprintf(`Write it right behind the colon, such as %s:value or %s:"two words".`, name, name))
+}
+
+func (p *queryParser) group(depth int) condition {
+	at := p.at
+	if p.at++; depth > maxQueryDepth {
+		return p.fail(at, "There are too many parentheses in each other.", fmt.Sprintf("Use at most %d.", maxQueryDepth))
+	}
+	inside := p.alternatives(depth)
+	switch {
+	case p.err != nil:
+		return all(nil)
+	case p.spaces() != ')':
+		return p.fail(at, "This parenthesis is not closed.", `Close it, or put it in quotes: "(".`)
+	case inside == nil:
+		return p.fail(at, "There is nothing in the parentheses.", "Write terms between them, or remove them.")
+	}
+	p.at++
+	return inside
+}
+
+// quoted reads a text in quotes; a backslash stands before a quote in it.
+func (p *queryParser) quoted() string {
+	at := p.at
+	var text strings.Builder
+	for p.at++; p.at < len(p.text); p.at++ {
+		switch c := p.text[p.at]; {
+		case c == '"':
+			p.at++
+			return text.String()
+		case c == '\\' && p.at+1 < len(p.text) && strings.IndexByte(`"\`, p.text[p.at+1]) >= 0:
+			p.at++
+			text.WriteByte(p.text[p.at])
+		default:
+			text.WriteByte(c)
+		}
+	}
+	p.fail(at, "The quotes are not closed.", `Close them, or write \" for a quote itself.`)
+	return ""
+}
+
+// run reads up to a space, a parenthesis or a quote.
+func (p *queryParser) run() string {
+	start := p.at
+	end := strings.IndexFunc(p.text[start:], func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`()"`, r) })
+	if end < 0 {
+		end = len(p.text) - start
+	}
+	p.at = start + end
+	return p.text[start:p.at]
+}
+
+// starred reads the stars at the ends of a text.
+func starred(text string) pattern {
+	text, then := strings.CutSuffix(text, "*")
+	text, before := strings.CutPrefix(text, "*")
+	return pattern{text, before, then}
+}
+
+// words are those of a text, one after the other.
+func (p *queryParser) words(at int, text pattern) condition {
+	var found phrase
+	eachWord([]byte(text.text), func(word []byte) bool {
+		found = append(found, pattern{text: string(word)})
+		return true
+	})
+	switch {
+	case p.err != nil:
+	case len(found) == 0:
+		return p.fail(at, "There is no word here.", "Name words of the message: letters and digits.")
+	case len(found) > MaxQueryTerms:
+		return p.fail(at, fmt.Sprintf("The phrase has %d words.", len(found)), fmt.Sprintf("Use at most %d.", MaxQueryTerms))
+	default:
+		found[0].before, found[len(found)-1].then = text.before, text.then
+	}
+	return found
+}
+
+// members are the names of what an entry has at its top.
+var members = []string{
+	entryfield.Timestamp, entryfield.Level, entryfield.Message, entryfield.Environment, entryfield.Metadata, entryfield.Error, entryfield.ProjectID,
+}
+
+func (p *queryParser) field(at int, name string, value pattern) condition {
+	switch name {
+	case "":
+		return p.fail(at, "There is no name before the colon.", "Write field:value, such as metadata.status:503.")
+	case "exists":
+		return field{pathsOf(value.text), isPresent}
+	case entryfield.Level:
+		level, ok := ParseSeverity(fold(value.text))
+		if !ok || !value.whole() {
+			return p.fail(at, fmt.Sprintf("%q is not a level.", value.text), "Use level:debug, info, warn, error or fatal; join several by OR.")
+		}
+		return levels(SeveritySet(0).With(level))
+	case entryfield.Message:
+		return p.words(at, value)
+	case entryfield.Environment:
+		return inEnvironment(folded(value))
+	}
+	operator := value.text[:len(value.text)-len(strings.TrimLeft(value.text, "<>="))]
+	if !slices.Contains([]string{">", ">=", "<", "<="}, operator) || p.text[p.at-1] == '"' {
+		return field{pathsOf(name), isText(folded(value))}
+	}
+	number, err := strconv.ParseFloat(value.text[len(operator):], 64)
+	if err != nil || !value.whole() {
+		return p.fail(at, fmt.Sprintf("%q is not a number.", value.text[len(operator):]), fmt.Sprintf(`Compare with a number, such as %s:%s500, or put the text in quotes.`, name, operator))
+	}
+	return field{pathsOf(name), isNumber(operator, number)}
+}
+
+func folded(value pattern) pattern {
+	value.text = string(fold(value.text))
+	return value
+}
+
+// pathsOf are where a field may be: what is no member of an entry, below
+// its metadata, too.
+func pathsOf(name string) []jsonPath {
+	first, _, _ := strings.Cut(name, ".")
+	if slices.Contains(members, first) {
+		return []jsonPath{jsonPath(name)}
+	}
+	return []jsonPath{jsonPath(name), jsonPath(entryfield.Metadata + "." + name)}
+}
