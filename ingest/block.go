@@ -61,16 +61,15 @@ type Builder struct {
 	words        wordSet
 }
 
-// Add takes an entry; message is its message, unescaped. The Builder
-// keeps entry.Text, which must not change.
-func (b *Builder) Add(entry Stored, message []byte) {
+// Add takes an entry. The Builder keeps entry.Text, which must not change.
+func (b *Builder) Add(entry Stored) {
 	b.list = append(b.list, entry)
 	b.bytes += len(entry.Text)
 	b.levels = b.levels.With(entry.Level)
 	if n := len(b.list); n == 1 || b.list[n-2].Environment != entry.Environment {
 		b.environments = b.environments.With(entry.Environment)
 	}
-	b.words.add(message)
+	b.words.add(entry.Text)
 }
 
 // Full reports whether to build the block before the next Add.

@@ -36,10 +36,10 @@ func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block)
 	var builder ingest.Builder
 	perBlock := 1 + random.IntN(7)
 	for i := range n {
-		entry, message := someStored(random)
+		entry, _ := someStored(random)
 		entry.Index = i // places are unique
 		all = append(all, entry)
-		builder.Add(entry, []byte(message))
+		builder.Add(entry)
 		if random.IntN(perBlock) == 0 {
 			list = append(list, builder.Build())
 		}
@@ -92,7 +92,7 @@ func FuzzParseEntries(f *testing.F) {
 func TestWordFilter(t *testing.T) {
 	var builder ingest.Builder
 	for i := range 2000 {
-		builder.Add(ingest.Stored{Level: ingest.SeverityInfo}, fmt.Appendf(nil, "order%d shipped", i))
+		builder.Add(ingest.Stored{Level: ingest.SeverityInfo, Text: fmt.Appendf(nil, `{"message":"order%d shipped"}`, i)})
 	}
 	filter := builder.Build().Words
 	wrong := 0

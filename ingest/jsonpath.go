@@ -2,7 +2,10 @@ package ingest
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+
+	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // A jsonPath names members of an entry: their names, joined by dots. A
@@ -12,6 +15,9 @@ type jsonPath string
 // find calls each with the values at the path in compact, valid JSON, and
 // with the elements of arrays there, until it returns true.
 func (p jsonPath) find(object []byte, each func(value []byte) bool) bool {
+	if len(object) == 0 {
+		return false
+	}
 	switch object[0] {
 	case '[':
 		return eachElement(object, func(element []byte) bool { return p.find(element, each) })
@@ -35,29 +41,41 @@ func visit(value []byte, each func(value []byte) bool) bool {
 }
 
 // eachMember calls each with the members of an object, names in quotes,
-// until it returns true.
-func eachMember(object []byte, each func(name, value []byte) bool) bool {
-	for i := 1; object[i] != '}'; {
+// until it returns true. Of damaged JSON it finds some.
+func eachMember(object []byte, each func(name, value []byte) bool) (stopped bool) {
+	_, stopped = members(object, each)
+	return stopped
+}
+
+// members is eachMember, and returns the offset of what ended it.
+func members(object []byte, each func(name, value []byte) bool) (i int, stopped bool) {
+	for i = 1; i < len(object) && object[i] != '}'; {
 		if object[i] == ',' {
 			i++
 		}
 		colon := valueEnd(object, i)
 		end := valueEnd(object, colon+1)
+		if end <= colon+1 || object[i] != '"' {
+			break
+		}
 		if each(object[i:colon], object[colon+1:end]) {
-			return true
+			return i, true
 		}
 		i = end
 	}
-	return false
+	return i, false
 }
 
 // eachElement calls each with the elements of an array until it returns true.
 func eachElement(array []byte, each func(element []byte) bool) bool {
-	for i := 1; array[i] != ']'; {
+	for i := 1; i < len(array) && array[i] != ']'; {
 		if array[i] == ',' {
 			i++
 		}
 		end := valueEnd(array, i)
+		if end <= i {
+			return false
+		}
 		if each(array[i:end]) {
 			return true
 		}
@@ -66,13 +84,10 @@ func eachElement(array []byte, each func(element []byte) bool) bool {
 	return false
 }
 
-// valueEnd returns the offset behind the value at i.
+// valueEnd returns the offset behind the value at i, at most the length.
 func valueEnd(text []byte, i int) int {
-	depth := 0
-	for {
+	for depth := 0; i < len(text); {
 		switch text[i] {
-		case '"':
-			i = stringEnd(text, i)
 		case '{', '[':
 			depth++
 			i++
@@ -84,18 +99,35 @@ func valueEnd(text []byte, i int) int {
 			i++
 			continue
 		default:
-			i += bytes.IndexAny(text[i:], ",]}")
+			i = scalarEnd(text, i)
 		}
-		if depth == 0 {
+		if depth <= 0 {
 			return i
 		}
 	}
+	return len(text)
+}
+
+// scalarEnd returns the offset behind the string, number, true, false or
+// null at i.
+func scalarEnd(text []byte, i int) int {
+	if text[i] == '"' {
+		return stringEnd(text, i)
+	}
+	for i < len(text) && text[i] != ',' && text[i] != ']' && text[i] != '}' {
+		i++
+	}
+	return i
 }
 
 // stringEnd returns the offset behind the string at i.
 func stringEnd(text []byte, i int) int {
-	for i++; ; i++ {
-		i += bytes.IndexByte(text[i:], '"')
+	for i++; i < len(text); i++ {
+		quote := bytes.IndexByte(text[i:], '"')
+		if quote < 0 {
+			break
+		}
+		i += quote
 		slashes := 0
 		for text[i-1-slashes] == '\\' {
 			slashes++
@@ -104,13 +136,50 @@ func stringEnd(text []byte, i int) int {
 			return i + 1
 		}
 	}
+	return len(text)
+}
+
+// appendText appends the text of a string or another scalar, in lower case.
+func appendText(dst, value []byte) []byte {
+	if value[0] == '"' {
+		value = decodedString(value)
+	}
+	return appendFolded(dst, value)
 }
 
 // decodedString returns the meaning of a string in quotes.
 func decodedString(quoted []byte) []byte {
-	raw := quoted[1 : len(quoted)-1]
+	raw := quoted[1:max(1, len(quoted)-1)]
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
 	return unescape(nil, raw)
+}
+
+// ReadBack reads an entry back from its compact text, without the
+// newline. It shares the text's memory, and fails for one that no Parser
+// has accepted, as far as it looks.
+func ReadBack(text []byte) (entry Entry, err error) {
+	timed, leveled, said := false, false, false
+	end, _ := members(text, func(name, value []byte) bool {
+		if value[0] != '"' {
+			entry.HasError = entry.HasError || value[0] == '{' && string(decodedString(name)) == entryfield.Error
+			return false
+		}
+		switch string(decodedString(name)) {
+		case entryfield.Timestamp:
+			entry.Time, timed = ParseInstant(decodedString(value))
+		case entryfield.Level:
+			entry.Level, leveled = ParseSeverity(decodedString(value))
+		case entryfield.Message:
+			entry.Message, said = decodedString(value), true
+		case entryfield.Environment:
+			entry.Environment = decodedString(value)
+		}
+		return false
+	})
+	if end != len(text)-1 || text[0] != '{' || text[end] != '}' || !timed || !leveled || !said {
+		return Entry{}, fmt.Errorf("cannot read entry %.100q: it was accepted by none", text)
+	}
+	return entry, nil
 }

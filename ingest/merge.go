@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"fmt"
 	"math/bits"
 	"slices"
 	"time"
@@ -134,16 +133,11 @@ func cut(blocks []Candidate) (runs [][]Candidate) {
 
 // Merge makes one block of the entries of many, or a second one beyond
 // its size. It keeps their texts.
-func Merge(entries []Stored) ([]Block, error) {
+func Merge(entries []Stored) (blocks []Block) {
 	slices.SortFunc(entries, func(x, y Stored) int { return x.Compare(y.Place) })
-	parser, builder := NewParser(DefaultLimits()), &Builder{}
-	var blocks []Block
+	builder := &Builder{}
 	for i := range entries {
-		read, err := parser.ReadEntry(entries[i].Text)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the entry at %v: %w", entries[i].Time, err)
-		}
-		builder.Add(entries[i], read.Message)
+		builder.Add(entries[i])
 		if builder.Full() {
 			blocks = append(blocks, builder.Build())
 		}
@@ -151,5 +145,5 @@ func Merge(entries []Stored) ([]Block, error) {
 	if builder.Len() > 0 {
 		blocks = append(blocks, builder.Build())
 	}
-	return blocks, nil
+	return blocks
 }

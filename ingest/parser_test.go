@@ -276,24 +276,6 @@ func TestParseFindsAPIKey(t *testing.T) {
 	}
 }
 
-// A kept entry can be read back: time, level, decoded message and environment.
-func TestReadEntry(t *testing.T) {
-	parser := ingest.NewParser(ingest.DefaultLimits())
-	entry, err := parser.ReadEntry([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if entry.Time.String() != "0001-01-01T00:00:00.000000001Z" || entry.Level != ingest.SeverityFatal ||
-		string(entry.Message) != "a\né😀" || string(entry.Environment) != "staging" || !entry.HasError {
-		t.Errorf("got %+v", entry)
-	}
-	for _, bad := range []string{"", "{}", goodEntry + "\n", " " + goodEntry, goodEntry + "}", goodEntry + goodEntry, `{"a": 1}`} {
-		if _, err := parser.ReadEntry([]byte(bad)); err == nil {
-			t.Errorf("%q is read", bad)
-		}
-	}
-}
-
 // Parts cover the batch in order, within the limit, and add up to the charge.
 func TestBatchParts(t *testing.T) {
 	batch, refusal := parse(t, string(sampleBody(1000, ", ")))

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -137,13 +138,16 @@ func (l levels) mayMatch(header *Header) bool { return SeveritySet(l)&header.Lev
 // inEnvironment is the entry's environment, else that of its key.
 type inEnvironment pattern
 
-func (e inEnvironment) matches(entry *Stored) bool { return pattern(e).fits(fold(entry.Environment)) }
-func (inEnvironment) mayMatch(*Header) bool        { return true }
+func (e inEnvironment) matches(entry *Stored) bool {
+	return pattern(e).fits(appendFolded(nil, []byte(entry.Environment)))
+}
+func (inEnvironment) mayMatch(*Header) bool { return true }
 
 // A field is a condition on a value at one of some paths.
 type field struct {
 	paths []jsonPath
 	holds func(value []byte) bool
+	value string // the only one that holds, folded; empty: there are others
 }
 
 func (f field) matches(entry *Stored) bool {
@@ -155,19 +159,26 @@ func (f field) matches(entry *Stored) bool {
 	return false
 }
 
-func (field) mayMatch(*Header) bool { return true }
+func (f field) mayMatch(header *Header) bool {
+	return f.value == "" || header.Words.mayHoldValue(f.value) || slices.ContainsFunc(f.paths, jsonPath.isUnindexed)
+}
 
-// isText compares the text of a string, number, true, false or null.
-func isText(want pattern) func(value []byte) bool {
-	return func(value []byte) bool {
-		switch value[0] {
-		case '{', '[':
-			return false
-		case '"':
-			value = decodedString(value)
-		}
-		return want.fits(fold(string(value)))
+// isUnindexed reports whether values there are in no filter.
+func (p jsonPath) isUnindexed() bool {
+	first, rest, _ := strings.Cut(string(p), ".")
+	return first == entryfield.Timestamp || first == entryfield.Error && strings.HasPrefix(rest, entryfield.ErrorStackTrace)
+}
+
+// textField compares the text of a string, number, true, false or null.
+func textField(paths []jsonPath, want pattern) field {
+	holds := func(value []byte) bool {
+		var buffer [2 * maxValueBytes]byte
+		return value[0] != '{' && value[0] != '[' && want.fits(appendText(buffer[:0], value))
 	}
+	if want.whole() {
+		return field{paths, holds, want.text}
+	}
+	return field{paths, holds, ""}
 }
 
 // isNumber compares numbers; a string is none.
@@ -213,15 +224,22 @@ func (p pattern) fits(text []byte) bool {
 	return string(text) == p.text
 }
 
-// fold returns a text in lower case.
-func fold(text string) []byte {
-	folded := make([]byte, 0, len(text))
-	for _, r := range text {
-		if r < utf8.RuneSelf && ascii[r] != 0 {
-			folded = append(folded, ascii[r])
+// appendFolded appends a text in lower case.
+func appendFolded(dst, text []byte) []byte {
+	for i := 0; i < len(text); {
+		if c := text[i]; c < utf8.RuneSelf {
+			if 'A' <= c && c <= 'Z' {
+				c |= 0x20
+			}
+			dst = append(dst, c)
+			i++
 			continue
 		}
-		folded = utf8.AppendRune(folded, unicode.ToLower(r))
+		r, size := utf8.DecodeRune(text[i:])
+		dst = utf8.AppendRune(dst, unicode.ToLower(r))
+		i += size
 	}
-	return folded
+	return dst
 }
+
+func fold(text string) string { return string(appendFolded(nil, []byte(text))) }

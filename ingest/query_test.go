@@ -124,7 +124,7 @@ func TestQueriesAreAPlainEvaluation(t *testing.T) {
 			t.Fatalf("%s on %s: %t, want %t", node.text, text, got, want)
 		}
 		var builder ingest.Builder
-		builder.Add(stored, []byte(entry["message"].(string)))
+		builder.Add(stored)
 		if header := builder.Build().Header; got && !parsed.MayMatch(&header) {
 			t.Fatalf("%s is hidden by the header of %s", node.text, text)
 		}
@@ -287,6 +287,59 @@ func at(value any, names []string) (found []any) {
 		found = append(found, value)
 	}
 	return found
+}
+
+// A kept entry can be read back: time, level, decoded message and environment.
+func TestReadBack(t *testing.T) {
+	entry, err := ingest.ReadBack([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry.Time.String() != "0001-01-01T00:00:00.000000001Z" || entry.Level != ingest.SeverityFatal ||
+		string(entry.Message) != "a\né😀" || string(entry.Environment) != "staging" || !entry.HasError {
+		t.Errorf("got %+v", entry)
+	}
+	for _, bad := range []string{"", "{}", goodEntry + "\n", " " + goodEntry, goodEntry + "}", goodEntry + goodEntry, `{"a": 1}`, `{"timestamp":"2026-11-21T09:30:00Z","level":"loud","message":""}`, goodEntry[:len(goodEntry)-1]} {
+		if _, err := ingest.ReadBack([]byte(bad)); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+}
+
+// A filter excludes blocks without a value, unless an entry has too many.
+func TestValuesAreInTheFilter(t *testing.T) {
+	few, many := ingest.Stored{Text: []byte(`{"metadata":{"a":["V1",2],"long":"` + strings.Repeat("x", 100) + `"},"error":{"type":"T","stack_trace":["f"]}}`)}, checkout
+	many.Text = []byte(`{"metadata":{"a":[` + strings.Repeat("1,", 99) + `"last"]}}`)
+	header := func(entry ingest.Stored) *ingest.Header {
+		var builder ingest.Builder
+		builder.Add(entry)
+		block := builder.Build()
+		return &block.Header
+	}
+	for text, want := range map[string]bool{
+		"a:v1": true, "a:2": true, "a:v2": false, "b:v*": true, "a:>3": true, "-a:v2": true, "exists:c": true, "error.type:t": true, "error.type:u": false,
+		"long:" + strings.Repeat("x", 100): true, "error.stack_trace:g": true, "timestamp:2026": true, "a:v2 OR a:v1": true, "metadata:v2": false,
+	} {
+		if got := query(text).MayMatch(header(few)); got != want {
+			t.Errorf("%s: %t, want %t", text, got, want)
+		}
+	}
+	if !query("a:last").MayMatch(header(many)) {
+		t.Error("a value of too many is excluded")
+	}
+}
+
+// No text makes a search fail, not even that of a damaged block.
+func FuzzDamagedEntry(f *testing.F) {
+	f.Add(checkout.Text)
+	f.Add([]byte(`{"a":"\\u12","b":[`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		entry := ingest.Stored{Text: text}
+		query("a* OR b:c OR exists:d.e OR ms:>1").Matches(&entry)
+		var builder ingest.Builder
+		builder.Add(entry)
+		builder.Build()
+	})
 }
 
 // BenchmarkQuery compares entries of some 500 bytes with a query.

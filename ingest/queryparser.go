@@ -261,8 +261,8 @@ func (p *queryParser) words(at int, text pattern) condition {
 	return found
 }
 
-// members are the names of what an entry has at its top.
-var members = []string{
+// topNames are the names of what an entry has at its top.
+var topNames = []string{
 	entryfield.Timestamp, entryfield.Level, entryfield.Message, entryfield.Environment, entryfield.Metadata, entryfield.Error, entryfield.ProjectID,
 }
 
@@ -271,9 +271,9 @@ func (p *queryParser) field(at int, name string, value pattern) condition {
 	case "":
 		return p.fail(at, "There is no name before the colon.", "Write field:value, such as metadata.status:503.")
 	case "exists":
-		return field{pathsOf(value.text), isPresent}
+		return field{pathsOf(value.text), isPresent, ""}
 	case entryfield.Level:
-		level, ok := ParseSeverity(fold(value.text))
+		level, ok := ParseSeverity([]byte(fold(value.text)))
 		if !ok || !value.whole() {
 			return p.fail(at, fmt.Sprintf("%q is not a level.", value.text), "Use level:debug, info, warn, error or fatal; join several by OR.")
 		}
@@ -285,17 +285,17 @@ func (p *queryParser) field(at int, name string, value pattern) condition {
 	}
 	operator := value.text[:len(value.text)-len(strings.TrimLeft(value.text, "<>="))]
 	if !slices.Contains([]string{">", ">=", "<", "<="}, operator) || p.text[p.at-1] == '"' {
-		return field{pathsOf(name), isText(folded(value))}
+		return textField(pathsOf(name), folded(value))
 	}
 	number, err := strconv.ParseFloat(value.text[len(operator):], 64)
 	if err != nil || !value.whole() {
 		return p.fail(at, fmt.Sprintf("%q is not a number.", value.text[len(operator):]), fmt.Sprintf(`Compare with a number, such as %s:%s500, or put the text in quotes.`, name, operator))
 	}
-	return field{pathsOf(name), isNumber(operator, number)}
+	return field{pathsOf(name), isNumber(operator, number), ""}
 }
 
 func folded(value pattern) pattern {
-	value.text = string(fold(value.text))
+	value.text = fold(value.text)
 	return value
 }
 
@@ -303,7 +303,7 @@ func folded(value pattern) pattern {
 // its metadata, too.
 func pathsOf(name string) []jsonPath {
 	first, _, _ := strings.Cut(name, ".")
-	if slices.Contains(members, first) {
+	if slices.Contains(topNames, first) {
 		return []jsonPath{jsonPath(name)}
 	}
 	return []jsonPath{jsonPath(name), jsonPath(entryfield.Metadata + "." + name)}

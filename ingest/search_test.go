@@ -113,7 +113,7 @@ func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
 			if second == 1800 && i > 0 {
 				place.Time.Seconds = 1900 // outside the window
 			}
-			builder.Add(ingest.Stored{Place: place, Level: ingest.SeverityInfo}, nil)
+			builder.Add(ingest.Stored{Place: place, Level: ingest.SeverityInfo})
 		}
 		list = append(list, builder.Build())
 	}
@@ -134,7 +134,7 @@ func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
 // A position with blocks of other projects shows nothing of them.
 func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 	var builder ingest.Builder
-	builder.Add(ingest.Stored{Level: ingest.SeverityInfo}, nil)
+	builder.Add(ingest.Stored{Level: ingest.SeverityInfo})
 	block := builder.Build()
 	after := ingest.Place{Time: ingest.Instant{Seconds: 1}}
 	search := ingest.Search{Limit: 1, Start: ingest.Position{After: &after, Seen: &ingest.Key{}}}

@@ -341,6 +341,9 @@ func unescape(dst, raw []byte) []byte {
 
 // unescapeOne reads the escape sequence at the start of raw: its rune and length.
 func unescapeOne(raw []byte) (rune, int) {
+	if len(raw) < 2 || raw[1] == 'u' && len(raw) < 6 { // only in a damaged block
+		return utf8.RuneError, len(raw)
+	}
 	switch raw[1] {
 	case 'b':
 		return '\b', 2
@@ -354,7 +357,7 @@ func unescapeOne(raw []byte) (rune, int) {
 		return '\t', 2
 	case 'u':
 		unit := hexUnit(raw[2:])
-		if utf16.IsSurrogate(unit) {
+		if utf16.IsSurrogate(unit) && len(raw) >= 12 {
 			return utf16.DecodeRune(unit, hexUnit(raw[8:])), 12
 		}
 		return unit, 6

@@ -1,8 +1,12 @@
 package ingest
 
 import (
+	"bytes"
+	"encoding/binary"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // maxWordBytes is how much of a word counts.
@@ -90,11 +94,12 @@ func kindOf(r rune) kind {
 	return separator
 }
 
-// A WordFilter is a Bloom filter of the words of a block (Burton H.
-// Bloom, "Space/time trade-offs in hash coding with allowable
-// errors", 1970) with probes by double hashing (Kirsch and
-// Mitzenmacher, "Less hashing, same performance", 2006). It has no
-// false negatives, and about one false positive in 120.
+// A WordFilter is a Bloom filter of the words of a block's messages and
+// of the values of its other fields (Burton H. Bloom, "Space/time
+// trade-offs in hash coding with allowable errors", 1970) with probes by
+// double hashing (Kirsch and Mitzenmacher, "Less hashing, same
+// performance", 2006). It has no false negatives, and about one false
+// positive in 120.
 type WordFilter []byte
 
 const (
@@ -102,27 +107,118 @@ const (
 	probes      = 7 // bitsPerWord * ln 2
 )
 
-// A wordSet collects the hashes of words, by open addressing.
+// A wordSet collects the hashes of words and values, by open addressing.
 type wordSet struct {
 	slots []uint64 // a power of two of them, at most half full; 0: empty
 	count int
 	zero  bool // it has the hash 0
 }
 
-func (s *wordSet) add(message []byte) {
-	eachWord(message, func(word []byte) bool {
-		if s.count*2 >= len(s.slots) {
-			s.grow()
+// add adds the words of an entry's message and the values of its other fields.
+func (s *wordSet) add(entry []byte) {
+	left := maxValues
+	for i := 1; i < len(entry) && entry[i] != '}'; {
+		if entry[i] == ',' {
+			i++
 		}
+		colon := valueEnd(entry, i)
+		if colon+1 >= len(entry) {
+			return // damaged
+		}
+		name := string(decodedString(entry[i:colon]))
+		i = colon + 1
+		switch name {
+		case entryfield.Timestamp, entryfield.Level, entryfield.Environment:
+			i = valueEnd(entry, i)
+		case entryfield.Message:
+			end := valueEnd(entry, i)
+			if entry[i] == '"' {
+				s.addWords(decodedString(entry[i:end]))
+			}
+			i = end
+		case entryfield.Error:
+			i, left = s.addValues(entry, i, left, entryfield.ErrorStackTrace)
+		default:
+			i, left = s.addValues(entry, i, left, "")
+		}
+	}
+	if left < 0 {
+		s.insert(hashValue(tooMany))
+	}
+}
+
+func (s *wordSet) addWords(message []byte) {
+	eachWord(message, func(word []byte) bool {
 		s.insert(hashWord(word))
 		return true
 	})
+}
+
+// Bounds of the values in a filter, by their folded bytes, and by the
+// values of one entry. A block with an entry of more may hold any value.
+const (
+	maxValueBytes = 64
+	maxValues     = 64
+)
+
+// tooMany says that not all values of an entry are in the filter. It is
+// longer than a value there.
+var tooMany = bytes.Repeat([]byte{'?'}, maxValueBytes+1)
+
+// addValues adds the scalars of the value at i, at most left, without
+// those of a member of it, and returns the offset behind the value, and
+// how many more there may be; negative: there were too many.
+func (s *wordSet) addValues(text []byte, i, left int, without string) (end, rest int) {
+	for depth := 0; i < len(text); {
+		switch text[i] {
+		case '{', '[':
+			depth++
+			i++
+			continue
+		case '}', ']':
+			depth--
+			i++
+		case ',':
+			i++
+			continue
+		default:
+			end = scalarEnd(text, i)
+			if end < len(text) && text[end] == ':' {
+				if depth == 1 && without != "" && string(decodedString(text[i:end])) == without {
+					end = valueEnd(text, end+1) - 1
+				}
+				i = end + 1
+				continue
+			}
+			if left--; left >= 0 {
+				s.addValue(text[i:end])
+			}
+			i = max(end, i+1)
+		}
+		if depth <= 0 {
+			return i, left
+		}
+	}
+	return len(text), left
+}
+
+func (s *wordSet) addValue(value []byte) {
+	var buffer [2 * maxValueBytes]byte
+	if len(value) > 6*maxValueBytes+2 { // too long even if it is all escapes
+		return
+	}
+	if folded := appendText(buffer[:0], value); len(folded) <= maxValueBytes {
+		s.insert(hashValue(folded))
+	}
 }
 
 func (s *wordSet) insert(hash uint64) {
 	if hash == 0 {
 		s.zero = true
 		return
+	}
+	if s.count*2 >= len(s.slots) {
+		s.grow()
 	}
 	for at := hash; ; at++ {
 		slot := &s.slots[at&uint64(len(s.slots)-1)]
@@ -164,8 +260,14 @@ func (s *wordSet) filter() WordFilter {
 
 // mayHold reports whether a word, in lower case, can be in the block. An
 // empty filter holds everything.
-func (f WordFilter) mayHold(word string) bool {
-	hash := hashWord([]byte(word))
+func (f WordFilter) mayHold(word string) bool { return f.has(hashWord([]byte(word))) }
+
+// mayHoldValue reports whether a folded value can be in the block.
+func (f WordFilter) mayHoldValue(folded string) bool {
+	return len(folded) > maxValueBytes || f.has(hashValue([]byte(folded))) || f.has(hashValue(tooMany))
+}
+
+func (f WordFilter) has(hash uint64) bool {
 	return len(f) == 0 || f.probe(hash, func(at uint64) bool { return f[at/8]&(1<<(at%8)) != 0 })
 }
 
@@ -196,7 +298,23 @@ func hashWord(word []byte) uint64 {
 	for _, c := range word {
 		hash = (hash ^ uint64(c)) * 1099511628211
 	}
+	return finalized(hash)
+}
+
+func finalized(hash uint64) uint64 {
 	hash = (hash ^ hash>>33) * 0xff51afd7ed558ccd
 	hash = (hash ^ hash>>33) * 0xc4ceb9fe1a85ec53
 	return (hash ^ hash>>33)
+}
+
+// hashValue is stored, too. It takes eight bytes at once: values are
+// longer than words, and there are more of them.
+func hashValue(folded []byte) uint64 {
+	hash := uint64(len(folded))
+	for ; len(folded) >= 8; folded = folded[8:] {
+		hash = finalized(hash ^ binary.LittleEndian.Uint64(folded))
+	}
+	var rest [8]byte
+	copy(rest[:], folded)
+	return finalized(hash ^ binary.LittleEndian.Uint64(rest[:]) ^ 0x9e3779b97f4a7c15)
 }

@@ -159,7 +159,6 @@ func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, e
 // blocks per project, retention, day and span.
 type gathering struct {
 	newID  func() string
-	parser *ingest.Parser
 	open   map[owner]*ingest.Builder // bounded by the records of a transaction
 	order  []owner
 	latest time.Time // when the last record was accepted
@@ -176,7 +175,7 @@ type owner struct {
 }
 
 func newGathering(newID func() string) *gathering {
-	return &gathering{newID: newID, parser: ingest.NewParser(ingest.DefaultLimits()), open: map[owner]*ingest.Builder{}}
+	return &gathering{newID: newID, open: map[owner]*ingest.Builder{}}
 }
 
 func (g *gathering) add(logs contract.LogsAccepted) error {
@@ -188,7 +187,7 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
 	var builder *ingest.Builder // of who; nil: not looked up
 	return logs.Split(func(index int, text []byte) error {
-		read, err := g.parser.ReadEntry(text)
+		read, err := ingest.ReadBack(text)
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", index, logs.ID(), err)
 		}
@@ -202,7 +201,7 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 			Level:       read.Level,
 			Environment: environment(read, logs),
 			Text:        text,
-		}, read.Message)
+		})
 		if builder.Full() {
 			g.build(who)
 		}

@@ -135,7 +135,7 @@ func TestAPageLocksFewPartitions(t *testing.T) {
 	for i := range many {
 		at := firstDay.AddDate(0, 0, i).Add(12 * time.Hour)
 		var builder ingest.Builder
-		builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
+		builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)})
 		blocks = append(blocks, Block{Block: builder.Build(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Organization: "org_1", Project: "prj_1", Retention: 90})
 	}
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })

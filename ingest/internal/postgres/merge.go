@@ -229,10 +229,7 @@ func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
 		}
 		entries = append(entries, stored...)
 	}
-	blocks, err := ingest.Merge(entries)
-	if err != nil {
-		return err
-	}
+	blocks := ingest.Merge(entries)
 	w.taken += len(run)
 	for i := range blocks {
 		w.written = append(w.written, w.block(blocks[i], run[len(run)-1].ReceivedAt))

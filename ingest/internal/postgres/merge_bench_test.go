@@ -60,7 +60,7 @@ func (t *trickle) block() postgres.Block {
 		at.Format(time.RFC3339Nano), message, t.sent*31%977, e.Batch)
 	t.bytes += len(e.Text)
 	var builder ingest.Builder
-	builder.Add(e, []byte(message))
+	builder.Add(e)
 	return postgres.Block{Block: builder.Build(), ID: uuid.NewString(), Organization: "org_1", Project: "prj_1", Retention: 90}
 }
 

@@ -49,7 +49,7 @@ func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions .
 	var blocks []Block
 	for _, retention := range retentions {
 		var builder ingest.Builder
-		builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at)}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
+		builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at)}, ReceivedAt: at, Text: []byte(`{}`)})
 		blocks = append(blocks, Block{Block: builder.Build(), ID: "00000000-0000-4000-8000-000000000000", Organization: "org_1", Project: "prj_1", Retention: retention})
 	}
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })

@@ -57,7 +57,7 @@ func (r *rig) entry(second int64, padding string) ingest.Stored {
 func (r *rig) block(organization, project string, entries ...ingest.Stored) postgres.Block {
 	var builder ingest.Builder
 	for _, e := range entries {
-		builder.Add(e, e.Text)
+		builder.Add(e)
 	}
 	return postgres.Block{Block: builder.Build(), ID: uuid.NewString(), Organization: organization, Project: project, Retention: 30}
 }
