@@ -136,10 +136,10 @@ func cut(blocks []Candidate) (runs [][]Candidate) {
 // its size. It keeps their texts.
 func Merge(entries []Stored) ([]Block, error) {
 	slices.SortFunc(entries, func(x, y Stored) int { return x.Compare(y.Place) })
-	parser, builder := NewParser(DefaultLimits()), &Builder{}
+	reader, builder := NewEntryReader(), &Builder{}
 	var blocks []Block
 	for i := range entries {
-		read, err := parser.ReadEntry(entries[i].Text)
+		read, err := reader.Read(entries[i].Text)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the entry at %v: %w", entries[i].Time, err)
 		}

@@ -277,9 +277,9 @@ func TestParseFindsAPIKey(t *testing.T) {
 }
 
 // A kept entry can be read back: time, level, decoded message and environment.
-func TestReadEntry(t *testing.T) {
-	parser := ingest.NewParser(ingest.DefaultLimits())
-	entry, err := parser.ReadEntry([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
+func TestEntryReader(t *testing.T) {
+	reader := ingest.NewEntryReader()
+	entry, err := reader.Read([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestReadEntry(t *testing.T) {
 		t.Errorf("got %+v", entry)
 	}
 	for _, bad := range []string{"", "{}", goodEntry + "\n", " " + goodEntry, goodEntry + "}", goodEntry + goodEntry, `{"a": 1}`} {
-		if _, err := parser.ReadEntry([]byte(bad)); err == nil {
+		if _, err := reader.Read([]byte(bad)); err == nil {
 			t.Errorf("%q is read", bad)
 		}
 	}

@@ -158,12 +158,12 @@ func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, e
 // A gathering merges the entries of many records into few blocks: a run of
 // blocks per project, retention, day and span.
 type gathering struct {
-	newID  func() string
-	parser *ingest.Parser
-	open   map[owner]*ingest.Builder // bounded by the records of a transaction
-	order  []owner
-	latest time.Time // when the last record was accepted
-	blocks []postgres.Block
+	newID   func() string
+	entries *ingest.EntryReader
+	open    map[owner]*ingest.Builder // bounded by the records of a transaction
+	order   []owner
+	latest  time.Time // when the last record was accepted
+	blocks  []postgres.Block
 }
 
 // An owner identifies the run of a block: its project, retention, day
@@ -176,7 +176,7 @@ type owner struct {
 }
 
 func newGathering(newID func() string) *gathering {
-	return &gathering{newID: newID, parser: ingest.NewParser(ingest.DefaultLimits()), open: map[owner]*ingest.Builder{}}
+	return &gathering{newID: newID, entries: ingest.NewEntryReader(), open: map[owner]*ingest.Builder{}}
 }
 
 func (g *gathering) add(logs contract.LogsAccepted) error {
@@ -188,7 +188,7 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
 	var builder *ingest.Builder // of who; nil: not looked up
 	return logs.Split(func(index int, text []byte) error {
-		read, err := g.parser.ReadEntry(text)
+		read, err := g.entries.Read(text)
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", index, logs.ID(), err)
 		}

@@ -107,7 +107,7 @@ func (c *console) show(found ingest.Found) shownEntry {
 		Time: found.Time.String(), Shown: found.Time.Time().Format("2006-01-02 15:04:05.000"), ReceivedAt: found.ReceivedAt, Level: ui.Level(found.Level.String()),
 		Project: c.Directory.Name(found.Project), Environment: found.Environment, Bytes: int64(len(found.Text)),
 	}
-	if read, err := ingest.NewParser(ingest.DefaultLimits()).ReadEntry(found.Text); err == nil {
+	if read, err := ingest.NewEntryReader().Read(found.Text); err == nil {
 		entry.Message, _ = beginning(string(read.Message), maxMessage)
 	}
 	entry.Text, entry.Cut = indent(found.Text, maxEntry)

@@ -28,7 +28,7 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 		search := search // a retry begins like the first try
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
-			parser: ingest.NewParser(ingest.DefaultLimits()), ends: s.clock().Add(s.limits.Time),
+			entries: ingest.NewEntryReader(), ends: s.clock().Add(s.limits.Time),
 		}
 		if err := scan.begin(); err != nil {
 			return fmt.Errorf("cannot search the log store: %w", err)
@@ -54,7 +54,7 @@ type scan struct {
 	tx           pgx.Tx
 	organization pg.Organization
 	search       *ingest.Search
-	parser       *ingest.Parser
+	entries      *ingest.EntryReader
 	ends         time.Time
 	read         int // bytes of text and of headers
 	headers      []*headers
@@ -155,7 +155,7 @@ func uuidText(id [16]byte) string { return hex.EncodeToString(id[:]) }
 
 // Message unescapes the message of an entry.
 func (s *scan) Message(entry []byte) ([]byte, error) {
-	read, err := s.parser.ReadEntry(entry)
+	read, err := s.entries.Read(entry)
 	return read.Message, err
 }
 
