@@ -46,7 +46,7 @@ func (b *Budgets) Apply(account Account, marker Positions) {
 	for _, of := range account.Budgets {
 		known := b.bySpender[of.Spender]
 		if known == nil {
-			known = &Quota{marker: marker, Replicas: b.replicas}
+			known = &Quota{ledger: ledger{marker: marker}, Replicas: b.replicas}
 		}
 		known.Apply(account.Of(of))
 		bySpender[of.Spender] = known

@@ -75,64 +75,88 @@ func errorMember(name []byte) int {
 
 const required = 1<<entryTimestamp | 1<<entryLevel | 1<<entryMessage
 
-// entryState is the state of the entry being read.
+// An entryParser reads entries, one after the other.
+type entryParser struct {
+	scan    *scanner
+	limits  Limits
+	names   names // unknown members
+	faults  faults
+	scratch []byte
+	entry   entryState
+}
+
+// entryState is what is known of the entry being read.
 type entryState struct {
-	faulty   bool
 	hasError bool
 	line     int  // where its kept text starts
 	seen     uint // members that were there
 	given    uint // members that were there and not null
-
-	time        Instant
-	level       Severity
-	message     quoted
-	environment quoted
 }
 
-// quoted is the inside of a string as it was sent.
-type quoted struct {
-	raw     []byte
-	escaped bool
+func newEntryParser(scan *scanner, limits Limits) entryParser {
+	return entryParser{scan: scan, limits: limits, faults: faults{limit: max(limits.Faults, 1)}}
 }
 
-// readEntry reads the entry at i, keeps its text without white
+// read reads the entry at i, keeps its text without white
 // space, and returns the offset behind it.
-func (p *Parser) readEntry(i int) int {
-	p.index = p.batch.Entries
-	p.entry = entryState{line: p.kept}
-	p.run, p.keeping = i, true
-	if i = p.entryValue(i); i < 0 {
+func (p *entryParser) read(i, index int) int {
+	kept := &p.scan.kept
+	p.entry = entryState{line: kept.end}
+	p.faults.begin(index)
+	p.names.reset()
+	kept.begin(i)
+	if i = p.object(i); i < 0 {
 		return i
 	}
-	p.keep(i)
-	p.keeping = false
-	return p.skip(i)
+	kept.finish(i)
+	if size := kept.end - p.entry.line; size > p.limits.Entry {
+		p.faults.add(CodeEntryTooLarge, "", fmt.Sprintf("The entry has %d bytes of JSON without white space; the limit is %d.", size, p.limits.Entry),
+			"Send less in one entry.")
+	}
+	return i
 }
 
-func (p *Parser) entryValue(i int) int {
-	if p.text[i] != '{' {
-		p.fault(CodeInvalidType, "", "The entry is "+p.kind(i)+", not an object.", "Send each entry as an object.")
-		return p.value(i, 3)
+func (p *entryParser) object(i int) int {
+	if p.scan.text[i] != '{' {
+		p.faults.add(CodeInvalidType, "", "The entry is "+jsonKind(p.scan.text[i])+", not an object.", "Send each entry as an object.")
+		return p.scan.value(i, 3)
 	}
-	base := len(p.names.spans)
-	if i = p.fields(i, entryMember, entryField); i < 0 {
-		return i
-	}
-	p.unique(base, "")
-	if p.entry.given&required != required {
+	if i = p.members(i, 4, entryMember, ""); i >= 0 && p.entry.given&required != required {
 		p.missingFields()
 	}
 	return i
 }
 
-// unique rejects an entry with an unknown name twice.
-func (p *Parser) unique(base int, parent string) {
-	if twice := p.names.close(base); twice != nil {
-		p.fault(CodeDuplicateField, memberPointer(parent, twice), "The name "+quoteShort(twice)+" is given twice.", "Give each name once.")
+// members reads the members of an entry, or of its error. number returns
+// that of a member by its name, 0 for an unknown one.
+func (p *entryParser) members(i, depth int, number func(name []byte) int, parent string) int {
+	base := len(p.names.spans)
+	i, more := p.scan.first(i, '}')
+	for more {
+		start := i
+		if i = p.scan.name(i); i < 0 {
+			return i
+		}
+		name := p.scan.inside(start, i).decode(&p.scratch)
+		member := number(name) // now, because white space behind the name may move the text
+		if member == 0 && p.scan.kept.place(i-1)-p.entry.line <= p.limits.Entry {
+			p.names.add(name)
+		}
+		if i = p.scan.colon(i); i < 0 {
+			return i
+		}
+		if i = p.field(member, i, depth); i < 0 {
+			return i
+		}
+		i, more = p.scan.next(i, '}')
 	}
+	if twice := p.names.close(base); twice != nil {
+		p.faults.duplicate(memberPointer(parent, twice), quoteShort(twice))
+	}
+	return i
 }
 
-func (p *Parser) missingFields() {
+func (p *entryParser) missingFields() {
 	fixes := [...]string{
 		entryTimestamp: `Add "timestamp", the UTC time of the event such as 2026-01-31T12:00:00.000Z.`,
 		entryLevel:     `Add "level": one of debug, info, warn, error, fatal.`,
@@ -140,25 +164,133 @@ func (p *Parser) missingFields() {
 	}
 	for member := entryTimestamp; member <= entryMessage; member++ {
 		if p.entry.given&(1<<member) == 0 {
-			p.fault(CodeMissingField, memberNames[member], "The required field "+memberLabel(member)+" is missing or null.", fixes[member])
+			p.faults.add(CodeMissingField, memberNames[member], "The required field "+memberLabel(member)+" is missing or null.", fixes[member])
 		}
 	}
 }
 
-// oversized reports whether what was read of the entry up to i
-// is too large already.
-func (p *Parser) oversized(i int) bool { return p.place(i)-p.entry.line > p.limits.Entry }
+func (p *entryParser) field(member, i, depth int) int {
+	if member == 0 {
+		return p.scan.value(i, depth)
+	}
+	if p.entry.seen&(1<<member) != 0 {
+		p.faults.duplicate(memberNames[member], memberLabel(member))
+		return p.scan.value(i, depth)
+	}
+	p.entry.seen |= 1 << member
+	if isNull(p.scan.text[i:]) {
+		return p.scan.value(i, depth)
+	}
+	p.entry.given |= 1 << member
+	switch member {
+	case entryMetadata, errorContext:
+		return p.objectField(i, depth, member)
+	case entryError:
+		return p.errorPayload(i)
+	case errorStackTrace:
+		return p.stackTrace(i)
+	}
+	return p.stringField(i, depth, member)
+}
 
-// fault rejects the entry being read. path is the pointer from the entry on.
-func (p *Parser) fault(code Code, path, detail, fix string) {
-	p.entry.faulty = true
-	if len(p.batch.Faults) >= p.limits.Faults {
-		p.batch.FaultsTruncated = true
+// stringField reads a member that must be a string.
+func (p *entryParser) stringField(i, depth, member int) int {
+	if p.scan.text[i] != '"' {
+		return p.wrongType(i, depth, member, "a string")
+	}
+	start := i
+	if i = p.scan.str(i); i < 0 {
+		return i
+	}
+	text := p.scan.inside(start, i)
+	switch member {
+	case entryTimestamp:
+		p.timestamp(text)
+	case entryLevel:
+		p.level(text)
+	case entryMessage:
+		p.message(text)
+	}
+	return i
+}
+
+func (p *entryParser) timestamp(text quoted) {
+	if _, ok := ParseInstant(text.decode(&p.scratch)); !ok {
+		p.faults.add(CodeInvalidTimestamp, memberNames[entryTimestamp], quoteShort(text.raw)+" is not a UTC time of RFC 3339.",
+			"Send the event's time in UTC as YYYY-MM-DDTHH:MM:SS, with a fraction of 1 to 9 digits or none, then Z.")
+	}
+}
+
+func (p *entryParser) level(text quoted) {
+	if _, ok := ParseSeverity(text.decode(&p.scratch)); !ok {
+		p.faults.add(CodeInvalidLevel, memberNames[entryLevel], quoteShort(text.raw)+" is not a level.", "Send one of debug, info, warn, error, fatal, in lower case.")
+	}
+}
+
+func (p *entryParser) message(text quoted) {
+	if len(text.raw) <= p.limits.Message { // no string decodes to more bytes than it has
 		return
 	}
-	p.batch.Faults = append(p.batch.Faults, Fault{
-		Index: p.index, Pointer: entryPointer(p.index, path), Code: code, Detail: detail, Fix: fix,
-	})
+	if size := len(text.decode(&p.scratch)); size > p.limits.Message {
+		p.faults.add(CodeMessageTooLarge, memberNames[entryMessage], fmt.Sprintf("The message has %d bytes of UTF-8; the limit is %d.", size, p.limits.Message),
+			`Shorten the message; details fit into "metadata".`)
+	}
+}
+
+// objectField reads a member that must be an object.
+func (p *entryParser) objectField(i, depth, member int) int {
+	if p.scan.text[i] != '{' {
+		return p.wrongType(i, depth, member, "an object")
+	}
+	start := p.scan.kept.place(i)
+	if i = p.scan.object(i, depth); i < 0 {
+		return i
+	}
+	if size := p.scan.kept.place(i) - start; member == entryMetadata && size > p.limits.Metadata {
+		p.faults.add(CodeMetadataTooLarge, memberNames[entryMetadata],
+			fmt.Sprintf("The metadata has %d bytes of JSON without white space; the limit is %d.", size, p.limits.Metadata),
+			"Send less metadata.")
+	}
+	return i
+}
+
+// errorPayload reads the object that describes an error.
+func (p *entryParser) errorPayload(i int) int {
+	if p.scan.text[i] != '{' {
+		return p.wrongType(i, 4, entryError, "an object")
+	}
+	p.entry.hasError = true
+	return p.members(i, 5, errorMember, memberNames[entryError])
+}
+
+// stackTrace reads an array of strings.
+func (p *entryParser) stackTrace(i int) int {
+	if p.scan.text[i] != '[' {
+		return p.wrongType(i, 5, errorStackTrace, "an array of strings")
+	}
+	i, more := p.scan.first(i, ']')
+	for frame := 0; more; frame++ {
+		if p.scan.text[i] != '"' {
+			p.wrongFrame(i, frame)
+		}
+		if i = p.scan.value(i, 6); i < 0 {
+			return i
+		}
+		i, more = p.scan.next(i, ']')
+	}
+	return i
+}
+
+func (p *entryParser) wrongFrame(i, frame int) {
+	path := fmt.Sprintf("%s/%d", memberNames[errorStackTrace], frame)
+	p.faults.add(CodeInvalidType, path, "A stack frame is "+jsonKind(p.scan.text[i])+", not a string.", "Send one string for each frame.")
+}
+
+// wrongType rejects the entry and passes the value.
+func (p *entryParser) wrongType(i, depth, member int, want string) int {
+	label := memberLabel(member)
+	p.faults.add(CodeInvalidType, memberNames[member], label+" is "+jsonKind(p.scan.text[i])+", not "+want+".", "Send "+label+" as "+want+".")
+	return p.scan.value(i, depth)
 }
 
 // memberLabel is a member's name for a person: "error.type" in quotes.
@@ -175,188 +307,32 @@ type Entry struct {
 	HasError    bool
 }
 
-// ReadEntry reads an entry back from its compact text, without the
-// newline. The result is valid until the Parser is reused. It
-// fails for a text that no Parse has kept.
-func (p *Parser) ReadEntry(text []byte) (Entry, error) {
-	p.line = append(p.line[:0], text...)
-	p.start(p.line)
-	p.line = p.text[:0]
-	p.batch.Entries, p.batch.Faults, p.kept = 0, p.batch.Faults[:0], 0
-	if i := p.readEntry(0); i >= 0 && (i < p.size || p.kept < p.size) {
-		p.fail(i, "there is white space in the line, or more than an entry")
-	}
-	if p.failure != nil {
-		return Entry{}, p.failure
-	}
-	if p.entry.faulty {
-		return Entry{}, fmt.Errorf("cannot read entry: %s at %s", p.batch.Faults[0].Code, p.batch.Faults[0].Pointer)
-	}
-	p.scratch = p.scratch[:0]
-	message, environment := p.decoded(p.entry.message), p.decoded(p.entry.environment)
-	return Entry{
-		Time: p.entry.time, Level: p.entry.level, Message: message, Environment: environment, HasError: p.entry.hasError,
-	}, nil
-}
-
-// decoded is the meaning of text; it appends to the scratch memory.
-func (p *Parser) decoded(text quoted) []byte {
-	if !text.escaped {
-		return text.raw
-	}
-	start := len(p.scratch)
-	p.scratch = unescape(p.scratch, text.raw)
-	return p.scratch[start:]
-}
-
-func entryField(p *Parser, member, i int) int { return p.field(member, i, 4) }
-
-// errorField reads a member of an entry's error.
-func errorField(p *Parser, member, i int) int { return p.field(member, i, 5) }
-
-func (p *Parser) field(member, i, depth int) int {
-	if member == 0 {
-		return p.value(i, depth)
-	}
-	if p.entry.seen&(1<<member) != 0 {
-		p.fault(CodeDuplicateField, memberNames[member], "The name "+memberLabel(member)+" is given twice.", "Give each name once.")
-		return p.value(i, depth)
-	}
-	p.entry.seen |= 1 << member
-	if p.isNull(i) {
-		return p.value(i, depth)
-	}
-	p.entry.given |= 1 << member
-	switch member {
-	case entryMetadata, errorContext:
-		return p.objectField(i, depth, member)
-	case entryError:
-		return p.errorPayload(i)
-	case errorStackTrace:
-		return p.stackTrace(i)
-	}
-	return p.stringField(i, depth, member)
-}
-
-// stringField reads a member that must be a string.
-func (p *Parser) stringField(i, depth, member int) int {
-	if p.text[i] != '"' {
-		return p.wrongType(i, depth, member, "a string")
-	}
-	start := i + 1
-	p.escaped = false
-	if i = p.str(i); i < 0 {
-		return i
-	}
-	text := quoted{raw: p.text[start : i-1], escaped: p.escaped}
-	switch member {
-	case entryTimestamp:
-		p.timestamp(text)
-	case entryLevel:
-		p.level(text)
-	case entryMessage:
-		p.entry.message = text
-		p.message(text)
-	case entryEnvironment:
-		p.entry.environment = text
-	}
-	return i
-}
-
-func (p *Parser) timestamp(text quoted) {
-	at, ok := ParseInstant(p.unescaped(text.raw))
-	if !ok {
-		p.fault(CodeInvalidTimestamp, memberNames[entryTimestamp], quoteShort(text.raw)+" is not a UTC time of RFC 3339.",
-			"Send the event's time in UTC as YYYY-MM-DDTHH:MM:SS, with a fraction of 1 to 9 digits or none, then Z.")
-	}
-	p.entry.time = at
-}
-
-func (p *Parser) level(text quoted) {
-	level, ok := ParseSeverity(p.unescaped(text.raw))
-	if !ok {
-		p.fault(CodeInvalidLevel, memberNames[entryLevel], quoteShort(text.raw)+" is not a level.", "Send one of debug, info, warn, error, fatal, in lower case.")
-	}
-	p.entry.level = level
-}
-
-func (p *Parser) message(text quoted) {
-	if len(text.raw) <= p.limits.Message { // no string decodes to more bytes than it has
-		return
-	}
-	if size := len(p.unescaped(text.raw)); size > p.limits.Message {
-		p.fault(CodeMessageTooLarge, memberNames[entryMessage], fmt.Sprintf("The message has %d bytes of UTF-8; the limit is %d.", size, p.limits.Message),
-			`Shorten the message; details fit into "metadata".`)
-	}
-}
-
-// objectField reads a member that must be an object.
-func (p *Parser) objectField(i, depth, member int) int {
-	if p.text[i] != '{' {
-		return p.wrongType(i, depth, member, "an object")
-	}
-	start := p.place(i)
-	if i = p.object(i, depth); i < 0 {
-		return i
-	}
-	if size := p.place(i) - start; member == entryMetadata && size > p.limits.Metadata {
-		p.fault(CodeMetadataTooLarge, memberNames[entryMetadata],
-			fmt.Sprintf("The metadata has %d bytes of JSON without white space; the limit is %d.", size, p.limits.Metadata),
-			"Send less metadata.")
-	}
-	return i
-}
-
-// errorPayload reads the object that describes an error.
-func (p *Parser) errorPayload(i int) int {
-	if p.text[i] != '{' {
-		return p.wrongType(i, 4, entryError, "an object")
-	}
-	p.entry.hasError = true
-	base := len(p.names.spans)
-	if i = p.fields(i, errorMember, errorField); i < 0 {
-		return i
-	}
-	p.unique(base, memberNames[entryError])
-	return i
-}
-
-// stackTrace reads an array of strings.
-func (p *Parser) stackTrace(i int) int {
-	if p.text[i] != '[' {
-		return p.wrongType(i, 5, errorStackTrace, "an array of strings")
-	}
-	i = p.skip(i + 1)
-	if p.text[i] == ']' {
-		return i + 1
-	}
-	for frame := 0; ; frame++ {
-		if p.text[i] != '"' {
-			p.wrongFrame(i, frame)
+// ReadBack reads an entry back from its compact text, without the
+// newline. It shares the text's memory, and fails for one that no Parser
+// has accepted, as far as it looks.
+func ReadBack(text []byte) (entry Entry, err error) {
+	timed, leveled, said := false, false, false
+	end, _ := members(text, func(name, value []byte) bool {
+		if value[0] != '"' {
+			entry.HasError = entry.HasError || value[0] == '{' && string(decodedString(name)) == entryfield.Error
+			return false
 		}
-		if i = p.value(i, 6); i < 0 {
-			return i
+		switch string(decodedString(name)) {
+		case entryfield.Timestamp:
+			entry.Time, timed = ParseInstant(decodedString(value))
+		case entryfield.Level:
+			entry.Level, leveled = ParseSeverity(decodedString(value))
+		case entryfield.Message:
+			entry.Message, said = decodedString(value), true
+		case entryfield.Environment:
+			entry.Environment = decodedString(value)
 		}
-		i = p.skip(i)
-		if p.text[i] == ']' {
-			return i + 1
-		}
-		if i = p.comma(i, "an array"); i < 0 {
-			return i
-		}
+		return false
+	})
+	if end != len(text)-1 || text[0] != '{' || text[end] != '}' || !timed || !leveled || !said {
+		return Entry{}, fmt.Errorf("cannot read entry %.100q: it was accepted by none", text)
 	}
-}
-
-func (p *Parser) wrongFrame(i, frame int) {
-	path := fmt.Sprintf("%s/%d", memberNames[errorStackTrace], frame)
-	p.fault(CodeInvalidType, path, "A stack frame is "+p.kind(i)+", not a string.", "Send one string for each frame.")
-}
-
-// wrongType rejects the entry and passes the value.
-func (p *Parser) wrongType(i, depth, member int, want string) int {
-	label := memberLabel(member)
-	p.fault(CodeInvalidType, memberNames[member], label+" is "+p.kind(i)+", not "+want+".", "Send "+label+" as "+want+".")
-	return p.value(i, depth)
+	return entry, nil
 }
 
 // A Severity is the level of an entry. Severities are ordered.

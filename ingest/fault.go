@@ -61,6 +61,34 @@ func (e *BodyError) Error() string {
 	return fmt.Sprintf("cannot accept body: %s at byte %d: %s", e.Code, e.Offset, e.Detail)
 }
 
+// faults lists what is wrong with entries, one after the other.
+type faults struct {
+	limit     int // of the list
+	list      []Fault
+	truncated bool
+	index     int  // of the present entry
+	faulty    bool // it has a fault
+}
+
+func (f *faults) reset() { f.list, f.truncated = f.list[:0], false }
+
+// begin goes on to an entry.
+func (f *faults) begin(index int) { f.index, f.faulty = index, false }
+
+// add rejects the entry. path is the pointer from the entry on.
+func (f *faults) add(code Code, path, detail, fix string) {
+	f.faulty = true
+	if len(f.list) >= f.limit {
+		f.truncated = true
+		return
+	}
+	f.list = append(f.list, Fault{Index: f.index, Pointer: entryPointer(f.index, path), Code: code, Detail: detail, Fix: fix})
+}
+
+func (f *faults) duplicate(path, label string) {
+	f.add(CodeDuplicateField, path, "The name "+label+" is given twice.", "Give each name once.")
+}
+
 // quoteShort is text for a person: quoted, and cut after 64 bytes.
 func quoteShort(text []byte) string {
 	if len(text) > 64 {

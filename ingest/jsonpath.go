@@ -2,10 +2,7 @@ package ingest
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
-
-	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // A jsonPath names members of an entry: their names, joined by dots. A
@@ -154,32 +151,4 @@ func decodedString(quoted []byte) []byte {
 		return raw
 	}
 	return unescape(nil, raw)
-}
-
-// ReadBack reads an entry back from its compact text, without the
-// newline. It shares the text's memory, and fails for one that no Parser
-// has accepted, as far as it looks.
-func ReadBack(text []byte) (entry Entry, err error) {
-	timed, leveled, said := false, false, false
-	end, _ := members(text, func(name, value []byte) bool {
-		if value[0] != '"' {
-			entry.HasError = entry.HasError || value[0] == '{' && string(decodedString(name)) == entryfield.Error
-			return false
-		}
-		switch string(decodedString(name)) {
-		case entryfield.Timestamp:
-			entry.Time, timed = ParseInstant(decodedString(value))
-		case entryfield.Level:
-			entry.Level, leveled = ParseSeverity(decodedString(value))
-		case entryfield.Message:
-			entry.Message, said = decodedString(value), true
-		case entryfield.Environment:
-			entry.Environment = decodedString(value)
-		}
-		return false
-	})
-	if end != len(text)-1 || text[0] != '{' || text[end] != '}' || !timed || !leveled || !said {
-		return Entry{}, fmt.Errorf("cannot read entry %.100q: it was accepted by none", text)
-	}
-	return entry, nil
 }

@@ -20,32 +20,23 @@ const (
 // decoded and encoded again: a valid entry is moved to the front of the
 // body, without white space, as it was sent.
 type Parser struct {
-	limits Limits
-	keyed  bool // the caller is known: the member api_key is ignored
+	limits  Limits
+	scan    scanner
+	entries entryParser
+	scratch []byte
 
-	text    []byte // the body and its padding
-	size    int    // length of the body
-	escaped bool   // the string read last holds a backslash
-	failure *BodyError
-
-	keeping bool // white space is being left out
-	run     int  // start of the text that is not yet moved
-	kept    int  // where it is moved to; never behind run
-
-	index   int // of the entry being read, or -1
-	entry   entryState
+	keyed   bool // the caller is known: the member api_key is ignored
 	seen    uint // members of the body
 	names   names
-	scratch []byte
-	line    []byte
-
-	batch Batch
+	failure *BodyError
+	batch   Batch
 }
 
 // NewParser returns a Parser for limits.
 func NewParser(limits Limits) *Parser {
-	limits.Faults = max(limits.Faults, 1)
-	return &Parser{limits: limits}
+	p := &Parser{limits: limits}
+	p.entries = newEntryParser(&p.scan, limits)
+	return p
 }
 
 // Parse reads a body. It overwrites body and up to Padding bytes behind
@@ -59,94 +50,62 @@ func (p *Parser) Parse(body []byte) (*Batch, error) { return p.parse(body, false
 func (p *Parser) ParseKeyed(body []byte) (*Batch, error) { return p.parse(body, true) }
 
 func (p *Parser) parse(body []byte, keyed bool) (*Batch, error) {
-	p.keyed = keyed
-	p.start(body)
-	p.batch = Batch{Faults: p.batch.Faults[:0], Accepted: p.batch.Accepted[:0]}
-	p.body()
+	p.keyed, p.seen, p.failure = keyed, 0, nil
+	p.scan.start(body)
+	p.names.reset()
+	p.entries.faults.reset()
+	p.batch = Batch{Accepted: p.batch.Accepted[:0]}
+	if p.body() < 0 {
+		p.invalid("")
+	}
+	p.batch.Faults, p.batch.FaultsTruncated = p.entries.faults.list, p.entries.faults.truncated
 	if p.failure != nil {
 		return &p.batch, p.failure
 	}
 	return &p.batch, nil
 }
 
-func (p *Parser) start(body []byte) {
-	p.size = len(body)
-	p.text = append(body, make([]byte, Padding)...)
-	p.failure, p.keeping, p.index, p.seen = nil, false, -1, 0
-	p.names = names{text: p.names.text[:0], spans: p.names.spans[:0]}
-}
-
-func (p *Parser) body() {
-	i := p.skip(0)
-	if p.text[i] != '{' {
-		p.notAnObject(i)
-		return
+func (p *Parser) body() int {
+	i := p.scan.skip(0)
+	isObject := p.scan.text[i] == '{'
+	if isObject {
+		i = p.members(i)
+	} else {
+		i = p.scan.value(i, 1)
 	}
-	if i = p.fields(i, bodyMember, bodyField); i < 0 {
-		return
+	if i < 0 {
+		return i
 	}
-	if i = p.skip(i); i < p.size {
-		p.fail(i, "there is data after the body's end")
-		return
+	if i = p.scan.skip(i); i < p.scan.size {
+		return p.scan.fail(i, "there is data after the body's end")
 	}
-	if twice := p.names.close(0); twice != nil {
-		p.duplicateInBody(i, twice)
+	if !isObject {
+		p.refuse(0, CodeInvalidType, "", "The body is not an object.", `Send an object with "logs", an array of entries.`)
+	} else if twice := p.names.close(0); twice != nil {
+		p.duplicate(i, twice)
 	} else if p.seen&(1<<bodyLogs) == 0 {
 		p.refuse(i, CodeMissingField, "/logs", `The body has no "logs".`, `Send an object with "logs", an array of entries.`)
 	}
+	return i
 }
 
-func (p *Parser) notAnObject(i int) {
-	if i = p.value(i, 1); i < 0 {
-		return
-	}
-	if i = p.skip(i); i < p.size {
-		p.fail(i, "there is data after the body's end")
-		return
-	}
-	p.refuse(0, CodeInvalidType, "", "The body is not an object.", `Send an object with "logs", an array of entries.`)
-}
-
-// fields reads an object. known maps an unescaped name to a member's
-// number, 0 for others; it runs before the white space after the name,
-// which may move the text. field gets that number and the value's
-// offset, and returns the offset after it.
-func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser, member, i int) int) int {
-	i = p.skip(i + 1)
-	if p.text[i] == '}' {
-		return i + 1
-	}
-	for {
-		start := i + 1
-		p.escaped = false
-		if i = p.quotedName(i); i < 0 {
+func (p *Parser) members(i int) int {
+	i, more := p.scan.first(i, '}')
+	for more {
+		start := i
+		if i = p.scan.name(i); i < 0 {
 			return i
 		}
-		member := p.member(known, start, i-1)
-		if i = p.colon(i); i < 0 {
+		member := p.member(p.scan.inside(start, i).decode(&p.scratch))
+		if i = p.scan.colon(i); i < 0 {
 			return i
 		}
-		if i = field(p, member, i); i < 0 {
+		if i = p.field(member, i); i < 0 {
 			return i
 		}
-		i = p.skip(i)
-		if p.text[i] == '}' {
-			return i + 1
-		}
-		if i = p.comma(i, "an object"); i < 0 {
-			return i
-		}
+		i, more = p.scan.next(i, '}')
 	}
-}
-
-// member is the number of a member by name; an unknown name is kept.
-func (p *Parser) member(known func(name []byte) int, start, end int) int {
-	name := p.unescaped(p.text[start:end])
-	member := known(name)
-	if member == 0 && p.failure == nil && (p.index < 0 || !p.oversized(end)) {
-		p.names.add(name)
-	}
-	return member
+	return i
 }
 
 // Members of the body.
@@ -155,26 +114,30 @@ const (
 	bodyAPIKey
 )
 
-func bodyMember(name []byte) int {
+// member is the number of a member, 0 for an unknown one, whose name is kept.
+func (p *Parser) member(name []byte) int {
 	switch string(name) {
 	case "logs":
 		return bodyLogs
 	case "api_key":
 		return bodyAPIKey
 	}
+	if p.failure == nil {
+		p.names.add(name)
+	}
 	return 0
 }
 
-// bodyField reads a member of the body. Members have no order: when one is at
+// field reads a member of the body. Members have no order: when one is at
 // fault the others are still checked, because of api_key.
-func bodyField(p *Parser, member, i int) int {
+func (p *Parser) field(member, i int) int {
 	twice := p.seen&(1<<member) != 0
 	if member != 0 {
 		p.seen |= 1 << member
 	}
 	switch {
 	case twice:
-		p.duplicateInBody(i, []byte([...]string{bodyLogs: "logs", bodyAPIKey: "api_key"}[member]))
+		p.duplicate(i, []byte([...]string{bodyLogs: "logs", bodyAPIKey: "api_key"}[member]))
 	case member == bodyAPIKey:
 		return p.apiKey(i)
 	case member == bodyLogs && p.failure == nil:
@@ -185,91 +148,82 @@ func bodyField(p *Parser, member, i int) int {
 	if p.keyed && p.failure != nil {
 		return -1
 	}
-	return p.value(i, 2)
+	return p.scan.value(i, 2)
 }
 
-func (p *Parser) duplicateInBody(i int, name []byte) {
+func (p *Parser) duplicate(i int, name []byte) {
 	p.refuse(i, CodeDuplicateField, memberPointer("", name), "The body has "+quoteShort(name)+" twice.", "Give each name once.")
 }
 
 // apiKey reads the deprecated member. It never gets into an entry or an error.
 func (p *Parser) apiKey(i int) int {
-	start := i + 1
-	p.escaped = false
-	quoted, null := p.text[i] == '"', p.isNull(i)
-	if i = p.value(i, 2); i < 0 || null {
+	start, null := i, isNull(p.scan.text[i:])
+	if i = p.scan.value(i, 2); i < 0 || null {
 		return i
 	}
 	p.batch.HasAPIKey = true
-	if quoted {
-		p.batch.APIKey = string(p.unescaped(p.text[start : i-1]))
+	if p.scan.text[start] == '"' {
+		p.batch.APIKey = string(p.scan.inside(start, i).decode(&p.scratch))
 	}
 	return i
 }
 
 // logs reads the array of entries.
 func (p *Parser) logs(i int) int {
-	if p.text[i] != '[' {
+	if p.scan.text[i] != '[' {
 		return p.notAnArray(i)
 	}
-	i = p.skip(i + 1)
-	if p.text[i] == ']' {
-		p.refuse(i, CodeEmptyBatch, "/logs", `"logs" is empty.`, "Send at least one entry.")
-		return i + 1
+	i, more := p.scan.first(i, ']')
+	if !more {
+		p.refuse(i-1, CodeEmptyBatch, "/logs", `"logs" is empty.`, "Send at least one entry.")
+		return i
 	}
-	first := i
-	for p.kept = i; ; {
+	first, kept := i, &p.scan.kept
+	for kept.end = i; more; {
 		if p.batch.Entries == p.limits.Entries {
 			return p.batchTooLarge(i)
 		}
-		line := p.kept
-		if i = p.readEntry(i); i < 0 {
-			return i
+		line := kept.end
+		if i = p.entries.read(i, p.batch.Entries); i >= 0 {
+			i, more = p.scan.next(i, ']')
 		}
-		last := p.text[i] == ']'
-		if !last && p.text[i] != ',' {
-			return p.fail(i, "a comma is missing between entries, or the array's end")
+		if i < 0 {
+			return p.invalid(entryPointer(p.batch.Entries, ""))
 		}
 		p.finishEntry(line, first)
-		if i++; last {
-			p.batch.Lines = p.text[first:p.kept:p.kept]
-			p.index = -1
-			return i
-		}
-		i = p.skip(i)
 	}
+	p.batch.Lines = p.scan.text[first:kept.end:kept.end]
+	return i
 }
 
 // finishEntry keeps the entry that was moved to line, or rejects
 // it. It runs after the delimiter behind the entry is read,
 // because the newline may replace it.
 func (p *Parser) finishEntry(line, first int) {
+	kept := &p.scan.kept
+	size := int64(kept.end - line)
 	p.batch.Entries++
-	if size := p.kept - line; size > p.limits.Entry {
-		p.fault(CodeEntryTooLarge, "", fmt.Sprintf("The entry has %d bytes of JSON without white space; the limit is %d.", size, p.limits.Entry),
-			"Send less in one entry.")
-	}
-	if p.entry.faulty {
+	if p.entries.faults.faulty {
 		p.batch.Rejected++
-		p.batch.RejectedBytes += int64(p.kept - line)
-		p.kept = line
+		p.batch.RejectedBytes += size
+		kept.end = line
 		return
 	}
-	p.text[p.kept] = '\n'
-	p.kept++
-	p.batch.Bytes += int64(p.kept - line - 1)
-	p.batch.Accepted = append(p.batch.Accepted, Line{End: p.kept - first, HasError: p.entry.hasError})
+	kept.text[kept.end] = '\n'
+	kept.end++
+	p.batch.Bytes += size
+	p.batch.Accepted = append(p.batch.Accepted, Line{End: kept.end - first, HasError: p.entries.entry.hasError})
 }
 
 func (p *Parser) notAnArray(i int) int {
-	null, kind := p.isNull(i), p.kind(i)
-	after := p.value(i, 2)
+	null, got := isNull(p.scan.text[i:]), jsonKind(p.scan.text[i])
+	after := p.scan.value(i, 2)
 	switch {
 	case after < 0:
 	case null:
 		p.refuse(i, CodeMissingField, "/logs", `"logs" is null.`, `Send "logs" as an array of entries.`)
 	default:
-		p.refuse(i, CodeInvalidType, "/logs", `"logs" is `+kind+", not an array.", `Send "logs" as an array of entries.`)
+		p.refuse(i, CodeInvalidType, "/logs", `"logs" is `+got+", not an array.", `Send "logs" as an array of entries.`)
 	}
 	return after
 }
@@ -279,47 +233,16 @@ func (p *Parser) notAnArray(i int) int {
 func (p *Parser) batchTooLarge(i int) int {
 	limit := strconv.Itoa(p.limits.Entries)
 	p.refuse(i, CodeBatchTooLarge, "/logs", "The body has more than "+limit+" entries.", "Send at most "+limit+" entries in one request.")
-	p.index = -1
 	if p.keyed {
 		return -1
 	}
-	return p.elements(i, 2)
+	return p.scan.elements(i, 2)
 }
 
-// keep moves the text from run to end to its place.
-func (p *Parser) keep(end int) {
-	if p.run != p.kept {
-		copy(p.text[p.kept:], p.text[p.run:end])
-	}
-	p.kept += end - p.run
-	p.run = end
-}
-
-// place returns where the byte at i goes in the kept text.
-func (p *Parser) place(i int) int { return p.kept + i - p.run }
-
-// unescaped returns the string read last, decoded. It may be the
-// Parser's scratch memory.
-func (p *Parser) unescaped(raw []byte) []byte {
-	if !p.escaped {
-		return raw
-	}
-	p.scratch = unescape(p.scratch[:0], raw)
-	return p.scratch
-}
-
-// fail makes the whole body unacceptable because it is not JSON. It
-// returns -1, which every caller passes on.
-func (p *Parser) fail(i int, what string) int {
-	if i >= p.size {
-		what, i = "the body ends too early", p.size
-	}
-	pointer := ""
-	if p.index >= 0 {
-		pointer = entryPointer(p.index, "")
-	}
-	detail := fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", what, i)
-	p.refuse(i, CodeInvalidJSON, pointer, detail, "Send JSON as RFC 8259 defines it, in UTF-8.")
+// invalid refuses the whole body because it is not JSON in what pointer names.
+func (p *Parser) invalid(pointer string) int {
+	detail := fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", p.scan.failure, p.scan.failedAt)
+	p.refuse(p.scan.failedAt, CodeInvalidJSON, pointer, detail, "Send JSON as RFC 8259 defines it, in UTF-8.")
 	return -1
 }
 
@@ -338,6 +261,8 @@ type names struct {
 }
 
 type span struct{ start, end int }
+
+func (n *names) reset() { n.text, n.spans = n.text[:0], n.spans[:0] }
 
 func (n *names) add(name []byte) {
 	start := len(n.text)

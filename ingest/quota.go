@@ -69,56 +69,35 @@ type QuotaStatus struct {
 type Quota struct {
 	Replicas Replicas // among which it is divided
 
-	account Account
-	known   bool
-	marker  Positions // applied accounts count everything below
-
+	ledger    ledger
+	uncounted uncounted
 	uncertain int64 // bytes under way, or of unknown outcome
-	published []published
-	doubtful  []doubtful
-	oldest    time.Time // when the first of these was accepted; zero: there are none
-
-	since    time.Time // start of a period, and
-	counting spent     // what is published that was accepted since
 
 	spentPeriod time.Time // the period whose limit did not cover a request,
 	spentLimit  int64     // and that limit
 }
 
-// published is a request in the log that the ledger counts only
-// with its last record.
-type published struct {
-	at         time.Time // when it was accepted: the ledger counts it in the period of that time
-	oldest     time.Time // oldest acceptance merged into it
-	partition  int
-	offset     int64
-	bytes      int64
-	repeatable bool // the ledger may have charged it already
+// A ledger is what is known of the ledger's count.
+type ledger struct {
+	account Account
+	known   bool
+	marker  Positions // applied accounts count everything below
 }
 
-// spent are bytes in the log.
-type spent struct {
-	all        int64
-	repeatable int64 // of these, what the ledger may have charged already
-}
-
-func (s *spent) add(p published) {
-	s.all += p.bytes
-	if p.repeatable {
-		s.repeatable += p.bytes
+// current returns the present period, its limit and the ledger's count.
+// A period that the ledger has not opened starts by itself.
+func (l *ledger) current(now time.Time) (period calendar.Period, limit, used int64) {
+	if now.Before(l.account.Period.End) {
+		return l.account.Period, l.account.Limit, l.account.Used
 	}
+	return calendar.PeriodAt(now, l.account.AnchorDay), l.account.NextLimit, 0
 }
 
-// sure are bytes that the ledger will charge.
-func (s *spent) sure() int64 { return s.all - s.repeatable }
-
-// A doubtful request may be in the log or not.
-type doubtful struct {
-	at     time.Time // latest acceptance
-	oldest time.Time
-	bytes  int64
-	since  time.Time
-	fence  Positions // the end of the log to check; nil: not read yet
+// counts reports whether the account counts a request accepted at a
+// time, if reached holds for its positions. An earlier period's account
+// doesn't count it.
+func (l *ledger) counts(at time.Time, reached func(Positions) bool) bool {
+	return l.known && at.Before(l.account.Period.End) && (reached(l.account.Counted) || reached(l.marker))
 }
 
 // A Reservation is what one request holds of a quota while it is
@@ -131,20 +110,15 @@ type Reservation struct {
 	repeatable bool // the request may repeat a charged one
 }
 
-// maxPublished bounds the published requests, and the doubtful ones,
-// that a Quota keeps apart. Beyond it some are counted with a later
-// one, which errs toward refusal.
-const maxPublished = 1024
-
 // Apply applies an account and reports whether it is newer.
 func (q *Quota) Apply(account Account) bool {
-	if q.known && account.Version < q.account.Version {
+	if q.ledger.known && account.Version < q.ledger.account.Version {
 		return false
 	}
-	if q.account.Since != account.Since {
+	if q.ledger.account.Since != account.Since {
 		q.spentLimit = 0
 	}
-	q.account, q.known = account, true
+	q.ledger.account, q.ledger.known = account, true
 	if q.spentPeriod.Equal(account.Period.Start) {
 		q.spentLimit = min(q.spentLimit, account.Limit) // any later raise then counts
 	}
@@ -154,21 +128,21 @@ func (q *Quota) Apply(account Account) bool {
 
 // Mark sets the positions up to which the applied accounts count.
 func (q *Quota) Mark(marker Positions) {
-	q.marker = marker
+	q.ledger.marker = marker
 	q.settle()
 }
 
 // Check returns, before a request's size is known, whether any quota is left.
 func (q *Quota) Check(now time.Time) Verdict {
 	switch {
-	case !q.known:
+	case !q.ledger.known:
 		return Unknown
-	case q.account.Suspended:
+	case q.ledger.account.Suspended:
 		return Suspended
 	}
-	period, limit, used := q.current(now)
-	switch spent := q.spentIn(period); {
-	case q.account.Exhausted && period.Start.Equal(q.account.Period.Start), q.isSpent(period, limit), used+spent.sure() >= limit:
+	period, limit, used := q.ledger.current(now)
+	switch spent := q.uncounted.spentIn(period); {
+	case q.ledger.account.Exhausted && period.Start.Equal(q.ledger.account.Period.Start), q.isSpent(period, limit), used+spent.sure() >= limit:
 		return Exhausted
 	case used+spent.all >= limit, q.Replicas.overShare(limit-used, spent.all+q.uncertain, 1):
 		return Contended
@@ -183,7 +157,7 @@ func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	before := q.Check(now)
 	reservation, verdict := q.hold(now, bytes, false)
 	if before == Admitted && verdict == Exhausted {
-		period, limit, _ := q.current(now)
+		period, limit, _ := q.ledger.current(now)
 		q.spentPeriod, q.spentLimit = period.Start, limit
 	}
 	return reservation, verdict
@@ -199,15 +173,15 @@ func (q *Quota) hold(now time.Time, bytes int64, repeatable bool) (Reservation, 
 	if verdict := q.Check(now); verdict != Admitted {
 		return Reservation{}, verdict
 	}
-	period, limit, used := q.current(now)
-	switch spent := q.spentIn(period); {
+	period, limit, used := q.ledger.current(now)
+	switch spent := q.uncounted.spentIn(period); {
 	case bytes > limit-used-spent.sure():
 		return Reservation{}, Exhausted
 	case bytes > limit-used-spent.all-q.uncertain, q.Replicas.overShare(limit-used, spent.all+q.uncertain, bytes):
 		return Reservation{}, Contended
 	}
 	q.uncertain += bytes
-	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays, repeatable: repeatable}, Admitted
+	return Reservation{At: now, Bytes: bytes, RetentionDays: q.ledger.account.RetentionDays, repeatable: repeatable}, Admitted
 }
 
 // Published records that the reservation's request is in the log, with
@@ -224,34 +198,21 @@ func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 // Lost records that the reservation's request may be in the log. It
 // stays reserved until Resolve.
 func (q *Quota) Lost(r Reservation, now time.Time) {
-	q.age(r.At)
-	if len(q.doubtful) < maxPublished {
-		q.doubtful = append(q.doubtful, doubtful{at: r.At, oldest: r.At, bytes: r.Bytes, since: now})
-		return
-	}
-	last := &q.doubtful[maxPublished-1] // resolved with the latest
-	last.bytes += r.Bytes
-	last.at, last.oldest = calendar.Later(last.at, r.At), calendar.Earlier(last.oldest, r.At)
-	last.since, last.fence = now, nil
+	q.uncounted.doubt(doubtful{at: r.At, oldest: r.At, bytes: r.Bytes, since: now})
 }
 
 // Incomplete reports whether a request lost before an instant is unresolved.
 func (q *Quota) Incomplete(before time.Time) bool {
-	for _, d := range q.doubtful {
-		if d.fence == nil && d.since.Before(before) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.uncounted.doubtful, func(d doubtful) bool { return d.lostBefore(before) })
 }
 
 // Resolve records that requests lost before an instant are below ends
 // if they are in the log. Once the ledger has counted that far, the
 // account has them or they are nowhere.
 func (q *Quota) Resolve(before time.Time, ends Positions) {
-	for i, d := range q.doubtful {
-		if d.fence == nil && d.since.Before(before) {
-			q.doubtful[i].fence = ends
+	for i, d := range q.uncounted.doubtful {
+		if d.lostBefore(before) {
+			q.uncounted.doubtful[i].fence = ends
 		}
 	}
 	q.settle()
@@ -263,66 +224,18 @@ func (q *Quota) Found(at time.Time, bytes int64, partition int, offset int64) {
 	q.count(published{at: at, partition: partition, offset: offset, bytes: bytes, repeatable: true})
 }
 
-func (q *Quota) count(found published) {
-	if q.counted(found) {
-		return
-	}
-	if !found.at.Before(q.since) {
-		q.counting.add(found)
-	}
-	q.age(found.at)
-	found.oldest = found.at
-	if len(q.published) < maxPublished || !q.merge(found) {
-		q.published = append(q.published, found)
-	}
-}
-
-// merge adds found to one of the same partition, period and charge.
-func (q *Quota) merge(found published) bool {
-	for i := range q.published {
-		p := &q.published[i]
-		if p.partition == found.partition && p.repeatable == found.repeatable && p.at.Before(q.since) == found.at.Before(q.since) {
-			if p.bytes += found.bytes; found.at.After(p.at) {
-				p.at = found.at
-			}
-			if found.at.Before(p.oldest) {
-				p.oldest = found.at
-			}
-			p.offset = max(p.offset, found.offset)
-			return true
-		}
-	}
-	return false
-}
-
 // Status returns the quota for the organization.
 func (q *Quota) Status(now time.Time) QuotaStatus {
-	period, limit, used := q.current(now)
-	used += q.spentIn(period).all
+	period, limit, used := q.ledger.current(now)
+	used += q.uncounted.spentIn(period).all
 	status := QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End, Period: period.End.Sub(period.Start)}
-	if period.Start.Equal(q.account.Period.Start) {
-		status.Since = q.account.Since
+	if period.Start.Equal(q.ledger.account.Period.Start) {
+		status.Since = q.ledger.account.Since
 	}
-	if !q.oldest.IsZero() {
-		status.Lag = max(0, now.Sub(q.oldest))
+	if !q.uncounted.oldest.IsZero() {
+		status.Lag = max(0, now.Sub(q.uncounted.oldest))
 	}
 	return status
-}
-
-// age records the acceptance of an uncounted request.
-func (q *Quota) age(accepted time.Time) {
-	if q.oldest.IsZero() || accepted.Before(q.oldest) {
-		q.oldest = accepted
-	}
-}
-
-// current returns the present period, its limit and the ledger's count.
-// A period that the ledger has not opened starts by itself.
-func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int64) {
-	if now.Before(q.account.Period.End) {
-		return q.account.Period, q.account.Limit, q.account.Used
-	}
-	return calendar.PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
 }
 
 // isSpent reports whether the period's limit refused a request and was
@@ -331,59 +244,11 @@ func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
 
-// spentIn returns the published bytes accepted in period or later.
-func (q *Quota) spentIn(period calendar.Period) *spent {
-	if !period.Start.Equal(q.since) {
-		q.since = period.Start
-		q.addUp()
+func (q *Quota) count(found published) {
+	if !found.countedBy(&q.ledger) {
+		q.uncounted.add(found)
 	}
-	return &q.counting
-}
-
-func (q *Quota) addUp() {
-	q.counting = spent{}
-	for _, p := range q.published {
-		if !p.at.Before(q.since) {
-			q.counting.add(p)
-		}
-	}
-}
-
-// isCounted reports whether the account counts a request accepted at a
-// time, if reached holds for its positions. An earlier period's account
-// doesn't count it.
-func (q *Quota) isCounted(at time.Time, reached func(Positions) bool) bool {
-	return q.known && at.Before(q.account.Period.End) && (reached(q.account.Counted) || reached(q.marker))
-}
-
-func (q *Quota) counted(p published) bool {
-	return q.isCounted(p.at, func(counted Positions) bool { return counted.Covers(p.partition, p.offset) })
-}
-
-func (q *Quota) resolved(d doubtful) bool {
-	return d.fence != nil && q.isCounted(d.at, func(counted Positions) bool { return counted.reach(d.fence) })
 }
 
 // settle drops what the ledger has counted.
-func (q *Quota) settle() {
-	q.published = slices.DeleteFunc(q.published, q.counted)
-	q.doubtful = slices.DeleteFunc(q.doubtful, func(d doubtful) bool {
-		resolved := q.resolved(d)
-		if resolved {
-			q.uncertain -= d.bytes
-		}
-		return resolved
-	})
-	q.addUp()
-	q.findOldest()
-}
-
-func (q *Quota) findOldest() {
-	q.oldest = time.Time{}
-	for _, p := range q.published {
-		q.age(p.oldest)
-	}
-	for _, d := range q.doubtful {
-		q.age(d.oldest)
-	}
-}
+func (q *Quota) settle() { q.uncertain -= q.uncounted.settle(&q.ledger) }

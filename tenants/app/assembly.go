@@ -64,8 +64,9 @@ func (a *App) buildBus() error {
 	comparing := &comparison{app: a, publication: publication}
 	a.out.relay = a.base.NewRelay(relay.Config{
 		Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease,
-		Compare: comparing.run, CompareInterval: a.config.CompareInterval, Compared: comparing.mark,
-		Lacks: func() bool { return a.in.state.Lacks() },
+		Comparisons: relay.Comparisons{
+			Compare: comparing.run, Interval: a.config.CompareInterval, Lacks: func() bool { return a.in.state.Lacks() }, Compared: comparing.mark,
+		},
 	})
 	a.out.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.out.withdrawals.Read})
 	a.out.tombstones = a.base.NewRelay(relay.Config{

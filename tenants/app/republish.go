@@ -211,9 +211,9 @@ func (c *comparison) read(ctx context.Context) (topics bus.Topics, err error) {
 	return topics, err
 }
 
-// mark implements relay.Config.Compared: who awaits this start of the
-// process, or has seen the topic lose records, lets credentials in from
-// the marker on.
+// mark implements relay.Comparisons.Compared: who awaits this start of
+// the process, or has seen the topic lose records, lets credentials in
+// from the marker on.
 func (c *comparison) mark(ctx context.Context) error {
 	if c.marked {
 		return nil

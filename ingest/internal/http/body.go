@@ -81,9 +81,7 @@ type reading struct {
 	announced int64 // the announced length, -1: none
 	wire      *wire
 	overhead  int64 // what its decompression takes, beside the buffer
-	inShare   bool  // it has waited for its holder's share
-
-	ctx context.Context //nolint:containedctx // of the request, with which the reading ends
+	share     share
 }
 
 // Why reading a body ends early.
@@ -101,8 +99,8 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 		return body, b.tooLarge()
 	}
 	b.throttle.Note(holder)
-	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how), ctx: r.Context()}
-	reading.wire = newWire(w, r, b, body, how)
+	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how), wire: newWire(w, r, b, body, how)}
+	reading.share = share{bodies: b, holder: holder, wire: reading.wire, ctx: r.Context()}
 	err := reading.read()
 	body.Received = max(int64(reading.wire.got), int64(reading.wire.inflated))
 	body.padded = errors.Is(err, errPadded)
@@ -142,31 +140,6 @@ func (r *reading) read() error {
 	return r.fill(reader, r.bodies.max)
 }
 
-// awaitShare waits, once, for the bodies of its holder before it: as one under
-// way with little memory, of which the first piece has come. Only of a body
-// that is whole does net/http notice over HTTP/1.1 that its client has left.
-func (r *reading) awaitShare() error {
-	if r.inShare {
-		return nil
-	}
-	r.inShare = true
-	wait, err := r.bodies.throttle.Await(r.ctx, r.holder)
-	r.wire.pace.pause(wait)
-	if errors.Is(err, admission.ErrOverShare) {
-		return errors.Join(overShare(wait), err, errNoFault)
-	}
-	return leftWaiting(err)
-}
-
-// leftWaiting marks that a client left while its body waited here: its
-// bytes are no waste.
-func leftWaiting(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.Join(httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The connection ended while the body waited for its turn."), err, errNoFault)
-}
-
 // expected returns the body's size to assume before any of it has come.
 func (r *reading) expected() int {
 	size := max(r.announced, 0)
@@ -179,7 +152,7 @@ func (r *reading) expected() int {
 // begin lends the first memory. The body is not read before.
 func (r *reading) begin(size int) (err error) {
 	kind := kindFor(size)
-	if r.lease, err = r.acquire(r.bodies.small, int64(bufferSizes[kind])+r.overhead); err != nil {
+	if r.lease, err = r.share.acquire(r.bodies.small, int64(bufferSizes[kind])+r.overhead); err != nil {
 		return err
 	}
 	r.buffer = r.bodies.buffers.lend(kind)
@@ -190,7 +163,7 @@ func (r *reading) begin(size int) (err error) {
 func (r *reading) fill(source io.Reader, limit int) error {
 	for {
 		if len(r.buffer.room()) == 0 {
-			if err := r.awaitShare(); err != nil {
+			if err := r.share.await(); err != nil {
 				return err
 			}
 			if err := r.grow(); err != nil {
@@ -206,7 +179,7 @@ func (r *reading) fill(source io.Reader, limit int) error {
 		case len(r.buffer.Bytes) > limit:
 			return errBodyTooLarge
 		case errors.Is(err, io.EOF):
-			return r.awaitShare()
+			return r.share.await()
 		case err != nil:
 			return err
 		}
@@ -243,7 +216,7 @@ func (r *reading) grow() error {
 const begunBody = 8 << 20
 
 func (r *reading) growSmall(kind int) error {
-	if err := r.growLease(int64(bufferSizes[kind])); err != nil {
+	if err := r.share.grow(r.lease, int64(bufferSizes[kind])); err != nil {
 		return err
 	}
 	larger := r.bodies.buffers.lend(kind)
@@ -254,13 +227,13 @@ func (r *reading) growSmall(kind int) error {
 }
 
 func (r *reading) growLarge() error {
-	if r.buffer.large.usable < begunBody && r.shareFull(r.lease) {
+	if r.buffer.large.usable < begunBody && r.share.full(r.lease) {
 		return admission.ErrOverShare // it has begun together with others, before their holder was over its share
 	}
-	if err := r.take(r.buffer.growth()); err != nil {
+	if err := r.share.take(r.buffer.growth()); err != nil {
 		return err
 	}
-	if err := r.growLease(r.buffer.growth()); err != nil {
+	if err := r.share.grow(r.lease, r.buffer.growth()); err != nil {
 		return err
 	}
 	if err := r.buffer.grow(); err != nil {
@@ -269,60 +242,20 @@ func (r *reading) growLarge() error {
 	return nil
 }
 
-// shareFull reports whether the holder's share has no room for a large
-// body. lease is nil if it is to be opened.
-func (r *reading) shareFull(lease *fairshare.Lease) bool {
-	return r.bodies.throttle.Full(r.holder, r.bodies.large.Older(r.holder, lease))
-}
-
-// take waits until the holder's share has room for more of a large body.
-func (r *reading) take(bytes int64) error {
-	wait, err := r.bodies.throttle.Take(r.ctx, r.holder, bytes)
-	r.wire.pace.pause(wait)
-	return leftWaiting(err)
-}
-
-func (r *reading) growLease(by int64) error {
-	return r.wait(func() error { return r.lease.Grow(r.ctx, by) })
-}
-
-// acquire lends memory that may be taken back until the body is whole.
-func (r *reading) acquire(memory *fairshare.Limiter, bytes int64) (lease *fairshare.Lease, err error) {
-	err = r.wait(func() error {
-		lease, err = memory.Acquire(r.ctx, r.holder, bytes)
-		return err
-	})
-	if err == nil {
-		lease.AllowEviction(r.wire.stop)
-	}
-	return lease, err
-}
-
-// wait runs f, whose wait does not count against the body.
-func (r *reading) wait(f func() error) error {
-	begun := r.bodies.clock()
-	err := f()
-	r.wire.pace.pause(r.bodies.clock().Sub(begun))
-	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) {
-		return leftWaiting(err)
-	}
-	return err
-}
-
 // enlarge makes the body a large one, whose decompression takes more
 // memory, and returns its memory of small bodies.
 func (r *reading) enlarge(more int64) error {
-	if r.shareFull(nil) {
+	if r.share.full(nil) {
 		return admission.ErrOverShare
 	}
 	r.overhead += more
-	lease, err := r.acquire(r.bodies.large, firstStep+r.overhead)
+	lease, err := r.share.acquire(r.bodies.large, firstStep+r.overhead)
 	if err != nil {
 		return err
 	}
 	small := r.lease
 	r.lease = lease
-	err = errors.Join(r.take(firstStep), small.Pin()) // it may have been ended meanwhile
+	err = errors.Join(r.share.take(firstStep), small.Pin()) // it may have been ended meanwhile
 	if err == nil {
 		err = r.moveToLarge()
 	}
@@ -343,4 +276,80 @@ func (r *reading) moveToLarge() error {
 func (r *reading) replace(larger *Buffer) {
 	r.bodies.buffers.giveBack(r.buffer)
 	r.buffer = larger
+}
+
+// A share is what the limits of a holder leave to one of its bodies. To
+// wait for it does not count against the body.
+type share struct {
+	bodies *Bodies
+	holder string
+	wire   *wire
+	waited bool // for the bodies before it
+
+	ctx context.Context //nolint:containedctx // of the request, with which the reading ends
+}
+
+// await waits, once, for the bodies of the holder before it: as one under
+// way with little memory, of which the first piece has come. Only of a body
+// that is whole does net/http notice over HTTP/1.1 that its client has left.
+func (s *share) await() error {
+	if s.waited {
+		return nil
+	}
+	s.waited = true
+	wait, err := s.bodies.throttle.Await(s.ctx, s.holder)
+	s.wire.pace.pause(wait)
+	if errors.Is(err, admission.ErrOverShare) {
+		return errors.Join(overShare(wait), err, errNoFault)
+	}
+	return leftWaiting(err)
+}
+
+// leftWaiting marks that a client left while its body waited here: its
+// bytes are no waste.
+func leftWaiting(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The connection ended while the body waited for its turn."), err, errNoFault)
+}
+
+// full reports whether it has no room for a large
+// body. lease is nil if it is to be opened.
+func (s *share) full(lease *fairshare.Lease) bool {
+	return s.bodies.throttle.Full(s.holder, s.bodies.large.Older(s.holder, lease))
+}
+
+// take waits until it has room for more of a large body.
+func (s *share) take(bytes int64) error {
+	wait, err := s.bodies.throttle.Take(s.ctx, s.holder, bytes)
+	s.wire.pace.pause(wait)
+	return leftWaiting(err)
+}
+
+func (s *share) grow(lease *fairshare.Lease, by int64) error {
+	return s.wait(func() error { return lease.Grow(s.ctx, by) })
+}
+
+// acquire lends memory that may be taken back until the body is whole.
+func (s *share) acquire(memory *fairshare.Limiter, bytes int64) (lease *fairshare.Lease, err error) {
+	err = s.wait(func() error {
+		lease, err = memory.Acquire(s.ctx, s.holder, bytes)
+		return err
+	})
+	if err == nil {
+		lease.AllowEviction(s.wire.stop)
+	}
+	return lease, err
+}
+
+// wait runs f.
+func (s *share) wait(f func() error) error {
+	begun := s.bodies.clock()
+	err := f()
+	s.wire.pace.pause(s.bodies.clock().Sub(begun))
+	if s.ctx.Err() != nil && errors.Is(err, s.ctx.Err()) {
+		return leftWaiting(err)
+	}
+	return err
 }

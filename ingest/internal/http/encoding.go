@@ -201,7 +201,7 @@ func (r *reading) inflateBuffer() error {
 		return io.ErrUnexpectedEOF
 	}
 	for kind := kindFor(min(4*len(packed.Bytes), trusted)); kind < len(bufferSizes); kind++ {
-		if err := r.growLease(int64(bufferSizes[kind])); err != nil {
+		if err := r.share.grow(r.lease, int64(bufferSizes[kind])); err != nil {
 			return err
 		}
 		larger := r.bodies.buffers.lend(kind)

@@ -20,22 +20,22 @@ var errWentBack = errors.New("the log has lost its end: it gave offsets a second
 // relay and those before it have published, and goes back to before what
 // is missing. Nothing is published before the first look.
 func (r *Relay) heal(ctx context.Context) error {
-	if r.held.epoch != r.published.checked {
+	if r.lease.held.epoch != r.published.checked {
 		r.published.checkAt, r.comparison.at, r.comparison.untold = clock.Now(), clock.Now(), false
 	}
-	if r.cfg.Lacks() && r.comparison.hasten() {
+	if r.cfg.Comparisons.Lacks() && r.comparison.hasten() {
 		r.published.checkAt = clock.Now()
 	}
 	if clock.Now().Before(r.published.checkAt) {
 		return nil
 	}
-	bounded, cancel := r.bounded(ctx)
+	bounded, cancel := r.lease.bounded(ctx)
 	defer cancel()
-	from, lost, err := r.published.check(bounded, r.held.cursor)
+	from, lost, err := r.published.check(bounded, r.lease.held.cursor)
 	if err != nil {
 		return fmt.Errorf("cannot see whether the log has what was published: %w", err)
 	}
-	r.published.checked, r.published.checkAt = r.held.epoch, clock.Now().Add(r.cfg.CheckInterval)
+	r.published.checked, r.published.checkAt = r.lease.held.epoch, clock.Now().Add(r.cfg.CheckInterval)
 	if lost == "" {
 		return nil
 	}
@@ -46,22 +46,22 @@ func (r *Relay) heal(ctx context.Context) error {
 // goBack moves the cursor back to before what a log lacks. From there on
 // everything is published again, in order and under the same ids.
 func (r *Relay) goBack(ctx context.Context, from Cursor, lost string) error {
-	ctx, cancel := r.bounded(ctx)
+	ctx, cancel := r.lease.bounded(ctx)
 	defer cancel()
-	from.Position = min(from.Position, r.held.cursor.Position)
+	from.Position = min(from.Position, r.lease.held.cursor.Position)
 	kept := upTo(slices.Clone(r.published.marks), from)
-	r.logger.Warn("the log has lost what was published: publishing it again", "from", from.Position, "to", r.held.cursor.Position, "lost", lost)
+	r.logger.Warn("the log has lost what was published: publishing it again", "from", from.Position, "to", r.lease.held.cursor.Position, "lost", lost)
 	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET position = $4, marks = $5::jsonb, lost_at = clock_timestamp(), lost = $6
-		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, r.held.epoch, from.Position, encode(kept), lost)
+		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.lease.owner, r.lease.held.epoch, from.Position, encode(kept), lost)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = bus.ErrFenced
 	}
 	if err != nil {
-		r.held = lease{}
+		r.lease.held = lease{}
 		return fmt.Errorf("cannot go back to what was lost: %w", err)
 	}
-	r.published.until = max(r.published.until, r.held.cursor.Position)
-	r.held.cursor, r.published.marks = from, kept
+	r.published.until = max(r.published.until, r.lease.held.cursor.Position)
+	r.lease.held.cursor, r.published.marks = from, kept
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (c *comparison) end(cancel context.CancelFunc) {
 func (r *Relay) compare(ctx context.Context) error {
 	c := &r.comparison
 	switch {
-	case r.cfg.Compare == nil:
+	case r.cfg.Comparisons.Compare == nil:
 		return nil
 	case c.untold:
 		return r.tell(ctx)
@@ -124,9 +124,9 @@ func (r *Relay) compare(ctx context.Context) error {
 		return nil
 	case c.result == nil:
 		c.result, c.newer = make(chan compared, 1), make(map[string]bool)
-		result, epoch, published := c.result, r.held.epoch, r.held.cursor
+		result, epoch, published := c.result, r.lease.held.epoch, r.lease.held.cursor
 		c.running.Go(func() {
-			difference, err := r.cfg.Compare(ctx, published)
+			difference, err := r.cfg.Comparisons.Compare(ctx, published)
 			result <- compared{difference, err, epoch}
 			r.Wake()
 		})
@@ -149,7 +149,7 @@ const compareRetry = time.Second
 // comparison.
 func (r *Relay) take(ctx context.Context, found compared) error {
 	c, difference := &r.comparison, r.comparison.left(found.difference)
-	if found.epoch != r.held.epoch {
+	if found.epoch != r.lease.held.epoch {
 		c.at = clock.Now()
 		return nil
 	}
@@ -167,7 +167,7 @@ func (r *Relay) take(ctx context.Context, found compared) error {
 	if difference.Lost != "" {
 		r.logger.Error("the log still differs from the tables after what it had lost was published again", "lost", difference.Lost)
 	}
-	c.again, c.at = false, clock.Now().Add(r.cfg.CompareInterval)
+	c.again, c.at = false, clock.Now().Add(r.cfg.Comparisons.Interval)
 	if c.untold = difference.GoBack; c.untold { // at the end of the outbox
 		return nil
 	}
@@ -177,10 +177,10 @@ func (r *Relay) take(ctx context.Context, found compared) error {
 // tell calls Compared; where that fails, all is compared again.
 func (r *Relay) tell(ctx context.Context) error {
 	r.comparison.untold = false
-	if r.cfg.Compared == nil {
+	if r.cfg.Comparisons.Compared == nil {
 		return nil
 	}
-	err := r.cfg.Compared(ctx)
+	err := r.cfg.Comparisons.Compared(ctx)
 	if err != nil {
 		r.comparison.at = clock.Now().Add(compareRetry)
 	}
@@ -202,9 +202,9 @@ func (r *Relay) repair(ctx context.Context, d Difference) error {
 	if d.Lost == "" {
 		return nil
 	}
-	epoch := r.held.epoch
+	epoch := r.lease.held.epoch
 	for part := range slices.Chunk(d.Publish, r.cfg.Batch) {
-		if ok, err := r.hold(ctx); err != nil || !ok || r.held.epoch != epoch {
+		if ok, err := r.lease.hold(ctx, &r.published); err != nil || !ok || r.lease.held.epoch != epoch {
 			return cmp.Or(err, bus.ErrFenced) // another relay may have published something newer
 		}
 		if _, err := r.publish(ctx, part); err != nil {
@@ -237,7 +237,7 @@ func (c *comparison) see(page []Outgoing) {
 
 // noteLoss keeps for people what a comparison has found.
 func (r *Relay) noteLoss(ctx context.Context, lost string, published int) error {
-	ctx, cancel := r.bounded(ctx)
+	ctx, cancel := r.lease.bounded(ctx)
 	defer cancel()
 	r.logger.Warn("the log differed from the tables: published what it had lost", "records", published, "lost", lost)
 	r.metrics.republished.Add(float64(published))

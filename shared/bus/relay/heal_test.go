@@ -139,7 +139,7 @@ func TestRelayFindsALossWhileItRuns(t *testing.T) {
 				}
 			}
 			var lacks atomic.Bool
-			cfg.Lacks = lacks.Load
+			cfg.Comparisons.Lacks = lacks.Load
 			r := relay.New(cfg, testenv.Logger(t))
 			bustest.Run(t, r.Run)
 			testenv.Eventually(t, func() error { return held(t, pool) })
@@ -230,14 +230,14 @@ func TestRelayCompares(t *testing.T) {
 			bustest.Ensure(t, brokers, lossy, 1, nil)
 			cfg := newLossy(t, brokers, pool, 10)
 			asked, done := 0, make(chan struct{})
-			cfg.Compare = func(_ context.Context, published relay.Cursor) (relay.Difference, error) {
+			cfg.Comparisons.Compare = func(_ context.Context, published relay.Cursor) (relay.Difference, error) {
 				if published.Position != 10 {
 					t.Errorf("compared at %d, before the end of the outbox", published.Position)
 				}
 				asked++
 				return c.found[asked-1], nil
 			}
-			cfg.Compared = func(context.Context) error {
+			cfg.Comparisons.Compared = func(context.Context) error {
 				close(done)
 				return nil
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,57 +20,75 @@ type lease struct {
 	until  time.Time // by this process's clock, never later than by the database's
 }
 
+// A leaseholder has the lease of a relay, or tries to get it. Only the
+// goroutine of Run uses it.
+type leaseholder struct {
+	cfg    Config
+	logger *slog.Logger
+	owner  string
+	held   lease
+	lock   livenessLock
+	again  *repetition // of messages published before a dead relay's lease was over
+	begun  *lease      // under which messages were sent, until the database confirms that it was not lost meanwhile
+}
+
+// bounded limits every request to the database, which may go silent without
+// closing a connection: an answer after the end of the lease is useless.
+func (l *leaseholder) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, l.cfg.Lease)
+}
+
 // hold ensures the lease for at least half its length. An idle relay
-// renews it twice in that time, not at every look.
-func (r *Relay) hold(ctx context.Context) (bool, error) {
+// renews it twice in that time, not at every look. p gets the lease's marks.
+func (l *leaseholder) hold(ctx context.Context, p *published) (bool, error) {
 	began := clock.Now()
-	if r.held.until.Sub(began) > r.cfg.Lease/2 {
+	if l.held.until.Sub(began) > l.cfg.Lease/2 {
 		return true, nil
 	}
-	r.held = lease{}
-	held, ok, err := r.acquire(ctx)
+	l.held = lease{}
+	held, ok, err := l.acquire(ctx, p)
 	if err != nil || !ok {
 		return false, err
 	}
-	held.until = began.Add(r.cfg.Lease)
-	r.held, r.published.marks = held, upTo(r.published.marks, held.cursor)
+	held.until = began.Add(l.cfg.Lease)
+	l.held, p.marks = held, upTo(p.marks, held.cursor)
 	return true, nil
 }
 
 // acquire takes a free or expired lease, or one whose relay lost its
 // livenessLock; or renews its own.
-func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
-	ctx, cancel := r.bounded(ctx)
+func (l *leaseholder) acquire(ctx context.Context, p *published) (held lease, ok bool, err error) {
+	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	conn, err := r.lock.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
+	conn, err := l.lock.open(ctx, l.cfg.Pool, l.cfg.Name, l.owner)
 	if err != nil {
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
 	var early bool
 	batch := &pgx.Batch{}
 	batch.Queue(asyncCommit)
-	batch.Queue(`SELECT owner <> $2 AND expires_at > clock_timestamp() FROM bus_relays WHERE name = $1 FOR UPDATE`, r.cfg.Name, r.owner).
+	batch.Queue(`SELECT owner <> $2 AND expires_at > clock_timestamp() FROM bus_relays WHERE name = $1 FOR UPDATE`, l.cfg.Name, l.owner).
 		QueryRow(func(row pgx.Row) error { return ignoreNoRows(row.Scan(&early)) })
 	batch.Queue(`
 		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
 		ON CONFLICT (name) DO UPDATE
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
 		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+lockKey(`b.name`, `b.owner`)+`)
-		RETURNING epoch, position, marks`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
-		r.published.marks = nil // else they are merged
-		return row.Scan(&held.epoch, &held.cursor.Position, &r.published.marks)
+		RETURNING epoch, position, marks`, l.cfg.Name, l.owner, l.cfg.Lease).QueryRow(func(row pgx.Row) error {
+		p.marks = nil // else they are merged
+		return row.Scan(&held.epoch, &held.cursor.Position, &p.marks)
 	})
 	err = conn.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return lease{}, false, nil
 	}
 	if err != nil {
-		r.lock.release()
+		l.lock.release()
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
 	if early {
-		r.logger.Info("the relay before ended without releasing its lease: going on in its place", "from", held.cursor.Position)
-		r.again = &repetition{from: held.cursor, after: clock.Now().Add(r.cfg.Lease)}
+		l.logger.Info("the relay before ended without releasing its lease: going on in its place", "from", held.cursor.Position)
+		l.again = &repetition{from: held.cursor, after: clock.Now().Add(l.cfg.Lease)}
 	}
 	return held, true, nil
 }
@@ -81,41 +100,41 @@ const asyncCommit = `SELECT set_config('synchronous_commit', 'off', true)`
 // takeBack moves the cursor to where this relay began to publish under
 // a lost lease. The higher epoch keeps the present relay from moving it
 // forward before everything is repeated.
-func (r *Relay) takeBack(ctx context.Context) error {
-	if r.begun == nil {
+func (l *leaseholder) takeBack(ctx context.Context) error {
+	if l.begun == nil {
 		return nil
 	}
-	ctx, cancel := r.bounded(ctx)
+	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	from := r.begun.cursor
-	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET position = $4, epoch = epoch + 1
+	from := l.begun.cursor
+	tag, err := l.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET position = $4, epoch = epoch + 1
 		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND position > $4`,
-		r.cfg.Name, r.owner, r.begun.epoch, from.Position)
+		l.cfg.Name, l.owner, l.begun.epoch, from.Position)
 	if err != nil {
 		return fmt.Errorf("cannot take the cursor back after the lease was lost: %w", err)
 	}
 	if tag.RowsAffected() > 0 {
-		r.logger.Warn("the lease was lost while messages were in flight: those from this position are published again", "from", from.Position)
+		l.logger.Warn("the lease was lost while messages were in flight: those from this position are published again", "from", from.Position)
 	}
-	r.begun = nil
+	l.begun = nil
 	return nil
 }
 
 // release lets the next relay begin at once; with messages in flight it
 // leaves that to the livenessLock, so that they are published again.
-func (r *Relay) release(ctx context.Context) {
+func (l *leaseholder) release(ctx context.Context, inFlight bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	defer r.lock.release()
-	if err := r.takeBack(ctx); err != nil {
-		r.logger.Warn("cannot end in order", "error", err)
+	defer l.lock.release()
+	if err := l.takeBack(ctx); err != nil {
+		l.logger.Warn("cannot end in order", "error", err)
 		return
 	}
-	if r.underWay {
+	if inFlight {
 		return
 	}
-	if _, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET expires_at = '-infinity' WHERE name = $1 AND owner = $2`, r.cfg.Name, r.owner); err != nil {
-		r.logger.Debug("cannot give the lease back", "error", err)
+	if _, err := l.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET expires_at = '-infinity' WHERE name = $1 AND owner = $2`, l.cfg.Name, l.owner); err != nil {
+		l.logger.Debug("cannot give the lease back", "error", err)
 	}
 }
 
@@ -124,12 +143,28 @@ const stopGrace = time.Second
 
 // inLease returns a context that leaves a quarter of the lease for
 // messages in flight, and ends a moment after ctx.
-func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
+func (l *leaseholder) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.held.until.Add(-l.cfg.Lease/4))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	return inner, func() {
 		stop()
 		cancel()
+	}
+}
+
+// A repetition says where to repeat from, once a dead relay's messages
+// in flight have arrived or never will.
+type repetition struct {
+	from  Cursor
+	after time.Time
+}
+
+// repeat goes back, when it is due, to where this relay took over. The
+// messages keep their ids.
+func (l *leaseholder) repeat() {
+	if l.again != nil && clock.Now().After(l.again.after) {
+		l.held.cursor.Position = min(l.held.cursor.Position, l.again.from.Position)
+		l.again = nil
 	}
 }
 

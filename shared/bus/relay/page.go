@@ -3,33 +3,15 @@ package relay
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A repetition says where to repeat from, once a dead relay's messages
-// in flight have arrived or never will.
-type repetition struct {
-	from  Cursor
-	after time.Time
-}
-
-// repeat goes back, when it is due, to where this relay took over. The
-// messages keep their ids.
-func (r *Relay) repeat() {
-	if r.again != nil && clock.Now().After(r.again.after) {
-		r.held.cursor.Position = min(r.held.cursor.Position, r.again.from.Position)
-		r.again = nil
-	}
-}
-
 func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
-	ctx, cancel := r.bounded(ctx)
+	ctx, cancel := r.lease.bounded(ctx)
 	defer cancel()
 	err = pg.ReadAsSystem(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		messages, err = r.cfg.Read(ctx, tx, after, r.limit)
@@ -44,10 +26,10 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 // publish writes a page, topic by topic, and returns how many messages
 // from the first on are done.
 func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
-	begun := r.held
-	r.begun, r.published.coming = &begun, nil
+	begun := r.lease.held
+	r.lease.begun, r.published.coming = &begun, nil
 	r.comparison.see(page)
-	ctx, cancel := r.inLease(ctx)
+	ctx, cancel := r.lease.inLease(ctx)
 	defer cancel()
 	for _, g := range byTopic(page) {
 		at, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...)

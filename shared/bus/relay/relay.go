@@ -55,19 +55,22 @@ type Config struct {
 
 	CheckInterval time.Duration // between looks whether the log still has what was published; default 1 min
 
-	// Compare compares the topics with the tables, beside the relay's
-	// work: at its start, after a loss, and each CompareInterval (default
-	// 10 min). Nil: only what the relay has published is looked for.
-	Compare         func(ctx context.Context, published Cursor) (Difference, error)
-	CompareInterval time.Duration
+	Comparisons Comparisons
+	Metrics     prometheus.Registerer // for the instruments; nil: none
+}
+
+// Comparisons are how the topics are compared with the tables, beside
+// the relay's work: at its start, after a loss, and at intervals.
+type Comparisons struct {
+	// Compare compares. Nil: only what the relay has published is looked for.
+	Compare  func(ctx context.Context, published Cursor) (Difference, error)
+	Interval time.Duration // default 10 min
 	// Lacks reports whether a topic is known to have lost records: then
 	// the relay looks and compares at once. May be nil.
 	Lacks func() bool
 	// Compared is called after a comparison, once all that it found
 	// missing is published; may be nil.
 	Compared func(ctx context.Context) error
-
-	Metrics prometheus.Registerer // for the instruments; nil: none
 }
 
 // Relay publishes a database's outbox at least once, one Relay of a name
@@ -87,17 +90,13 @@ type Config struct {
 type Relay struct {
 	cfg     Config
 	logger  *slog.Logger
-	owner   string
 	wake    chan struct{}
 	metrics *relayMetrics
 
 	// Used only by the goroutine of Run:
-	held     lease
-	lock     livenessLock
-	again    *repetition // of messages published before a dead relay's lease was over
-	begun    *lease      // under which messages were sent, until the database confirms that it was not lost meanwhile
-	limit    int         // of the next page: Batch, less after failures
-	underWay bool        // the last page may yet be written, or not
+	lease    leaseholder
+	limit    int  // of the next page: Batch, less after failures
+	underWay bool // the last page may yet be written, or not
 
 	published  published
 	comparison comparison
@@ -109,12 +108,13 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	cfg.Batch = cmp.Or(cfg.Batch, 500)
 	cfg.Lease = cmp.Or(cfg.Lease, 10*time.Second)
 	cfg.CheckInterval = cmp.Or(cfg.CheckInterval, time.Minute)
-	cfg.CompareInterval = cmp.Or(cfg.CompareInterval, 10*time.Minute)
-	if cfg.Lacks == nil {
-		cfg.Lacks = func() bool { return false }
+	cfg.Comparisons.Interval = cmp.Or(cfg.Comparisons.Interval, 10*time.Minute)
+	if cfg.Comparisons.Lacks == nil {
+		cfg.Comparisons.Lacks = func() bool { return false }
 	}
+	logger = logger.With("relay", cfg.Name)
 	return &Relay{
-		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1), limit: cfg.Batch,
+		cfg: cfg, logger: logger, wake: make(chan struct{}, 1), lease: leaseholder{cfg: cfg, logger: logger, owner: uuid.NewString()}, limit: cfg.Batch,
 		metrics: newRelayMetrics(cfg.Metrics, cfg.Name), published: published{to: cfg.Publisher, topics: make(map[string]string)},
 	}
 }
@@ -149,7 +149,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			r.rest(ctx)
 		}
 	}
-	r.release(context.WithoutCancel(ctx))
+	r.lease.release(context.WithoutCancel(ctx), r.underWay)
 	return nil
 }
 
@@ -179,18 +179,18 @@ func (r *Relay) rest(ctx context.Context) {
 func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
 	empty := false
 	defer func() { r.metrics.worked(empty || !more) }()
-	if err := r.takeBack(ctx); err != nil {
+	if err := r.lease.takeBack(ctx); err != nil {
 		return true, err
 	}
-	if ok, err := r.hold(ctx); err != nil || !ok {
+	if ok, err := r.lease.hold(ctx, &r.published); err != nil || !ok {
 		return err != nil, err
 	}
 	limit := r.limit
 	healed := r.heal(ctx)
 	if healed == nil {
-		r.repeat()
+		r.lease.repeat()
 	}
-	page, err := r.read(ctx, r.held.cursor)
+	page, err := r.read(ctx, r.lease.held.cursor)
 	empty = err == nil && len(page) == 0
 	if err = errors.Join(healed, err); err != nil {
 		return true, err
@@ -203,7 +203,7 @@ func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		r.limit = max(1, len(page)/2) // a slow or unsendable message must not delay those before it
 	}
-	to := r.held.cursor
+	to := r.lease.held.cursor
 	if n > 0 {
 		to = page[n-1].Cursor
 	}
@@ -215,12 +215,6 @@ func (r *Relay) runOnce(ctx context.Context) (more bool, err error) {
 		return true, err
 	}
 	return false, r.compare(ctx)
-}
-
-// bounded limits every request to the database, which may go silent without
-// closing a connection: an answer after the end of the lease is useless.
-func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, r.cfg.Lease)
 }
 
 // ignoreNoRows drops the error of a missing row.
@@ -236,13 +230,13 @@ func ignoreNoRows(err error) error {
 func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/4)
 	defer cancel()
-	began, held := clock.Now(), r.held
-	r.held = lease{} // until the database confirms that it is still ours
+	began, held := clock.Now(), r.lease.held
+	r.lease.held = lease{} // until the database confirms that it is still ours
 	batch := &pgx.Batch{}
 	batch.Queue(asyncCommit)
 	marks := r.published.merged()
 	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval, marks = $6::jsonb, republished = republished + $7
-		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, to.Position, r.cfg.Lease, encode(marks), repeated).
+		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.lease.owner, held.epoch, to.Position, r.cfg.Lease, encode(marks), repeated).
 		Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() == 0 {
 				return bus.ErrFenced
@@ -252,7 +246,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor, repeated int) error {
 	if err := r.cfg.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("cannot move the cursor: %w", err)
 	}
-	r.held, r.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
+	r.lease.held, r.lease.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
 	r.published.marks, r.published.coming = marks, nil
 	r.metrics.republished.Add(float64(repeated))
 	return nil

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,48 +64,52 @@ func SnapshotDir(dir, service string) string {
 	return filepath.Join(dir, service)
 }
 
-// keeps reports whether the state is kept on disk.
-func (s *Reader) keeps() bool {
-	return s.cfg.SnapshotDir != "" && s.settings.Compacted && s.settings.Memory() > 0
+// keeps reports whether the state of a topic is kept on disk.
+func (c Config) keeps(settings broker.TopicSettings) bool {
+	return c.SnapshotDir != "" && settings.Compacted && settings.Memory() > 0
 }
 
-func (s *Reader) snapshotPath() string {
-	return filepath.Join(s.cfg.SnapshotDir, s.cfg.Topic+".state")
+func (c Config) snapshotPath() string { return filepath.Join(c.SnapshotDir, c.Topic+".state") }
+
+// snapshot returns the kept snapshot if it is valid; an empty one, if
+// the whole log is to be read.
+func (c Config) snapshot(ctx context.Context, logger *slog.Logger, settings broker.TopicSettings, logs broker.TopicLogs) snapshot {
+	if !c.keeps(settings) {
+		return snapshot{}
+	}
+	snap, err := readSnapshot(c.snapshotPath())
+	if err == nil {
+		err = snap.verify(c.Topic, c.Clock(), settings, logs)
+	}
+	if err == nil {
+		err = snap.compare(ctx, logrange.Reader{Brokers: c.Brokers, Dialer: c.Dialer, Topic: c.Topic}, logs)
+	}
+	if err == nil {
+		return snap
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		logger.Warn("the snapshot of the state is of no use, reading the topic whole", "file", c.snapshotPath(), "error", err)
+	}
+	return snapshot{}
 }
 
-// restore loads the snapshot if it is valid; otherwise the whole log is read.
-func (s *Reader) restore(ctx context.Context, logs broker.TopicLogs) {
-	if !s.keeps() {
-		return
-	}
-	snap, err := readSnapshot(s.snapshotPath())
-	if err == nil {
-		err = snap.verify(s.cfg.Topic, s.cfg.Clock(), s.settings, logs)
-	}
-	if err == nil {
-		err = snap.compare(ctx, logrange.Reader{Brokers: s.cfg.Brokers, Dialer: s.cfg.Dialer, Topic: s.cfg.Topic}, logs)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if err != nil {
-		s.logger.Warn("the snapshot of the state is of no use, reading the topic whole", "file", s.snapshotPath(), "error", err)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, kept := range snap.parts {
-		p := s.of(kept.partition)
-		for _, h := range kept.records {
-			r := h.record(snap.topic, kept.partition)
-			s.changes++
-			p.held[string(r.Key)] = h
-			s.applyRecord(r)
+// keep writes what take returns periodically until ctx ends, and then a
+// last time; an unchanged state only after rewrite.
+func (c Config) keep(ctx context.Context, logger *slog.Logger, rewrite time.Duration, take func() (snap snapshot, changes int, ok bool)) {
+	var last snapshot
+	changes := -1
+	for over := false; !over; {
+		lifecycle.Pause(ctx, c.SnapshotInterval)
+		over = ctx.Err() != nil
+		snap, at, ok := take()
+		if !ok || at == changes && snap.taken.Sub(last.taken) < rewrite {
+			continue
 		}
-		p.next, p.confirmed, p.last, p.seen = kept.next, snap.taken, kept.last, true
-		if kept.next >= p.missing {
-			p.missing = 0
+		if err := snap.write(c.snapshotPath()); err != nil {
+			logger.Warn("cannot keep a snapshot of the state", "error", err)
+			continue
 		}
+		last, changes = snap, at
 	}
 }
 
@@ -153,48 +157,6 @@ func (snap snapshot) compare(ctx context.Context, log logrange.Reader, logs brok
 		}
 	}
 	return nil
-}
-
-// keep writes snapshots periodically until ctx ends, and then a last one.
-func (s *Reader) keep(ctx context.Context) {
-	var last snapshot
-	changes := -1
-	for over := false; !over; {
-		lifecycle.Pause(ctx, s.cfg.SnapshotInterval)
-		over = ctx.Err() != nil
-		snap, at, ok := s.snapshot()
-		if !ok || at == changes && snap.taken.Sub(last.taken) < s.settings.Memory()/8 {
-			continue
-		}
-		if err := snap.write(s.snapshotPath()); err != nil {
-			s.logger.Warn("cannot keep a snapshot of the state", "error", err)
-			continue
-		}
-		last, changes = snap, at
-	}
-}
-
-// snapshot returns the state if it is complete, and how often it has
-// changed so far.
-func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.reached() || s.sweeping() || len(s.parts) == 0 {
-		return snapshot{}, 0, false
-	}
-	snap = snapshot{topic: s.cfg.Topic, id: s.id}
-	for _, n := range slices.Sorted(maps.Keys(s.parts)) {
-		p := s.parts[n]
-		if p.topic != s.id {
-			return snapshot{}, 0, false
-		}
-		at := p.asOf(s.begun)
-		if snap.taken.IsZero() || at.Before(snap.taken) {
-			snap.taken = at
-		}
-		snap.parts = append(snap.parts, snapshotPart{partition: n, next: p.next, last: p.last, records: slices.Collect(maps.Values(p.held))})
-	}
-	return snap, s.changes, true
 }
 
 // write replaces the file at path atomically, even in a crash.

@@ -87,9 +87,9 @@ func TestReadersHoldTheirStateTogether(t *testing.T) {
 	const records, size = 5_000, 1_000
 	read := func() *Reader {
 		s := NewReader(Config{Topic: "test.topic", SnapshotDir: t.TempDir(), Apply: func(bus.Record) error { return nil }}, slog.New(slog.DiscardHandler))
-		s.settings = broker.TopicSettings{Compacted: true, DeleteRetention: time.Hour}
+		s.reading.settings = broker.TopicSettings{Compacted: true, DeleteRetention: time.Hour}
 		for i := range records {
-			s.take(s.of(0), bus.Record{Offset: int64(i), Key: fmt.Append(nil, i), Value: []byte(strings.Repeat("v", size))})
+			s.reading.take(s.reading.of(0), bus.Record{Offset: int64(i), Key: fmt.Append(nil, i), Value: []byte(strings.Repeat("v", size))})
 		}
 		return s
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
-	"github.com/weirlog/weir/shared/bus/internal/wire"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -64,43 +63,13 @@ type Config struct {
 // Reader follows a compacted topic from its beginning, or from a
 // snapshot, so that a service holds another's state in memory.
 type Reader struct {
-	cfg        Config
-	logger     *slog.Logger
-	ready      chan struct{}
-	settings   broker.TopicSettings // at the start
-	passedOver prometheus.Counter
+	cfg    Config
+	logger *slog.Logger
+	ready  chan struct{}
+	marks  *marks
 
 	mu      sync.Mutex
-	id      wire.TopicID // of the topic
-	begun   time.Time    // when the brokers were asked for the logs' ends
-	parts   map[int]*part
-	changes int // how often what they hold has changed
-	marks   *marks
-}
-
-// A part is what was read of one partition.
-type part struct {
-	topic     wire.TopicID // when it was read
-	next      int64
-	last      lastRead
-	seen      bool            // last is known
-	missing   int64           // the first known end of its log, until that is reached; then 0
-	confirmed time.Time       // when it was last read to its end; zero: never
-	swept     time.Time       // when the last sweep began
-	held      map[string]held // of a compacted topic, by key; bounded by the state
-	sweep     *sweep
-}
-
-func newPart() *part { return &part{last: lastRead{offset: -1}, held: make(map[string]held)} }
-
-// of returns what was read of a partition. The caller holds the lock.
-func (s *Reader) of(partition int) *part {
-	p := s.parts[partition]
-	if p == nil {
-		p = newPart()
-		s.parts[partition] = p
-	}
-	return p
+	reading reading
 }
 
 // NewReader returns a reader that starts when Run is called.
@@ -111,7 +80,8 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 		cfg.Clock = clock.Now
 	}
 	logger = logger.With("topic", cfg.Topic)
-	s := &Reader{cfg: cfg, logger: logger, ready: make(chan struct{}), parts: make(map[int]*part), marks: newMarks(cfg, logger)}
+	s := &Reader{cfg: cfg, logger: logger, ready: make(chan struct{}), marks: newMarks(cfg, logger)}
+	s.reading = reading{cfg: cfg, logger: logger, parts: make(map[int]*part), marker: marker{key: cfg.Marker, logger: logger}}
 	s.measure()
 	return s
 }
@@ -128,11 +98,11 @@ func (s *Reader) Run(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	if s.keeps() {
-		wg.Go(func() { s.keep(ctx) })
+	if settings := s.reading.settings; s.cfg.keeps(settings) {
+		wg.Go(func() { s.cfg.keep(ctx, s.logger, settings.Memory()/8, s.snapshot) })
 	}
 	if s.marks.store != nil {
-		wg.Go(func() { s.keepMarks(ctx) })
+		wg.Go(func() { s.marks.keep(ctx, s.mark) })
 	}
 	for {
 		err := s.follow(ctx, c)
@@ -168,12 +138,8 @@ const fetchWait = 2 * time.Second
 
 func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	s.mu.Lock()
-	next := make(map[int]int64, len(s.parts))
-	for n, p := range s.parts {
-		next[n] = p.next
-	}
 	f := &follow.Follower{
-		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: next, Wait: fetchWait, MaxBytes: s.cfg.MaxBytes,
+		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.reading.id, Positions: s.reading.next(), Wait: fetchWait, MaxBytes: s.cfg.MaxBytes,
 		Deliver: s.apply, Lends: true, Outside: s.outside, AtEnd: s.confirm,
 	}
 	s.mu.Unlock()
@@ -188,36 +154,25 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if s.settings, err = c.Settings(ctx, s.cfg.Topic); err != nil {
+	settings, err := c.Settings(ctx, s.cfg.Topic)
+	if err != nil {
 		s.logger.Warn("cannot read how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
 	}
-	s.expect(logs, begun)
+	s.mu.Lock()
+	s.reading.settings = settings
+	s.reading.expect(logs, begun)
+	s.mu.Unlock()
 	if err := s.recall(ctx); errors.Is(err, errMarksAway) {
 		s.logger.Warn("the log is trusted until the database answers", "error", err)
 	} else if err != nil {
 		return err
 	}
-	s.restore(ctx, logs)
+	snap := s.cfg.snapshot(ctx, s.logger, settings, logs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reading.restore(snap)
 	s.announce()
 	return nil
-}
-
-// expect sets the goal: ready once every partition has reached its
-// log's present end.
-func (s *Reader) expect(logs broker.TopicLogs, begun time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.begun, s.id = begun, logs.ID
-	clear(s.parts)
-	for n, log := range logs.Bounds {
-		p := s.of(n)
-		p.next, p.topic = log.Start, logs.ID
-		if log.End > log.Start {
-			p.missing = log.End
-		}
-	}
 }
 
 // announce closes ready when nothing is missing. The caller holds the lock.
@@ -227,19 +182,44 @@ func (s *Reader) announce() {
 		return
 	default:
 	}
-	if s.reached() {
+	if s.reading.reached() {
 		close(s.ready)
 	}
 }
 
-// reached reports whether nothing is missing. The caller holds the lock.
-func (s *Reader) reached() bool {
-	for _, p := range s.parts {
-		if p.missing > 0 {
-			return false
-		}
+// recall compares what was read before with the log, once.
+func (s *Reader) recall(ctx context.Context) error {
+	after, err := s.marks.compare(ctx)
+	if after == nil {
+		return err
 	}
-	return true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reading.marker.await(after)
+	return nil
+}
+
+// mark writes how far the topic was read, if the log lacks nothing.
+func (s *Reader) mark(ctx context.Context) error {
+	if err := s.recall(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	var read []readMark
+	if s.Complete() == nil && !s.reading.sweeping() {
+		read = s.reading.marks()
+	}
+	s.mu.Unlock()
+	return s.marks.write(ctx, read)
+}
+
+// snapshot returns the state if it is complete, and how often it has
+// changed so far.
+func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap, ok = s.reading.snapshot()
+	return snap, s.reading.changes, ok
 }
 
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
@@ -248,91 +228,87 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.of(c.Partition)
-	if s.stale(p, c) {
-		return errStale
-	}
-	for _, r := range c.Records {
-		s.take(p, r)
-	}
-	p.next = c.Next
-	if n := len(c.Records); n > 0 {
-		newest := c.Records[n-1]
-		p.last, p.seen = lastRead{newest.Offset, newest.Mark().Sum}, true
-	}
-	if p.sweep != nil && p.sweep.over(c.Next, s.marks.newest) {
-		s.finish(c.Partition, p)
-	}
-	if c.Next >= p.missing {
-		p.missing = 0
+	if err := s.reading.add(c); err != nil {
+		return err
 	}
 	s.announce()
 	s.marks.signal()
 	return nil
 }
 
-// take applies one record unless a sweep finds that it was applied before.
-func (s *Reader) take(p *part, r bus.Record) {
-	if sweep := p.sweep; sweep != nil {
-		if at, stale := sweep.stale[string(r.Key)]; stale && r.Offset >= at {
-			delete(sweep.stale, string(r.Key))
-		}
-		if r.Offset < sweep.from {
-			return
-		}
-	}
-	r = r.Detached() // the next answer reuses the memory
-	if s.settings.Compacted {
-		s.note(p, r)
-	}
-	s.applyRecord(r)
-}
-
-func (s *Reader) applyRecord(r bus.Record) {
-	s.marks.see(r)
-	if err := s.cfg.Apply(r); err != nil {
-		s.passedOver.Inc()
-		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
-	}
-}
-
-// note keeps the newest record of a key.
-func (s *Reader) note(p *part, r bus.Record) {
-	s.changes++
-	switch {
-	case r.Key == nil:
-	case r.Value == nil:
-		delete(p.held, string(r.Key))
-	case s.keeps():
-		p.held[string(r.Key)] = pack(r)
-	default:
-		p.held[string(r.Key)] = held{offset: r.Offset}
-	}
-}
-
-// outside continues at the start of the log, where a compacted topic
-// holds all state, and has keys of the old log alone removed.
+// outside goes on at the start of a log that was cut or replaced.
 func (s *Reader) outside(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	s.logger.Error("state topic was cut or replaced, reading it again from its start",
 		"partition", partition, "position", position, "start", log.Start, "end", log.End, "replaced", log.Replaced)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.of(partition)
-	if log.Replaced {
-		s.id, p.topic = log.Topic, log.Topic
-	}
-	s.sweep(partition, p, log.Start, log, s.marks.newer())
-	if p.missing > 0 {
-		p.missing = log.End
-	}
-	if p.missing <= log.Start {
-		p.missing = 0
-	}
-	if log.Gone { // nothing is to wait for it
-		delete(s.parts, partition)
-	}
+	s.reading.restart(partition, log)
 	s.announce()
 	return log.Start, true
+}
+
+func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
+	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
+	s.reading.again(logs)
+	return nil
+}
+
+// confirm notes that a partition was read to its end.
+func (s *Reader) confirm(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.reading.parts[partition]; p != nil {
+		p.confirmed = s.cfg.Clock()
+	}
+}
+
+// Complete returns nil once Ready is closed, unless the log lost its end
+// before this start, and its owner has not published that again yet.
+func (s *Reader) Complete() error {
+	select {
+	case <-s.ready:
+	default:
+		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
+	}
+	if s.reading.marker.lost.Load() != nil {
+		return fmt.Errorf("%s has lost records that were read before, and waits until its owner publishes them again", s.cfg.Topic)
+	}
+	return nil
+}
+
+// Whole returns nil while the state is that of the whole log: it is
+// ready, and no log that was cut or replaced is read again.
+func (s *Reader) Whole() error {
+	s.mu.Lock()
+	again := s.reading.sweeping()
+	s.mu.Unlock()
+	if again {
+		return fmt.Errorf("%s is read again", s.cfg.Topic)
+	}
+	return s.Complete()
+}
+
+// Lacks reports whether the log is known to have lost records, and its
+// owner is not known to have published them again.
+func (s *Reader) Lacks() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reading.lacks()
+}
+
+// Age returns how long ago the brokers last confirmed that the state is
+// complete; 0 before it is ready. While they answer it is little more
+// than fetchWait; earlier changes are surely in the state.
+func (s *Reader) Age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reading.age()
 }
 
 // onceTimeout bounds Once.
@@ -382,12 +358,12 @@ func (s *Reader) measure() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		keys := 0
-		for _, p := range s.parts {
+		for _, p := range s.reading.parts {
 			keys += len(p.held)
 		}
 		return float64(keys)
 	})
-	s.passedOver = promauto.With(s.cfg.Metrics).NewCounter(prometheus.CounterOpts{
+	s.reading.passedOver = promauto.With(s.cfg.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "weir_bus_state_passed_over_records_total", Help: "Records that could not be applied to the state and were passed over.", ConstLabels: labels,
 	})
 }

@@ -72,10 +72,11 @@ const (
 
 // A Server is a running server.
 type Server struct {
+	address
+	processes
+
 	cluster  *cluster
 	settings map[string]string // bounded by what settings returns, and one more
-	port     int
-	password string
 	guard    *watchdog
 	restarts prometheus.Counter
 	endLog   func() // ends the rotation of its log
@@ -92,7 +93,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}, settings: settings(cfg)}
+	cluster := &cluster{home: home, account: account, logger: cfg.Logger}
+	s := &Server{processes: processes{cluster}, cluster: cluster, settings: settings(cfg)}
 	s.restarts = NewRestarts(cfg.Metrics)
 	if err := s.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -121,11 +123,14 @@ func (s *Server) start(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	err = s.ensureDatabase(ctx)
+	err = s.ensureDatabase(ctx, s.cluster.home)
 	if err == nil && kept == "" {
 		err = s.cluster.home.keepPassword(s.password) // now that the server has it
 	}
-	if err := errors.Join(err, s.countStatements(ctx)); err != nil {
+	if s.settings[preloaded] == statementCounter {
+		err = errors.Join(err, s.countStatements(ctx))
+	}
+	if err != nil {
 		return errors.Join(err, s.cluster.stop(ctx))
 	}
 	s.endLog = s.cluster.log().keep(maxLog, logInterval, cfg.Logger)
@@ -256,21 +261,27 @@ func settings(cfg Config) map[string]string {
 	return s
 }
 
+// An address is where a server answers, and to whom.
+type address struct {
+	port     int
+	password string
+}
+
+func (a address) url(role, database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(role, a.password),
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(a.port)), Path: "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
 // URL returns the address of Database for Role, with the password.
 func (s *Server) URL() string { return s.url(Role, Database) }
 
 // AdminURL returns the address of the database postgres for the
 // superuser postgres: only to create databases and roles.
 func (s *Server) AdminURL() string { return s.url("postgres", "postgres") }
-
-func (s *Server) url(role, database string) string {
-	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(role, s.password),
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), Path: "/" + database,
-		RawQuery: "sslmode=disable",
-	}
-	return u.String()
-}
 
 // LogFile returns the path of the server's log, about 10 MiB at most;
 // the former one is beside it, as .1.
@@ -299,28 +310,25 @@ const invalidPassword = "28P01" // as PostgreSQL calls it
 
 // ensureDatabase creates the missing role and database; a crash may
 // have separated the two.
-func (s *Server) ensureDatabase(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.AdminURL())
+func (a address) ensureDatabase(ctx context.Context, home *home) error {
+	conn, err := pgx.Connect(ctx, a.url("postgres", "postgres"))
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == invalidPassword {
 		return fmt.Errorf("%w: the password in %q is not the server's: remove the file, the next start sets another one",
-			ErrDamaged, s.cluster.home.passwordFile())
+			ErrDamaged, home.passwordFile())
 	}
 	if err != nil {
-		return damaged(s.cluster.home.dir, fmt.Sprintf("the server does not let its owner in: %v", err))
+		return damaged(home.dir, fmt.Sprintf("the server does not let its owner in: %v", err))
 	}
 	defer conn.Close(ctx)
-	if err := s.ensureRole(ctx, conn); err != nil {
+	// CREATE ROLE takes no parameters; a generated password has
+	// only letters and digits.
+	err = createMissing(ctx, conn, "SELECT FROM pg_roles WHERE rolname = $1", Role,
+		fmt.Sprintf("CREATE ROLE %s LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '%s'", Role, a.password))
+	if err != nil {
 		return err
 	}
 	return createMissing(ctx, conn, "SELECT FROM pg_database WHERE datname = $1", Database,
 		fmt.Sprintf("CREATE DATABASE %s OWNER %s", Database, Role))
-}
-
-func (s *Server) ensureRole(ctx context.Context, conn *pgx.Conn) error {
-	// CREATE ROLE takes no parameters; a generated password has
-	// only letters and digits.
-	return createMissing(ctx, conn, "SELECT FROM pg_roles WHERE rolname = $1", Role,
-		fmt.Sprintf("CREATE ROLE %s LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '%s'", Role, s.password))
 }
 
 func createMissing(ctx context.Context, conn *pgx.Conn, query, name, create string) error {
@@ -354,17 +362,18 @@ func Running(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := &Server{cluster: &cluster{home: &home{dir: place}, account: account}}
-	if s.port = s.cluster.runningPort(); s.port == 0 {
+	home := &home{dir: place}
+	at := address{port: (&cluster{home: home, account: account}).runningPort()}
+	if at.port == 0 {
 		return "", fmt.Errorf("%w: %q", ErrNotRunning, dir)
 	}
-	if s.password, err = s.cluster.home.password(); err != nil {
+	if at.password, err = home.password(); err != nil {
 		return "", err
 	}
-	if s.password == "" {
-		return "", fmt.Errorf("%q has no password: the next start sets one", s.cluster.home.passwordFile())
+	if at.password == "" {
+		return "", fmt.Errorf("%q has no password: the next start sets one", home.passwordFile())
 	}
-	return s.URL(), nil
+	return at.url(Role, Database), nil
 }
 
 // statementCounter is the extension that measures statements. It works
@@ -385,12 +394,9 @@ func comeWithCounter(bin string) bool {
 	return false
 }
 
-// countStatements creates the extension in Database, if it is loaded.
-func (s *Server) countStatements(ctx context.Context) error {
-	if s.settings[preloaded] != statementCounter {
-		return nil
-	}
-	conn, err := pgx.Connect(ctx, s.url("postgres", Database))
+// countStatements creates the extension, which is loaded, in Database.
+func (a address) countStatements(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, a.url("postgres", Database))
 	if err != nil {
 		return fmt.Errorf("cannot have the local PostgreSQL count statements: %w", err)
 	}

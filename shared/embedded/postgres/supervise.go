@@ -55,7 +55,7 @@ func (s *Server) supervise(ctx context.Context, clock func() time.Time, restarts
 		if s.cluster.runningPort() != 0 {
 			continue
 		}
-		reason := s.whyEnded(failed)
+		reason := s.cluster.whyEnded(failed)
 		pause, allowed := restarts.next(clock())
 		if !allowed {
 			return fmt.Errorf("%w: %d restarts within %s did not help: %s: remove the cause, and start again",
@@ -64,7 +64,7 @@ func (s *Server) supervise(ctx context.Context, clock func() time.Time, restarts
 		s.cluster.logger.Warn("PostgreSQL has ended and is started again", slog.Int("restart", len(restarts.at)), slog.Int("of", mostRestarts),
 			slog.Duration("after", pause), slog.String("reason", reason))
 		lifecycle.Pause(ctx, pause)
-		if failed = s.startWithSpace(ctx); failed == nil {
+		if failed = s.cluster.startWithSpace(ctx, s.port, s.settings); failed == nil {
 			s.restarts.Inc()
 			s.cluster.logger.Info("PostgreSQL runs again", slog.Int("port", s.port))
 		}
@@ -73,30 +73,30 @@ func (s *Server) supervise(ctx context.Context, clock func() time.Time, restarts
 }
 
 // startWithSpace starts the server once the disk has space for it.
-func (s *Server) startWithSpace(ctx context.Context) error {
-	err := s.cluster.start(ctx, s.port, s.settings)
+func (c *cluster) startWithSpace(ctx context.Context, port int, settings map[string]string) error {
+	err := c.start(ctx, port, settings)
 	for errors.Is(err, ErrDiskFull) && ctx.Err() == nil {
-		s.cluster.logger.Error("PostgreSQL waits for space on its disk", slog.String("error", err.Error()))
+		c.logger.Error("PostgreSQL waits for space on its disk", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, fullDiskPause)
-		err = s.cluster.start(ctx, s.port, s.settings)
+		err = c.start(ctx, port, settings)
 	}
 	return err
 }
 
 // whyEnded returns why the server does not run: its last start failed,
 // or what the end of its log says.
-func (s *Server) whyEnded(failed error) string {
+func (c *cluster) whyEnded(failed error) string {
 	if failed != nil {
 		return failed.Error()
 	}
-	end, err := s.cluster.log().tail()
+	end, err := c.log().tail()
 	if err != nil {
 		return err.Error()
 	}
 	if i := strings.LastIndex(end, panicked); i >= 0 {
 		end, _, _ = strings.Cut(end[i+len(panicked):], "\n")
 	}
-	return fmt.Sprintf("%s (more in %q)", lastLine([]byte(end), errors.New("its log does not say why")), s.LogFile())
+	return fmt.Sprintf("%s (more in %q)", lastLine([]byte(end), errors.New("its log does not say why")), c.home.log())
 }
 
 // panicked precedes the reason in the log of a server that gives up.
@@ -173,9 +173,6 @@ func (w *watchdog) release() error {
 	return w.cmd.Wait()
 }
 
-// Faults of a server, for tests: of its main process and of those
-// for its clients.
-
 // Watch has the server in dir, whichever process started it, end as after
 // a crash, and dir removed, by release or when this process ends in any way.
 func Watch(dir string) (release func() error, err error) {
@@ -186,29 +183,7 @@ func Watch(dir string) (release func() error, err error) {
 	return guard.release, nil
 }
 
-// Pause stops the processes (SIGSTOP).
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
-
-// Resume continues them.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
-
-// Kill kills them, and returns when they are gone.
-func (s *Server) Kill() error {
-	file, found := s.cluster.readPid()
-	if !found {
-		return errors.New("PostgreSQL does not run")
-	}
-	pids, err := family(file.pid)
-	if err == nil {
-		err = s.signal(syscall.SIGKILL)
-	}
-	for _, pid := range pids {
-		for err == nil && isPostgres(pid) {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return err
-}
+// Faults of a server, for tests.
 
 // Start starts the server again, at the same address, and returns
 // when it answers.
@@ -225,8 +200,35 @@ func (s *Server) Restart() error {
 	return s.Start()
 }
 
-func (s *Server) signal(signal syscall.Signal) error {
-	file, found := s.cluster.readPid()
+// processes are the main one of a server, and those for its clients.
+type processes struct{ of *cluster }
+
+// Pause stops the processes (SIGSTOP).
+func (p processes) Pause() error { return p.signal(syscall.SIGSTOP) }
+
+// Resume continues them.
+func (p processes) Resume() error { return p.signal(syscall.SIGCONT) }
+
+// Kill kills them, and returns when they are gone.
+func (p processes) Kill() error {
+	file, found := p.of.readPid()
+	if !found {
+		return errors.New("PostgreSQL does not run")
+	}
+	pids, err := family(file.pid)
+	if err == nil {
+		err = p.signal(syscall.SIGKILL)
+	}
+	for _, pid := range pids {
+		for err == nil && isPostgres(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return err
+}
+
+func (p processes) signal(signal syscall.Signal) error {
+	file, found := p.of.readPid()
 	if !found {
 		return errors.New("PostgreSQL does not run")
 	}

@@ -94,26 +94,18 @@ func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 	if got := to.received(); len(got) != 2 {
 		t.Errorf("sent %d times, want the test and the one replay", len(got))
 	}
-	r.fail(t)
+	r.asSystem(t, `UPDATE deliveries SET state = 'failed'`)
 	for range 2 {
 		if n, err := r.deliveries.ReplayFailed(t.Context(), keyed("failed"), hook.Ref(), time.Time{}); err != nil || n != 1 {
 			t.Errorf("%d that failed are sent again, %v", n, err)
 		}
-		r.fail(t)
+		r.asSystem(t, `UPDATE deliveries SET state = 'failed'`)
 	}
 	if found := r.sent(t, hook); len(found) != 1 || found[0].State != notifications.Failed {
 		t.Errorf("the deliveries are %+v", found)
 	}
 	if _, err := r.deliveries.ReplayFailed(t.Context(), keyed("failed"), hook.Ref(), r.clock()); !errors.Is(err, tenants.ErrReused) {
 		t.Errorf("with another time: %v", err)
-	}
-}
-
-// fail fails all deliveries.
-func (r *room) fail(t *testing.T) {
-	t.Helper()
-	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; UPDATE deliveries SET state = 'failed'; RESET weir.organization`); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -18,25 +19,33 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 	"github.com/weirlog/weir/tenants/mailtest"
 )
 
 var links = mail.NewLinks("https://weir.example", []byte("key"))
 
-// billed adds a billing member of org_a, and configures mail.
-func (r *room) billed(t *testing.T, office *mailtest.Server, email string) {
+// A payer is a billing member of org_a.
+type payer struct {
+	pool *pgxpool.Pool
+	work *unitofwork.Writer
+}
+
+// billed adds a payer, and configures mail.
+func (r *room) billed(t *testing.T, office *mailtest.Server, email string) payer {
 	t.Helper()
 	added := tenants.MemberAdded{Member: "mem_bill", Organization: "org_a", Email: email, Name: "Bill", Role: tenants.Billing, PasswordHash: "x", At: r.clock()}
 	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 0, nil, added); err != nil {
 		t.Fatal(err)
 	}
 	r.mailed, r.sender.Mailer = true, &notifications.Mailer{Server: office.Server(t, mailtest.Password), Origin: "https://weir.example", Links: links}
+	return payer{r.pool, r.work}
 }
 
-// mails are the states of the billing member's mails.
-func (r *room) mails(t *testing.T) (states []notifications.State) {
+// mails are the states of the payer's mails.
+func (p payer) mails(t *testing.T) (states []notifications.State) {
 	t.Helper()
-	err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) error {
+	err := pg.ReadAs(t.Context(), p.pool, "org_a", func(tx pgx.Tx) error {
 		rows, err := tx.Query(t.Context(), `SELECT state FROM deliveries WHERE member = 'mem_bill' ORDER BY created_at`)
 		if err != nil {
 			return err
@@ -50,14 +59,14 @@ func (r *room) mails(t *testing.T) (states []notifications.State) {
 	return states
 }
 
-func (r *room) untilMailed(t *testing.T, want notifications.State, attempted bool) {
+func (p payer) untilMailed(t *testing.T, want notifications.State, attempted bool) {
 	t.Helper()
 	testenv.Eventually(t, func() error {
 		var attempts int
-		err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) error {
+		err := pg.ReadAs(t.Context(), p.pool, "org_a", func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE member = 'mem_bill' AND failure <> ''`).Scan(&attempts)
 		})
-		if states := r.mails(t); err != nil || len(states) != 1 || states[0] != want || attempted && attempts == 0 {
+		if states := p.mails(t); err != nil || len(states) != 1 || states[0] != want || attempted && attempts == 0 {
 			return errors.Join(err, errNot("the mails are %q", states))
 		}
 		return nil
@@ -68,11 +77,11 @@ func (r *room) untilMailed(t *testing.T, want notifications.State, attempted boo
 func TestMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
-	r.billed(t, office, "bill@example.com")
+	bill := r.billed(t, office, "bill@example.com")
 	r.run(t)
 	fact := r.record(t, "evt_1", contract.TypeQuotaExhausted, "org_a", contract.QuotaExhausted{Organization: "org_a", Quota: 3 << 29, Used: 3 << 29})
 	r.consume(t, fact, fact)
-	r.untilMailed(t, notifications.Taken, false)
+	bill.untilMailed(t, notifications.Taken, false)
 	taken := office.Taken()
 	if len(taken) != 1 {
 		t.Fatalf("%d mails: %q", len(taken), taken)
@@ -119,10 +128,10 @@ func TestMailThatIsNotTaken(t *testing.T) {
 	} {
 		to, office := newReceiver(t, 200), mailtest.Open(t)
 		r := newRoom(t, to.Certificate())
-		r.billed(t, office, email)
+		bill := r.billed(t, office, email)
 		r.run(t)
 		r.consume(t, r.exhausted(t, "evt_1", "org_a"))
-		r.untilMailed(t, want, true)
+		bill.untilMailed(t, want, true)
 	}
 }
 
@@ -130,41 +139,41 @@ func TestMailThatIsNotTaken(t *testing.T) {
 func TestMailOfAWebhookThatIsOff(t *testing.T) {
 	to, office := newReceiver(t, http.StatusGone), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
-	r.billed(t, office, "bill@example.com")
+	bill := r.billed(t, office, "bill@example.com")
 	r.run(t)
 	hook, _ := r.create(t, "org_a", to.URL)
 	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook.Ref()); err != nil {
 		t.Fatal(err)
 	}
-	r.untilMailed(t, notifications.Taken, false)
+	bill.untilMailed(t, notifications.Taken, false)
 	if taken := office.Taken(); len(taken) != 1 || !strings.Contains(taken[0], "Subject: A webhook of a was switched off") || !strings.Contains(taken[0], "410 Gone") || strings.Contains(taken[0], "List-Unsubscribe") {
 		t.Errorf("the mails are %q", taken)
 	}
 }
 
-// unsubscribeFrom unsubscribes the billing member from some kinds of mail.
-func (r *room) unsubscribeFrom(t *testing.T, without ...tenants.MailKind) {
+// unsubscribeFrom unsubscribes the payer from some kinds of mail.
+func (p payer) unsubscribeFrom(t *testing.T, without ...tenants.MailKind) {
 	t.Helper()
-	chosen := tenants.MemberMailsChosen{Member: "mem_bill", Without: without, At: r.clock()}
-	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 1, nil, chosen); err != nil {
+	chosen := tenants.MemberMailsChosen{Member: "mem_bill", Without: without, At: p.work.Clock()}
+	if err := p.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 1, nil, chosen); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// facts are some of each type sent by mail, by kind.
-func (r *room) facts(t *testing.T) map[tenants.MailKind][]bus.Record {
+// ofMail are some of each type sent by mail, by kind.
+func (f facts) ofMail(t *testing.T) map[tenants.MailKind][]bus.Record {
 	t.Helper()
 	return map[tenants.MailKind][]bus.Record{
 		tenants.ThresholdMail: {
-			r.record(t, "evt_1", contract.TypeThresholdReached, "org_a", contract.ThresholdReached{Organization: "org_a"}),
-			r.record(t, "evt_2", contract.TypeBudgetThresholdReached, "org_a", contract.BudgetThresholdReached{Organization: "org_a"}),
+			f.record(t, "evt_1", contract.TypeThresholdReached, "org_a", contract.ThresholdReached{Organization: "org_a"}),
+			f.record(t, "evt_2", contract.TypeBudgetThresholdReached, "org_a", contract.BudgetThresholdReached{Organization: "org_a"}),
 		},
 		tenants.ExhaustedMail: {
-			r.exhausted(t, "evt_3", "org_a"),
-			r.record(t, "evt_4", contract.TypeQuotaRestored, "org_a", contract.QuotaRestored{Organization: "org_a"}),
-			r.record(t, "evt_5", contract.TypeBudgetExhausted, "org_a", contract.BudgetExhausted{Organization: "org_a"}),
+			f.exhausted(t, "evt_3", "org_a"),
+			f.record(t, "evt_4", contract.TypeQuotaRestored, "org_a", contract.QuotaRestored{Organization: "org_a"}),
+			f.record(t, "evt_5", contract.TypeBudgetExhausted, "org_a", contract.BudgetExhausted{Organization: "org_a"}),
 		},
-		tenants.StatementMail: {r.record(t, "evt_6", contract.TypeStatementReady, "org_a", contract.StatementReady{Organization: "org_a"})},
+		tenants.StatementMail: {f.record(t, "evt_6", contract.TypeStatementReady, "org_a", contract.StatementReady{Organization: "org_a"})},
 	}
 }
 
@@ -175,7 +184,7 @@ func TestMailsCanBeEnded(t *testing.T) {
 	r := newRoom(t, to.Certificate())
 	r.billed(t, office, "bill@example.com")
 	r.run(t)
-	for kind, facts := range r.facts(t) {
+	for kind, facts := range r.ofMail(t) {
 		office.Forget()
 		r.consume(t, facts...)
 		testenv.Eventually(t, func() error {
@@ -200,12 +209,12 @@ func TestMailsCanBeEnded(t *testing.T) {
 func TestUnwantedMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
-	r.billed(t, office, "bill@example.com")
-	r.unsubscribeFrom(t, tenants.ThresholdMail, tenants.ExhaustedMail)
-	for _, facts := range r.facts(t) {
+	bill := r.billed(t, office, "bill@example.com")
+	bill.unsubscribeFrom(t, tenants.ThresholdMail, tenants.ExhaustedMail)
+	for _, facts := range r.ofMail(t) {
 		r.consume(t, facts...)
 	}
-	if states := r.mails(t); len(states) != 1 {
+	if states := bill.mails(t); len(states) != 1 {
 		t.Errorf("the mails are %q, want the statement's alone", states)
 	}
 }
@@ -214,11 +223,11 @@ func TestUnwantedMail(t *testing.T) {
 func TestMailThatIsUnwantedMeanwhile(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
-	r.billed(t, office, "bill@example.com")
+	bill := r.billed(t, office, "bill@example.com")
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
-	r.unsubscribeFrom(t, tenants.ExhaustedMail)
+	bill.unsubscribeFrom(t, tenants.ExhaustedMail)
 	r.run(t)
-	r.untilMailed(t, notifications.Failed, true)
+	bill.untilMailed(t, notifications.Failed, true)
 	if taken := office.Taken(); len(taken) > 0 {
 		t.Errorf("it was sent: %q", taken)
 	}
@@ -228,11 +237,11 @@ func TestMailThatIsUnwantedMeanwhile(t *testing.T) {
 func TestNoMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
-	r.billed(t, office, "bill@example.com")
+	bill := r.billed(t, office, "bill@example.com")
 	old := r.exhausted(t, "evt_1", "org_a")
 	r.pass(24 * time.Hour)
 	r.consume(t, old, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
-	if states := r.mails(t); len(states) != 0 {
+	if states := bill.mails(t); len(states) != 0 {
 		t.Errorf("the mails are %q", states)
 	}
 }

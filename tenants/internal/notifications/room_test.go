@@ -33,6 +33,8 @@ import (
 
 // A room has the webhooks of org_a and org_b, and one sender.
 type room struct {
+	facts
+
 	pool       *pgxpool.Pool
 	work       *unitofwork.Writer
 	service    *notifications.Service
@@ -72,6 +74,7 @@ func (organizations) Organization(_ context.Context, caller tenants.Caller, id s
 func newRoom(t *testing.T, trusted *x509.Certificate) *room {
 	t.Helper()
 	r := &room{pool: tenantstest.Open(t), now: time.Now().UTC().Truncate(time.Microsecond), metrics: prometheus.NewRegistry()}
+	r.facts = facts{r.clock}
 	roots := x509.NewCertPool()
 	roots.AddCert(trusted)
 	client := webhook.NewClient(webhook.Config{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Roots: roots})
@@ -127,24 +130,26 @@ func (r *room) create(t *testing.T, organization, url string) (notifications.Lis
 	return notifications.Listed{Webhook: created}, secret
 }
 
-// record is a fact as on its topic.
-func (r *room) record(t *testing.T, id, eventType, organization string, value any) bus.Record {
+// facts makes facts as on their topics.
+type facts struct{ clock func() time.Time }
+
+func (f facts) record(t *testing.T, id, eventType, organization string, value any) bus.Record {
 	t.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	attributes := contract.Attributes{ID: id, Type: eventType, Source: "weir/test", Time: r.clock(), Organization: organization}
-	record := bus.Record{Value: text, Time: r.clock().Truncate(time.Millisecond)}
+	attributes := contract.Attributes{ID: id, Type: eventType, Source: "weir/test", Time: f.clock(), Organization: organization}
+	record := bus.Record{Value: text, Time: f.clock().Truncate(time.Millisecond)}
 	for name, value := range attributes.Headers() {
 		record.Headers = append(record.Headers, bus.Header{Key: name, Value: []byte(value)})
 	}
 	return record
 }
 
-func (r *room) exhausted(t *testing.T, id, organization string) bus.Record {
+func (f facts) exhausted(t *testing.T, id, organization string) bus.Record {
 	t.Helper()
-	return r.record(t, id, contract.TypeQuotaExhausted, organization, contract.QuotaExhausted{Organization: organization, Quota: 5, Used: 5, At: r.clock()})
+	return f.record(t, id, contract.TypeQuotaExhausted, organization, contract.QuotaExhausted{Organization: organization, Quota: 5, Used: 5, At: f.clock()})
 }
 
 func (r *room) consume(t *testing.T, records ...bus.Record) {

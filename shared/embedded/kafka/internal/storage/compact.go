@@ -21,7 +21,7 @@ func (s *Store) Compact(now time.Time) (err error) {
 			continue
 		}
 		for _, p := range t.Partitions() {
-			err = errors.Join(err, p.compact(now))
+			err = errors.Join(err, compact(p, now))
 		}
 	}
 	return errors.Join(err, s.writeCheckpoint())
@@ -43,7 +43,7 @@ func (s *Store) CompactedBytes() (n int64) {
 // compact merges all files into one, up to what is appended meanwhile,
 // and puts it in place of the first. A crash leaves the old files, or
 // the merged one and some that it makes superfluous.
-func (p *Partition) compact(now time.Time) error {
+func compact(p *Partition, now time.Time) error {
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
 	c, err := newCompacting(p, now)
@@ -53,10 +53,7 @@ func (p *Partition) compact(now time.Time) error {
 	if err := c.readKeys(); err != nil {
 		return err
 	}
-	if err := c.write(c.keep, func() error { return c.fill(c.end) }); err != nil {
-		return errors.Join(notWritten(c.path, err), p.store.options.FS.RemoveAll(c.path))
-	}
-	return p.replace(&c.merge, func() { p.compactions.note(c.end, millis(now)) })
+	return c.replace(c.keep, func() error { return c.fill(c.end) }, func() { p.compactions.note(c.end, millis(now)) })
 }
 
 // maxCompactions is how many are known: enough for tombstones to go in time.
@@ -90,7 +87,7 @@ func (c *compactions) until(at int64) (offset int64) {
 
 // A merge makes one segment of some.
 type merge struct {
-	store    *Store
+	of       *Partition
 	first    int // index of the first of them
 	segments []*segment
 	end      int64 // of the last of them
@@ -101,11 +98,11 @@ type merge struct {
 
 // newMerge returns a merge of all segments from the one of an index up to
 // the last, into which records are appended.
-func newMerge(l *log, first int) merge {
-	last := len(l.segments) - 1
-	base := l.segments[first]
+func newMerge(p *Partition, first int) merge {
+	last := len(p.segments) - 1
+	base := p.segments[first]
 	return merge{
-		store: l.store, first: first, segments: l.segments[first:last:last], end: l.last().base,
+		of: p, first: first, segments: p.segments[first:last:last], end: p.last().base,
 		path: strings.TrimSuffix(base.path, segmentSuffix) + ".new", gap: base.base,
 	}
 }
@@ -135,7 +132,18 @@ func newCompacting(p *Partition, now time.Time) (*compacting, error) {
 	}
 	// What older tombstones delete was compacted away so long ago that each reader has come to them.
 	forget := p.compactions.until(millis(now.Add(-p.topic.deleteRetention())))
-	return &compacting{merge: newMerge(&p.log, 0), newest: map[string]int64{}, lasts: p.producers.lasts(), forget: forget}, nil
+	return &compacting{merge: newMerge(p, 0), newest: map[string]int64{}, lasts: p.producers.lasts(), forget: forget}, nil
+}
+
+// replace puts the merged file in place of those that it is made of, and
+// then calls replaced. See write for the others.
+func (m *merge) replace(do func(batch.Batch) error, finish func() error, replaced func()) error {
+	if err := m.write(do, finish); err != nil {
+		return errors.Join(notWritten(m.path, err), m.of.store.options.FS.RemoveAll(m.path))
+	}
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	return m.of.swap(m, replaced)
 }
 
 // each calls do for every batch.
@@ -173,7 +181,7 @@ func (m *compacting) readKeys() error {
 // write makes the merged file, on disk: of what do writes of each batch,
 // and finish in the end.
 func (m *merge) write(do func(batch.Batch) error, finish func() error) error {
-	file, err := m.store.options.FS.Create(m.path)
+	file, err := m.of.store.options.FS.Create(m.path)
 	if err != nil {
 		return err
 	}
@@ -183,7 +191,7 @@ func (m *merge) write(do func(batch.Batch) error, finish func() error) error {
 		err = finish()
 	}
 	if err == nil {
-		err = m.store.syncSegment(m.merged)
+		err = m.of.store.syncSegment(m.merged)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -252,14 +260,6 @@ func (m *merge) append(b batch.Batch) error {
 	return nil
 }
 
-// replace puts the merged file in place of those that it was made of;
-// then replaced may note it.
-func (p *Partition) replace(m *merge, replaced func()) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.swap(m, replaced)
-}
-
 const (
 	packFrom   = 16 << 10 // bytes of a last segment, at least
 	smallBatch = 4 << 10  // bytes of a batch that is packed, at most
@@ -285,24 +285,21 @@ func Pack(s *Store) error {
 			continue
 		}
 		for _, p := range t.Partitions() {
-			err = errors.Join(err, p.pack(codec))
+			err = errors.Join(err, pack(p, codec))
 		}
 	}
 	return errors.Join(err, codec.Close())
 }
 
 // pack merges the last segments into one, if they have small batches.
-func (p *Partition) pack(codec *zstd.Encoder) error {
+func pack(p *Partition, codec *zstd.Encoder) error {
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
 	m, err := newPacking(p, codec)
 	if err != nil || m == nil {
 		return err
 	}
-	if err := m.write(m.pack, m.flush); err != nil {
-		return errors.Join(notWritten(m.path, err), p.store.options.FS.RemoveAll(m.path))
-	}
-	return p.replace(&m.merge, func() {})
+	return m.replace(m.pack, m.flush, func() {})
 }
 
 // A packing is a merge that puts small batches together.
@@ -328,7 +325,7 @@ func newPacking(p *Partition, codec *zstd.Encoder) (*packing, error) {
 		return nil, p.refuse(p.dir, err)
 	}
 	first := packedFrom(p.segments, p.topic.limit(settingRetention), p.topic.segmentBytes())
-	return &packing{merge: newMerge(&p.log, first), recent: p.producers.recent(), codec: codec}, nil
+	return &packing{merge: newMerge(p, first), recent: p.producers.recent(), codec: codec}, nil
 }
 
 // packedFrom returns the index of the first segment to pack with the one

@@ -2,11 +2,9 @@ package storage
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirlog/weir/shared/embedded/kafka/internal/batch"
@@ -16,60 +14,15 @@ import (
 // an answer, once it is synced; one sync covers all that was appended
 // before it began. Safe for concurrent use.
 type Partition struct {
-	store *Store
 	topic *Topic
 	name  string // in checkpoints
 
 	rewriting sync.Mutex // held while segments are replaced or removed
 
 	mu sync.RWMutex
-	log
-	condition
-	listeners
+	journal
 	compactions compactions
-	stable      int64 // after the last record synced: readers get no others
-	mark        mark  // of stable
 	syncing     bool
-}
-
-// A condition is whether a partition takes records.
-type condition struct {
-	logger   *slog.Logger
-	refusing *atomic.Int64 // partitions
-	failed   error         // why nothing can be appended until the next start; nil: it can
-	refused  error         // why the last append failed; nil: it did not
-	gone     bool          // deleted
-}
-
-func (c *condition) writable() error {
-	if c.gone {
-		return ErrUnknownTopic
-	}
-	return c.failed
-}
-
-func (c *condition) closed() bool { return c.gone || errors.Is(c.failed, os.ErrClosed) }
-
-// refuse notes that an append to a directory failed.
-func (c *condition) refuse(dir string, cause error) error {
-	if c.failed != nil { // it failed for good, and said so
-		return c.failed
-	}
-	if c.refused == nil {
-		c.refusing.Add(1)
-		c.logger.Error("embedded broker: cannot append to the log; the partition refuses records until it can", "error", cause)
-	}
-	c.refused = notWritten(dir, cause)
-	return c.refused
-}
-
-// accept notes that an append succeeded.
-func (c *condition) accept() {
-	if c.refused != nil {
-		c.refused = nil
-		c.refusing.Add(-1)
-		c.logger.Info("embedded broker: the log takes records again")
-	}
 }
 
 // Bounds returns the offset of the first record and of the one after the
@@ -105,7 +58,7 @@ func (p *Partition) Append(b batch.Batch) (Appended, error) {
 	if again != nil {
 		return Appended{p, again.base, again.end}, nil
 	}
-	if err := p.append(b); err != nil {
+	if err := p.append(b, p.topic.segmentBytes()); err != nil {
 		return Appended{}, p.refuse(p.dir, err)
 	}
 	p.accept()
@@ -113,41 +66,6 @@ func (p *Partition) Append(b batch.Batch) (Appended, error) {
 	p.note(b, p.store.options.Clock())
 	p.sync()
 	return Appended{p, base, p.end}, nil
-}
-
-// append puts a batch at the end of a file that has room for it.
-func (p *Partition) append(b batch.Batch) error {
-	if err := p.mend(); err != nil {
-		return err
-	}
-	switch {
-	case len(p.segments) == 0:
-		if err := p.begin(p.end); err != nil {
-			return err
-		}
-	case p.last().size > 0 && p.last().size+int64(len(b)) > p.topic.segmentBytes():
-		if err := p.roll(); err != nil {
-			return err
-		}
-	}
-	return p.write(b)
-}
-
-// roll begins another file. The one before is synced first, so that
-// after a power cut no file but the last can be unfinished.
-func (p *Partition) roll() error {
-	if err := p.mend(); err != nil {
-		return err
-	}
-	last := p.last()
-	if p.store.options.Sync {
-		if err := p.store.syncSegment(last); err != nil {
-			p.fail(notWritten(last.path, err))
-			return p.failed
-		}
-		p.settle(p.end)
-	}
-	return p.begin(p.end)
 }
 
 // openLogs opens all partitions, several at a time.
@@ -297,18 +215,4 @@ func (p *Partition) deleteBefore(offset int64) (int64, error) {
 		return p.start, nil
 	}
 	return offset, p.drop(offset)
-}
-
-// drop removes what is before an offset. If that is all, an empty file keeps
-// the log's end.
-func (p *Partition) drop(offset int64) error {
-	if offset == p.end && p.last().size > 0 {
-		if err := p.writable(); err != nil {
-			return err
-		}
-		if err := p.roll(); err != nil {
-			return notWritten(p.dir, err)
-		}
-	}
-	return p.removeBefore(offset)
 }

@@ -13,7 +13,9 @@ import (
 // the log. They are in memory if its capacity is enough.
 func (p *Partition) Read(memory []byte, offset int64, limit int, whole bool) ([]byte, error) {
 	for {
+		p.mu.RLock()
 		v, err := p.view(offset)
+		p.mu.RUnlock()
 		if err != nil || v.segment == nil {
 			return nil, err
 		}
@@ -40,19 +42,17 @@ type view struct {
 }
 
 // view returns one without segment at the end of the log.
-func (p *Partition) view(offset int64) (v view, err error) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+func (j *journal) view(offset int64) (v view, err error) {
 	switch {
-	case p.gone:
+	case j.gone:
 		return v, ErrUnknownTopic
-	case offset < p.start || offset > p.end:
+	case offset < j.start || offset > j.end:
 		return v, ErrOutOfRange
-	case offset >= p.stable:
+	case offset >= j.stable:
 		return v, nil
 	}
-	s := p.segments[p.segmentAt(offset)]
-	return view{s, s.place(offset), s.size, p.stable}, nil
+	s := j.segments[j.segmentAt(offset)]
+	return view{s, s.place(offset), s.size, j.stable}, nil
 }
 
 // read is Read in one file.
@@ -135,7 +135,10 @@ func (v view) first(memory []byte, skipped int64) ([]byte, error) {
 // than a time, in milliseconds; -1 for none.
 func (p *Partition) At(time int64) (offset, at int64, err error) {
 	for {
-		offset, at, err = p.find(time)
+		p.mu.RLock()
+		v := p.views(time)
+		p.mu.RUnlock()
+		offset, at, err = v.find(time)
 		if !errors.Is(err, os.ErrClosed) || p.isGone() {
 			return offset, at, err
 		}
@@ -156,24 +159,31 @@ func (p *Partition) Newest() (offset, at int64, err error) {
 	return p.At(newest)
 }
 
-func (p *Partition) find(time int64) (offset, at int64, err error) {
-	p.mu.RLock()
-	start, stable := p.start, p.stable
-	var views []view
-	for _, s := range p.segments {
+// views are where in a log to look for a time.
+type views struct {
+	start, stable int64
+	of            []view
+}
+
+func (j *journal) views(time int64) views {
+	v := views{start: j.start, stable: j.stable}
+	for _, s := range j.segments {
 		if s.newest >= time {
-			views = append(views, view{segment: s, size: s.size})
+			v.of = append(v.of, view{segment: s, size: s.size})
 		}
 	}
-	p.mu.RUnlock()
-	for _, v := range views {
+	return v
+}
+
+func (all views) find(time int64) (offset, at int64, err error) {
+	for _, v := range all.of {
 		in := newScan(v.segment.file)
 		for in.at < v.size {
 			b, err := in.next()
 			if err != nil {
 				return 0, 0, err
 			}
-			if b.Base() >= stable || b.End() <= start || b.MaxTime() < time {
+			if b.Base() >= all.stable || b.End() <= all.start || b.MaxTime() < time {
 				continue
 			}
 			records, err := b.Records()
@@ -181,7 +191,7 @@ func (p *Partition) find(time int64) (offset, at int64, err error) {
 				return 0, 0, err
 			}
 			for _, r := range records {
-				if r.Offset >= start && r.Time >= time {
+				if r.Offset >= all.start && r.Time >= time {
 					return r.Offset, r.Time, nil
 				}
 			}

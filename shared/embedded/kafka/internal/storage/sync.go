@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"errors"
 	"slices"
 )
 
@@ -130,34 +129,6 @@ func (p *Partition) syncRounds() {
 		}
 	}
 	p.syncing = false
-}
-
-// settle makes all before an offset readable, and answers its producers.
-func (p *Partition) settle(stable int64) {
-	if stable <= p.stable {
-		return
-	}
-	p.stable = stable
-	if p.store.options.Sync {
-		p.mark.set(p.store.options.FS, p.dir, stable)
-	}
-	p.reached(stable)
-}
-
-// fail closes the partition for writing: after a failed sync the system
-// may have dropped what was not written and take the rest for written,
-// so only reading the file again tells what is there. Nothing that was
-// not synced is acknowledged or read; it is cut off, or the next start
-// could take it for synced.
-func (p *Partition) fail(cause error) {
-	if p.failed != nil {
-		return
-	}
-	p.failed = cause
-	p.store.failed.Add(1)
-	err := p.cut(p.stable)
-	p.logger.Error("embedded broker: cannot sync the log; the partition refuses records until the next start", "error", errors.Join(cause, err))
-	p.release(cause)
 }
 
 // syncSegment syncs a file and counts it.

@@ -367,10 +367,12 @@ func newPartition(t *Topic, n int) *Partition {
 	s := t.store
 	dir := s.options.partitionDir(t.Name, n)
 	return &Partition{
-		store: s, topic: t, name: checkpointName(t.ID, n),
-		log:       log{store: s, dir: dir, producers: producers{}},
-		condition: condition{logger: s.options.Logger.With("topic", t.Name, "directory", dir), refusing: &s.refusing},
-		listeners: listeners{watchers: map[*Watcher]struct{}{}},
+		topic: t, name: checkpointName(t.ID, n),
+		journal: journal{
+			log:       log{store: s, dir: dir, producers: producers{}},
+			condition: condition{logger: s.options.Logger.With("topic", t.Name, "directory", dir), refusing: &s.refusing},
+			listeners: listeners{watchers: map[*Watcher]struct{}{}},
+		},
 	}
 }
 
