@@ -265,7 +265,7 @@ func TestLogsAroundAnError(t *testing.T) {
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn(w.email, w.password)
 	b.open("/console/errors/" + w.group)
-	b.leave("a", "Logs around it", "Logs")
+	b.leave("a", "Logs before it", "Logs")
 	b.awaitText("checkout failed")
 	b.check("logs around an error")
 	b.leave("a", "Last hour", "Logs")

@@ -50,7 +50,7 @@ var styleLink = regexp.MustCompile(`/console/assets/[^"]+\.css`)
 
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
-var logsLink = regexp.MustCompile(`href="/console/logs\?environment=[^&]+&amp;from=[0-9TZ%A-]+&amp;project=[^&]+&amp;to=[0-9TZ%A-]+"`)
+var logsLinks = regexp.MustCompile(`href="/console/logs\?environment=[^&]+&amp;project=[^&]+&amp;to=[0-9TZ%A.-]+".* href="/console/logs\?environment=[^&]+&amp;from=[0-9TZ%A.-]+&amp;order=asc&amp;project=[^&"]+"`)
 
 // The list shows each kind of error and links
 // to its group, which shows why it is one.
@@ -64,8 +64,8 @@ func TestErrorPages(t *testing.T) {
 	if status, style := get(pages, styleLink.FindString(list)); status != http.StatusOK || style == "" {
 		t.Errorf("its style: %d %q", status, style)
 	}
-	if status, group := get(pages, link[1]); !logsLink.MatchString(group) {
-		t.Errorf("%d, no link to the logs around a sample: %s", status, group)
+	if status, group := get(pages, link[1]); !logsLinks.MatchString(group) {
+		t.Errorf("%d, no links to the logs around a sample: %s", status, group)
 	}
 	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") || !strings.Contains(group, "known library or runtime") {
 		t.Errorf("%d %s", status, group)

@@ -195,7 +195,8 @@ type shownOccurrence struct {
 	At          time.Time
 	Levels      []ui.Level
 	Environment string
-	Logs        string // the address of the logs around it
+	LogsUpTo    string // the address of the logs before it, the newest first
+	LogsFrom    string // of those after it, the oldest first
 	Exceptions  []shownException
 	More        int64 // exceptions that are not shown
 }
@@ -224,7 +225,8 @@ var libraryReasons = map[trace.Reason]string{
 
 func showOccurrences(project string, occurrences []postgres.Occurrence) (shown []shownOccurrence) {
 	for _, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Logs: logsAround(project, o)}
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment,
+			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o)}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x))
 		}
@@ -237,19 +239,20 @@ func showOccurrences(project string, occurrences []postgres.Occurrence) (shown [
 	return shown
 }
 
-// margin is how long before and after a sample its logs begin and end.
-const margin = 30 * time.Second
+// logsFrom is the address of what the same project and environment
+// logged with an occurrence and after it, and logsUpTo of that before.
+func logsFrom(project string, o postgres.Occurrence) string {
+	return logsOf(project, o, url.Values{"from": {queryTime(o.At)}, "order": {"asc"}})
+}
 
-// logsAround is the address of what the same project and
-// environment logged just before and after.
-func logsAround(project string, o postgres.Occurrence) string {
-	query := url.Values{}
-	for name, value := range map[string]string{
-		"project": project, "environment": o.Environment, "from": queryTime(o.At.Add(-margin)), "to": queryTime(o.At.Add(margin)),
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
+func logsUpTo(project string, o postgres.Occurrence) string {
+	return logsOf(project, o, url.Values{"to": {queryTime(o.At.Add(time.Microsecond))}}) // exclusive
+}
+
+func logsOf(project string, o postgres.Occurrence, query url.Values) string {
+	query.Set("project", project)
+	if o.Environment != "" {
+		query.Set("environment", o.Environment)
 	}
 	return "/console/logs?" + query.Encode()
 }
@@ -259,7 +262,7 @@ func queryTime(at time.Time) string {
 	if year := at.UTC().Year(); year < 0 || year > 9999 {
 		return ""
 	}
-	return at.UTC().Format(time.RFC3339)
+	return at.UTC().Format(time.RFC3339Nano)
 }
 
 func showException(x postgres.Exception) shownException {

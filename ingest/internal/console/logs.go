@@ -52,8 +52,27 @@ func Mount(router chi.Router, config Config) {
 type logsPage struct {
 	Filters  ui.Filters
 	Entries  []shownEntry
-	Searched bool // false: the search was not understood
+	Searched bool   // false: the search was not understood
+	Oldest   bool   // the oldest first
+	Future   string // the address of the same with entries of the future; empty: they are not hidden
 	Pager    ui.Pager
+}
+
+// skew is how far ahead of this clock an event may be without being of the future.
+const skew = time.Minute
+
+// hideFuture ends a search now that has no end: one entry of a wrong
+// clock would stay on top for years.
+func (c *console) hideFuture(r *http.Request, search *ingest.Search) (shown string) {
+	if search.To != nil || search.OldestFirst {
+		return ""
+	}
+	now := ingest.InstantOf(c.Clock().Add(skew))
+	search.To = &now
+	query := r.URL.Query()
+	query.Del("cursor")
+	query.Set("to", "9999-12-31T23:59:59Z")
+	return r.URL.Path + "?" + query.Encode()
 }
 
 // showLogs takes the query of GET /v1/logs, and times as browsers send them.
@@ -70,6 +89,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	search.Limit, search.MaxBytes = pageSize, maxPage
+	page.Oldest, page.Future = search.OldestFirst, c.hideFuture(r, &search)
 	answer, err := c.Service.Search(r.Context(), who, search)
 	if err != nil {
 		return ingesthttp.NotFound(err, search)

@@ -158,6 +158,22 @@ func TestTimeRange(t *testing.T) {
 	}
 }
 
+// An entry of a wrong clock does not stay on top, unless a search has an end.
+func TestTheFutureIsHidden(t *testing.T) {
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
+	handler := router(t, store)
+	_, body := get(t, handler, session("1"), "?q=checkout")
+	if want := ingest.InstantOf(time.Date(2026, 11, 21, 12, 1, 30, 0, time.UTC)); store.asked.To == nil || *store.asked.To != want ||
+		!strings.Contains(html.UnescapeString(body), `href="/console/logs?q=checkout&to=9999-12-31T23%3A59%3A59Z">show them`) {
+		t.Errorf("asked up to %v: %s", store.asked.To, body)
+	}
+	for query, asked := range map[string]string{"?to=9999-12-31T23:59:59Z": "9999-12-31T23:59:59Z", "?order=asc": ""} {
+		if _, body := get(t, handler, session("1"), query); strings.Contains(body, "hidden") || store.asked.To != nil && store.asked.To.String() != asked {
+			t.Errorf("%s: asked up to %v, %s", query, store.asked.To, body)
+		}
+	}
+}
+
 // Members see their organization's entries and projects; a foreign
 // project looks missing.
 func TestIsolation(t *testing.T) {
