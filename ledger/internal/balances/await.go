@@ -73,6 +73,20 @@ func (w *Waiter) Await(ctx context.Context, organization string, wanted Awaited)
 	return charged, err
 }
 
+// settleTimeout limits the wait for bookings before a decision.
+const settleTimeout = 2 * time.Second
+
+// Settle waits until everything acknowledged before the call is booked,
+// where that takes no longer than settleTimeout. Booked after a decision
+// about an allowance, it could find that used up by what the decision has
+// let in since, and would be overshoot. A decision is made without
+// brokers, too.
+func (w *Waiter) Settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	_ = w.awaitAll(ctx)
+}
+
 func (w *Waiter) awaitAll(ctx context.Context) error {
 	end, err := w.endNow(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -139,19 +138,6 @@ func (a *API) await(r *http.Request, organization string) (charged *bool, err er
 		return nil, httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
 	}
 	return charged, answer(err, organization)
-}
-
-// settleTimeout limits the wait for bookings before a decision.
-const settleTimeout = 2 * time.Second
-
-// settle waits until what was accepted before a decision about an allowance
-// is booked, where that takes no longer than settleTimeout. Booked later, it
-// could find the allowance used up by what the decision has let in since,
-// and would be overshoot.
-func (a *API) settle(ctx context.Context, organization string) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	_, _ = a.Balances.Waiter.Await(ctx, organization, balances.Awaited{All: true}) // a decision is made without brokers, too
 }
 
 // idLength is the length of a UUID's usual form; uuid.Parse accepts others.

@@ -139,7 +139,6 @@ func (a *API) grant(ctx context.Context, organization string, request unitofwork
 	if err != nil {
 		return made, err
 	}
-	a.settle(ctx, organization)
 	return a.Grants.Grant(ctx, organization, request, spec)
 }
 

@@ -152,6 +152,5 @@ func (a *API) subscribe(ctx context.Context, organization string, request unitof
 	if err != nil {
 		return made, err
 	}
-	a.settle(ctx, organization)
 	return a.Plans.Subscribe(ctx, organization, request, wanted)
 }

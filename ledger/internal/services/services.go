@@ -63,11 +63,12 @@ type Config struct {
 func New(c Config) *Services {
 	reads := &snapshot.Reader{Pool: c.Reads, Limiter: c.Reading, Clock: c.Clock}
 	lists := reads.From(c.Replica)
+	waiter := &balances.Waiter{Reads: reads, End: c.End}
 	work := &unitofwork.Writer{
 		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Time: c.Time,
-		Limiter: c.Deciding,
+		Limiter: c.Deciding, Settle: waiter.Settle,
 	}
-	balance := &balances.Service{Reads: reads, Lists: lists, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
+	balance := &balances.Service{Reads: reads, Lists: lists, Kept: c.Kept, Waiter: waiter}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}
 	return &Services{
 		Reads: reads, Work: work,

@@ -35,6 +35,7 @@ type Writer struct {
 	IDs       func() string // unique, URL-safe, at most 60 characters
 	Time      DatabaseTime
 	Limiter   *httpapi.Limiter
+	Settle    func(ctx context.Context) // before each decision: waits a little until what was accepted so far is booked
 }
 
 // Deciders configures the limiter of so many concurrent decisions, each of
@@ -129,6 +130,7 @@ type Choice func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decisio
 // key gets the first answer; ErrReused where the input differs.
 func Decide[T any](ctx context.Context, w *Writer, organization string, request Request, input any, choose Choice,
 	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (result T, err error) {
+	w.Settle(ctx)
 	err = w.withRetries(ctx, organization, func(tx pgx.Tx) error {
 		books, err := w.lock(ctx, tx, organization)
 		if err != nil {
