@@ -39,29 +39,29 @@ func (s service) entry(d dice, at time.Time) entry {
 	e := entry{
 		Timestamp: at.UTC().Format("2006-01-02T15:04:05.000Z"), Environment: "prod",
 		Metadata: map[string]any{
-			"service": s.name, "host": fmt.Sprintf("%s-%d.eu-1.example", s.name, 1+d.IntN(s.hosts)), "trace_id": d.expand("{hex}{hex}"),
+			"service": s.Name, "host": fmt.Sprintf("%s-%d.eu-1.example", s.Name, 1+d.IntN(s.Hosts)), "trace_id": d.expand("{hex}{hex}"),
 			"release": "2026.11." + d.expand("{18~3}"), "thread": d.IntN(32),
 		},
 	}
 	switch roll := d.IntN(100); {
 	case roll < fatalShare:
-		e.fail(d, "fatal", pick(d, s.failures))
+		e.fail(d, "fatal", pick(d, s.Failures))
 	case roll < fatalShare+errorShare:
-		e.fail(d, "error", pick(d, s.failures))
+		e.fail(d, "error", pick(d, s.Failures))
 	case roll < fatalShare+errorShare+warnShare:
-		e.Level, e.Message = "warn", d.expand(pick(d, s.worries))
+		e.Level, e.Message = "warn", d.expand(pick(d, s.Worries))
 	case roll < fatalShare+errorShare+warnShare+debugShare:
-		e.Level, e.Message = "debug", d.expand(pick(d, s.routine))
+		e.Level, e.Message = "debug", d.expand(pick(d, s.Routine))
 	default:
-		e.Level, e.Message = "info", d.expand(pick(d, s.routine))
+		e.Level, e.Message = "info", d.expand(pick(d, s.Routine))
 	}
 	return e
 }
 
 func (e *entry) fail(d dice, level string, f failure) {
-	e.Level, e.Message = level, d.expand(f.log)
-	e.Error = &errorPayload{Type: f.kind, Message: d.expand(f.message), Context: map[string]any{"attempt": 1 + d.IntN(3)}}
-	for _, frame := range f.frames {
+	e.Level, e.Message = level, d.expand(f.Log)
+	e.Error = &errorPayload{Type: f.Kind, Message: d.expand(f.Message), Context: map[string]any{"attempt": 1 + d.IntN(3)}}
+	for _, frame := range f.Frames {
 		e.Error.StackTrace = append(e.Error.StackTrace, d.expand(frame))
 	}
 }

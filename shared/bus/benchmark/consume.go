@@ -23,8 +23,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 const consumed = "test.bench.consume"

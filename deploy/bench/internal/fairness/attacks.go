@@ -2,22 +2,25 @@ package fairness
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
+	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // An attack is one way in which a noisy tenant may disturb others.
@@ -41,7 +44,7 @@ const allUsage = "GET /organizations/{organization}/usage?bucket=hour&by=project
 // attacks are all attacks, in their order.
 var attacks = []attack{
 	{"full-rate", "posts of 1,000 entries as fast as they are answered", lawful, asks(senders, fullRate), []step{makeBodies}},
-	{"unread-answers", "six readers of 1,000 large entries that read nothing", forbidden, leaveUnread, []step{storeLarge}},
+	{"unread-answers", "six readers of 1,000 large entries that read nothing", forbidden, asks(6, reads(leaveUnread, inTurn(byKey, "GET /logs?limit=1000"))), []step{stores(20, large)}},
 	{"endless-bodies", "13 gzip bodies of white space that never end", forbidden, asks(len(endless), endlessBody), []step{packEndless}},
 	{"invalid-bombs", "169 KB of gzip that are 127 MB of invalid entries", forbidden, asks(senders/2, packed), []step{packBomb}},
 	{"new-errors", "1,000 new error types in each request", lawful, asks(senders/2, manyErrors), nil},
@@ -49,44 +52,48 @@ var attacks = []attack{
 	{"mixed-bodies", "new kinds, a stack of 100 KB, deep nesting and 1,000 keys in each request of under 1 MiB", lawful, asks(senders, mixedBody), nil},
 	{"broken-gzip", "gzip bodies of 1,000 entries with a wrong checksum", forbidden, asks(senders, packed), []step{packBroken}},
 	{"spread-errors", "new error types to 20 projects, each with a budget of its own", lawful, asks(senders/2, spreadErrors), []step{makeProjects}},
-	{"deep-entries", "six readers of a console page with deeply nested entries", lawful, asks(6, inTurn(byMember, "GET /logs")), []step{storeDeep, signedIn}},
-	{"odd-years", "eight readers page through entries of the years 0 and 9999", lawful, pageThroughYears, []step{storeOddYears}},
-	{"forged-cursors", "cursors of the year 0, forged and found", forbidden, readFromYearZero, []step{storeOddYears}},
+	{"deep-entries", "six readers of a console page with deeply nested entries", lawful, asks(6, inTurn(byMember, "GET /logs")), []step{stores(5, deep), signedIn}},
+	{"odd-years", "eight readers page through entries of the years 0 and 9999", lawful, asks(8, inTurn(byKey,
+		"GET /logs?limit=1000&order=desc{cursor}", "GET /logs?limit=1000&order=asc{cursor}")), []step{stores(30, oddYears)}},
+	{"forged-cursors", "cursors of the year 0, forged and found", forbidden, asks(8, inTurn(byKey,
+		"GET /logs?limit=1&order=asc&cursor="+yearZero, "GET /logs?limit=1&order=asc&q=answered{cursor}")), []step{stores(30, oddYears)}},
 	{"endless-reads", "16 readers without a pause", forbidden, asks(16, inTurn(byKey,
 		"GET /logs?limit=1000", "GET /logs?limit=100&q=nothing", "GET /logs?limit=1000&order=asc", "GET /projects/{project}/error-groups?q=nothing")),
-		[]step{storeLarge}},
+		[]step{stores(20, large)}},
 	{"broad-searches", "16 searches for words that none of 100 MB has", lawful, asks(16, inTurn(byKey,
-		"GET /logs?limit=1000&q=large+entry+{word}&order=asc", "GET /logs?limit=1000&q=large+entry+{word}&order=desc")), []step{storeLarge}},
-	{"slow-lines", "eight readers of all lines that read the first megabyte and then 16 KB a second", lawful, readLinesSlowly, []step{storeLarge}},
+		"GET /logs?limit=1000&q=large+entry+{word}&order=asc", "GET /logs?limit=1000&q=large+entry+{word}&order=desc")), []step{stores(20, large)}},
+	{"slow-lines", "eight readers of all lines that read the first megabyte and then 16 KB a second", lawful,
+		asks(8, reads(readSlowly, inTurn(accepting("application/x-ndjson", byKey), "GET /logs"))), []step{stores(20, large)}},
 	{"tiny-requests", "64 requests of one entry at a time, each with a key, an environment and a connection's stream of its own",
 		forbidden, asks(64, tinyRequest), []step{multiplex(1)}},
 	{"slow-streams", "800 streams of HTTP/2 that each send a byte a second", forbidden, asks(800, slowBody), []step{multiplex(8)}},
 	{"long-names", "entries with 1,000 environments of 250 bytes in each request, and searches by them", lawful, asks(senders, longNames), nil},
 	{"refusals", "32 senders without a pause: keys that do not exist, unknown paths and methods, wrong passwords", forbidden, asks(32, refusals), nil},
-	{"usage-exports", "32 exports of all usage and balances of this moment at a time", forbidden, asks(32, inTurn(byExporter,
+	{"usage-exports", "32 exports of all usage and balances of this moment at a time", forbidden, asks(32, inTurn(accepting("text/csv, application/json", byBilling),
 		"GET /organizations/{organization}/balance?at={now}", "GET /organizations/{organization}/entries?from={year}&to={second}", allUsage, allUsage)),
-		[]step{storeUsage}},
+		[]step{stores(50, used)}},
 	{"account-reads", "32 readers of an organization's own projects, keys and audit", forbidden, asks(32, inTurn(byAdmin,
 		"GET /audit-events?format=csv&organization={organization}", "GET /audit-events?limit=100&organization={organization}",
 		"GET /projects?limit=100&organization={organization}", "GET /api-keys?limit=100&organization={organization}")), []step{makeProjects}},
 	{"compared-groups", "32 readers of groups and of those similar to them", forbidden,
-		asks(32, inTurn(byKey, "GET /error-groups/{group}", "GET /error-groups/{group}/similar")), []step{storeGroups}},
+		asks(32, inTurn(byKey, "GET /error-groups/{group}", "GET /error-groups/{group}/similar")), []step{stores(8, similar), awaitGroups}},
 	{"endless-bills", "32 askers for verifications, forecasts, statements, simulations, refusals", forbidden, asks(32, inTurn(byBilling,
 		"GET /organizations/{organization}/verification", "GET /organizations/{organization}/statements?limit=100",
 		"GET /organizations/{organization}/forecast", `POST /organizations/{organization}/dry-run {"bytes":1000}`,
 		`POST /organizations/{organization}/simulation {"tier":"scale"}`, "GET /organizations/{organization}/grants",
 		"GET /organizations/{organization}/entries?reason=charged&limit=100&from={yesterday}",
-		"GET /organizations/{organization}/refusals?limit=100&from={yesterday}")), []step{storeUsage}},
+		"GET /organizations/{organization}/refusals?limit=100&from={yesterday}")), []step{stores(50, used)}},
 	{"endless-pages", "32 readers of the console's pages", forbidden, asks(32, inTurn(byMember, "GET /usage", "GET /usage/refusals", "GET /usage/plan",
-		"GET /usage/statements", "GET /errors", "GET /logs?q=nothing", "GET /settings", "GET /settings/projects")), []step{storeGroups, signedIn}},
+		"GET /usage/statements", "GET /errors", "GET /logs?q=nothing", "GET /settings", "GET /settings/projects")), []step{stores(8, similar), awaitGroups, signedIn}},
 	{"silent-sockets", "as many silent sockets as can be held, 5,000 new ones a second, from one network", forbidden, silence(1), nil},
 	{"spread-sockets", "the same from 250 networks", forbidden, silence(250), nil},
-	{"settings-frames", "SETTINGS without a pause on four connections of HTTP/2, without a key", forbidden, sendFrames(4, settingsFlood), nil},
-	{"reset-streams", "requests that are reset at once on eight connections, without a key", forbidden, sendFrames(8, resetFlood), nil},
-	{"empty-frames", "PING on four connections and empty DATA on four, without a key", forbidden, sendFrames(8, pingFlood, dataFlood), nil},
+	{"settings-frames", "SETTINGS without a pause on four connections of HTTP/2, without a key", forbidden, sends(4, settingsFlood), nil},
+	{"reset-streams", "requests that are reset at once on eight connections, without a key", forbidden, sends(8, resetFlood), nil},
+	{"empty-frames", "PING on four connections and empty DATA on four, without a key", forbidden, sends(8, pingFlood, dataFlood), nil},
 	{"header-blocks", "headers of 8 KB that are reset at once on four connections, and headers that never end on four, without a key", forbidden,
-		sendFrames(8, blockFlood, endlessFlood), nil},
-	{"protocol-errors", "32 clients that break the rules of HTTP/2 and HTTP/1 and connect again, without a key", forbidden, breakRules, nil},
+		sends(8, blockFlood, endlessFlood), nil},
+	{"protocol-errors", "32 clients that break the rules of HTTP/2 and HTTP/1 and connect again, without a key", forbidden,
+		sends(32, wrongFrame, noRequest), nil},
 	{"guessed-passwords", "sign-ins with wrong passwords from ever new networks", forbidden, asks(32, guesses), nil},
 	{"many-projects", "projects by an organization's own token", forbidden,
 		asks(senders, inTurn(byAdmin, `POST /projects {"organization":"{organization}","name":"project {i}"}`)), nil},
@@ -122,11 +129,18 @@ type ask struct {
 	body            io.Reader
 	by              *http.Client // nil: one of HTTP/1 without cookies
 	rude            bool         // it does not even rest a moment when it is refused
+	read            reading      // nil: the answer is read to its end
 }
 
+// An asking returns what a worker asks for next; i counts all requests.
+type asking = func(n *noisy, worker int, i int64) ask
+
+// A reading is what happens to an answer.
+type reading = func(ctx context.Context, n *noisy, answer *http.Response)
+
 // asks returns an attack by so many workers that each ask for what next
-// returns, as fast as they are answered; i counts all.
-func asks(workers int, next func(n *noisy, worker int, i int64) ask) step {
+// returns, as fast as they are answered.
+func asks(workers int, next asking) step {
 	return func(ctx context.Context, n *noisy) error {
 		var i atomic.Int64
 		return repeat(ctx, workers, func(worker int) error {
@@ -138,7 +152,12 @@ func asks(workers int, next func(n *noisy, worker int, i int64) ask) step {
 				}
 				return err
 			}
-			n.outcome.read(answer)
+			defer answer.Body.Close()
+			if a.read != nil {
+				a.read(ctx, n, answer)
+			} else if tail := n.outcome.read(answer); answer.StatusCode == http.StatusOK {
+				n.cursors[worker] = cursorOf(tail)
+			}
 			if answer.StatusCode == http.StatusTooManyRequests && !a.rude {
 				lifecycle.Pause(ctx, obeyed)
 			}
@@ -159,44 +178,52 @@ func (a ask) do(ctx context.Context, n *noisy) (*http.Response, error) {
 	if a.header != nil {
 		r.Header = a.header
 	}
-	if a.by == nil {
-		a.by = n.plain
-	}
-	return a.by.Do(r)
+	return cmp.Or(a.by, n.plain).Do(r)
 }
 
 // Who asks.
-func byKey(n *noisy) ask {
-	return ask{address: n.Env.BaseURL, header: http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}}}
+func byKey(n *noisy) ask     { return n.with("X-Api-Key", n.Tenant.Key) }
+func byAdmin(n *noisy) ask   { return n.with("Authorization", "Bearer "+n.AdminToken) }
+func byBilling(n *noisy) ask { return n.with("Authorization", "Bearer "+n.Tenant.Billing) }
+func byMember(n *noisy) ask  { return ask{address: n.Env.ConsoleURL, by: n.browser.Client} }
+
+func (n *noisy) with(name, credential string) ask {
+	return ask{address: n.Env.BaseURL, header: http.Header{name: {credential}, "Content-Type": {"application/json"}}}
 }
 
-func byAdmin(n *noisy) ask   { return n.withToken(n.AdminToken) }
-func byBilling(n *noisy) ask { return n.withToken(n.Tenant.Billing) }
-
-func byExporter(n *noisy) ask {
-	a := byBilling(n)
-	a.header.Set("Accept", "text/csv, application/json")
-	return a
+// accepting asks for other types of content.
+func accepting(types string, who func(n *noisy) ask) func(n *noisy) ask {
+	return func(n *noisy) ask {
+		a := who(n)
+		a.header.Set("Accept", types)
+		return a
+	}
 }
 
-func byMember(n *noisy) ask { return ask{address: n.Env.ConsoleURL, by: n.browser.Client} }
-
-func (n *noisy) withToken(token string) ask {
-	return ask{address: n.Env.BaseURL, header: http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}}
+// reads does something else with answers than read them.
+func reads(read reading, next asking) asking {
+	return func(n *noisy, worker int, i int64) ask {
+		a := next(n, worker, i)
+		a.read = read
+		return a
+	}
 }
 
 // inTurn asks for these, each worker for one of them again and again. Names
 // in braces stand for what is the tenant's own, or new each time.
-func inTurn(who func(n *noisy) ask, requests ...string) func(n *noisy, worker int, i int64) ask {
+func inTurn(who func(n *noisy) ask, requests ...string) asking {
 	return func(n *noisy, worker int, i int64) ask {
-		group, now := "", time.Now().UTC()
+		group, cursor, now := "", "", time.Now().UTC()
 		if len(n.groups) > 0 {
 			group = n.groups[worker%len(n.groups)]
+		}
+		if n.cursors[worker] != "" {
+			cursor = "&cursor=" + n.cursors[worker]
 		}
 		text := strings.NewReplacer(
 			"{organization}", n.Tenant.Organization, "{project}", n.Tenant.Project, "{group}", group, "{i}", fmt.Sprint(i), "{word}", subject.Letters(i),
 			"{now}", now.Format(time.RFC3339Nano), "{second}", now.Format(time.RFC3339), "{yesterday}", now.AddDate(0, 0, -1).Format(time.RFC3339),
-			"{year}", now.AddDate(-1, 0, 1).Format(time.RFC3339),
+			"{year}", now.AddDate(-1, 0, 1).Format(time.RFC3339), "{cursor}", cursor,
 		).Replace(requests[worker%len(requests)])
 		method, rest, _ := strings.Cut(text, " ")
 		path, body, _ := strings.Cut(rest, " ")
@@ -205,6 +232,19 @@ func inTurn(who func(n *noisy) ask, requests ...string) func(n *noisy, worker in
 		return a
 	}
 }
+
+var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
+
+// cursorOf finds that of the next page at the end of a page; empty: it is the last.
+func cursorOf(tail []byte) string {
+	if found := nextCursor.FindSubmatch(tail); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
+// yearZero is a forged cursor before everything.
+var yearZero = base64.RawURLEncoding.EncodeToString([]byte(`{"b":"` + strings.Repeat("0", 32) + `","i":0,"n":0,"s":-62167219200}`))
 
 func (n *noisy) post(body io.Reader, more ...string) ask {
 	a := byKey(n)
@@ -215,7 +255,9 @@ func (n *noisy) post(body io.Reader, more ...string) ask {
 	return a
 }
 
-func (n *noisy) postBytes(body []byte) ask { return n.post(bytes.NewReader(body)) }
+func (n *noisy) postBytes(body []byte, more ...string) ask {
+	return n.post(bytes.NewReader(body), more...)
+}
 
 func makeBodies(_ context.Context, n *noisy) error {
 	for range senders {
@@ -232,9 +274,10 @@ func fullRate(n *noisy, worker int, i int64) ask {
 func manyErrors(n *noisy, _ int, i int64) ask  { return n.postBytes(newErrors(1000, i*1000, noStack)) }
 func largeErrors(n *noisy, _ int, i int64) ask { return n.postBytes(newErrors(100, i*100, largeStack)) }
 func mixedBody(n *noisy, _ int, i int64) ask   { return n.postBytes(mixed(i * mixedErrors)) }
+func packed(n *noisy, _ int, _ int64) ask      { return n.postBytes(n.packed, "Content-Encoding", "gzip") }
 
 func spreadErrors(n *noisy, _ int, i int64) ask {
-	return n.post(bytes.NewReader(newErrors(1000, i*1000, noStack)), "X-Api-Key", n.keys[i%int64(len(n.keys))])
+	return n.postBytes(newErrors(1000, i*1000, noStack), "X-Api-Key", n.keys[i%int64(len(n.keys))])
 }
 
 // makeProjects creates projects, each with a key.
@@ -256,15 +299,9 @@ func longNames(n *noisy, worker int, i int64) ask {
 	if worker%2 == 0 {
 		return inTurn(byKey, "GET /logs?limit=1000&environment="+name(i*500))(n, 0, i)
 	}
-	entries := make([]string, 1000)
-	for k := range entries {
-		entries[k] = fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"%s","error":{"type":"Error"}}`, now(), name(i*1000+int64(k)))
-	}
-	return n.postBytes(batch(entries))
-}
-
-func packed(n *noisy, _ int, _ int64) ask {
-	return n.post(bytes.NewReader(n.packed), "Content-Encoding", "gzip")
+	return n.postBytes(batch(1000, func(k int64) string {
+		return fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"%s","error":{"type":"Error"}}`, now(), name(i*1000+k))
+	}))
 }
 
 // endless are the sizes of the endless bodies, in megabytes: together
@@ -276,22 +313,21 @@ func endlessBody(n *noisy, worker int, _ int64) ask {
 }
 
 func tinyRequest(n *noisy, _ int, i int64) ask {
-	entry := fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"e%d","error":{"type":"%sError"}}`, now(), i, subject.Letters(i))
-	a := n.post(bytes.NewReader(batch([]string{entry})), "Idempotency-Key", fmt.Sprint(i, strings.Repeat("k", 200)))
+	a := n.postBytes(batch(1, func(int64) string {
+		return fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"e%d","error":{"type":"%sError"}}`, now(), i, subject.Letters(i))
+	}), "Idempotency-Key", fmt.Sprint(i, strings.Repeat("k", 200)))
 	a.by = n.streams[0]
 	return a
 }
 
 // slowBody has a byte a second.
 func slowBody(n *noisy, worker int, _ int64) ask {
-	a := n.post(written(func(out io.Writer) error {
-		for text := `{"logs":[` + strings.Repeat(" ", 1<<10); text != ""; text = text[1:] {
-			if _, err := io.WriteString(out, text[:1]); err != nil {
-				return err
-			}
+	a := n.post(written(func(out io.Writer) (err error) {
+		for text := `{"logs":[` + strings.Repeat(" ", 1<<10); text != "" && err == nil; text = text[1:] {
+			_, err = io.WriteString(out, text[:1])
 			time.Sleep(time.Second)
 		}
-		return nil
+		return err
 	}))
 	a.by = n.streams[worker%len(n.streams)]
 	return a
@@ -355,35 +391,31 @@ func (n *noisy) guess(email string) ask {
 
 func signedIn(ctx context.Context, n *noisy) error { return n.browser.SignInMember(ctx) }
 
-// storeUsage sends entries in 50 environments, so that there is usage.
-func storeUsage(ctx context.Context, n *noisy) error {
-	bodies := make([][]byte, 50)
-	for i := range bodies {
-		bodies[i] = batch([]string{fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","environment":"e%d"}`, now(), i)})
+// stores posts so many bodies and waits until an entry can be read.
+func stores(bodies int64, body func(i int64) []byte) step {
+	return func(ctx context.Context, n *noisy) error {
+		for i := range bodies {
+			if _, err := n.api.Deliver(ctx, n.Tenant.Key, client.Batch{Body: body(i), IdempotencyKey: fmt.Sprint("stored ", i)}); err != nil {
+				return err
+			}
+		}
+		return measure.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+			page, err := n.api.Logs(ctx, n.Tenant.Key, client.LogsQuery{Project: n.Tenant.Project, Limit: 1})
+			return len(page.Items) > 0, err
+		})
 	}
-	return n.store(ctx, bodies)
 }
 
-// storeGroups sends errors whose kinds and stacks differ in a word, within
-// one budget of new groups, and waits until they have groups.
-func storeGroups(ctx context.Context, n *noisy) error {
-	const stored, perBody, read = 800, 100, 100
-	var bodies [][]byte
-	for first := int64(0); first < stored; first += perBody {
-		bodies = append(bodies, newErrors(perBody, first, similarStack))
-	}
-	if err := n.store(ctx, bodies); err != nil {
-		return err
-	}
+// awaitGroups waits until so many errors have groups that each worker has its
+// own.
+func awaitGroups(ctx context.Context, n *noisy) error {
+	const least = 100
 	return measure.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		groups, err := n.api.ErrorGroups(ctx, n.Tenant.Key, n.Tenant.Project)
-		if err != nil {
-			return false, errors.Join(errors.New("cannot list the groups"), err)
-		}
 		n.groups = n.groups[:0]
 		for _, g := range groups {
 			n.groups = append(n.groups, g.ID)
 		}
-		return len(n.groups) >= read, nil
+		return len(n.groups) >= least, err
 	})
 }

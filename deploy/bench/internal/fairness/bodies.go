@@ -16,69 +16,69 @@ import (
 
 func now() string { return time.Now().UTC().Format(subject.StampForm) }
 
-func batch(entries []string) []byte { return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`) }
+// batch is a body of entries.
+func batch(entries int, entry func(i int64) string) []byte {
+	var body bytes.Buffer
+	body.WriteString(`{"logs":[` + entry(0))
+	for i := int64(1); i < int64(entries); i++ {
+		body.WriteString("," + entry(i))
+	}
+	body.WriteString("]}")
+	return body.Bytes()
+}
 
 // Sizes of stored entries: one may have 512 KB, with 100 KB of metadata.
 const (
-	perBatch     = 10
-	largeEntries = 200
 	largeContext = 499 << 10
-	deepEntries  = 50
 	deepLevels   = 115 // with the levels around it at most 128
 	deepContext  = 440 << 10
 )
 
-// storeLarge stores entries of 500 KB, of characters that JSON may escape.
-func storeLarge(ctx context.Context, n *noisy) error {
-	return n.storeContexts(ctx, largeEntries, `"`+strings.Repeat("<", largeContext)+`"`)
+// large entries have 500 KB, of characters that JSON may escape.
+func large(i int64) []byte { return withContext(i, `"`+strings.Repeat("<", largeContext)+`"`) }
+
+// deep entries have an indented form that is a hundred times larger.
+func deep(i int64) []byte {
+	return withContext(i, nested(strings.TrimSuffix(strings.Repeat("0,", deepContext/2), ",")))
 }
 
-// storeDeep stores entries whose indented form is a hundred times larger.
-func storeDeep(ctx context.Context, n *noisy) error {
-	return n.storeContexts(ctx, deepEntries,
-		strings.Repeat("[", deepLevels)+strings.TrimSuffix(strings.Repeat("0,", deepContext/2), ",")+strings.Repeat("]", deepLevels))
+func nested(value string) string {
+	return strings.Repeat("[", deepLevels) + value + strings.Repeat("]", deepLevels)
 }
 
-func (n *noisy) storeContexts(ctx context.Context, entries int, value string) error {
-	var bodies [][]byte
-	for i := 0; i < entries; i += perBatch {
-		all := make([]string, perBatch)
-		for k := range all {
-			all[k] = fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"large entry %d","error":{"context":{"value":%s}}}`, now(), i+k, value)
-		}
-		bodies = append(bodies, batch(all))
-	}
-	return n.store(ctx, bodies)
+func withContext(body int64, value string) []byte {
+	const entries = 10
+	return batch(entries, func(i int64) string {
+		return fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"large entry %d","error":{"context":{"value":%s}}}`, now(), body*entries+i, value)
+	})
 }
 
-// storeOddYears stores batches from the year 0 to the year 9999, so
-// that each spans all of time.
-func storeOddYears(ctx context.Context, n *noisy) error {
-	bodies := make([][]byte, 30)
-	for i := range bodies {
-		entries := make([]string, 1000)
-		for k := range entries {
-			year := []string{"0000", "9999"}[k%2]
-			entries[k] = fmt.Sprintf(`{"timestamp":"%s-06-%02dT12:%02d:%02d.000Z","level":"info","message":"request %d answered"}`,
-				year, 1+i%28, k/60%60, k%60, i*1000+k)
-		}
-		bodies[i] = batch(entries)
-	}
-	return n.store(ctx, bodies)
+// oddYears are from the year 0 to the year 9999, so that each body spans all
+// of time.
+func oddYears(body int64) []byte {
+	return batch(1000, func(i int64) string {
+		return fmt.Sprintf(`{"timestamp":"%s-06-%02dT12:%02d:%02d.000Z","level":"info","message":"request %d answered"}`,
+			[]string{"0000", "9999"}[i%2], 1+body%28, i/60%60, i%60, body*1000+i)
+	})
 }
+
+// used is an entry in an environment of its own.
+func used(body int64) []byte {
+	return batch(1, func(int64) string {
+		return fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","environment":"e%d"}`, now(), body)
+	})
+}
+
+// similar are errors whose kinds and stacks differ in a word.
+func similar(body int64) []byte { return newErrors(100, body*100, similarStack) }
 
 // newErrors returns a batch of errors of new types, each with the stack of
 // its own: a member of JSON, or nothing.
 func newErrors(entries int, first int64, stack func(kind string) string) []byte {
-	var body bytes.Buffer
-	body.WriteString(`{"logs":[`)
-	for i := range int64(entries) {
+	return batch(entries, func(i int64) string {
 		kind := subject.Letters(first + i)
-		fmt.Fprintf(&body, `{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}},`, now(), kind, stack(kind))
-	}
-	body.Truncate(body.Len() - 1)
-	body.WriteString("]}")
-	return body.Bytes()
+		return fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, now(), kind, stack(kind))
+	})
 }
 
 func noStack(string) string { return "" }
@@ -115,23 +115,22 @@ const mixedErrors = 300
 // kinds with types in other scripts, a large stack, deep nesting and an
 // object of many names.
 func mixed(first int64) []byte {
-	at := now()
-	list := make([]string, 0, mixedErrors+3)
-	for i := range int64(mixedErrors) {
-		kind := subject.Letters(first + i)
-		list = append(list, fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"Ошибка %s 🚫","error":{"type":"例外%s","message":"не найдено: %s"}}`,
-			at, kind, kind, kind))
-	}
-	kind := subject.Letters(first)
-	nested := strings.Repeat("[", deepLevels) + strings.Repeat("]", deepLevels)
-	var names strings.Builder
+	at, names := now(), []string{}
 	for i := range 1000 {
-		fmt.Fprintf(&names, `,"%s%d":"ü"`, kind, i)
+		names = append(names, fmt.Sprintf(`"%s%d":"ü"`, subject.Letters(first), i))
 	}
-	return batch(append(list,
-		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, largeStack(kind)),
-		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"context":{"nested":%s}}}`, at, nested),
-		fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","metadata":{%s}}`, at, names.String()[1:])))
+	return batch(mixedErrors+3, func(i int64) string {
+		kind := subject.Letters(first + i)
+		switch i {
+		case mixedErrors:
+			return fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, largeStack(kind))
+		case mixedErrors + 1:
+			return fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"context":{"nested":%s}}}`, at, nested(""))
+		case mixedErrors + 2:
+			return fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","metadata":{%s}}`, at, strings.Join(names, ","))
+		}
+		return fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"Ошибка %s 🚫","error":{"type":"例外%s","message":"не найдено: %s"}}`, at, kind, kind, kind)
+	})
 }
 
 // packBroken makes a body whose fault shows only once it is unpacked.
@@ -181,18 +180,15 @@ func deflated(text string) []byte {
 // inflate writes a stream that unpacks to so many megabytes of white space,
 // and then an empty block each second.
 func (p endlessParts) inflate(out io.Writer, megabytes int) error {
-	if _, err := out.Write(p.head); err != nil {
-		return err
-	}
+	_, err := out.Write(p.head)
 	for range megabytes {
-		if _, err := out.Write(p.spaces); err != nil {
-			return err
+		if err == nil {
+			_, err = out.Write(p.spaces)
 		}
 	}
-	for {
-		if _, err := out.Write(p.empty); err != nil {
-			return err
-		}
+	for err == nil {
+		_, err = out.Write(p.empty)
 		time.Sleep(time.Second)
 	}
+	return err
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // What a quiet organization may notice of a noisy one, and the

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	ledger "github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // The load is spread over so many organizations.
@@ -149,7 +149,7 @@ func (b *bench) rateOf(ctx context.Context, w *world, n, organizations, replicas
 // returns the rate between the first and the last commit seen, and the
 // processor time of the whole, which hardly depends on other load.
 func (b *bench) apply(ctx context.Context, w *world, replicas, perTransaction int) (rate float64, cpu []time.Duration, err error) {
-	before := measure.CPU(b.processes...)
+	used := measure.CPU(b.processes...)
 	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
 		first, began, err := w.await(ctx, 1)
 		if err != nil {
@@ -161,7 +161,7 @@ func (b *bench) apply(ctx context.Context, w *world, replicas, perTransaction in
 		}
 		rate = float64(last-first) / ended.Sub(began).Seconds()
 		err = until(ctx, w.settled)
-		cpu = measure.Since(before, 1, b.processes...)
+		cpu = used(1)
 		return err
 	})
 	return rate, cpu, err
@@ -200,7 +200,7 @@ func checkShare(checks time.Duration, applied []time.Duration) (figure, goal str
 	if applied[0] == 0 {
 		return "–", ""
 	}
-	share := checks.Seconds() / total(applied).Seconds()
+	share := checks.Seconds() / (applied[0] + applied[1]).Seconds()
 	return fmt.Sprintf("%.1f %%", 100*share), measure.Goal(share <= 0.05, "of the processor time of applying it, goal 5 %%")
 }
 
@@ -208,14 +208,15 @@ func checkShare(checks time.Duration, applied []time.Duration) (figure, goal str
 // round of checks, which covers everything, and returns how many ranges it
 // has checked.
 func (b *bench) checkRound(ctx context.Context, w *world) (took time.Duration, ranges int64, err error) {
-	before := measure.CPU(b.processes...)
+	used := measure.CPU(b.processes...)
 	checker, err := w.replica(ctx, 0)
 	if err != nil {
 		return took, 0, err
 	}
 	err = beside(ctx, checker.Run, func(ctx context.Context) error {
 		err := until(ctx, func(ctx context.Context) (bool, error) { return checker.Report().Rounds > 0, nil })
-		took = total(measure.Since(before, 1, b.processes...))
+		cpu := used(1)
+		took = cpu[0] + cpu[1]
 		return err
 	})
 	report := checker.Report()
@@ -279,15 +280,13 @@ func (b *bench) lag(ctx context.Context, w *world) error {
 		}
 		var lags, balances []time.Duration
 		var rate float64
-		reading, stop := context.WithCancel(ctx)
-		err = beside(reading, func(ctx context.Context) (err error) {
+		err = beside(ctx, func(ctx context.Context) (err error) {
 			balances, err = r.repeat(ctx, 0)
 			return err
 		}, func(ctx context.Context) (err error) {
 			lags, rate, err = b.pace(ctx, w)
 			return err
 		})
-		stop()
 		if err != nil {
 			return err
 		}

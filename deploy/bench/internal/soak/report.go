@@ -12,11 +12,11 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/outbox"
 )
 
@@ -262,22 +262,22 @@ func climbs(at []int64) bool {
 
 // Write prints a line for each thing and a column for each month.
 func (r Report) Write(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "day\t\t")
-	for _, day := range r.Days {
-		fmt.Fprintf(table, "%d\t", day)
+	table := measure.NewTable(out, "What there was at the end of each month.")
+	days := make([]string, len(r.Days))
+	for i, day := range r.Days {
+		days[i] = fmt.Sprint(day)
 	}
-	fmt.Fprintln(table)
+	table.Row("day", "", strings.Join(days, "\t"))
 	for _, f := range r.Figures {
-		fmt.Fprintf(table, "%s\t%s\t", f.Kind, f.Name)
+		cells := []string{string(f.Kind), f.Name}
 		for _, n := range f.At {
 			if f.Kind == Rows || f.Kind == Goroutines {
-				fmt.Fprintf(table, "%d\t", n)
+				cells = append(cells, fmt.Sprint(n))
 			} else {
-				fmt.Fprintf(table, "%.1fM\t", float64(n)/(1<<20))
+				cells = append(cells, fmt.Sprintf("%.1fM", float64(n)/(1<<20)))
 			}
 		}
-		fmt.Fprintln(table)
+		table.Row(cells...)
 	}
 	return table.Flush()
 }

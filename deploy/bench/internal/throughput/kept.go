@@ -17,7 +17,8 @@ import (
 // in the tables of the log store, groups and books with their indexes.
 type kept struct {
 	bytes       [4]int64
-	connections int // to PostgreSQL
+	connections int   // to PostgreSQL
+	wal         int64 // that PostgreSQL has written to its log so far
 }
 
 // each returns what each of n entries has added since before.
@@ -25,6 +26,7 @@ func (k kept) each(before kept, n int64) kept {
 	for i := range k.bytes {
 		k.bytes[i] = (k.bytes[i] - before.bytes[i]) / max(1, n)
 	}
+	k.wal = (k.wal - before.wal) / max(1, n)
 	return k
 }
 
@@ -39,7 +41,8 @@ func (k kept) String() string {
 
 const keptBytes = `SELECT coalesce(sum(bytes) FILTER (WHERE schema = 'ingest'), 0), coalesce(sum(bytes) FILTER (WHERE schema = 'grouping'), 0),
 	coalesce(sum(bytes) FILTER (WHERE schema = 'ledger'), 0),
-	(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid())
+	(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()),
+	pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint
 	FROM (SELECT n.nspname AS schema, pg_total_relation_size(c.oid)::bigint AS bytes FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind = 'r') AS tables`
 
@@ -50,7 +53,7 @@ func (r *run) keptNow(ctx context.Context) (k kept, err error) {
 		return k, err
 	}
 	defer conn.Close(ctx)
-	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections); err != nil {
+	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections, &k.wal); err != nil {
 		return k, err
 	}
 	k.bytes[0], err = logBytes(r.dir)
@@ -73,16 +76,5 @@ func logBytes(dir string) (bytes int64, err error) {
 		}
 		return err
 	})
-	return bytes, err
-}
-
-// walOf returns how many bytes PostgreSQL has written to its log.
-func walOf(ctx context.Context, url string) (bytes int64, err error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close(ctx)
-	err = conn.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`).Scan(&bytes)
 	return bytes, err
 }
