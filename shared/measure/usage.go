@@ -2,6 +2,9 @@ package measure
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -144,4 +147,22 @@ func Postmaster(ctx context.Context, url string) Process {
 		}
 	}
 	return Process{}
+}
+
+// Bytes adds up the files below a directory by what name calls them; files
+// may go meanwhile, and those without a name do not count.
+func Bytes(dir string, name func(path string) string) (bytes map[string]int64, err error) {
+	bytes = map[string]int64{} // bounded by names
+	return bytes, filepath.WalkDir(dir, func(path string, file fs.DirEntry, err error) error {
+		if err == nil && !file.IsDir() {
+			var info fs.FileInfo
+			if info, err = file.Info(); err == nil && name(path) != "" {
+				bytes[name(path)] += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
 }

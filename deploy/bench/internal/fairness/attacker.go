@@ -34,16 +34,16 @@ type job struct {
 // console, so they belong to the organization with a member.
 func (r *run) job(ctx context.Context, a attack) (job, error) {
 	env := r.weir.Env
-	task := job{Attack: a.name, Env: env, Tenant: subject.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey}}
-	if a.name == "deep-entries" {
+	task := job{Attack: a.Name, Env: env, Tenant: subject.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey}}
+	if a.Name == "deep-entries" {
 		return task, nil
 	}
-	made, err := r.weir.NewTenants(ctx, a.name, 1)
+	made, err := r.weir.NewTenants(ctx, a.Name, 1)
 	if err != nil {
 		return task, err
 	}
 	task.Tenant = made[0]
-	token, err := r.weir.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.name, "tenants:admin")
+	token, err := r.weir.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.Name, "tenants:admin")
 	task.AdminToken = token.Token
 	return task, err
 }
@@ -65,8 +65,8 @@ func (Attacker) Run(ctx context.Context) error {
 	if err := n.open(); err != nil {
 		return err
 	}
-	for _, prepare := range all[0].prepare {
-		if err := prepare(ctx, n); err != nil {
+	for _, what := range all[0].Prepare {
+		if err := n.prepare(ctx, what); err != nil {
 			return fmt.Errorf("cannot prepare %q: %w", n.Attack, err)
 		}
 	}
@@ -83,31 +83,37 @@ type noisy struct {
 
 	api     *client.Client
 	browser *subject.Browser
-	plain   *http.Client // without cookies
+	plain   *http.Client          // without cookies
+	streams [senders]*http.Client // each sends requests as streams of a connection of its own
+	bodies  [senders]*subject.Body
+	cursors [maxWorkers]string // of the page that each worker reads next
 	outcome outcome
 
 	// What an attack has prepared.
 	keys    []string // of further projects
 	groups  []string
-	bodies  []*subject.Body
 	packed  []byte // a gzip body
 	endless endlessParts
-	streams []*http.Client     // each with a connection of its own
-	cursors [maxWorkers]string // of the page that each worker reads next
 }
 
-// maxWorkers is more than any attack has.
-const maxWorkers = 1000
+const (
+	senders    = 8    // of bodies and streams
+	maxWorkers = 1000 // more than any attack has
+)
 
 func (n *noisy) open() (err error) {
 	if n.api, err = client.New(n.Env.BaseURL, n.Env.CAFile, 64); err != nil {
 		return err
 	}
-	n.browser, err = subject.NewBrowser(n.Env)
-	if err == nil {
-		n.plain = subject.Over(n.browser.Transport)
+	if n.browser, err = subject.NewBrowser(n.Env); err != nil {
+		return err
 	}
-	return err
+	n.plain = subject.Over(n.browser.Transport)
+	for i := range senders {
+		n.bodies[i] = subject.NewBody(1000)
+		n.streams[i] = subject.Over(&http.Transport{TLSClientConfig: n.browser.TLS, ForceAttemptHTTP2: true})
+	}
+	return nil
 }
 
 // repeat runs workers that each repeat one thing until ctx ends. After a

@@ -112,15 +112,15 @@ func (r *run) install(ctx context.Context, variables map[string]string, measured
 // attacked measures alone, then beside each attack.
 func (r *run) attacked(ctx context.Context) error {
 	subject.Say("  %s for %s", alone, 2*r.Each)
-	r.results = append(r.results, r.watch(ctx, attack{name: alone, description: "nobody else", lawful: true}, 2*r.Each, 0))
+	r.results = append(r.results, r.watch(ctx, attack{Name: alone, Does: "nobody else", Lawful: true}, 2*r.Each, 0))
 	attacks, err := chosen(r.Attacks)
 	if err != nil {
 		return err
 	}
 	for _, a := range attacks {
-		subject.Say("  beside %s: %s", a.name, a.description)
+		subject.Say("  beside %s: %s", a.Name, a.Does)
 		if err := r.beside(ctx, a); err != nil {
-			return fmt.Errorf("the attack %q: %w", a.name, err)
+			return fmt.Errorf("the attack %q: %w", a.Name, err)
 		}
 	}
 	return ctx.Err()
@@ -144,7 +144,7 @@ func (r *run) amongIdle(ctx context.Context) error {
 	if err := making.Wait(); err != nil {
 		return err
 	}
-	nothing := attack{name: idle, description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), lawful: true}
+	nothing := attack{Name: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), Lawful: true}
 	r.results = append(r.results, r.watch(ctx, nothing, r.Each, 0))
 	return ctx.Err()
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/pprof"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +11,7 @@ import (
 
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/measure"
+	"github.com/weirlog/weir/shared/process"
 )
 
 // The load is spread over so many organizations.
@@ -66,7 +65,7 @@ func (b *bench) spread(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	stop, err := startProfile(b.Profile)
+	stop, err := process.Profile(b.Profile)
 	if err != nil {
 		return err
 	}
@@ -91,24 +90,6 @@ func (b *bench) spread(ctx context.Context, w *world) error {
 		b.note("  of it in PostgreSQL: "+statementKinds[kind].name, fmt.Sprintf("%.2f µs", float64(took)/float64(time.Microsecond)), "")
 	}
 	return err
-}
-
-// startProfile profiles this process into a file, if any, until stop.
-func startProfile(path string) (stop func() error, err error) {
-	if path == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(path)
-	if err == nil {
-		err = pprof.StartCPUProfile(file)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot profile into %q: %w", path, err)
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, nil
 }
 
 // rated measures a rate beside that of 1,000 organizations and one replica.

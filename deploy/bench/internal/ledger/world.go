@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	ledger "github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
@@ -106,20 +106,11 @@ func (w *world) publish(ctx context.Context, n, organizations int, at time.Time)
 	messages := make([]*message.Message, n)
 	for i := range messages {
 		r := request(int(w.published)+i, organizations, at)
-		messages[i] = record(r.RecordKey(16), r.Headers(), r.Lines)
+		messages[i] = subject.Record(r.RecordKey(16), r.Headers(), r.Lines)
 	}
 	_, err := w.publisher.PublishContext(ctx, contract.TopicLogs, messages...)
 	w.published += int64(n)
 	return err
-}
-
-func record(key string, headers map[string]string, value []byte) *message.Message {
-	m := message.NewMessage("", value)
-	for name, value := range headers {
-		m.Metadata.Set(name, value)
-	}
-	m.Metadata.Set(bus.KeyMetadata, key)
-	return m
 }
 
 // create publishes tenants' facts of new organizations. Past periods
@@ -143,7 +134,7 @@ func fact(eventType, key string, value any) (*message.Message, error) {
 		return nil, err
 	}
 	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/tenants", Time: time.Now()}
-	return record(key, attributes.Headers(), text), nil
+	return subject.Record(key, attributes.Headers(), text), nil
 }
 
 // token publishes a service token that may read balances, and returns it.

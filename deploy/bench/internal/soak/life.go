@@ -19,7 +19,6 @@ import (
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/measure"
@@ -304,10 +303,7 @@ func (t *tenant) record(now time.Time, parts int) *message.Message {
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: parts, Organization: t.known["organization"], Project: t.known["project"],
 		Environment: "prod", Key: t.known["key"], Source: "weir/ingest", Time: now, Entries: 1, Bytes: int64(len(line)), Lines: []byte(line + "\n"),
 	}
-	m := message.NewMessage(logs.ID(), logs.Lines)
-	m.Metadata = logs.Headers()
-	m.Metadata[bus.KeyMetadata] = logs.RecordKey(1)
-	return m
+	return subject.Record(logs.RecordKey(1), logs.Headers(), logs.Lines)
 }
 
 // body of a post: mostly routine entries, some late ones, some daily

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -148,19 +147,9 @@ func counted(table string) string {
 // lookAtFiles adds up the files under a directory by a name derived from
 // that of the entry they are in.
 func (r *run) lookAtFiles(dir string, kind Kind, name func(entry string) string) error {
-	bytes := map[string]int64{}
-	err := filepath.WalkDir(dir, func(path string, file fs.DirEntry, err error) error {
-		if err != nil || file.IsDir() {
-			return err
-		}
-		info, err := file.Info()
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(dir, path)
-		entry, _, _ := strings.Cut(relative, string(filepath.Separator))
-		bytes[name(entry)] += info.Size()
-		return err
+	bytes, err := measure.Bytes(dir, func(path string) string {
+		entry, _, _ := strings.Cut(strings.TrimPrefix(path, dir+string(filepath.Separator)), string(filepath.Separator))
+		return name(entry)
 	})
 	for _, name := range slices.Sorted(maps.Keys(bytes)) {
 		r.report.Note(kind, name, bytes[name])

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/measure"
 )
 
@@ -157,4 +161,12 @@ func (w *Watched) Look(ctx context.Context, took []measure.Samples) error {
 		})
 	}
 	return looking.Wait()
+}
+
+// Record is a record of a bus, by its key.
+func Record(key string, headers map[string]string, value []byte) *message.Message {
+	m := message.NewMessage("", value)
+	maps.Copy(m.Metadata, headers)
+	m.Metadata[bus.KeyMetadata] = key
+	return m
 }

@@ -2,15 +2,14 @@ package throughput
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // kept is how many bytes an installation stores: in one copy of the log, and
@@ -56,25 +55,13 @@ func (r *run) keptNow(ctx context.Context) (k kept, err error) {
 	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections, &k.wal); err != nil {
 		return k, err
 	}
-	k.bytes[0], err = logBytes(r.dir)
-	return k, err
-}
-
-// logBytes adds up the log's segments below dir, without preallocated
-// indexes; 0 if the broker is elsewhere. Files may go meanwhile.
-func logBytes(dir string) (bytes int64, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		partition := filepath.Base(filepath.Dir(path))
-		if err == nil && !entry.IsDir() && strings.HasPrefix(partition, contract.TopicLogs+"-") && !strings.HasSuffix(path, "index") {
-			var info fs.FileInfo
-			if info, err = entry.Info(); err == nil {
-				bytes += info.Size()
-			}
+	// The log's segments, without preallocated indexes; 0 if the broker is elsewhere.
+	files, err := measure.Bytes(r.dir, func(path string) string {
+		if strings.HasPrefix(filepath.Base(filepath.Dir(path)), contract.TopicLogs+"-") && !strings.HasSuffix(path, "index") {
+			return contract.TopicLogs
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return ""
 	})
-	return bytes, err
+	k.bytes[0] = files[contract.TopicLogs]
+	return k, err
 }
