@@ -24,10 +24,15 @@ import (
 	"github.com/weirlog/weir/shared/measure"
 )
 
-// life.yaml is what is asked for, by occasion.
+// life.yaml is who lives, and what is asked for.
 //
 //go:embed life.yaml
-var life []byte
+var lifeText []byte
+
+type life struct {
+	Tenants []*tenant
+	Asks    map[string][]string // by occasion; bounded by life.yaml
+}
 
 // password of all people.
 const password = "forty-two weirs upstream"
@@ -38,7 +43,7 @@ type known map[string]string
 // ask makes the requests of an occasion, each until the modules know what it
 // is about. Names in braces stand for what is known.
 func (r *run) ask(ctx context.Context, about known, occasion string) error {
-	for _, line := range r.requests[occasion] {
+	for _, line := range r.Asks[occasion] {
 		makes, rest, _ := strings.Cut(line, "= ")
 		request := os.Expand(rest, func(name string) string { return about[name] })
 		made, err := r.askOnce(ctx, request)
@@ -84,43 +89,33 @@ func isProblem(err error, status int) bool {
 
 // A tenant is an organization with a project, and its behavior.
 type tenant struct {
+	Tier      string // that it wants
+	OtherTier string `yaml:"other_tier"` // that it sometimes changes to; empty: never
+	IdleFrom  int    `yaml:"idle_from"`  // the day from which on it sends nothing any more; 0: it never stops
+	DeleteOn  int    `yaml:"delete_on"`  // the day on which it is deleted; 0: it never is
+
 	known
-	number    int
-	idleFrom  int // the day from which on it sends nothing any more; 0: it never stops
-	deleteOn  int // the day on which it is deleted; 0: it never is
-	deleted   bool
-	tier      string // that it wants
-	otherTier string // that it sometimes changes to; empty: never
+	number  int
+	deleted bool
 }
 
 // tiers in the order of Kept.Tiers.
 var tiers = []string{"indie", "bootstrapper", "compliance", "scale"}
 
-// found makes two organizations of each tier. One sometimes goes up and
-// down again, one down and up, one stops after a while, and one is deleted.
+// found makes the tenants.
 func (r *run) found(ctx context.Context, receiver string) error {
-	for n, tier := range slices.Concat(tiers, tiers) {
-		t := &tenant{number: n, tier: tier, known: known{"number": fmt.Sprint(n), "name": fmt.Sprintf("%s %d", tier, n), "tier": tier,
-			"email": fmt.Sprintf("owner%d@example.com", n), "password": password, "receiver": receiver}}
+	for n, t := range r.Tenants {
+		t.number = n
+		t.known = known{"number": fmt.Sprint(n), "name": fmt.Sprintf("%s %d", t.Tier, n), "tier": t.Tier,
+			"email": fmt.Sprintf("owner%d@example.com", n), "password": password, "receiver": receiver}
 		if err := r.ask(ctx, t.known, "founding"); err != nil {
 			return err
 		}
-		switch n {
-		case 4:
-			t.otherTier = "bootstrapper"
-		case 5:
-			t.otherTier = "indie"
-		case 6:
-			t.deleteOn = 60
-		case 7:
-			t.idleFrom = 45
-		}
-		if t.otherTier != "" {
+		if t.OtherTier != "" {
 			if err := r.ask(ctx, t.known, "billing"); err != nil {
 				return err
 			}
 		}
-		r.tenants = append(r.tenants, t)
 	}
 	return nil
 }
@@ -131,11 +126,11 @@ func (r *run) passOf(ctx context.Context, t *tenant) error {
 	if t.deleted {
 		return nil
 	}
-	if t.deleteOn > 0 && r.day >= t.deleteOn {
+	if t.DeleteOn > 0 && r.day >= t.DeleteOn {
 		t.deleted = true
 		return r.ask(ctx, t.known, "closing")
 	}
-	if t.idleFrom == 0 || r.day < t.idleFrom {
+	if t.IdleFrom == 0 || r.day < t.IdleFrom {
 		if err := r.use(ctx, t); err != nil {
 			return err
 		}
@@ -209,7 +204,7 @@ const latestRetention = `SELECT retention FROM ingest.blocks WHERE organization 
 // The change before must have taken effect, and set the retention of what
 // it sends.
 func (r *run) changeTier(ctx context.Context, t *tenant) error {
-	if t.otherTier == "" || r.day%(monthsOfTier*r.Month) != r.Month/2 {
+	if t.OtherTier == "" || r.day%(monthsOfTier*r.Month) != r.Month/2 {
 		return nil
 	}
 	token, organization := t.known["billing secret"], t.known["organization"]
@@ -224,12 +219,12 @@ func (r *run) changeTier(ctx context.Context, t *tenant) error {
 	if err := r.db.QueryRow(ctx, latestRetention, organization).Scan(&kept); err != nil {
 		return err
 	}
-	if want := r.Kept.Tiers[slices.Index(tiers, t.tier)]; found.Tier != t.tier || found.RetentionDays != want || kept != want {
+	if want := r.Kept.Tiers[slices.Index(tiers, t.Tier)]; found.Tier != t.Tier || found.RetentionDays != want || kept != want {
 		return fmt.Errorf("an organization wanted %s, with %d days: it has %s with %d, and what it sent last is kept for %d",
-			t.tier, want, found.Tier, found.RetentionDays, kept)
+			t.Tier, want, found.Tier, found.RetentionDays, kept)
 	}
-	t.tier, t.otherTier = t.otherTier, t.tier
-	_, err = r.api.Subscribe(ctx, token, organization, t.tier)
+	t.Tier, t.OtherTier = t.OtherTier, t.Tier
+	_, err = r.api.Subscribe(ctx, token, organization, t.Tier)
 	return err
 }
 
@@ -237,7 +232,7 @@ func (r *run) changeTier(ctx context.Context, t *tenant) error {
 // month's.
 func (r *run) changeVisitors(ctx context.Context, month int) error {
 	before := r.visitors
-	r.visitors = known{"month": fmt.Sprint(month), "host": r.tenants[0].known["organization"]}
+	r.visitors = known{"month": fmt.Sprint(month), "host": r.Tenants[0].known["organization"]}
 	if err := r.ask(ctx, r.visitors, "arriving"); err != nil {
 		return err
 	}
@@ -245,7 +240,7 @@ func (r *run) changeVisitors(ctx context.Context, month int) error {
 		if err := r.awaitKey(ctx, r.visitors[key]); err != nil {
 			return err
 		}
-		if err := r.deliver(ctx, r.visitors[key], body(len(r.tenants), r.day, 0, r.clock.Now()), r.visitors[project]); err != nil {
+		if err := r.deliver(ctx, r.visitors[key], body(len(r.Tenants), r.day, 0, r.clock.Now()), r.visitors[project]); err != nil {
 			return err
 		}
 	}
@@ -262,7 +257,7 @@ func (r *run) exceedBudget(ctx context.Context) error {
 		return err
 	}
 	return measure.Await(ctx, "a budget refuses a request", func(ctx context.Context) (bool, error) {
-		_, err := r.api.Post(ctx, r.visitors["key secret"], client.Batch{Body: body(len(r.tenants), r.day, 1, r.clock.Now())})
+		_, err := r.api.Post(ctx, r.visitors["key secret"], client.Batch{Body: body(len(r.Tenants), r.day, 1, r.clock.Now())})
 		if isProblem(err, http.StatusTooManyRequests) {
 			return strings.Contains(err.Error(), "quota_exceeded"), nil // else it asks for time to count
 		}

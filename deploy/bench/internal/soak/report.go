@@ -87,7 +87,7 @@ func (r *run) look(ctx context.Context) error {
 // with the second collection.
 func heapInUse() int64 {
 	least := int64(math.MaxInt64)
-	for range 8 {
+	for range 4 {
 		var memory runtime.MemStats
 		debug.FreeOSMemory()
 		runtime.ReadMemStats(&memory)

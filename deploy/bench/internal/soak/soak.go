@@ -114,7 +114,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (report Report,
 	r := &run{Config: config, clock: &clock{}, report: Report{FlatFrom: config.FlatFrom}}
 	receiver := startReceiver()
 	defer receiver.Close()
-	if err := yaml.Unmarshal(life, &r.requests); err != nil {
+	if err := yaml.Unmarshal(lifeText, &r.life); err != nil {
 		return report, err
 	}
 	if err := r.start(ctx); err != nil {
@@ -156,9 +156,8 @@ type run struct {
 	Config
 	installation
 
-	requests map[string][]string // by occasion
+	life
 	clock    *clock
-	tenants  []*tenant
 	visitors known // of this month
 	day      int
 	accepted atomic.Int64 // records of weir.logs.v1
@@ -174,12 +173,12 @@ func (r *run) pass(ctx context.Context) error {
 		}
 	}
 	var days errgroup.Group
-	for _, t := range r.tenants {
+	for _, t := range r.Tenants {
 		if err := r.changeTier(ctx, t); err != nil {
 			return err
 		}
 	}
-	for _, t := range r.tenants {
+	for _, t := range r.Tenants {
 		days.Go(func() error { return r.passOf(ctx, t) })
 	}
 	if err := days.Wait(); err != nil {
@@ -197,7 +196,7 @@ func (r *run) beginMonth(ctx context.Context, month int) error {
 	if err := r.changeVisitors(ctx, month); err != nil {
 		return err
 	}
-	return errors.Join(r.exceedBudget(ctx), r.publishInvalidRecords(ctx, r.tenants[1]), r.askForPasskey(ctx))
+	return errors.Join(r.exceedBudget(ctx), r.publishInvalidRecords(ctx, r.Tenants[1]), r.askForPasskey(ctx))
 }
 
 // endMonth restarts everything, as operators sometimes do, and measures.
