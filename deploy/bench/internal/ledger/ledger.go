@@ -51,9 +51,9 @@ var parts = []struct {
 }{
 	{"copy", (*bench).copyAlone},
 	{"spread", (*bench).spread},
-	{"hot", rated("one organization", 1, 1, "of 1,000 organizations, goal 1.00")},
-	{"replicas", rated("1,000 organizations, two replicas", organizations, 2, "of one replica, goal above 1.00")},
-	{"single", (*bench).single},
+	{"hot", rated("one organization", 1, load{1, 1, 0}, asFast("of 1,000 organizations, goal 1.00"))},
+	{"replicas", rated("1,000 organizations, two replicas", 1, load{organizations, 2, 0}, asFast("of one replica, goal above 1.00"))},
+	{"single", rated("a transaction for each record", 40, load{organizations, 1, 1}, slower)}, // few, so that it takes seconds
 	{"checks", (*bench).checks},
 	{"checklag", (*bench).checkLag},
 	{"lag", (*bench).lag},
