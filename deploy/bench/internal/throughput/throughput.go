@@ -30,6 +30,13 @@ type Command struct {
 	Probes        int           `help:"Organizations whose views are looked at; 0: they are not." default:"3"`
 }
 
+// Help is called by kong.
+func (Command) Help() string {
+	return `A table for each broker has a column for each load: as much as is answered, parts of that, and fixed rates. The CPU of a batch is
+that of each process; load, Weir, PostgreSQL and broker share the machine. With Apache Kafka a naive server stands beside: what one
+writes in an afternoon. Sentences below the table say which goals are met. For less: --broker=embedded --parts=10 --saturated=30s.`
+}
+
 // Validate is called by kong.
 func (c *Command) Validate() error {
 	if c.Organizations < 1 || c.Senders < 1 || c.Probes < 0 || min(c.WarmUp, c.Saturated, c.Paced, c.Rest) <= 0 {
