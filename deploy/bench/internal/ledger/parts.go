@@ -112,7 +112,9 @@ func rated(what string, part int, l load, verdict func(rate, ordinary float64) s
 }
 
 func asFast(goal string) func(rate, ordinary float64) string {
-	return func(rate, ordinary float64) string { return measure.Goal(rate >= ordinary, "%.2f %s", rate/ordinary, goal) }
+	return func(rate, ordinary float64) string {
+		return measure.Goal(rate >= ordinary, "%.2f %s", rate/ordinary, goal)
+	}
 }
 
 func slower(rate, ordinary float64) string { return fmt.Sprintf("%.0f times slower", ordinary/rate) }
