@@ -15,7 +15,6 @@ import (
 	"github.com/weirlog/weir/deploy/bench/internal/ledger"
 	"github.com/weirlog/weir/deploy/bench/internal/soak"
 	"github.com/weirlog/weir/deploy/bench/internal/throughput"
-	"github.com/weirlog/weir/shared/process"
 )
 
 const description = "Measures Weir on this machine. It starts what it measures, and removes it at the end."
@@ -26,10 +25,11 @@ type commands struct {
 	Ledger     ledger.Command     `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
 	Soak       soak.Command       `cmd:"" help:"Run a year in minutes, and measure what has grown."`
 	Naive      throughput.Naive   `cmd:"" hidden:"" help:"Serve what throughput compares with."`
+	Attack     fairness.Attacker  `cmd:"" hidden:"" help:"Attack what fair measures."`
 }
 
 func main() {
-	parsed := kong.Parse(new(commands), kong.Name("bench"), kong.Description(description), kong.ShortUsageOnError(), process.SecretFiles(),
+	parsed := kong.Parse(new(commands), kong.Name("bench"), kong.Description(description), kong.ShortUsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", "), "ledger_parts": strings.Join(ledger.Parts(), ", ")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

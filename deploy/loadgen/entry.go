@@ -10,60 +10,45 @@ import (
 )
 
 // An entry is a log entry in the clients' form.
-type entry struct {
-	Timestamp   string         `json:"timestamp"`
-	Level       string         `json:"level"`
-	Message     string         `json:"message"`
-	Environment string         `json:"environment"`
-	Metadata    map[string]any `json:"metadata"`
-	Error       *errorPayload  `json:"error,omitempty"`
-}
+type entry = map[string]any
 
-type errorPayload struct {
-	Type       string         `json:"type"`
-	Message    string         `json:"message"`
-	StackTrace []string       `json:"stack_trace"`
-	Context    map[string]any `json:"context"`
-}
-
-// Shares of the levels, in percent; the rest is info.
-const (
-	debugShare = 15
-	warnShare  = 10
-	errorShare = 6
-	fatalShare = 1
-)
+// levels have shares in percent; the rest is info.
+var levels = []struct {
+	name  string
+	share int
+}{{"fatal", 1}, {"error", 6}, {"warn", 10}, {"debug", 15}}
 
 // entry returns one entry of s with the given time.
 func (s service) entry(d dice, at time.Time) entry {
+	level, roll := "info", d.IntN(100)
+	for _, l := range levels {
+		if roll -= l.share; roll < 0 {
+			level = l.name
+			break
+		}
+	}
 	e := entry{
-		Timestamp: at.UTC().Format("2006-01-02T15:04:05.000Z"), Environment: "prod",
-		Metadata: map[string]any{
-			"service": s.name, "host": fmt.Sprintf("%s-%d.eu-1.example", s.name, 1+d.IntN(s.hosts)), "trace_id": d.expand("{hex}{hex}"),
+		"timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"), "level": level, "environment": "prod",
+		"metadata": entry{
+			"service": s.Name, "host": fmt.Sprintf("%s-%d.eu-1.example", s.Name, 1+d.IntN(s.Hosts)), "trace_id": d.expand("{hex}{hex}"),
 			"release": "2026.11." + d.expand("{18~3}"), "thread": d.IntN(32),
 		},
 	}
-	switch roll := d.IntN(100); {
-	case roll < fatalShare:
-		e.fail(d, "fatal", pick(d, s.failures))
-	case roll < fatalShare+errorShare:
-		e.fail(d, "error", pick(d, s.failures))
-	case roll < fatalShare+errorShare+warnShare:
-		e.Level, e.Message = "warn", d.expand(pick(d, s.worries))
-	case roll < fatalShare+errorShare+warnShare+debugShare:
-		e.Level, e.Message = "debug", d.expand(pick(d, s.routine))
+	switch level {
+	case "fatal", "error":
+		f := pick(d, s.Failures)
+		frames := make([]string, len(f.Frames))
+		for i, frame := range f.Frames {
+			frames[i] = d.expand(frame)
+		}
+		e["message"] = d.expand(f.Log)
+		e["error"] = entry{"type": f.Kind, "message": d.expand(f.Message), "context": entry{"attempt": 1 + d.IntN(3)}, "stack_trace": frames}
+	case "warn":
+		e["message"] = d.expand(pick(d, s.Worries))
 	default:
-		e.Level, e.Message = "info", d.expand(pick(d, s.routine))
+		e["message"] = d.expand(pick(d, s.Routine))
 	}
 	return e
-}
-
-func (e *entry) fail(d dice, level string, f failure) {
-	e.Level, e.Message = level, d.expand(f.log)
-	e.Error = &errorPayload{Type: f.kind, Message: d.expand(f.message), Context: map[string]any{"attempt": 1 + d.IntN(3)}}
-	for _, frame := range f.frames {
-		e.Error.StackTrace = append(e.Error.StackTrace, d.expand(frame))
-	}
 }
 
 // Sizes of a batch, in entries.
@@ -78,7 +63,7 @@ func (s service) batch(d dice, now time.Time) (body []byte, failures int, err er
 	logs := make([]entry, smallestBatch+d.IntN(largestBatch-smallestBatch+1))
 	for i := range logs {
 		logs[i] = s.entry(d, now.Add(-time.Second+time.Second*time.Duration(i)/time.Duration(len(logs))))
-		if logs[i].Error != nil {
+		if logs[i]["error"] != nil {
 			failures++
 		}
 	}

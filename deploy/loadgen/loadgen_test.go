@@ -25,7 +25,7 @@ func TestExpand(t *testing.T) {
 // is filled completely.
 func TestBatchesAreLegal(t *testing.T) {
 	d := newDice(2)
-	for _, s := range services {
+	for _, s := range services() {
 		for range 20 {
 			body, _, err := s.batch(d, time.Now())
 			if err != nil {
@@ -33,10 +33,10 @@ func TestBatchesAreLegal(t *testing.T) {
 			}
 			var sent struct{ Logs []entry }
 			if err := json.Unmarshal(body, &sent); err != nil || len(sent.Logs) < smallestBatch || len(sent.Logs) > largestBatch {
-				t.Fatalf("%s: %d entries, %v", s.name, len(sent.Logs), err)
+				t.Fatalf("%s: %d entries, %v", s.Name, len(sent.Logs), err)
 			}
 			if text := string(body); strings.Contains(strings.ReplaceAll(text, "{main}", ""), "~") {
-				t.Errorf("%s: a placeholder was not filled: %s", s.name, text)
+				t.Errorf("%s: a placeholder was not filled: %s", s.Name, text)
 			}
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // Config says what to send, and where.
@@ -29,31 +29,28 @@ type Config struct {
 	Seed         uint64
 }
 
-// concurrent limits the posts in flight: it is enough that a waiting
-// one delays no other.
-const concurrent = 16
-
 // A run counts sent posts.
 type run struct {
 	Config
 	api   *client.Client
 	out   io.Writer
 	begun time.Time
+	took  measure.Samples
 
-	mu       sync.Mutex
+	mu       sync.Mutex // of all below
+	dice     dice
+	batches  int
 	posts    int
-	skipped  int // posts left out because too many were in flight
 	entries  int
 	failures int // entries with an error
 	bytes    int64
-	took     []time.Duration
 }
 
 // Run sends traffic for the configured time, and writes progress, and
 // at the end the balance and the groups, to out. It returns early,
 // without an error, when ctx ends; accepted posts stay accepted.
 func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) error {
-	r := &run{Config: config, api: api, out: out, begun: time.Now()}
+	r := &run{Config: config, api: api, out: out, begun: time.Now(), dice: newDice(config.Seed)}
 	before, err := r.balance(ctx)
 	if err != nil {
 		return err
@@ -75,58 +72,49 @@ func (r *run) balance(ctx context.Context) (client.Balance, error) {
 // send posts at an even pace until the time is up. The end of ctx is no
 // error, but a refusal is.
 func (r *run) send(ctx context.Context) error {
-	posts, ctx := errgroup.WithContext(ctx)
-	posts.SetLimit(concurrent)
-	pace := time.NewTicker(time.Minute / time.Duration(r.PerMinute))
-	defer pace.Stop()
-	show := time.NewTicker(r.Refresh)
-	defer show.Stop()
-	end := time.NewTimer(r.Duration)
-	defer end.Stop()
-	dice := newDice(r.Seed)
-	for number, over := 1, false; !over; {
-		select {
-		case <-ctx.Done():
-			over = true
-		case <-end.C:
-			over = true
-		case <-show.C:
+	const senders = 16 // enough that one that waits delays no other
+	watched, over := context.WithCancel(ctx)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		for lifecycle.Pause(watched, r.Refresh); watched.Err() == nil; lifecycle.Pause(watched, r.Refresh) {
 			r.show()
-		case <-pace.C:
-			body, failures, err := pick(dice, services).batch(dice, time.Now())
-			if err != nil {
-				return err
-			}
-			batch := client.Batch{Body: body, IdempotencyKey: fmt.Sprintf("demo-%d-%d", r.begun.UnixNano(), number)}
-			number++
-			if !posts.TryGo(func() error { return r.post(ctx, batch, failures) }) {
-				r.skipped++
-			}
 		}
-	}
-	err := posts.Wait()
+	}()
+	load := measure.Load{Workers: senders, For: r.Duration, PerSecond: float64(r.PerMinute) / time.Minute.Seconds()}
+	_, err := load.Run(ctx, func(ctx context.Context, _ int, _ time.Time) error { return r.post(ctx) })
+	over()
+	<-shown
 	r.show()
 	fmt.Fprintln(r.out)
 	return err
 }
 
 // post delivers one batch and counts it. The end of ctx is no error.
-func (r *run) post(ctx context.Context, batch client.Batch, failures int) error {
+func (r *run) post(ctx context.Context) error {
+	r.mu.Lock()
+	r.batches++
+	name := fmt.Sprintf("demo-%d-%d", r.begun.UnixNano(), r.batches)
+	body, failures, err := pick(r.dice, services()).batch(r.dice, time.Now())
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	begun := time.Now()
-	accepted, err := r.api.Deliver(ctx, r.APIKey, batch)
+	accepted, err := r.api.Deliver(ctx, r.APIKey, client.Batch{Body: body, IdempotencyKey: name})
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot post a batch: %w", err)
 	}
+	r.took.Add(time.Since(begun))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.posts++
 	r.entries += accepted.Processed
 	r.failures += failures
 	r.bytes += accepted.BytesUsed
-	r.took = append(r.took, time.Since(begun))
 	return nil
 }
 
@@ -141,17 +129,8 @@ func (r *run) show() {
 	if r.Overwrite {
 		before, after = "\r", ""
 	}
-	fmt.Fprintf(r.out, "%s[%-*s] %2.0f s  %d posts, %d entries, %d errors, %s, p50 %s p99 %s%s", before, width, bar,
-		elapsed.Seconds(), r.posts, r.entries, r.failures, size(r.bytes), r.percentile(50), r.percentile(99), after)
-}
-
-// percentile formats a percentile of the answer times so far.
-func (r *run) percentile(p int) string {
-	if len(r.took) == 0 {
-		return "-"
-	}
-	sorted := slices.Sorted(slices.Values(r.took))
-	return sorted[(len(sorted)-1)*p/100].Round(100 * time.Microsecond).String()
+	fmt.Fprintf(r.out, "%s[%-*s] %2.0f s  %d posts, %d entries, %d errors, %s, p50 / p99 %s%s", before, width, bar,
+		elapsed.Seconds(), r.posts, r.entries, r.failures, size(r.bytes), measure.Millis(r.took.Percentiles(50, 99)...), after)
 }
 
 // summarise waits a while until the balance shows all entries, then
@@ -173,9 +152,6 @@ func (r *run) summarise(ctx context.Context, before client.Balance) error {
 		return fmt.Errorf("cannot list the error groups: %w", err)
 	}
 	fmt.Fprintf(r.out, "\nSent %d posts with %d entries (%d errors); %d bytes were charged.\n", r.posts, r.entries, r.failures, r.bytes)
-	if r.skipped > 0 {
-		fmt.Fprintf(r.out, "%d posts were skipped, because %d others were still open.\n", r.skipped, concurrent)
-	}
 	fmt.Fprintf(r.out, "Balance: %d bytes accepted before, %d now, %s of %s remain (%s until %s).\n", before.Accepted(), after.Accepted(),
 		size(after.Remaining), size(after.Granted), after.State, after.Period.End.Format(time.DateOnly))
 	if missing := before.Accepted() + r.bytes - after.Accepted(); missing > 0 {
@@ -199,13 +175,9 @@ func showGroups(groups []client.ErrorGroup, out io.Writer) {
 
 // size formats bytes for people.
 func size(bytes int64) string {
-	switch {
-	case bytes < 1<<10:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 1<<20:
-		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
-	case bytes < 1<<30:
-		return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+	value, unit := float64(bytes), 0
+	for ; value >= 1<<10 && unit < 3; unit++ {
+		value /= 1 << 10
 	}
-	return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30))
+	return fmt.Sprintf("%.*f %s", min(unit, 1), value, []string{"B", "KB", "MB", "GB"}[unit])
 }

@@ -26,7 +26,7 @@ type runCommand struct {
 // Run runs everything until ctx ends.
 func (r *runCommand) Run(ctx context.Context, logger *slog.Logger) (err error) {
 	r.Memory.Apply()
-	stopProfile, err := profile(r.CPUProfile)
+	stopProfile, err := process.Profile(r.CPUProfile)
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 const consumed = "test.bench.consume"
@@ -43,10 +43,21 @@ func consuming(table measure.Table, brokers []string, database string, reached *
 	}
 	defer pool.Close()
 	rates := map[string]float64{}
-	read := func(name string, n int64, by func(ctx context.Context, brokers []string, n int64) (int64, error)) {
+	read := func(name string, n int64, by reader) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		found, err := used(size, func() (int64, error) { return by(ctx, brokers, n) })
+		var all atomic.Int64
+		found, err := used(size, func() (int64, error) {
+			err := by(ctx, brokers, func(messages int) {
+				if all.Add(int64(messages)) >= n {
+					cancel()
+				}
+			})
+			if all.Load() >= n {
+				err = nil // however it ended
+			}
+			return all.Load(), err
+		})
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 			return
@@ -88,43 +99,31 @@ func fill(ctx context.Context, brokers []string, n, size int) error {
 	return nil
 }
 
-// enough ignores how a reader ended that has read all.
-func enough(seen, n int64, err error) error {
-	if seen >= n {
+// A reader reads messages from the beginning of the topic, and says how many
+// it has seen, until ctx ends.
+type reader func(ctx context.Context, brokers []string, seen func(messages int)) error
+
+func readState(ctx context.Context, brokers []string, seen func(int)) error {
+	return state.NewReader(state.Config{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) error {
+		seen(1)
 		return nil
-	}
-	return fmt.Errorf("%d of %d: %w", seen, n, err)
+	}}, slog.New(slog.DiscardHandler)).Run(ctx)
 }
 
-func readState(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r := state.NewReader(state.Config{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) error {
-		if seen++; seen == n {
-			cancel()
-		}
-		return nil
-	}}, slog.New(slog.DiscardHandler))
-	err = r.Run(ctx)
-	return seen, enough(seen, n, err)
-}
-
-func readFranz(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
+func readFranz(ctx context.Context, brokers []string, seen func(int)) error {
 	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(consumed), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for seen < n && ctx.Err() == nil {
+	defer c.Close()
+	for ctx.Err() == nil {
 		fetches := c.PollFetches(ctx)
-		fetches.EachRecord(func(*kgo.Record) { seen++ })
+		fetches.EachRecord(func(*kgo.Record) { seen(1) })
 	}
-	return seen, enough(seen, n, ctx.Err())
+	return ctx.Err()
 }
 
-func readKafkaGo(ctx context.Context, brokers []string, n int64) (int64, error) {
-	var seen atomic.Int64
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func readKafkaGo(ctx context.Context, brokers []string, seen func(int)) error {
 	var reading errgroup.Group
 	for p := range partitions {
 		r := kafkago.NewReader(kafkago.ReaderConfig{Brokers: brokers, Topic: consumed, Partition: p, MinBytes: 1, MaxBytes: 4 << 20, QueueCapacity: 1000})
@@ -134,39 +133,36 @@ func readKafkaGo(ctx context.Context, brokers []string, n int64) (int64, error) 
 				if _, err := r.ReadMessage(ctx); err != nil {
 					return err
 				}
-				if seen.Add(1) == n {
-					cancel()
-				}
+				seen(1)
 			}
 		})
 	}
-	err := reading.Wait()
-	return seen.Load(), enough(seen.Load(), n, err)
+	return reading.Wait()
 }
 
-func readWatermill(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
+func readWatermill(ctx context.Context, brokers []string, seen func(int)) error {
 	settings := watermillkafka.DefaultSaramaSubscriberConfig()
 	settings.Consumer.Offsets.Initial = sarama.OffsetOldest
 	s, err := watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{Brokers: brokers, Unmarshaler: watermillkafka.DefaultMarshaler{},
 		OverwriteSaramaConfig: settings}, watermill.NopLogger{})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer s.Close()
 	messages, err := s.Subscribe(ctx, consumed)
-	if err != nil {
-		return 0, err
-	}
-	for seen < n {
+	for err == nil {
 		select {
-		case m := <-messages:
+		case m, more := <-messages:
+			if !more {
+				return ctx.Err()
+			}
 			m.Ack()
-			seen++
+			seen(1)
 		case <-ctx.Done():
-			return seen, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	return seen, nil
+	return err
 }
 
 // prepare creates an empty database of an ordinary role: no other may
@@ -203,24 +199,16 @@ func prepare(ctx context.Context, admin string) (*pgxpool.Pool, error) {
 
 // into returns a reader that writes messages to the database, at most
 // so many in one transaction.
-func into(pool *pgxpool.Pool, group string, most int) func(context.Context, []string, int64) (int64, error) {
-	return func(ctx context.Context, brokers []string, n int64) (int64, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		var seen atomic.Int64
+func into(pool *pgxpool.Pool, group string, most int) reader {
+	return func(ctx context.Context, brokers []string, seen func(int)) error {
 		c, err := consumer.New(consumer.Config{
 			Brokers: brokers, Group: "test.bench." + group, Topic: consumed, Pool: pool, MaxRecords: most, MaxWait: time.Millisecond,
-			Handle: insert, Committed: func(records []bus.Record) {
-				if seen.Add(int64(len(records))) >= n {
-					cancel()
-				}
-			},
+			Handle: insert, Committed: func(records []bus.Record) { seen(len(records)) },
 		}, slog.New(slog.DiscardHandler))
 		if err != nil {
-			return 0, err
+			return err
 		}
-		err = c.Run(ctx)
-		return seen.Load(), enough(seen.Load(), n, err)
+		return c.Run(ctx)
 	}
 }
 

@@ -2,52 +2,91 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 const partitions = 8
 
 func main() {
-	if os.Getenv(envBroker) != "" {
-		exitOn(serve())
-		return
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	run := compare
+	if len(os.Args) > 1 && os.Args[1] == broker {
+		run = serve
 	}
-	given := flag.String("brokers", os.Getenv("WEIR_TEST_BROKERS"), "addresses of a broker, host:port,…; empty: the embedded one alone")
-	embedded := flag.Bool("embedded", true, "measure with the embedded broker as well")
-	seconds := flag.Float64("seconds", 2, "how long each client sends")
-	rounds := flag.Int("rounds", 3, "how often each client is measured")
-	flag.Parse()
-	span := time.Duration(*seconds * float64(time.Second))
-	if *embedded {
-		address, stop, err := startEmbedded()
-		exitOn(err)
-		exitOn(benchmark("the embedded broker", []string{address}, span, *rounds))
-		stop()
-	}
-	if *given != "" {
-		exitOn(benchmark("the broker at "+*given, strings.Split(*given, ","), span, *rounds))
-	}
-}
-
-func exitOn(err error) {
-	if err != nil {
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
 		os.Exit(1)
 	}
 }
 
+// broker is the command that makes this program an embedded broker, in a
+// process of its own so that its CPU is not counted as a client's.
+const broker = "broker"
+
+// serve runs the broker until ctx ends.
+func serve(ctx context.Context) error {
+	return inDir(func(dir string) error {
+		embedded, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stdout, embedded.Addr())
+		<-ctx.Done()
+		return embedded.Close()
+	})
+}
+
+func inDir(do func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "weir-bench-bus-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(dir), os.RemoveAll(dir))
+}
+
+// compare measures with the embedded broker, then with a given one.
+func compare(ctx context.Context) error {
+	seconds := flag.Float64("seconds", 2, "how long each client sends")
+	rounds := flag.Int("rounds", 3, "how often each client is measured")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "Compares the bus with other clients of Kafka, on the embedded broker and on that of WEIR_TEST_BROKERS.")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	span := time.Duration(*seconds * float64(time.Second))
+	err := inDir(func(dir string) error {
+		embedded, address, err := measure.Again(ctx, dir, broker, nil)
+		if err != nil {
+			return err
+		}
+		err = benchmark("the embedded broker", []string{address}, span, *rounds)
+		_, stopped := embedded.Stop()
+		return errors.Join(err, stopped)
+	})
+	if given := os.Getenv("WEIR_TEST_BROKERS"); err == nil && given != "" {
+		err = benchmark("the broker at "+given, strings.Split(given, ","), span, *rounds)
+	}
+	return err
+}
+
 // benchmark runs all measurements with one broker.
-func benchmark(broker string, brokers []string, span time.Duration, rounds int) error {
+func benchmark(name string, brokers []string, span time.Duration, rounds int) error {
 	all := []contract.Topic{{Name: consumed, Partitions: partitions}}
 	for _, l := range loads {
 		all = append(all, l.topic())
@@ -55,7 +94,7 @@ func benchmark(broker string, brokers []string, span time.Duration, rounds int) 
 	if err := topics.Ensure(context.Background(), brokers, all); err != nil {
 		return err
 	}
-	table := measure.NewTable(os.Stdout, fmt.Sprintf("With %s: %d partitions, acks=all, no compression, CPU of the client alone; median of %d.", broker, partitions, rounds))
+	table := measure.NewTable(os.Stdout, fmt.Sprintf("With %s: %d partitions, acks=all, no compression, CPU of the client alone; median of %d.", name, partitions, rounds))
 	var reached goals
 	for _, l := range loads {
 		table.Row("publish "+l.String(), "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "p50 / p99")
@@ -110,11 +149,10 @@ func used(size int, do func() (messages int64, err error)) (found result, err er
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	self, begun := measure.Process{Pid: os.Getpid()}, time.Now()
-	busy := measure.CPU(self)
+	begun, busy := time.Now(), measure.CPU(measure.Process{Pid: os.Getpid()})
 	messages, err := do()
 	n := float64(max(1, messages))
-	found[cpu] = measure.Since(busy, n*float64(size)/1e9, self)[0].Seconds()
+	found[cpu] = busy(n * float64(size) / 1e9)[0].Seconds()
 	runtime.ReadMemStats(&after)
 	found[rate], found[allocs] = float64(messages)/time.Since(begun).Seconds(), float64(after.Mallocs-before.Mallocs)/n
 	return found, err

@@ -1,18 +1,15 @@
 package fairness
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -22,93 +19,43 @@ import (
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
-// A job is the attacking process's standard input, instead of a command line.
+// A job is what an attacking process is to do.
 type job struct {
-	Attack     string          `json:"attack"`
-	Env        allinone.DevEnv `json:"env"` // its member signs in, and is who is guessed at
-	Tenant     subject.Tenant  `json:"tenant"`
-	AdminToken string          `json:"admin_token"` // tenants:admin of the tenant
+	Attack     string
+	Env        allinone.DevEnv // its member signs in, and is who is guessed at
+	Tenant     subject.Tenant
+	AdminToken string // tenants:admin of the tenant
 }
 
 // job makes an organization for an attack. Deep entries are viewed in the
 // console, so they belong to the organization with a member.
 func (r *run) job(ctx context.Context, a attack) (job, error) {
 	env := r.weir.Env
-	task := job{Attack: a.name, Env: env, Tenant: subject.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey}}
-	if a.name == "deep-entries" {
+	task := job{Attack: a.Name, Env: env, Tenant: subject.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey}}
+	if a.Name == "deep-entries" {
 		return task, nil
 	}
-	made, err := subject.NewTenants(ctx, r.api, env.OperatorToken, a.name, 1)
+	made, err := r.weir.NewTenants(ctx, a.Name, 1)
 	if err != nil {
 		return task, err
 	}
 	task.Tenant = made[0]
-	token, err := r.api.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.name, "tenants:admin")
+	token, err := r.weir.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.Name, "tenants:admin")
 	task.AdminToken = token.Token
 	return task, err
 }
 
-// An attacker is the process that attacks.
-type attacker struct {
-	command    *exec.Cmd
-	orders     io.WriteCloser
-	says       *bufio.Reader
-	complaints bytes.Buffer
-}
+// Attacker is the attacking process.
+type Attacker struct{}
 
-// Limits of an attack's preparation and end.
-const (
-	prepareTimeout = 3 * time.Minute
-	stopTimeout    = time.Minute
-)
-
-// launch starts an attacker, and waits until it is prepared and begins.
-func launch(ctx context.Context, task job) (*attacker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	a := &attacker{command: exec.CommandContext(ctx, self, "fair", "--attack")}
-	a.command.Stderr = &a.complaints
-	orders, noOrders := a.command.StdinPipe()
-	says, noSaying := a.command.StdoutPipe()
-	if err := errors.Join(noOrders, noSaying, a.command.Start()); err != nil {
-		return nil, err
-	}
-	a.orders, a.says = orders, bufio.NewReader(says)
-	timeout := time.AfterFunc(prepareTimeout, func() { _ = a.command.Process.Kill() })
-	defer timeout.Stop()
-	if err = json.NewEncoder(a.orders).Encode(task); err == nil {
-		_, err = a.says.ReadString('\n')
-	}
-	if err != nil {
-		_ = a.command.Process.Kill()
-		_ = a.command.Wait()
-		return nil, fmt.Errorf("it was not prepared: %w: %s", err, a.complaints.String())
-	}
-	return a, nil
-}
-
-// stop ends the attack and returns the noisy tenant's answers.
-func (a *attacker) stop() (*outcome, error) {
-	timeout := time.AfterFunc(stopTimeout, func() { _ = a.command.Process.Kill() })
-	defer timeout.Stop()
-	found := &outcome{}
-	failed := errors.Join(a.orders.Close(), json.NewDecoder(a.says).Decode(found))
-	if err := a.command.Wait(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, a.complaints.String())
-	}
-	return found, failed
-}
-
-// attackBy is the attacking process: it reads a job from in, prepares it,
-// reports that to out, attacks until in ends, and writes its outcome.
-func attackBy(ctx context.Context, in io.Reader, out io.Writer) error {
+// Run reads a job from standard input, prepares it, says so, attacks until ctx
+// ends, and writes its outcome.
+func (Attacker) Run(ctx context.Context) error {
 	n := &noisy{}
-	if err := json.NewDecoder(in).Decode(&n.job); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&n.job); err != nil {
 		return fmt.Errorf("cannot read the job: %w", err)
 	}
 	all, err := chosen([]string{n.Attack})
@@ -118,23 +65,16 @@ func attackBy(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := n.open(); err != nil {
 		return err
 	}
-	for _, prepare := range all[0].prepare {
-		if err := prepare(ctx, n); err != nil {
+	for _, what := range all[0].Prepare {
+		if err := n.prepare(ctx, what); err != nil {
 			return fmt.Errorf("cannot prepare %q: %w", n.Attack, err)
 		}
 	}
-	if _, err := io.WriteString(out, "prepared\n"); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		cancel()
-	}()
+	fmt.Fprintln(os.Stdout, "prepared")
 	if err := all[0].run(ctx, n); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("cannot attack with %q: %w", n.Attack, err)
 	}
-	return json.NewEncoder(out).Encode(&n.outcome)
+	return json.NewEncoder(os.Stdout).Encode(&n.outcome)
 }
 
 // A noisy tenant attacks.
@@ -143,17 +83,23 @@ type noisy struct {
 
 	api     *client.Client
 	browser *subject.Browser
-	plain   *http.Client // without cookies
+	plain   *http.Client          // without cookies
+	streams [senders]*http.Client // each sends requests as streams of a connection of its own
+	bodies  [senders]*subject.Body
+	cursors [maxWorkers]string // of the page that each worker reads next
 	outcome outcome
 
 	// What an attack has prepared.
 	keys    []string // of further projects
 	groups  []string
-	bodies  []*subject.Body
 	packed  []byte // a gzip body
 	endless endlessParts
-	streams []*http.Client // each with a connection of its own
 }
+
+const (
+	senders    = 8    // of bodies and streams
+	maxWorkers = 1000 // more than any attack has
+)
 
 func (n *noisy) open() (err error) {
 	if n.api, err = client.New(n.Env.BaseURL, n.Env.CAFile, 64); err != nil {
@@ -163,7 +109,11 @@ func (n *noisy) open() (err error) {
 		return err
 	}
 	n.plain = subject.Over(n.browser.Transport)
-	return n.browser.Known()
+	for i := range senders {
+		n.bodies[i] = subject.NewBody(1000)
+		n.streams[i] = subject.Over(&http.Transport{TLSClientConfig: n.browser.TLS, ForceAttemptHTTP2: true})
+	}
+	return nil
 }
 
 // repeat runs workers that each repeat one thing until ctx ends. After a
@@ -178,33 +128,11 @@ func repeat(ctx context.Context, workers int, once func(worker int) error) error
 	return err
 }
 
-// store posts bodies and waits until an entry can be read.
-func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
-	for _, body := range bodies {
-		for {
-			_, err := n.api.Post(ctx, n.Tenant.Key, client.Batch{Body: body})
-			var problem *client.Problem
-			if errors.As(err, &problem) && problem.Status == http.StatusTooManyRequests {
-				lifecycle.Pause(ctx, problem.RetryAfter)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			break
-		}
-	}
-	return measure.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
-		page, err := n.api.Logs(ctx, n.Tenant.Key, client.LogsQuery{Project: n.Tenant.Project, Limit: 1})
-		return len(page.Items) > 0, err
-	})
-}
-
 // An outcome counts a noisy tenant's answers, such as "200", "429
 // overloaded", "200 incomplete" or "closed". Safe for concurrent use.
 type outcome struct {
 	mu    sync.Mutex
-	Times map[string]int64 `json:"times"`
+	Times map[string]int64
 }
 
 func (o *outcome) count(what string) {
@@ -216,17 +144,17 @@ func (o *outcome) count(what string) {
 	o.Times[what]++
 }
 
-// headBytes is how much of an answer is kept to find its code.
-const headBytes = 4 << 10
+// keptBytes is how much of each end of an answer is kept to find its code.
+const keptBytes = 4 << 10
 
-// read counts an answer and reads it to its end, keeping only its
-// beginning and end.
-func (o *outcome) read(answer *http.Response) {
+// read counts an answer, reads it to its end, and returns that end.
+func (o *outcome) read(answer *http.Response) (tail []byte) {
 	defer answer.Body.Close()
-	head, _ := io.ReadAll(io.LimitReader(answer.Body, headBytes))
-	tail := lastBytes{}
-	_, _ = io.Copy(&tail, answer.Body)
-	o.count(describe(answer.StatusCode, head, tail.kept))
+	head, _ := io.ReadAll(io.LimitReader(answer.Body, keptBytes))
+	last := lastBytes{kept: slices.Clone(head)}
+	_, _ = io.Copy(&last, answer.Body)
+	o.count(describe(answer.StatusCode, head, last.kept))
+	return last.kept
 }
 
 // describe names an answer's kind.
@@ -246,8 +174,8 @@ func describe(status int, head, tail []byte) string {
 type lastBytes struct{ kept []byte }
 
 func (l *lastBytes) Write(p []byte) (int, error) {
-	l.kept = append(l.kept, p[max(0, len(p)-headBytes):]...)
-	l.kept = l.kept[max(0, len(l.kept)-headBytes):]
+	l.kept = append(l.kept, p[max(0, len(p)-keptBytes):]...)
+	l.kept = l.kept[max(0, len(l.kept)-keptBytes):]
 	return len(p), nil
 }
 

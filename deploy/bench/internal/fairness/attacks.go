@@ -2,100 +2,95 @@ package fairness
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
+	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
+
+// attacks.yaml has what tenants do, in its order.
+//
+//go:embed attacks.yaml
+var attacksText []byte
+
+var scenarios = sync.OnceValue(func() (all struct {
+	Attacks []attack
+	Bodies  map[string]entries // bounded by attacks.yaml
+}) {
+	if err := yaml.Unmarshal(attacksText, &all); err != nil {
+		panic(err) // it is part of the program
+	}
+	return all
+})
 
 // An attack is one way in which a noisy tenant may disturb others.
 type attack struct {
-	name        string
-	description string
-	lawful      bool   // it stays within every limit, so it need not be refused; it still must not disturb others
-	run         step   // until ctx ends; refusals are no errors
-	prepare     []step // before the measurement
+	Name, Does string
+	Lawful     bool     // it need not be refused
+	Prepare    []string // before the measurement
+	Workers    int
+	As         string // who asks: a key's owner, who may send all on the streams of a connection, an admin, billing, a member
+	Header     map[string]string
+	Asks       []string
+}
+
+// entries are those of a body.
+type entries struct {
+	Entries int
+	Entry   string
+	More    []string
 }
 
 type step = func(ctx context.Context, n *noisy) error
 
-// senders is how many requests a noisy sender has in flight.
-const senders = 8
+// How attacks are made that are no requests, by their names.
+var connecting = map[string]step{ // bounded by attacks.yaml
+	"silent-sockets":  silence(1),
+	"spread-sockets":  silence(250),
+	"settings-frames": sends(4, settingsFlood),
+	"reset-streams":   sends(8, resetFlood),
+	"empty-frames":    sends(8, pingFlood, dataFlood),
+	"header-blocks":   sends(8, blockFlood, endlessFlood),
+	"protocol-errors": sends(32, wrongFrame, noRequest),
+}
 
-const lawful, forbidden = true, false
+// How requests are made that are no text.
+var asking = map[string]func(n *noisy, worker int, i int64) ask{ // bounded by attacks.yaml
+	"full-rate":         fullRate,
+	"endless-bodies":    endlessBody,
+	"slow-streams":      slowBody,
+	"refusals":          refusal,
+	"guessed-passwords": guesses,
+}
 
-const allUsage = "GET /organizations/{organization}/usage?bucket=hour&by=project,key,environment,outcome&from={year}&to={second}"
-
-// attacks are all attacks, in their order.
-var attacks = []attack{
-	{"full-rate", "posts of 1,000 entries as fast as they are answered", lawful, asks(senders, fullRate), []step{makeBodies}},
-	{"unread-answers", "six readers of 1,000 large entries that read nothing", forbidden, leaveUnread, []step{storeLarge}},
-	{"endless-bodies", "13 gzip bodies of white space that never end", forbidden, asks(len(endless), endlessBody), []step{packEndless}},
-	{"invalid-bombs", "169 KB of gzip that are 127 MB of invalid entries", forbidden, asks(senders/2, packed), []step{packBomb}},
-	{"new-errors", "1,000 new error types in each request", lawful, asks(senders/2, manyErrors), nil},
-	{"large-stacks", "new errors with stacks of 100 KB", forbidden, asks(senders/2, largeErrors), nil},
-	{"mixed-bodies", "new kinds, a stack of 100 KB, deep nesting and 1,000 keys in each request of under 1 MiB", lawful, asks(senders, mixedBody), nil},
-	{"broken-gzip", "gzip bodies of 1,000 entries with a wrong checksum", forbidden, asks(senders, packed), []step{packBroken}},
-	{"spread-errors", "new error types to 20 projects, each with a budget of its own", lawful, asks(senders/2, spreadErrors), []step{makeProjects}},
-	{"deep-entries", "six readers of a console page with deeply nested entries", lawful, asks(6, inTurn(byMember, "GET /logs")), []step{storeDeep, signedIn}},
-	{"odd-years", "eight readers page through entries of the years 0 and 9999", lawful, pageThroughYears, []step{storeOddYears}},
-	{"forged-cursors", "cursors of the year 0, forged and found", forbidden, readFromYearZero, []step{storeOddYears}},
-	{"endless-reads", "16 readers without a pause", forbidden, asks(16, inTurn(byKey,
-		"GET /logs?limit=1000", "GET /logs?limit=100&q=nothing", "GET /logs?limit=1000&order=asc", "GET /projects/{project}/error-groups?q=nothing")),
-		[]step{storeLarge}},
-	{"broad-searches", "16 searches for words that none of 100 MB has", lawful, asks(16, inTurn(byKey,
-		"GET /logs?limit=1000&q=large+entry+{word}&order=asc", "GET /logs?limit=1000&q=large+entry+{word}&order=desc")), []step{storeLarge}},
-	{"slow-lines", "eight readers of all lines that read the first megabyte and then 16 KB a second", lawful, readLinesSlowly, []step{storeLarge}},
-	{"tiny-requests", "64 requests of one entry at a time, each with a key, an environment and a connection's stream of its own",
-		forbidden, asks(64, tinyRequest), []step{multiplex(1)}},
-	{"slow-streams", "800 streams of HTTP/2 that each send a byte a second", forbidden, asks(800, slowBody), []step{multiplex(8)}},
-	{"long-names", "entries with 1,000 environments of 250 bytes in each request, and searches by them", lawful, asks(senders, longNames), nil},
-	{"refusals", "32 senders without a pause: keys that do not exist, unknown paths and methods, wrong passwords", forbidden, asks(32, refusals), nil},
-	{"usage-exports", "32 exports of all usage and balances of this moment at a time", forbidden, asks(32, inTurn(byExporter,
-		"GET /organizations/{organization}/balance?at={now}", "GET /organizations/{organization}/entries?from={year}&to={second}", allUsage, allUsage)),
-		[]step{storeUsage}},
-	{"account-reads", "32 readers of an organization's own projects, keys and audit", forbidden, asks(32, inTurn(byAdmin,
-		"GET /audit-events?format=csv&organization={organization}", "GET /audit-events?limit=100&organization={organization}",
-		"GET /projects?limit=100&organization={organization}", "GET /api-keys?limit=100&organization={organization}")), []step{makeProjects}},
-	{"compared-groups", "32 readers of groups and of those similar to them", forbidden,
-		asks(32, inTurn(byKey, "GET /error-groups/{group}", "GET /error-groups/{group}/similar")), []step{storeGroups}},
-	{"endless-bills", "32 askers for verifications, forecasts, statements, simulations, refusals", forbidden, asks(32, inTurn(byBilling,
-		"GET /organizations/{organization}/verification", "GET /organizations/{organization}/statements?limit=100",
-		"GET /organizations/{organization}/forecast", `POST /organizations/{organization}/dry-run {"bytes":1000}`,
-		`POST /organizations/{organization}/simulation {"tier":"scale"}`, "GET /organizations/{organization}/grants",
-		"GET /organizations/{organization}/entries?reason=charged&limit=100&from={yesterday}",
-		"GET /organizations/{organization}/refusals?limit=100&from={yesterday}")), []step{storeUsage}},
-	{"endless-pages", "32 readers of the console's pages", forbidden, asks(32, inTurn(byMember, "GET /usage", "GET /usage/refusals", "GET /usage/plan",
-		"GET /usage/statements", "GET /errors", "GET /logs?q=nothing", "GET /settings", "GET /settings/projects")), []step{storeGroups, signedIn}},
-	{"silent-sockets", "as many silent sockets as can be held, 5,000 new ones a second, from one network", forbidden, silence(1), nil},
-	{"spread-sockets", "the same from 250 networks", forbidden, silence(250), nil},
-	{"settings-frames", "SETTINGS without a pause on four connections of HTTP/2, without a key", forbidden, sendFrames(4, settingsFlood), nil},
-	{"reset-streams", "requests that are reset at once on eight connections, without a key", forbidden, sendFrames(8, resetFlood), nil},
-	{"empty-frames", "PING on four connections and empty DATA on four, without a key", forbidden, sendFrames(8, pingFlood, dataFlood), nil},
-	{"header-blocks", "headers of 8 KB that are reset at once on four connections, and headers that never end on four, without a key", forbidden,
-		sendFrames(8, blockFlood, endlessFlood), nil},
-	{"protocol-errors", "32 clients that break the rules of HTTP/2 and HTTP/1 and connect again, without a key", forbidden, breakRules, nil},
-	{"guessed-passwords", "sign-ins with wrong passwords from ever new networks", forbidden, asks(32, guesses), nil},
-	{"many-projects", "projects by an organization's own token", forbidden,
-		asks(senders, inTurn(byAdmin, `POST /projects {"organization":"{organization}","name":"project {i}"}`)), nil},
+// What happens to answers that are not read to their end.
+var reading = map[string]func(ctx context.Context, n *noisy, answer *http.Response){ // bounded by attacks.yaml
+	"unread-answers": leaveUnread,
+	"slow-lines":     readSlowly,
 }
 
 // Attacks lists the names of all attacks.
 func Attacks() (names []string) {
-	for _, a := range attacks {
-		names = append(names, a.name)
+	for _, a := range scenarios().Attacks {
+		names = append(names, a.Name)
 	}
 	return names
 }
@@ -103,17 +98,53 @@ func Attacks() (names []string) {
 // chosen returns the attacks of these names; all of them without a name.
 func chosen(names []string) (found []attack, err error) {
 	if len(names) == 0 {
-		return attacks, nil
+		return scenarios().Attacks, nil
 	}
 	for _, name := range names {
 		i := slices.Index(Attacks(), name)
 		if i < 0 {
 			return nil, fmt.Errorf("there is no attack %q: choose among %s", name, strings.Join(Attacks(), ", "))
 		}
-		found = append(found, attacks[i])
+		found = append(found, scenarios().Attacks[i])
 	}
 	return found, nil
 }
+
+// run attacks until ctx ends; refusals are no errors.
+func (a attack) run(ctx context.Context, n *noisy) error {
+	if connect := connecting[a.Name]; connect != nil {
+		return connect(ctx, n)
+	}
+	next := asking[a.Name]
+	if next == nil {
+		next = a.inTurn
+	}
+	var i atomic.Int64 // counts all requests
+	return repeat(ctx, a.Workers, func(worker int) error {
+		request := next(n, worker, i.Add(1))
+		answer, err := request.do(ctx, n)
+		if err != nil {
+			if ctx.Err() == nil {
+				n.outcome.count("closed") // a broken connection
+			}
+			return err
+		}
+		defer answer.Body.Close()
+		if read := reading[a.Name]; read != nil {
+			read(ctx, n, answer)
+		} else if tail := n.outcome.read(answer); answer.StatusCode == http.StatusOK {
+			n.cursors[worker] = cursorOf(tail)
+		}
+		if answer.StatusCode == http.StatusTooManyRequests && !request.rude {
+			lifecycle.Pause(ctx, obeyed)
+		}
+		return nil
+	})
+}
+
+// obeyed limits a refused worker's wait: the client is impolite, but does
+// not only burn its own processor.
+const obeyed = 50 * time.Millisecond
 
 // An ask is a request of an attack.
 type ask struct {
@@ -124,33 +155,6 @@ type ask struct {
 	rude            bool         // it does not even rest a moment when it is refused
 }
 
-// asks returns an attack by so many workers that each ask for what next
-// returns, as fast as they are answered; i counts all.
-func asks(workers int, next func(n *noisy, worker int, i int64) ask) step {
-	return func(ctx context.Context, n *noisy) error {
-		var i atomic.Int64
-		return repeat(ctx, workers, func(worker int) error {
-			a := next(n, worker, i.Add(1))
-			answer, err := a.do(ctx, n)
-			if err != nil {
-				if ctx.Err() == nil {
-					n.outcome.count("closed") // a broken connection
-				}
-				return err
-			}
-			n.outcome.read(answer)
-			if answer.StatusCode == http.StatusTooManyRequests && !a.rude {
-				lifecycle.Pause(ctx, obeyed)
-			}
-			return nil
-		})
-	}
-}
-
-// obeyed limits a refused worker's wait: the client is impolite, but does
-// not only burn its own processor.
-const obeyed = 50 * time.Millisecond
-
 func (a ask) do(ctx context.Context, n *noisy) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, a.method, a.address, a.body)
 	if err != nil {
@@ -159,112 +163,112 @@ func (a ask) do(ctx context.Context, n *noisy) (*http.Response, error) {
 	if a.header != nil {
 		r.Header = a.header
 	}
-	if a.by == nil {
-		a.by = n.plain
+	return cmp.Or(a.by, n.plain).Do(r)
+}
+
+// as is an ask of somebody.
+func (n *noisy) as(who string) ask {
+	a := ask{address: n.Env.BaseURL, header: http.Header{"Content-Type": {"application/json"}}}
+	switch who {
+	case "admin":
+		a.header.Set("Authorization", "Bearer "+n.AdminToken)
+	case "billing":
+		a.header.Set("Authorization", "Bearer "+n.Tenant.Billing)
+	case "member":
+		return ask{address: n.Env.ConsoleURL, by: n.browser.Client}
+	case "stream":
+		a.by = n.streams[0]
+		fallthrough
+	default:
+		a.header.Set("X-Api-Key", n.Tenant.Key)
 	}
-	return a.by.Do(r)
-}
-
-// Who asks.
-func byKey(n *noisy) ask {
-	return ask{address: n.Env.BaseURL, header: http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}}}
-}
-
-func byAdmin(n *noisy) ask   { return n.withToken(n.AdminToken) }
-func byBilling(n *noisy) ask { return n.withToken(n.Tenant.Billing) }
-
-func byExporter(n *noisy) ask {
-	a := byBilling(n)
-	a.header.Set("Accept", "text/csv, application/json")
 	return a
 }
 
-func byMember(n *noisy) ask { return ask{address: n.Env.ConsoleURL, by: n.browser.Client} }
-
-func (n *noisy) withToken(token string) ask {
-	return ask{address: n.Env.BaseURL, header: http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}}
+// inTurn asks for what the attack has, each worker for one of it again and again.
+func (a attack) inTurn(n *noisy, worker int, i int64) ask {
+	fill := func(text string) string {
+		return os.Expand(text, func(name string) string { return n.value(name, worker, i, i) })
+	}
+	method, rest, _ := strings.Cut(a.Asks[worker%len(a.Asks)], " ")
+	path, body, _ := strings.Cut(rest, " ")
+	request := n.as(a.As)
+	request.method, request.address = method, request.address+fill(path)
+	for name, value := range a.Header {
+		request.header.Set(name, fill(value))
+	}
+	if made, named := scenarios().Bodies[body]; named {
+		request.body = bytes.NewReader(made.body(n, i))
+	} else if body == "packed" {
+		request.body = bytes.NewReader(n.packed)
+	} else {
+		request.body = strings.NewReader(fill(body))
+	}
+	return request
 }
 
-// inTurn asks for these, each worker for one of them again and again. Names
-// in braces stand for what is the tenant's own, or new each time.
-func inTurn(who func(n *noisy) ask, requests ...string) func(n *noisy, worker int, i int64) ask {
-	return func(n *noisy, worker int, i int64) ask {
-		group, now := "", time.Now().UTC()
-		if len(n.groups) > 0 {
-			group = n.groups[worker%len(n.groups)]
+// value is what a name in braces stands for: i is the request's number, and
+// number the entry's.
+func (n *noisy) value(name string, worker int, i, number int64) string {
+	now := time.Now().UTC()
+	switch name {
+	case "organization":
+		return n.Tenant.Organization
+	case "project":
+		return n.Tenant.Project
+	case "project-key":
+		return n.keys[i%int64(len(n.keys))]
+	case "group":
+		return n.groups[worker%len(n.groups)]
+	case "cursor":
+		if n.cursors[worker] == "" {
+			return ""
 		}
-		text := strings.NewReplacer(
-			"{organization}", n.Tenant.Organization, "{project}", n.Tenant.Project, "{group}", group, "{i}", fmt.Sprint(i), "{word}", subject.Letters(i),
-			"{now}", now.Format(time.RFC3339Nano), "{second}", now.Format(time.RFC3339), "{yesterday}", now.AddDate(0, 0, -1).Format(time.RFC3339),
-			"{year}", now.AddDate(-1, 0, 1).Format(time.RFC3339),
-		).Replace(requests[worker%len(requests)])
-		method, rest, _ := strings.Cut(text, " ")
-		path, body, _ := strings.Cut(rest, " ")
-		a := who(n)
-		a.method, a.address, a.body = method, a.address+path, strings.NewReader(body)
-		return a
+		return "&cursor=" + n.cursors[worker]
+	case "i":
+		return fmt.Sprint(i)
+	case "number":
+		return fmt.Sprint(number)
+	case "kind":
+		return subject.Letters(number)
+	case "long-name":
+		return strings.Repeat("n", 240) + subject.Letters(number)
+	case "now":
+		return now.Format(subject.StampForm)
+	case "moment":
+		return now.Format(time.RFC3339Nano)
+	case "second":
+		return now.Format(time.RFC3339)
+	case "yesterday":
+		return now.AddDate(0, 0, -1).Format(time.RFC3339)
+	case "a-year-ago":
+		return now.AddDate(-1, 0, 1).Format(time.RFC3339)
 	}
+	return large(name, i, number)
 }
 
-func (n *noisy) post(body io.Reader, more ...string) ask {
-	a := byKey(n)
+var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
+
+// cursorOf finds that of the next page at the end of a page; empty: it is the last.
+func cursorOf(tail []byte) string {
+	if found := nextCursor.FindSubmatch(tail); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
+// yearZero is a forged cursor before everything.
+var yearZero = base64.RawURLEncoding.EncodeToString([]byte(`{"b":"` + strings.Repeat("0", 32) + `","i":0,"n":0,"s":-62167219200}`))
+
+func (n *noisy) post(body io.Reader) ask {
+	a := n.as("")
 	a.method, a.address, a.body = http.MethodPost, a.address+"/logs", body
-	for i := 0; i < len(more); i += 2 {
-		a.header.Set(more[i], more[i+1])
-	}
 	return a
-}
-
-func (n *noisy) postBytes(body []byte) ask { return n.post(bytes.NewReader(body)) }
-
-func makeBodies(_ context.Context, n *noisy) error {
-	for range senders {
-		n.bodies = append(n.bodies, subject.NewBody(1000))
-	}
-	return nil
 }
 
 func fullRate(n *noisy, worker int, i int64) ask {
 	n.bodies[worker].Stamp(time.Now(), i*1000)
-	return n.postBytes(n.bodies[worker].Text)
-}
-
-func manyErrors(n *noisy, _ int, i int64) ask  { return n.postBytes(newErrors(1000, i*1000, noStack)) }
-func largeErrors(n *noisy, _ int, i int64) ask { return n.postBytes(newErrors(100, i*100, largeStack)) }
-func mixedBody(n *noisy, _ int, i int64) ask   { return n.postBytes(mixed(i * mixedErrors)) }
-
-func spreadErrors(n *noisy, _ int, i int64) ask {
-	return n.post(bytes.NewReader(newErrors(1000, i*1000, noStack)), "X-Api-Key", n.keys[i%int64(len(n.keys))])
-}
-
-// makeProjects creates projects, each with a key.
-func makeProjects(ctx context.Context, n *noisy) error {
-	const projects = 20
-	for i := range projects {
-		key, err := subject.NewKey(ctx, n.api, n.AdminToken, n.Tenant.Organization, fmt.Sprint("spread ", i))
-		if err != nil {
-			return err
-		}
-		n.keys = append(n.keys, key.Key)
-	}
-	return nil
-}
-
-// longNames are entries in ever new environments, and searches by them.
-func longNames(n *noisy, worker int, i int64) ask {
-	name := func(number int64) string { return strings.Repeat("n", 240) + subject.Letters(number) }
-	if worker%2 == 0 {
-		return inTurn(byKey, "GET /logs?limit=1000&environment="+name(i*500))(n, 0, i)
-	}
-	entries := make([]string, 1000)
-	for k := range entries {
-		entries[k] = fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"%s","error":{"type":"Error"}}`, now(), name(i*1000+int64(k)))
-	}
-	return n.postBytes(batch(entries))
-}
-
-func packed(n *noisy, _ int, _ int64) ask {
-	return n.post(bytes.NewReader(n.packed), "Content-Encoding", "gzip")
+	return n.post(bytes.NewReader(n.bodies[worker].Text))
 }
 
 // endless are the sizes of the endless bodies, in megabytes: together
@@ -272,39 +276,22 @@ func packed(n *noisy, _ int, _ int64) ask {
 var endless = []int{127, 127, 127, 15, 15, 15, 15, 4, 4, 4, 1, 1, 1}
 
 func endlessBody(n *noisy, worker int, _ int64) ask {
-	return n.post(written(func(out io.Writer) error { return n.endless.inflate(out, endless[worker]) }), "Content-Encoding", "gzip")
-}
-
-func tinyRequest(n *noisy, _ int, i int64) ask {
-	entry := fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"e%d","error":{"type":"%sError"}}`, now(), i, subject.Letters(i))
-	a := n.post(bytes.NewReader(batch([]string{entry})), "Idempotency-Key", fmt.Sprint(i, strings.Repeat("k", 200)))
-	a.by = n.streams[0]
+	a := n.post(written(func(out io.Writer) error { return n.endless.inflate(out, endless[worker]) }))
+	a.header.Set("Content-Encoding", "gzip")
 	return a
 }
 
 // slowBody has a byte a second.
 func slowBody(n *noisy, worker int, _ int64) ask {
-	a := n.post(written(func(out io.Writer) error {
-		for text := `{"logs":[` + strings.Repeat(" ", 1<<10); text != ""; text = text[1:] {
-			if _, err := io.WriteString(out, text[:1]); err != nil {
-				return err
-			}
+	a := n.post(written(func(out io.Writer) (err error) {
+		for text := `{"logs":[` + strings.Repeat(" ", 1<<10); text != "" && err == nil; text = text[1:] {
+			_, err = io.WriteString(out, text[:1])
 			time.Sleep(time.Second)
 		}
-		return nil
+		return err
 	}))
 	a.by = n.streams[worker%len(n.streams)]
 	return a
-}
-
-// multiplex makes clients that send requests as streams of a connection.
-func multiplex(connections int) step {
-	return func(_ context.Context, n *noisy) error {
-		for range connections {
-			n.streams = append(n.streams, subject.Over(&http.Transport{TLSClientConfig: n.browser.TLS, ForceAttemptHTTP2: true}))
-		}
-		return nil
-	}
 }
 
 // written is a body that write makes while it is sent.
@@ -314,11 +301,12 @@ func written(write func(out io.Writer) error) io.Reader {
 	return reader
 }
 
-// refusals are of unknown keys, paths and methods, and of wrong passwords.
-func refusals(n *noisy, worker int, i int64) (a ask) {
+// refusal is of an unknown key, path or method, or of a wrong password.
+func refusal(n *noisy, worker int, i int64) (a ask) {
 	switch worker % 4 {
 	case 0:
-		a = n.post(strings.NewReader(`{"logs":[]}`), "X-Api-Key", fmt.Sprint(n.Tenant.Key, i))
+		a = n.post(strings.NewReader(`{"logs":[]}`))
+		a.header.Set("X-Api-Key", fmt.Sprint(n.Tenant.Key, i))
 	case 1:
 		a = ask{method: http.MethodGet, address: fmt.Sprint(n.Env.BaseURL, "/none/", i)}
 	case 2:
@@ -351,39 +339,4 @@ func (n *noisy) guess(email string) ask {
 	form := url.Values{"email": {email}, "password": {"correct horse " + email}}
 	return ask{method: http.MethodPost, address: n.Env.ConsoleURL + "/sign-in", body: strings.NewReader(form.Encode()),
 		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
-}
-
-func signedIn(ctx context.Context, n *noisy) error { return n.browser.SignInMember(ctx) }
-
-// storeUsage sends entries in 50 environments, so that there is usage.
-func storeUsage(ctx context.Context, n *noisy) error {
-	bodies := make([][]byte, 50)
-	for i := range bodies {
-		bodies[i] = batch([]string{fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","environment":"e%d"}`, now(), i)})
-	}
-	return n.store(ctx, bodies)
-}
-
-// storeGroups sends errors whose kinds and stacks differ in a word, within
-// one budget of new groups, and waits until they have groups.
-func storeGroups(ctx context.Context, n *noisy) error {
-	const stored, perBody, read = 800, 100, 100
-	var bodies [][]byte
-	for first := int64(0); first < stored; first += perBody {
-		bodies = append(bodies, newErrors(perBody, first, similarStack))
-	}
-	if err := n.store(ctx, bodies); err != nil {
-		return err
-	}
-	return measure.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
-		groups, err := n.api.ErrorGroups(ctx, n.Tenant.Key, n.Tenant.Project)
-		if err != nil {
-			return false, errors.Join(errors.New("cannot list the groups"), err)
-		}
-		n.groups = n.groups[:0]
-		for _, g := range groups {
-			n.groups = append(n.groups, g.ID)
-		}
-		return len(n.groups) >= read, nil
-	})
 }

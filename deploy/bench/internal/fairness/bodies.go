@@ -7,131 +7,142 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/measure"
 )
 
-func now() string { return time.Now().UTC().Format(subject.StampForm) }
-
-func batch(entries []string) []byte { return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`) }
-
-// Sizes of stored entries: one may have 512 KB, with 100 KB of metadata.
-const (
-	perBatch     = 10
-	largeEntries = 200
-	largeContext = 499 << 10
-	deepEntries  = 50
-	deepLevels   = 115 // with the levels around it at most 128
-	deepContext  = 440 << 10
-)
-
-// storeLarge stores entries of 500 KB, of characters that JSON may escape.
-func storeLarge(ctx context.Context, n *noisy) error {
-	return n.storeContexts(ctx, largeEntries, `"`+strings.Repeat("<", largeContext)+`"`)
-}
-
-// storeDeep stores entries whose indented form is a hundred times larger.
-func storeDeep(ctx context.Context, n *noisy) error {
-	return n.storeContexts(ctx, deepEntries,
-		strings.Repeat("[", deepLevels)+strings.TrimSuffix(strings.Repeat("0,", deepContext/2), ",")+strings.Repeat("]", deepLevels))
-}
-
-func (n *noisy) storeContexts(ctx context.Context, entries int, value string) error {
-	var bodies [][]byte
-	for i := 0; i < entries; i += perBatch {
-		all := make([]string, perBatch)
-		for k := range all {
-			all[k] = fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"large entry %d","error":{"context":{"value":%s}}}`, now(), i+k, value)
-		}
-		bodies = append(bodies, batch(all))
-	}
-	return n.store(ctx, bodies)
-}
-
-// storeOddYears stores batches from the year 0 to the year 9999, so
-// that each spans all of time.
-func storeOddYears(ctx context.Context, n *noisy) error {
-	bodies := make([][]byte, 30)
-	for i := range bodies {
-		entries := make([]string, 1000)
-		for k := range entries {
-			year := []string{"0000", "9999"}[k%2]
-			entries[k] = fmt.Sprintf(`{"timestamp":"%s-06-%02dT12:%02d:%02d.000Z","level":"info","message":"request %d answered"}`,
-				year, 1+i%28, k/60%60, k%60, i*1000+k)
-		}
-		bodies[i] = batch(entries)
-	}
-	return n.store(ctx, bodies)
-}
-
-// newErrors returns a batch of errors of new types, each with the stack of
-// its own: a member of JSON, or nothing.
-func newErrors(entries int, first int64, stack func(kind string) string) []byte {
+// body is the i-th of these entries.
+func (e entries) body(n *noisy, i int64) []byte {
 	var body bytes.Buffer
 	body.WriteString(`{"logs":[`)
-	for i := range int64(entries) {
-		kind := subject.Letters(first + i)
-		fmt.Fprintf(&body, `{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}},`, now(), kind, stack(kind))
+	for k := range e.Entries + len(e.More) {
+		text := e.Entry
+		if k >= e.Entries {
+			text = e.More[k-e.Entries]
+		}
+		if k > 0 {
+			body.WriteByte(',')
+		}
+		body.WriteString(os.Expand(text, func(name string) string { return n.value(name, 0, i, i*int64(e.Entries)+int64(k)) }))
 	}
-	body.Truncate(body.Len() - 1)
 	body.WriteString("]}")
 	return body.Bytes()
 }
 
-func noStack(string) string { return "" }
-
-// anyKind stands for a kind in largeFrames, and is as long as most are.
-const anyKind = "\x00\x00\x00\x00"
-
-// largeFrames are a stack of about 100 KB. They are made once: an attack
-// takes processor time from the watched organizations.
-var largeFrames = sync.OnceValue(func() string {
-	var frames strings.Builder
-	frames.WriteString(`,"stack_trace":["at main (/srv/shop/src/main.js:1:7)"`)
-	for i := int64(0); frames.Len() < 100<<10; i++ {
-		fmt.Fprintf(&frames, `,"at %s.call%s (/srv/shop/src/%s/file.js:%d:7)"`, anyKind, subject.Letters(i), anyKind, i)
+// large is what a name stands for that is much, or of another time.
+func large(name string, i, number int64) string {
+	const deepLevels = 115 // with the levels around it at most 128
+	nested := func(value string) string {
+		return strings.Repeat("[", deepLevels) + value + strings.Repeat("]", deepLevels)
 	}
-	return frames.String() + "]"
-})
-
-func largeStack(kind string) string { return strings.ReplaceAll(largeFrames(), anyKind, kind) }
-
-// similarStack has 60 frames, one of them the kind's own.
-func similarStack(kind string) string {
-	frames := fmt.Sprintf(`,"stack_trace":["at %s (/srv/shop/src/cart.js:1:7)"`, kind)
-	for i := range int64(60) {
-		frames += fmt.Sprintf(`,"at step%s (/srv/shop/src/%s.js:%d:7)"`, subject.Letters(i), subject.Letters(i), i+1)
+	switch name {
+	case "year-zero":
+		return yearZero
+	case "odd-year": // each body spans all of time
+		return fmt.Sprintf("%s-06-%02dT12:%02d:%02d.000Z", []string{"0000", "9999"}[number%2], 1+i%28, number/60%60, number%60)
+	case "499-KB":
+		return strings.Repeat("<", 499<<10)
+	case "nested":
+		return nested("")
+	case "nested-zeros":
+		return nested(strings.Repeat("0,", 220<<10) + "0")
+	case "1000-names":
+		names := make([]string, 1000)
+		for k := range names {
+			names[k] = fmt.Sprintf(`"%s%d":"ü"`, subject.Letters(number), k)
+		}
+		return strings.Join(names, ",")
+	case "large-stack":
+		return strings.ReplaceAll(largeStack(), anyKind, subject.Letters(number))
+	case "similar-stack": // 60 frames, and one of the kind's own
+		return strings.ReplaceAll(similarStack(), anyKind, subject.Letters(number))
 	}
-	return frames + "]"
+	panic("nothing is called " + name)
 }
 
-// mixedErrors is the number of new kinds of errors in a request.
-const mixedErrors = 300
+// anyKind stands for a kind in stacks, and is as long as most are.
+const anyKind = "\x00\x00\x00\x00"
 
-// mixed returns a batch of under 1 MiB with a bit of everything: new
-// kinds with types in other scripts, a large stack, deep nesting and an
-// object of many names.
-func mixed(first int64) []byte {
-	at := now()
-	list := make([]string, 0, mixedErrors+3)
-	for i := range int64(mixedErrors) {
-		kind := subject.Letters(first + i)
-		list = append(list, fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"Ошибка %s 🚫","error":{"type":"例外%s","message":"не найдено: %s"}}`,
-			at, kind, kind, kind))
+// Stacks are made once: an attack takes processor time from the watched
+// organizations. A large one has about 100 KB.
+var (
+	largeStack = sync.OnceValue(func() string {
+		return stack("at main (/srv/shop/src/main.js:1:7)", 1900, "at "+anyKind+".call%[1]s (/srv/shop/src/"+anyKind+"/file.js:%[2]d:7)")
+	})
+	similarStack = sync.OnceValue(func() string {
+		return stack("at "+anyKind+" (/srv/shop/src/cart.js:1:7)", 60, "at step%[1]s (/srv/shop/src/%[1]s.js:%[2]d:7)")
+	})
+)
+
+// stack has so many frames of a form after the first.
+func stack(first string, frames int64, form string) string {
+	text := []string{`"` + first + `"`}
+	for i := range frames {
+		text = append(text, fmt.Sprintf(`"`+form+`"`, subject.Letters(i), i+1))
 	}
-	kind := subject.Letters(first)
-	nested := strings.Repeat("[", deepLevels) + strings.Repeat("]", deepLevels)
-	var names strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&names, `,"%s%d":"ü"`, kind, i)
+	return "[" + strings.Join(text, ",") + "]"
+}
+
+// preparing is what an attack may need, by name.
+var preparing = map[string]step{ // bounded by attacks.yaml
+	"endless":  packEndless,
+	"bomb":     packBomb,
+	"broken":   packBroken,
+	"projects": makeProjects,
+	"groups":   awaitGroups,
+	"sign in":  func(ctx context.Context, n *noisy) error { return n.browser.SignInMember(ctx) },
+}
+
+// prepare does what an attack needs.
+func (n *noisy) prepare(ctx context.Context, what string) error {
+	var bodies int64
+	var name string
+	if _, err := fmt.Sscanf(what, "store %d %s", &bodies, &name); err != nil {
+		return preparing[what](ctx, n)
 	}
-	return batch(append(list,
-		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, largeStack(kind)),
-		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"context":{"nested":%s}}}`, at, nested),
-		fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","metadata":{%s}}`, at, names.String()[1:])))
+	for i := range bodies {
+		body := client.Batch{Body: scenarios().Bodies[name].body(n, i), IdempotencyKey: fmt.Sprint("stored ", i)}
+		if _, err := n.api.Deliver(ctx, n.Tenant.Key, body); err != nil {
+			return err
+		}
+	}
+	return measure.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		page, err := n.api.Logs(ctx, n.Tenant.Key, client.LogsQuery{Project: n.Tenant.Project, Limit: 1})
+		return len(page.Items) > 0, err
+	})
+}
+
+// makeProjects creates projects, each with a key.
+func makeProjects(ctx context.Context, n *noisy) error {
+	const projects = 20
+	for i := range projects {
+		key, err := subject.NewKey(ctx, n.api, n.AdminToken, n.Tenant.Organization, fmt.Sprint("spread ", i))
+		if err != nil {
+			return err
+		}
+		n.keys = append(n.keys, key.Key)
+	}
+	return nil
+}
+
+// awaitGroups waits until so many errors have groups that each worker has its
+// own.
+func awaitGroups(ctx context.Context, n *noisy) error {
+	const least = 100
+	return measure.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		groups, err := n.api.ErrorGroups(ctx, n.Tenant.Key, n.Tenant.Project)
+		n.groups = n.groups[:0]
+		for _, g := range groups {
+			n.groups = append(n.groups, g.ID)
+		}
+		return len(n.groups) >= least, err
+	})
 }
 
 // packBroken makes a body whose fault shows only once it is unpacked.
@@ -181,18 +192,15 @@ func deflated(text string) []byte {
 // inflate writes a stream that unpacks to so many megabytes of white space,
 // and then an empty block each second.
 func (p endlessParts) inflate(out io.Writer, megabytes int) error {
-	if _, err := out.Write(p.head); err != nil {
-		return err
-	}
+	_, err := out.Write(p.head)
 	for range megabytes {
-		if _, err := out.Write(p.spaces); err != nil {
-			return err
+		if err == nil {
+			_, err = out.Write(p.spaces)
 		}
 	}
-	for {
-		if _, err := out.Write(p.empty); err != nil {
-			return err
-		}
+	for err == nil {
+		_, err = out.Write(p.empty)
 		time.Sleep(time.Second)
 	}
+	return err
 }

@@ -1,15 +1,14 @@
 package fairness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -18,19 +17,15 @@ import (
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // Command measures beside each attack.
 type Command struct {
-	subject.Program  `embed:""`
-	subject.Database `embed:""`
-
 	Attacks []string      `arg:"" optional:"" name:"attack" help:"Attacks to measure; all of them where none is named: ${attacks}."`
 	Each    time.Duration `help:"How long to watch beside each attack." default:"17s"`
 	Idle    int           `help:"At the end, how many organizations that do nothing are created." default:"10000"`
 	Quiet   int           `help:"Organizations that are watched, each posting twice a second." default:"14"`
-	Attack  bool          `help:"Read a job from standard input and attack: how this command starts its own attackers." hidden:""`
 }
 
 // Help is called by kong.
@@ -51,31 +46,23 @@ func (c *Command) Validate() error {
 }
 
 // Run measures and prints a table.
-func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
-	if c.Attack {
-		return attackBy(ctx, os.Stdin, os.Stdout)
-	}
-	dir, url, closeAll, err := c.Database.Open(ctx, logger)
-	if err != nil {
+func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
+	return subject.In(ctx, logger, func(dir, database string) error {
+		r := &run{Command: c, dir: dir, database: database, postmaster: measure.Postmaster(ctx, database)}
+		subject.Say("Measuring what quiet organizations notice:")
+		err := r.install(ctx, nil, r.attacked)
+		if err == nil && c.Idle > 0 {
+			// The default limits of operators are too low to create so many in
+			// minutes, and do not affect the results.
+			err = r.install(ctx, map[string]string{"WEIR_CHANGES_PER_MINUTE": "1000000", "WEIR_READS_PER_MINUTE": "1000000"}, r.amongIdle)
+		}
+		if len(r.results) > 0 {
+			_, failed := write(os.Stdout, c, r.results)
+			err = errors.Join(err, failed)
+		}
 		return err
-	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-	r := &run{Command: c, dir: dir, url: url, postmaster: measure.Postmaster(ctx, url)}
-	say("Measuring what quiet organizations notice:")
-	err = r.install(ctx, nil, r.attacked)
-	if err == nil && c.Idle > 0 {
-		// The default limits of operators are too low to create so many in
-		// minutes, and do not affect the results.
-		err = r.install(ctx, map[string]string{"WEIR_CHANGES_PER_MINUTE": "1000000", "WEIR_READS_PER_MINUTE": "1000000"}, r.amongIdle)
-	}
-	if len(r.results) > 0 {
-		_, failed := write(os.Stdout, c, r.results)
-		err = errors.Join(err, failed)
-	}
-	return err
+	})
 }
-
-func say(format string, values ...any) { fmt.Fprintf(os.Stdout, format+"\n", values...) }
 
 // The measurements beside which nobody attacks.
 const (
@@ -95,58 +82,45 @@ const (
 type run struct {
 	*Command
 
-	dir        string
-	url        string
-	postmaster measure.Process
-	weir       *subject.Subject
-	api        *client.Client
-	quiet      []*subject.Watched
-	browser    *subject.Browser
-	results    []*result
+	dir, database string
+	postmaster    measure.Process
+	weir          *subject.Weir
+	quiet         []*subject.Watched
+	browser       *subject.Browser
+	results       []*result
 }
 
 // install starts the installation, perhaps again, and measures.
-func (r *run) install(ctx context.Context, variables map[string]string, measured func(context.Context) error) (err error) {
-	all := map[string]string{"WEIR_DATABASE_URL": r.url}
-	maps.Copy(all, variables)
-	if r.weir, err = r.Program.Start(ctx, filepath.Join(r.dir, "weir"), all); err != nil {
-		return err
+func (r *run) install(ctx context.Context, variables map[string]string, measured func(context.Context) error) error {
+	all := map[string]string{"WEIR_DATABASE_URL": r.database}
+	for name, value := range variables {
+		all[name] = value
 	}
-	defer func() { err = errors.Join(err, r.weir.Stop()) }()
-	if r.api, err = r.weir.Client(16 * r.Quiet); err != nil {
-		return err
-	}
-	defer r.api.Close()
-	tenants, err := subject.NewTenants(ctx, r.api, r.weir.Env.OperatorToken, "quiet", r.Quiet)
-	if err != nil {
-		return err
-	}
-	r.quiet = nil
-	for _, t := range tenants {
-		r.quiet = append(r.quiet, subject.Watch(r.api, t))
-	}
-	if r.browser, err = subject.NewBrowser(r.weir.Env); err != nil {
-		return err
-	}
-	r.browser.Timeout = probeTimeout
-	if err := r.browser.Known(); err != nil {
-		return err
-	}
-	return measured(ctx)
+	return subject.Run(ctx, r.dir, all, func(w *subject.Weir) (err error) {
+		r.weir = w
+		if r.quiet, err = w.Watch(ctx, "quiet", r.Quiet); err != nil {
+			return err
+		}
+		if r.browser, err = subject.NewBrowser(w.Env); err != nil {
+			return err
+		}
+		r.browser.Timeout = probeTimeout
+		return measured(ctx)
+	})
 }
 
 // attacked measures alone, then beside each attack.
 func (r *run) attacked(ctx context.Context) error {
-	say("  %s for %s", alone, 2*r.Each)
-	r.results = append(r.results, r.watch(ctx, attack{name: alone, description: "nobody else", lawful: true}, 2*r.Each, 0))
+	subject.Say("  %s for %s", alone, 2*r.Each)
+	r.results = append(r.results, r.watch(ctx, attack{Name: alone, Does: "nobody else", Lawful: true}, 2*r.Each, 0))
 	attacks, err := chosen(r.Attacks)
 	if err != nil {
 		return err
 	}
 	for _, a := range attacks {
-		say("  beside %s: %s", a.name, a.description)
+		subject.Say("  beside %s: %s", a.Name, a.Does)
 		if err := r.beside(ctx, a); err != nil {
-			return fmt.Errorf("the attack %q: %w", a.name, err)
+			return fmt.Errorf("the attack %q: %w", a.Name, err)
 		}
 	}
 	return ctx.Err()
@@ -154,40 +128,45 @@ func (r *run) attacked(ctx context.Context) error {
 
 // amongIdle measures among many idle organizations.
 func (r *run) amongIdle(ctx context.Context) error {
-	say("  creating %d organizations that do nothing", r.Idle)
+	subject.Say("  creating %d organizations that do nothing", r.Idle)
 	const makers = 8
 	making, limited := errgroup.WithContext(ctx)
 	making.SetLimit(makers)
 	for number := 1; number <= r.Idle && limited.Err() == nil; number++ {
 		if number%1000 == 0 {
-			say("    %d of %d", number, r.Idle)
+			subject.Say("    %d of %d", number, r.Idle)
 		}
 		making.Go(func() error {
-			_, err := subject.NewTenant(limited, r.api, r.weir.Env.OperatorToken, fmt.Sprintf("idle %d", number), "indie")
+			_, err := r.weir.NewTenant(limited, fmt.Sprintf("idle %d", number), "indie")
 			return err
 		})
 	}
 	if err := making.Wait(); err != nil {
 		return err
 	}
-	nothing := attack{name: idle, description: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), lawful: true}
+	nothing := attack{Name: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), Lawful: true}
 	r.results = append(r.results, r.watch(ctx, nothing, r.Each, 0))
 	return ctx.Err()
 }
 
-// beside measures while a separate organization attacks, and then waits
-// until nothing is left of that.
+// beside measures while a separate organization attacks from a process of its
+// own, and then waits until nothing is left of that.
 func (r *run) beside(ctx context.Context, a attack) error {
 	job, err := r.job(ctx, a)
 	if err != nil {
 		return err
 	}
-	attacker, err := launch(ctx, job)
+	attacker, _, err := measure.Again(ctx, r.dir, "attack", job)
 	if err != nil {
 		return err
 	}
-	found := r.watch(ctx, a, r.Each, attacker.command.Process.Pid)
-	if found.answers, err = attacker.stop(); err != nil {
+	found := r.watch(ctx, a, r.Each, attacker.Pid)
+	said, err := attacker.Stop()
+	if err != nil {
+		return err
+	}
+	found.answers = &outcome{}
+	if err := json.NewDecoder(bytes.NewReader(said)).Decode(found.answers); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -216,15 +195,15 @@ func (r *run) drain(ctx context.Context, of subject.Tenant) time.Duration {
 	at := begun.Truncate(time.Millisecond) // as timestamps are
 	for _, done := range []func() bool{
 		func() bool {
-			_, err := r.api.Post(ctx, of.Key, client.Batch{Body: body.Text})
+			_, err := r.weir.Post(ctx, of.Key, client.Batch{Body: body.Text})
 			return err == nil
 		},
 		func() bool {
-			page, err := r.api.Logs(ctx, of.Key, client.LogsQuery{Project: of.Project, From: at, To: at.Add(time.Second), Limit: 1})
+			page, err := r.weir.Logs(ctx, of.Key, client.LogsQuery{Project: of.Project, From: at, To: at.Add(time.Second), Limit: 1})
 			return err == nil && len(page.Items) > 0
 		},
 		func() bool {
-			answer, err := r.api.Call(ctx, client.Request{
+			answer, err := r.weir.Call(ctx, client.Request{
 				Method: http.MethodGet, Path: "/projects/" + of.Project + "/error-groups?limit=1", Header: map[string]string{"X-Api-Key": of.Key},
 			})
 			var newest client.List[client.ErrorGroup]
@@ -249,8 +228,8 @@ const (
 // process attacker, if not 0, attacks.
 func (r *run) watch(ctx context.Context, a attack, d time.Duration, attacker int) *result {
 	found := &result{attack: a}
-	processes := []measure.Process{{Pid: r.weir.Pid()}, r.postmaster, {Pid: attacker}, {Pid: os.Getpid()}}
-	peak, begun, before := measure.WatchPeak(r.weir.Pid()), time.Now(), measure.CPU(processes...)
+	cpu := measure.CPU(measure.Process{Pid: r.weir.Pid}, r.postmaster, measure.Process{Pid: attacker}, measure.Process{Pid: os.Getpid()})
+	peak, begun := measure.WatchPeak(r.weir.Pid), time.Now()
 	end := begun.Add(d)
 	var running sync.WaitGroup
 	// repeat begins again at an interval, or as soon as it has ended: slow
@@ -275,7 +254,7 @@ func (r *run) watch(ctx context.Context, a attack, d time.Duration, attacker int
 	repeat(0, shakeEvery, func() error { return found.took[handshake].Time(func() error { return r.shake(ctx) }) })
 	repeat(0, signInEvery, func() error { return found.took[signIn].Time(func() error { return r.browser.SignInMember(ctx) }) })
 	running.Wait()
-	found.peak, found.cores = peak(), measure.Since(before, time.Since(begun).Seconds(), processes...)
+	found.peak, found.cores = peak(), cpu(time.Since(begun).Seconds())
 	return found
 }
 
@@ -289,7 +268,7 @@ func (r *run) probe(ctx context.Context, found *result, w *subject.Watched) erro
 		return err
 	}
 	return found.took[search].Time(func() error {
-		page, err := r.api.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Words: "upstream pool answered", Limit: 20})
+		page, err := r.weir.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Words: "upstream pool answered", Limit: 20})
 		if err == nil && len(page.Items) == 0 {
 			err = errors.New("it finds nothing")
 		}

@@ -1,6 +1,7 @@
 package fairness
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -10,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/ingest"
 )
 
 // measured is a result with d for each view, except slow samples of one
 // view that took longer.
 func measured(name string, d time.Duration, slow int, longer time.Duration) *result {
-	r := &result{attack: attack{name: name}}
+	r := &result{attack: attack{Name: name}}
 	for view := range r.took {
 		for i := range 400 {
 			if view == search && i < slow {
@@ -41,7 +43,7 @@ func TestTableMarksMissedGoals(t *testing.T) {
 	lawful := measured("lawful", 200*time.Millisecond, 0, 0)
 	fine.answers, open.answers = refused, refused
 	slow.answers, slow.refused, slow.peak = &outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
-	lawful.attack.lawful, lawful.answers = true, &outcome{Times: map[string]int64{"200": 3}}
+	lawful.attack.Lawful, lawful.answers = true, &outcome{Times: map[string]int64{"200": 3}}
 	var text strings.Builder
 	missed, err := write(&text, &Command{Quiet: 2, Each: time.Second}, []*result{quick, fine, slow, open, lawful})
 	if err != nil || missed != 4 {
@@ -76,12 +78,14 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func body(name string) []byte { return scenarios().Bodies[name].body(&noisy{}, 1) }
+
 // The attacks send what they name: legal batches if intended, of
 // the named size.
 func TestAttackingBodies(t *testing.T) {
 	for name, body := range map[string][]byte{
-		"new errors":   newErrors(1000, 1, noStack),
-		"large stacks": newErrors(3, 1, largeStack),
+		"new errors":   body("new-errors"),
+		"large stacks": body("large-stacks"),
 	} {
 		var batch struct {
 			Logs []struct {
@@ -102,16 +106,16 @@ func TestAttackingBodies(t *testing.T) {
 			t.Errorf("%s: %d types in %d entries", name, len(types), len(batch.Logs))
 		}
 	}
-	if large := largeStack("abcd"); len(large) < 100<<10 || len(large) > 102<<10 {
+	if large := largeStack(); len(large) < 100<<10 || len(large) > 102<<10 {
 		t.Errorf("a large stack has %d bytes", len(large))
 	}
 }
 
 // Every entry of the mixed batch is legal, and the body is not large.
 func TestMixedIsLegal(t *testing.T) {
-	body := mixed(1 << 40)
+	body := scenarios().Bodies["mixed"].body(&noisy{}, 1<<32)
 	judged, err := ingest.NewParser(ingest.DefaultLimits()).ParseKeyed(append(make([]byte, 0, len(body)+ingest.Padding), body...))
-	if err != nil || judged.Rejected > 0 || len(judged.Accepted) != mixedErrors+3 || len(body) > 1<<20 {
+	if err != nil || judged.Rejected > 0 || len(judged.Accepted) != 300+3 || len(body) > 1<<20 {
 		t.Errorf("%d bytes: %d entries accepted, %d rejected, %v", len(body), len(judged.Accepted), judged.Rejected, err)
 	}
 }
@@ -145,7 +149,7 @@ func TestInflate(t *testing.T) {
 func TestAttacksHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range Attacks() {
-		if found, err := chosen([]string{name}); err != nil || len(found) != 1 || found[0].name != name || seen[name] || found[0].description == "" {
+		if found, err := chosen([]string{name}); err != nil || len(found) != 1 || found[0].Name != name || seen[name] || found[0].Does == "" {
 			t.Errorf("attack %q: %+v, %v", name, found, err)
 		}
 		seen[name] = true
@@ -155,12 +159,42 @@ func TestAttacksHaveNames(t *testing.T) {
 	}
 }
 
-// A large answer is read to its end, and only its two ends are kept.
+// A large answer is read to its end, and only its two ends are kept: the
+// last names the next page.
 func TestOutcomeReadsLargeAnswers(t *testing.T) {
 	found := &outcome{}
 	body := `{"items":["` + strings.Repeat("x", 1<<20) + `"],"incomplete":true,"next_cursor":"c"}`
-	found.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
-	if found.String() != "1 × 200 incomplete" || !found.refused() {
-		t.Errorf("answered %s", found)
+	tail := found.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
+	if found.String() != "1 × 200 incomplete" || !found.refused() || cursorOf(tail) != "c" {
+		t.Errorf("answered %s, and the next page is %q", found, cursorOf(tail))
+	}
+}
+
+// Every request and body of every attack is complete: a name that is unknown
+// panics, and a part of one is left in the text.
+func TestAttacksAreComplete(t *testing.T) {
+	n := &noisy{keys: []string{"key"}, groups: []string{"group"}, browser: &subject.Browser{}}
+	for _, a := range scenarios().Attacks {
+		if connecting[a.Name] == nil && (asking[a.Name] == nil) == (len(a.Asks) == 0) {
+			t.Errorf("%s has no requests, or has them twice", a.Name)
+		}
+		for worker := range a.Asks {
+			request := a.inTurn(n, worker, 1)
+			body, err := io.ReadAll(request.body)
+			if err != nil || strings.ContainsAny(request.address, "$ ") || bytes.ContainsAny(body, "$") || len(request.address) < 5 {
+				t.Errorf("%s asks for %s %q %.300s, %v", a.Name, request.method, request.address, body, err)
+			}
+		}
+		for _, what := range a.Prepare {
+			name := what[strings.LastIndexByte(what, ' ')+1:]
+			if scenarios().Bodies[name].Entries == 0 && preparing[what] == nil {
+				t.Errorf("%s prepares %s", a.Name, what)
+			}
+		}
+	}
+	for name, entries := range scenarios().Bodies {
+		if text := entries.body(n, 1); !json.Valid(text) || bytes.ContainsAny(text, "$\x00") {
+			t.Errorf("%s: %.300s", name, text)
+		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // What a quiet organization may notice of a noisy one, and the
@@ -86,7 +86,7 @@ func write(out io.Writer, c *Command, results []*result) (missed int, err error)
 	var judged verdicts
 	all := &result{}
 	for _, r := range results {
-		table.Row(append(append([]string{r.attack.name}, r.figures(results[0], &judged)...), r.others(&judged)...)...)
+		table.Row(append(append([]string{r.attack.Name}, r.figures(results[0], &judged)...), r.others(&judged)...)...)
 		for view := range views {
 			if r.answers != nil {
 				all.took[view].AddAll(&r.took[view])
@@ -99,7 +99,7 @@ func write(out io.Writer, c *Command, results []*result) (missed int, err error)
 	}
 	fmt.Fprintln(out)
 	for _, r := range results {
-		fmt.Fprintf(out, "%s: %s\n", r.attack.name, r.attack.description)
+		fmt.Fprintf(out, "%s: %s\n", r.attack.Name, r.attack.Does)
 		if len(r.failed) > 0 {
 			fmt.Fprintf(out, "  %d failures of quiet organizations, the first: %v\n", len(r.failed), r.failed[0])
 		}
@@ -169,10 +169,10 @@ func (r *result) others(judged *verdicts) (cells []string) {
 		return append(cells, "-")
 	}
 	text := r.answers.String()
-	if r.attack.lawful && !r.answers.refused() {
+	if r.attack.Lawful && !r.answers.refused() {
 		text += " (within its limits)"
 	}
-	cell(text, r.attack.lawful || r.answers.refused())
+	cell(text, r.attack.Lawful || r.answers.refused())
 	return cells
 }
 

@@ -1,135 +1,47 @@
 package fairness
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi/frames"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// leaveUnread requests large answers and never reads them.
-func leaveUnread(ctx context.Context, n *noisy) error {
-	return repeat(ctx, 6, func(int) error {
-		conn, err := n.browser.Dial(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if _, err := fmt.Fprintf(conn, "GET /v1/logs?limit=1000 HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\n\r\n", n.browser.Host, n.Tenant.Key); err != nil {
-			return err
-		}
-		status, err := bufio.NewReaderSize(conn, 512).ReadString('\n')
-		if err != nil {
-			return err
-		}
-		if code := strings.Fields(status); len(code) > 1 {
-			n.outcome.count(code[1])
-		}
-		lifecycle.Pause(ctx, 5*time.Second) // meanwhile the answer fills the buffers of both ends
-		return nil
-	})
+// leaveUnread leaves an answer unread while it fills the buffers of both ends.
+func leaveUnread(ctx context.Context, n *noisy, answer *http.Response) {
+	n.outcome.count(fmt.Sprint(answer.StatusCode))
+	lifecycle.Pause(ctx, 5*time.Second)
 }
 
-// Readers of lines: how many bytes each reads at once, and then each second.
-const (
-	linesBurst     = 1 << 20
-	linesPerSecond = 16 << 10
-)
-
-// readLinesSlowly requests all lines and reads them slowly.
-func readLinesSlowly(ctx context.Context, n *noisy) error {
-	return repeat(ctx, 8, func(int) error {
-		a := inTurn(byKey, "GET /logs")(n, 0, 0)
-		a.header.Set("Accept", "application/x-ndjson")
-		answer, err := a.do(ctx, n)
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			n.outcome.read(answer)
-			lifecycle.Pause(ctx, obeyed)
-			return nil
-		}
-		_, err = io.CopyN(io.Discard, answer.Body, linesBurst)
-		for err == nil && ctx.Err() == nil {
-			lifecycle.Pause(ctx, time.Second)
-			_, err = io.CopyN(io.Discard, answer.Body, linesPerSecond)
-		}
-		switch {
-		case ctx.Err() != nil:
-			n.outcome.count("200")
-		case errors.Is(err, io.EOF):
-			n.outcome.count("200 whole")
-		default:
-			n.outcome.count("closed")
-		}
-		return nil
-	})
-}
-
-// pageThroughYears reads page after page, from the newest and from the
-// oldest on.
-func pageThroughYears(ctx context.Context, n *noisy) error {
-	cursors := make([]string, 8)
-	return repeat(ctx, len(cursors), func(worker int) error {
-		return n.page(ctx, "/logs?limit=1000&order="+[]string{"desc", "asc"}[worker%2], &cursors[worker])
-	})
-}
-
-// readFromYearZero reads small pages from cursors before everything, forged
-// and real.
-func readFromYearZero(ctx context.Context, n *noisy) error {
-	forged, err := json.Marshal(map[string]any{"s": -62167219200, "n": 0, "b": strings.Repeat("0", 32), "i": 0})
-	if err != nil {
-		return err
+// readSlowly reads a megabyte of an answer at once, then 16 KB a second.
+func readSlowly(ctx context.Context, n *noisy, answer *http.Response) {
+	const burst, perSecond = 1 << 20, 16 << 10
+	if answer.StatusCode != http.StatusOK {
+		n.outcome.read(answer)
+		return
 	}
-	cursors := make([]string, 8)
-	return repeat(ctx, len(cursors), func(worker int) error {
-		if worker%2 == 0 {
-			cursors[worker] = base64.RawURLEncoding.EncodeToString(forged)
-			return n.page(ctx, "/logs?limit=1&order=asc", &cursors[worker])
-		}
-		return n.page(ctx, "/logs?limit=1&order=asc&q=answered", &cursors[worker])
-	})
-}
-
-// page reads the cursor's page and moves the cursor on.
-func (n *noisy) page(ctx context.Context, path string, cursor *string) error {
-	if *cursor != "" {
-		path += "&cursor=" + *cursor
+	_, err := io.CopyN(io.Discard, answer.Body, burst)
+	for err == nil && ctx.Err() == nil {
+		lifecycle.Pause(ctx, time.Second)
+		_, err = io.CopyN(io.Discard, answer.Body, perSecond)
 	}
-	answer, err := n.api.Call(ctx, client.Request{Method: http.MethodGet, Path: path, Header: map[string]string{"X-Api-Key": n.Tenant.Key}})
-	if err != nil {
-		return err
+	switch {
+	case ctx.Err() != nil:
+		n.outcome.count("200")
+	case errors.Is(err, io.EOF):
+		n.outcome.count("200 whole")
+	default:
+		n.outcome.count("closed")
 	}
-	n.outcome.count(describe(answer.Status, answer.Body[:min(len(answer.Body), headBytes)], answer.Body[max(0, len(answer.Body)-headBytes):]))
-	switch answer.Status {
-	case http.StatusOK:
-		var list client.List[json.RawMessage]
-		err = json.Unmarshal(answer.Body, &list)
-		*cursor = ""
-		if list.NextCursor != nil {
-			*cursor = *list.NextCursor
-		}
-	case http.StatusTooManyRequests:
-		lifecycle.Pause(ctx, obeyed)
-	}
-	return err
 }
 
 // Sockets: how many are opened, if this process may, by how many goroutines.
@@ -191,10 +103,12 @@ func network(number int) net.IP {
 	return net.IPv4(127, byte(1+number>>16&0x3f), byte(number>>8), byte(2+number%250))
 }
 
-// Header blocks without a table (RFC 7541): GET and POST of https://weir/.
-var (
-	getRoot  = []byte("\x82\x87\x84\x41\x04weir")
-	postRoot = []byte("\x83\x87\x84\x41\x04weir")
+// Header blocks without a table (RFC 7541): GET and POST of https://weir/, and
+// a field of 8,000 bytes.
+const (
+	getRoot   = "\x82\x87\x84\x41\x04weir"
+	postRoot  = "\x83\x87\x84\x41\x04weir"
+	longField = "\x00\x01x\x7f\xc1\x3d"
 )
 
 // Flags of frames, and how many are sent at once.
@@ -209,20 +123,33 @@ func frame(kind frames.Type, flags byte, stream uint32, payload []byte) []byte {
 	return frames.Append(nil, frames.Header{Type: kind, Flags: flags, Stream: stream}, payload)
 }
 
-// A flood is what a connection sends without a pause: first once, then
-// pieces by their number.
+// A flood is what is sent on a connection: first once, then without a pause
+// pieces by their number. Without pieces it breaks a rule, and comes again.
 type flood struct {
-	first []byte
-	piece func(i uint32) []byte
+	protocols []string
+	first     []byte
+	piece     func(i uint32) []byte
+}
+
+// over2 is a flood on a connection of HTTP/2, which it opens first.
+func over2(first []byte, piece func(i uint32) []byte) flood {
+	opening := append([]byte(frames.Preface), frame(frames.Settings, 0, 0, nil)...)
+	return flood{[]string{"h2"}, append(opening, first...), piece}
+}
+
+func always(kind frames.Type, stream uint32, payload ...byte) func(uint32) []byte {
+	return func(uint32) []byte { return frame(kind, 0, stream, payload) }
 }
 
 var (
-	settingsFlood = flood{nil, func(uint32) []byte { return frame(frames.Settings, 0, 0, nil) }}
-	pingFlood     = flood{nil, func(uint32) []byte { return frame(frames.Ping, 0, 0, make([]byte, 8)) }}
-	dataFlood     = flood{frame(frames.Headers, endHeaders, 1, postRoot), func(uint32) []byte { return frame(frames.Data, 0, 1, nil) }}
-	resetFlood    = flood{nil, reset(getRoot)}
-	blockFlood    = flood{nil, reset(append(bytes.Clone(getRoot), longField()...))}
-	endlessFlood  = flood{frame(frames.Headers, endStream, 1, getRoot), func(uint32) []byte { return frame(frames.Continuation, 0, 1, nil) }}
+	settingsFlood = over2(nil, always(frames.Settings, 0))
+	pingFlood     = over2(nil, always(frames.Ping, 0, make([]byte, 8)...))
+	dataFlood     = over2(frame(frames.Headers, endHeaders, 1, []byte(postRoot)), always(frames.Data, 1))
+	resetFlood    = over2(nil, reset([]byte(getRoot)))
+	blockFlood    = over2(nil, reset(append([]byte(getRoot+longField), bytes.Repeat([]byte("a"), 8000)...)))
+	endlessFlood  = over2(frame(frames.Headers, endStream, 1, []byte(getRoot)), always(frames.Continuation, 1))
+	wrongFrame    = over2(frame(frames.Data, 0, 0, nil), nil)
+	noRequest     = flood{nil, []byte("garbage\r\n\r\n"), nil}
 )
 
 // reset begins a stream with block, and resets it.
@@ -233,48 +160,47 @@ func reset(block []byte) func(i uint32) []byte {
 	}
 }
 
-// longField is a header field of 8,000 bytes.
-func longField() []byte {
-	return append([]byte("\x00\x01x\x7f\xc1\x3d"), bytes.Repeat([]byte("a"), 8000)...)
-}
-
-// sendFrames floods so many connections of another network, in turn with
-// each of floods, and opens closed ones again. It has no key.
-func sendFrames(connections int, floods ...flood) step {
+// sends floods so many connections of another network, in turn with each of
+// floods, and opens closed ones again. It has no key.
+func sends(connections int, floods ...flood) step {
 	return func(ctx context.Context, n *noisy) error {
 		return repeat(ctx, connections, func(worker int) error {
-			conn, err := n.dialHTTP2(ctx)
-			if err != nil {
+			f := floods[worker%len(floods)]
+			conn, err := n.dial(ctx, f)
+			if err != nil && f.piece == nil {
+				n.outcome.count("closed")
+			} else if err != nil {
 				n.outcome.count("refused")
+			}
+			if err != nil {
 				return err
 			}
 			defer conn.Close()
+			n.outcome.count("opened")
+			if f.piece == nil {
+				return nil
+			}
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			defer stop()
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
-			n.outcome.count("opened")
-			err = floods[worker%len(floods)].send(conn)
+			err = f.send(conn)
 			n.outcome.count("closed")
 			return err
 		})
 	}
 }
 
-// dialHTTP2 opens a connection of HTTP/2 from another network.
-func (n *noisy) dialHTTP2(ctx context.Context) (net.Conn, error) {
-	conn, err := n.browser.Dial(ctx, network(0), "h2")
-	if err != nil {
-		return nil, err
+// dial opens a connection from another network, and sends what comes first.
+func (n *noisy) dial(ctx context.Context, f flood) (net.Conn, error) {
+	conn, err := n.browser.Dial(ctx, network(0), f.protocols...)
+	if err == nil {
+		_, err = conn.Write(f.first)
 	}
-	_, err = conn.Write(append([]byte(frames.Preface), frame(frames.Settings, 0, 0, nil)...))
 	return conn, err
 }
 
-// send sends until the connection ends.
+// send sends pieces until the connection ends.
 func (f flood) send(to io.Writer) error {
-	if _, err := to.Write(f.first); err != nil {
-		return err
-	}
 	var pieces []byte
 	for i := uint32(0); ; {
 		pieces = pieces[:0]
@@ -286,28 +212,4 @@ func (f flood) send(to io.Writer) error {
 			return err
 		}
 	}
-}
-
-// breakRules connects, sends what ends a connection with an error, in
-// HTTP/2 and HTTP/1 in turn, and comes again at once.
-func breakRules(ctx context.Context, n *noisy) error {
-	faults := [...]struct {
-		dial func(context.Context) (net.Conn, error)
-		send []byte
-	}{
-		{n.dialHTTP2, frame(frames.Data, 0, 0, nil)},
-		{func(ctx context.Context) (net.Conn, error) { return n.browser.Dial(ctx, network(0)) }, []byte("garbage\r\n\r\n")},
-	}
-	return repeat(ctx, 32, func(worker int) error {
-		fault := faults[worker%len(faults)]
-		conn, err := fault.dial(ctx)
-		if err != nil {
-			n.outcome.count("closed")
-			return err
-		}
-		defer conn.Close()
-		n.outcome.count("opened")
-		_, err = conn.Write(fault.send)
-		return err
-	})
 }

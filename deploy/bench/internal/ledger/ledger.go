@@ -13,15 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/process"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 // Command measures part by part.
 type Command struct {
-	subject.Database `embed:""`
-
-	Brokers []string      `help:"Kafka to measure with, host:port; its topics of Weir are deleted. Without it the embedded broker is started." env:"WEIR_BENCH_BROKERS"`
 	Events  int           `help:"Records for each measurement of a rate." default:"400000"`
 	Rebuilt int           `help:"Records that the rebuild reads, and a round of checks compares." default:"1000000"`
 	Paced   time.Duration `help:"How long to publish at half of the rate." default:"15s"`
@@ -36,7 +33,7 @@ const memory = 8 << 30
 // Help is called by kong.
 func (Command) Help() string {
 	return `The ledger alone, in this process: records in the broker become committed books. Beside its rates stands what COPY alone reaches
-with the same PostgreSQL in the same run; beside its times stand the goals. The schema ledger of a given database is dropped.`
+with the same PostgreSQL in the same run; beside its times stand the goals.`
 }
 
 // Validate is called by kong.
@@ -47,30 +44,26 @@ func (c *Command) Validate() error {
 	return nil
 }
 
-// A part is measured with its own log and schema.
-type part struct {
+// parts are measured each with its own log and schema.
+var parts = []struct {
 	name    string
 	measure func(*bench, context.Context, *world) error
-}
-
-func parts() []part {
-	return []part{
-		{"copy", (*bench).copyAlone},
-		{"spread", (*bench).spread},
-		{"hot", rated("one organization", 1, 1, "of 1,000 organizations, goal 1.00")},
-		{"replicas", rated("1,000 organizations, two replicas", organizations, 2, "of one replica, goal above 1.00")},
-		{"single", (*bench).single},
-		{"checks", (*bench).checks},
-		{"checklag", (*bench).checkLag},
-		{"lag", (*bench).lag},
-		{"usage", (*bench).usage},
-		{"rebuild", (*bench).rebuild},
-	}
+}{
+	{"copy", (*bench).copyAlone},
+	{"spread", (*bench).spread},
+	{"hot", rated("one organization", 1, load{1, 1, 0}, asFast("of 1,000 organizations, goal 1.00"))},
+	{"replicas", rated("1,000 organizations, two replicas", 1, load{organizations, 2, 0}, asFast("of one replica, goal above 1.00"))},
+	{"single", rated("a transaction for each record", 40, load{organizations, 1, 1}, slower)}, // few, so that it takes seconds
+	{"checks", (*bench).checks},
+	{"checklag", (*bench).checkLag},
+	{"lag", (*bench).lag},
+	{"usage", (*bench).usage},
+	{"rebuild", (*bench).rebuild},
 }
 
 // Parts returns the names of the parts.
 func Parts() (names []string) {
-	for _, part := range parts() {
+	for _, part := range parts {
 		names = append(names, part.name)
 	}
 	return names
@@ -83,34 +76,28 @@ func (c *Command) measures(part string) bool {
 }
 
 // Run measures and prints a table.
-func (c *Command) Run(ctx context.Context, logger *slog.Logger) (err error) {
+func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
 	process.Memory{MemoryLimit: memory}.Apply()
-	dir, url, closeAll, err := c.Database.Open(ctx, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-	b := &bench{Command: c, logger: logger, processes: []measure.Process{measure.Postmaster(ctx, url), {Pid: os.Getpid()}}}
-	fmt.Fprintln(os.Stdout, "Measuring the ledger:")
-	for _, part := range parts() {
-		if !c.measures(part.name) {
-			continue
+	return subject.In(ctx, logger, func(dir, database string) error {
+		b := &bench{Command: c, logger: logger, processes: []measure.Process{measure.Postmaster(ctx, database), {Pid: os.Getpid()}}}
+		subject.Say("Measuring the ledger:")
+		for _, part := range parts {
+			if !c.measures(part.name) {
+				continue
+			}
+			begun := time.Now()
+			err := in(ctx, world{dir: dir, url: database, logger: logger}, func(w *world) error { return part.measure(b, ctx, w) })
+			if err != nil {
+				return fmt.Errorf("cannot measure %s: %w", part.name, err)
+			}
+			subject.Say("  %s: %s", part.name, time.Since(begun).Round(time.Second))
 		}
-		begun := time.Now()
-		w, err := newWorld(ctx, world{dir: dir, url: url, brokers: c.Brokers, logger: logger})
-		if err == nil {
-			err = errors.Join(part.measure(b, ctx, w), w.close())
+		table := measure.NewTable(os.Stdout, "Records of weir.logs.v1, each a request; the ledger, PostgreSQL, broker and load share the machine.")
+		for _, row := range b.rows {
+			table.Row(row...)
 		}
-		if err != nil {
-			return fmt.Errorf("cannot measure %s: %w", part.name, err)
-		}
-		fmt.Fprintf(os.Stdout, "  %s: %s\n", part.name, time.Since(begun).Round(time.Second))
-	}
-	table := measure.NewTable(os.Stdout, "Records of weir.logs.v1, each a request; the ledger, PostgreSQL, broker and load share the machine.")
-	for _, row := range b.rows {
-		table.Row(row...)
-	}
-	return table.Flush()
+		return table.Flush()
+	})
 }
 
 // A bench is the measurements so far. Rates are records of weir.logs.v1 a
@@ -127,14 +114,6 @@ type bench struct {
 
 func (b *bench) note(what, figure, goal string) {
 	b.rows = append(b.rows, []string{what, figure, goal})
-}
-
-// total is the processor time of all processes.
-func total(cpu []time.Duration) (sum time.Duration) {
-	for _, d := range cpu {
-		sum += d
-	}
-	return sum
 }
 
 // within is the goal of a p99.

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/pprof"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	ledger "github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
+	"github.com/weirlog/weir/shared/process"
 )
 
 // The load is spread over so many organizations.
@@ -66,12 +65,12 @@ func (b *bench) spread(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	stop, err := startProfile(b.Profile)
+	stop, err := process.Profile(b.Profile)
 	if err != nil {
 		return err
 	}
 	var cpu []time.Duration
-	b.rate, cpu, err = b.apply(ctx, w, 1, 0)
+	b.rate, cpu, err = b.apply(ctx, w, ordinary)
 	if err = errors.Join(err, stop()); err != nil {
 		return err
 	}
@@ -93,64 +92,47 @@ func (b *bench) spread(ctx context.Context, w *world) error {
 	return err
 }
 
-// startProfile profiles this process into a file, if any, until stop.
-func startProfile(path string) (stop func() error, err error) {
-	if path == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(path)
-	if err == nil {
-		err = pprof.StartCPUProfile(file)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot profile into %q: %w", path, err)
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, nil
-}
+// A load is applied by so many replicas; perTransaction 0: as many as are there.
+type load struct{ organizations, replicas, perTransaction int }
 
-// rated measures a rate beside that of 1,000 organizations and one replica.
-func rated(what string, organizations, replicas int, goal string) func(*bench, context.Context, *world) error {
+var ordinary = load{organizations, 1, 0}
+
+// rated measures the rate of a part of the records. A verdict compares it with
+// that of the ordinary load.
+func rated(what string, part int, l load, verdict func(rate, ordinary float64) string) func(*bench, context.Context, *world) error {
 	return func(b *bench, ctx context.Context, w *world) error {
-		rate, err := b.rateOf(ctx, w, b.Events, organizations, replicas, 0)
-		verdict := ""
+		rate, _, err := b.acceptAndApply(ctx, w, b.Events/part, l)
+		text := ""
 		if b.rate > 0 {
-			verdict = measure.Goal(rate >= b.rate, "%.2f %s", rate/b.rate, goal)
+			text = verdict(rate, b.rate)
 		}
-		b.note(what, fmt.Sprintf("%.0f/s", rate), verdict)
+		b.note(what, fmt.Sprintf("%.0f/s", rate), text)
 		return err
 	}
 }
 
-// single has few records, so that it takes seconds.
-func (b *bench) single(ctx context.Context, w *world) error {
-	rate, err := b.rateOf(ctx, w, b.Events/40, organizations, 1, 1)
-	times := ""
-	if b.rate > 0 {
-		times = fmt.Sprintf("%.0f times slower", b.rate/rate)
+func asFast(goal string) func(rate, ordinary float64) string {
+	return func(rate, ordinary float64) string {
+		return measure.Goal(rate >= ordinary, "%.2f %s", rate/ordinary, goal)
 	}
-	b.note("a transaction for each record", fmt.Sprintf("%.0f/s", rate), times)
-	return err
 }
 
-// rateOf measures how fast replicas apply n records of so many organizations.
-func (b *bench) rateOf(ctx context.Context, w *world, n, organizations, replicas, perTransaction int) (float64, error) {
-	if err := w.accept(ctx, n, organizations); err != nil {
-		return 0, err
+func slower(rate, ordinary float64) string { return fmt.Sprintf("%.0f times slower", ordinary/rate) }
+
+func (b *bench) acceptAndApply(ctx context.Context, w *world, records int, l load) (rate float64, cpu []time.Duration, err error) {
+	if err := w.accept(ctx, records, l.organizations); err != nil {
+		return 0, nil, err
 	}
-	rate, _, err := b.apply(ctx, w, replicas, perTransaction)
-	return rate, err
+	return b.apply(ctx, w, l)
 }
 
 // apply runs replicas until all records are committed and all account
 // states published: a rest would count as work of the next measurement. It
 // returns the rate between the first and the last commit seen, and the
 // processor time of the whole, which hardly depends on other load.
-func (b *bench) apply(ctx context.Context, w *world, replicas, perTransaction int) (rate float64, cpu []time.Duration, err error) {
-	before := measure.CPU(b.processes...)
-	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
+func (b *bench) apply(ctx context.Context, w *world, l load) (rate float64, cpu []time.Duration, err error) {
+	used := measure.CPU(b.processes...)
+	err = w.with(ctx, l.replicas, l.perTransaction, func(ctx context.Context) error {
 		first, began, err := w.await(ctx, 1)
 		if err != nil {
 			return err
@@ -161,7 +143,7 @@ func (b *bench) apply(ctx context.Context, w *world, replicas, perTransaction in
 		}
 		rate = float64(last-first) / ended.Sub(began).Seconds()
 		err = until(ctx, w.settled)
-		cpu = measure.Since(before, 1, b.processes...)
+		cpu = used(1)
 		return err
 	})
 	return rate, cpu, err
@@ -172,11 +154,8 @@ func (b *bench) apply(ctx context.Context, w *world, replicas, perTransaction in
 // to check. They are about as many as are applied between two rounds at the
 // full rate.
 func (b *bench) checks(ctx context.Context, w *world) error {
-	if err := w.accept(ctx, b.Rebuilt, organizations); err != nil {
-		return err
-	}
 	w.checked = time.Hour
-	_, applied, err := b.apply(ctx, w, 1, 0)
+	_, applied, err := b.acceptAndApply(ctx, w, b.Rebuilt, ordinary)
 	if err != nil {
 		return err
 	}
@@ -200,7 +179,7 @@ func checkShare(checks time.Duration, applied []time.Duration) (figure, goal str
 	if applied[0] == 0 {
 		return "–", ""
 	}
-	share := checks.Seconds() / total(applied).Seconds()
+	share := checks.Seconds() / (applied[0] + applied[1]).Seconds()
 	return fmt.Sprintf("%.1f %%", 100*share), measure.Goal(share <= 0.05, "of the processor time of applying it, goal 5 %%")
 }
 
@@ -208,14 +187,15 @@ func checkShare(checks time.Duration, applied []time.Duration) (figure, goal str
 // round of checks, which covers everything, and returns how many ranges it
 // has checked.
 func (b *bench) checkRound(ctx context.Context, w *world) (took time.Duration, ranges int64, err error) {
-	before := measure.CPU(b.processes...)
+	used := measure.CPU(b.processes...)
 	checker, err := w.replica(ctx, 0)
 	if err != nil {
 		return took, 0, err
 	}
 	err = beside(ctx, checker.Run, func(ctx context.Context) error {
 		err := until(ctx, func(ctx context.Context) (bool, error) { return checker.Report().Rounds > 0, nil })
-		took = total(measure.Since(before, 1, b.processes...))
+		cpu := used(1)
+		took = cpu[0] + cpu[1]
 		return err
 	})
 	report := checker.Report()
@@ -279,15 +259,13 @@ func (b *bench) lag(ctx context.Context, w *world) error {
 		}
 		var lags, balances []time.Duration
 		var rate float64
-		reading, stop := context.WithCancel(ctx)
-		err = beside(reading, func(ctx context.Context) (err error) {
+		err = beside(ctx, func(ctx context.Context) (err error) {
 			balances, err = r.repeat(ctx, 0)
 			return err
 		}, func(ctx context.Context) (err error) {
 			lags, rate, err = b.pace(ctx, w)
 			return err
 		})
-		stop()
 		if err != nil {
 			return err
 		}
@@ -359,7 +337,7 @@ func (b *bench) usage(ctx context.Context, w *world) error {
 // rebuild measures how long ledger-rebuild takes to rebuild a ledger from
 // all records, seal its hours, and compare it with the other.
 func (b *bench) rebuild(ctx context.Context, w *world) error {
-	if _, err := b.rateOf(ctx, w, b.Rebuilt, organizations, 1, 0); err != nil {
+	if _, _, err := b.acceptAndApply(ctx, w, b.Rebuilt, ordinary); err != nil {
 		return err
 	}
 	begun := time.Now()

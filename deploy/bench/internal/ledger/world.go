@@ -17,10 +17,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	kafkago "github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	ledger "github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
@@ -28,74 +27,49 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/service"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 // A world is a log, an empty schema, and the other modules' events.
 type world struct {
 	dir, url  string
 	logger    *slog.Logger
-	brokers   []string      // none: the embedded one is started
-	broker    *kafka.Broker // that was
+	brokers   []string
 	pool      *pgxpool.Pool // for the benchmark
 	publisher *publisher.Publisher
 	published int64         // records on weir.logs.v1
 	checked   time.Duration // between ledgers' checks; 0: the default
 }
 
-func newWorld(ctx context.Context, made world) (w *world, err error) {
-	w = &made
+// in makes a world with a broker of its own, for do.
+func in(ctx context.Context, w world, do func(*world) error) (err error) {
 	if w.pool, err = pgxpool.New(ctx, w.url); err != nil {
-		return nil, err
-	}
-	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger, ledger_rebuilding, ledger_rebuilt CASCADE"); err != nil {
-		return nil, err
-	}
-	if err := w.open(ctx); err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	return w, nil
-}
-
-func (w *world) open(ctx context.Context) (err error) {
-	all := contract.Topics(0, 0)
-	if len(w.brokers) == 0 {
-		dir, err := os.MkdirTemp(w.dir, "broker-")
-		if err != nil {
-			return err
-		}
-		if w.broker, err = kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: w.logger}); err != nil {
-			return err
-		}
-		w.brokers = []string{w.broker.Addr()}
-	} else { // delete an earlier measurement's records
-		var names []string
-		for _, topic := range all {
-			names = append(names, topic.Name)
-		}
-		client := &kafkago.Client{Addr: kafkago.TCP(w.brokers...), Timeout: 30 * time.Second}
-		if _, err := client.DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: names}); err != nil {
-			return err
-		}
-	}
-	if err := topics.Ensure(ctx, w.brokers, all); err != nil {
 		return err
 	}
-	w.publisher, err = publisher.New(publisher.Config{Brokers: w.brokers}, w.logger)
-	return err
-}
-
-func (w *world) close() (err error) {
-	if w.publisher != nil {
-		err = w.publisher.Close()
+	defer w.pool.Close()
+	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger, ledger_rebuilding, ledger_rebuilt CASCADE"); err != nil {
+		return err
 	}
-	if w.broker != nil {
-		err = errors.Join(err, w.broker.Close())
+	dir, err := os.MkdirTemp(w.dir, "broker-")
+	if err != nil {
+		return err
 	}
-	w.pool.Close()
-	return err
+	broker, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: w.logger})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	w.brokers = []string{broker.Addr()}
+	if err := topics.Ensure(ctx, w.brokers, contract.Topics(0, 0)); err != nil {
+		return err
+	}
+	if w.publisher, err = publisher.New(publisher.Config{Brokers: w.brokers}, w.logger); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.publisher.Close()) }()
+	return do(&w)
 }
 
 func organization(i int) string { return fmt.Sprintf("org_%04d", i) }
@@ -132,20 +106,11 @@ func (w *world) publish(ctx context.Context, n, organizations int, at time.Time)
 	messages := make([]*message.Message, n)
 	for i := range messages {
 		r := request(int(w.published)+i, organizations, at)
-		messages[i] = record(r.RecordKey(16), r.Headers(), r.Lines)
+		messages[i] = subject.Record(r.RecordKey(16), r.Headers(), r.Lines)
 	}
 	_, err := w.publisher.PublishContext(ctx, contract.TopicLogs, messages...)
 	w.published += int64(n)
 	return err
-}
-
-func record(key string, headers map[string]string, value []byte) *message.Message {
-	m := message.NewMessage("", value)
-	for name, value := range headers {
-		m.Metadata.Set(name, value)
-	}
-	m.Metadata.Set(bus.KeyMetadata, key)
-	return m
 }
 
 // create publishes tenants' facts of new organizations. Past periods
@@ -169,7 +134,7 @@ func fact(eventType, key string, value any) (*message.Message, error) {
 		return nil, err
 	}
 	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/tenants", Time: time.Now()}
-	return record(key, attributes.Headers(), text), nil
+	return subject.Record(key, attributes.Headers(), text), nil
 }
 
 // token publishes a service token that may read balances, and returns it.
@@ -221,22 +186,16 @@ func (w *world) with(ctx context.Context, replicas, perTransaction int, do func(
 func beside(ctx context.Context, other, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- other(ctx)
-		cancel()
-	}()
-	err := do(ctx)
-	cancel()
-	return errors.Join(err, <-ended)
+	return lifecycle.Run(ctx, other, func(ctx context.Context) error {
+		defer cancel()
+		return do(ctx)
+	})
 }
 
-// poll is the interval of looks: a shorter one would distort the measurement.
-const poll = 10 * time.Millisecond
-
-// until polls until something is done, or fails.
+// until polls until something is done, or fails. A shorter interval would
+// distort the measurement.
 func until(ctx context.Context, done func(context.Context) (bool, error)) error {
-	return measure.Until(ctx, poll, done)
+	return measure.Until(ctx, 10*time.Millisecond, done)
 }
 
 // await waits until at least so many records are committed, and returns
@@ -297,16 +256,13 @@ func (w *world) read(ctx context.Context, path string, do func(context.Context, 
 		if _, _, err := w.await(ctx, w.published); err != nil {
 			return err
 		}
-		const long = 30 * time.Second
-		deadline := time.Now().Add(long)
-		err := until(ctx, func(ctx context.Context) (bool, error) {
-			if err := r.ask(ctx); err == nil || time.Now().After(deadline) {
-				return true, err
-			}
-			return false, nil
+		var last error
+		err := measure.Await(ctx, path+" is answered", func(ctx context.Context) (bool, error) {
+			last = r.ask(ctx)
+			return last == nil, nil
 		})
 		if err != nil {
-			return err
+			return errors.Join(err, last)
 		}
 		return do(ctx, r)
 	})

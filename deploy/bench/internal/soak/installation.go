@@ -22,7 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -51,14 +51,14 @@ func (i *installation) start(ctx context.Context, config Config, now func() time
 	if err != nil {
 		return err
 	}
-	i.closers = append(i.closers, i.broker.Close)
+	i.atStop(i.broker.Close)
 	if err := topics.Ensure(ctx, []string{i.broker.Addr()}, fleetingTombstones()); err != nil {
 		return err
 	}
 	if i.db, err = pgx.Connect(ctx, config.DatabaseURL); err != nil {
 		return err
 	}
-	i.closers = append(i.closers, func() error { return i.db.Close(context.Background()) })
+	i.atStop(func() error { return i.db.Close(context.Background()) })
 	modules, err := config.modules(now)
 	if err != nil {
 		return err
@@ -72,6 +72,8 @@ func (i *installation) start(ctx context.Context, config Config, now func() time
 	}
 	return i.run(ctx)
 }
+
+func (i *installation) atStop(end func() error) { i.closers = append(i.closers, end) }
 
 // stop ends everything, the last first.
 func (i *installation) stop() (err error) {
@@ -87,19 +89,18 @@ func (i *installation) run(ctx context.Context) (err error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- i.app.Run(running) }()
-	select {
-	case <-i.app.Started():
-	case err := <-ended:
-		end()
-		return errors.Join(errors.New("the modules ended before they were ready"), err)
-	case <-ctx.Done():
-		end()
-		return errors.Join(ctx.Err(), <-ended)
-	}
-	i.closers = append(i.closers, func() error {
+	i.atStop(func() error {
 		end()
 		return <-ended
 	})
+	select {
+	case <-i.app.Started():
+	case err := <-ended:
+		ended <- errors.Join(errors.New("the modules ended before they were ready"), err)
+		return errors.New("not ready")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	env := i.app.Env()
 	if i.api, err = client.New(env.BaseURL, env.CAFile, 4); err != nil {
 		return err
@@ -107,7 +108,8 @@ func (i *installation) run(ctx context.Context) (err error) {
 	if i.browser, err = subject.NewBrowser(env); err != nil {
 		return err
 	}
-	i.closers = append(i.closers, func() error {
+	i.browser.Jar = nil
+	i.atStop(func() error {
 		i.api.Close()
 		i.browser.CloseIdleConnections()
 		return nil
@@ -182,7 +184,7 @@ func (i *installation) await(ctx context.Context, what, query string, args ...an
 	if _, err := i.db.Exec(ctx, asSystem); err != nil {
 		return err
 	}
-	return until(ctx, what, func(ctx context.Context) (done bool, err error) {
+	return measure.Await(ctx, what, func(ctx context.Context) (done bool, err error) {
 		err = i.db.QueryRow(ctx, query, args...).Scan(&done)
 		return done, err
 	})
@@ -200,15 +202,3 @@ func (c *clock) Now() time.Time {
 }
 
 func (c *clock) skip(span time.Duration) { c.skipped.Add(int64(span)) }
-
-// until returns once try is done or fails; what describes it.
-func until(ctx context.Context, what string, try func(ctx context.Context) (done bool, err error)) error {
-	const timeout, poll = time.Minute, 5 * time.Millisecond
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := measure.Until(limited, poll, try)
-	if limited.Err() != nil {
-		return fmt.Errorf("waited for %s until %s: %w", timeout, what, limited.Err())
-	}
-	return err
-}

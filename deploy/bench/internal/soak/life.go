@@ -2,12 +2,14 @@ package soak
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,110 +19,67 @@ import (
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/measure"
 )
 
-// A request is made by the operator through the API. Names in braces stand
-// for what is known.
-type request struct {
-	makes              string // the name under which the answer's id is known from then on, and with " secret" a key or token
-	method, path, body string
+// life.yaml is who lives, and what is asked for.
+//
+//go:embed life.yaml
+var lifeText []byte
+
+type life struct {
+	Tenants []*tenant
+	Asks    map[string][]string // by occasion; bounded by life.yaml
 }
-
-// known is what a tenant or the visitors are called.
-type known map[string]string
-
-// What is asked for. {other tier} is asked for by those who change it.
-var (
-	founding = []request{
-		{"organization", http.MethodPost, "/organizations", `{"name":"{name}","tier":"{tier}"}`},
-		{"project", http.MethodPost, "/projects", `{"organization":"{organization}","name":"{name}"}`},
-		{"owner", http.MethodPost, "/members",
-			`{"organization":"{organization}","email":"owner{number}@example.com","name":"{name}","role":"owner","password":"` + password + `"}`},
-		{"webhook", http.MethodPost, "/organizations/{organization}/webhooks",
-			`{"url":"{receiver}","events":["error_group.created","period.closed","statement.ready"]}`},
-	}
-	billing = request{"billing", http.MethodPost, "/service-tokens",
-		`{"organization":"{organization}","name":"billing","scopes":["billing:read","billing:write"]}`}
-
-	newKey  = request{"key", http.MethodPost, "/api-keys", `{"project":"{project}","environment":"prod","name":"a month's key"}`}
-	oldKey  = request{"", http.MethodPost, "/api-keys/{key}/revoke", `{"reason":"a new month"}`}
-	monthly = []request{
-		{"", http.MethodPost, "/organizations/{organization}/grants", `{"amount":1000000,"reason":"gift {number}-{month}","expires_at":"{soon}"}`},
-		{"", http.MethodPost, "/organizations/{organization}/adjustments", `{"amount":-1000,"reason":"mistake {number}-{month}"}`},
-		{"", http.MethodPost, "/organizations/{organization}/webhooks/{webhook}/replay", `{"since":"{now}"}`},
-		{"", http.MethodPut, "/organizations/{organization}/thresholds", `{"percents":[50,90]}`},
-		{"", http.MethodPut, "/organizations/{organization}/security-policy", `{"leaked_keys":"rotate","plain_http_keys":"flag"}`},
-		{"", http.MethodPost, "/invitations", `{"organization":"{organization}","email":"guest-{number}-{month}@example.com","role":"viewer"}`},
-		{"", http.MethodPatch, "/projects/{project}", `{"name":"shop {number}-{month}"}`},
-	}
-	newColleague = request{"colleague", http.MethodPost, "/members", `{"organization":"{organization}","email":"colleague{number}-{month}@example.com",` +
-		`"name":"Colleague","role":"developer","password":"` + password + `"}`}
-	oldColleague = request{"", http.MethodPost, "/members/{colleague}/remove", ""}
-
-	// Visitors come for a month, and are deleted: an organization that tries
-	// Weir, one with a test clock, and a project of the first tenant.
-	arriving = []request{
-		{"trial", http.MethodPost, "/organizations", `{"name":"Trial {month}","tier":"indie"}`},
-		{"tried", http.MethodPost, "/projects", `{"organization":"{trial}","name":"Prototype"}`},
-		{"trial's key", http.MethodPost, "/api-keys", `{"project":"{tried}","environment":"dev","name":"a trial's key"}`},
-		{"test", http.MethodPost, "/organizations", `{"name":"Test {month}","tier":"indie"}`},
-		{"", http.MethodPut, "/organizations/{test}/test-clock", `{}`},
-		{"", http.MethodPost, "/organizations/{test}/test-clock/use", `{"bytes":1000}`},
-		{"project", http.MethodPost, "/projects", `{"organization":"{host}","name":"Prototype"}`},
-		{"key", http.MethodPost, "/api-keys", `{"project":"{project}","environment":"dev","name":"a trial's key"}`},
-	}
-	leaving = []request{
-		{"", http.MethodDelete, "/organizations/{trial}", ""}, {"", http.MethodDelete, "/organizations/{test}", ""},
-		{"", http.MethodDelete, "/projects/{project}", ""},
-	}
-	smallBudget = request{"", http.MethodPut, "/organizations/{host}/budgets", `[{"project":"{project}","bytes":1}]`}
-)
 
 // password of all people.
 const password = "forty-two weirs upstream"
 
-// ask makes requests, each until the modules know what it is about.
-func (r *run) ask(ctx context.Context, about known, requests ...request) error {
-	for _, q := range requests {
-		var pairs []string
-		for name, value := range about {
-			pairs = append(pairs, "{"+name+"}", value)
+// known is what a tenant or the visitors are called.
+type known map[string]string
+
+// ask makes the requests of an occasion, each until the modules know what it
+// is about. Names in braces stand for what is known.
+func (r *run) ask(ctx context.Context, about known, occasion string) error {
+	for _, line := range r.Asks[occasion] {
+		makes, rest, _ := strings.Cut(line, "= ")
+		request := os.Expand(rest, func(name string) string { return about[name] })
+		made, err := r.askOnce(ctx, request)
+		if err != nil {
+			return fmt.Errorf("%s: %w", request, err)
 		}
-		replacer := strings.NewReplacer(pairs...)
-		q.path, q.body = replacer.Replace(q.path), replacer.Replace(q.body)
-		if err := r.askOnce(ctx, about, q); err != nil {
-			return fmt.Errorf("%s %s %s: %w", q.method, q.path, q.body, err)
+		if makes = strings.TrimSpace(makes); makes != "" {
+			about[makes], about[makes+" secret"] = made.ID, made.Key+made.Token
 		}
 	}
 	return nil
 }
 
-func (r *run) askOnce(ctx context.Context, about known, q request) error {
+// made is what a request has made.
+type made struct{ ID, Key, Token string }
+
+func (r *run) askOnce(ctx context.Context, request string) (found made, err error) {
+	method, rest, _ := strings.Cut(request, " ")
+	path, body, _ := strings.Cut(rest, " ")
 	header := map[string]string{"Authorization": "Bearer " + r.app.Env().OperatorToken, "Content-Type": "application/json"}
-	if q.method == http.MethodPost && strings.HasPrefix(q.path, "/organizations/") {
-		header["Idempotency-Key"] = q.body
+	if method == http.MethodPost && strings.HasPrefix(path, "/organizations/") {
+		header["Idempotency-Key"] = body
 	}
-	var made struct{ ID, Key, Token string }
-	err := until(ctx, q.method+" "+q.path+" finds what it is about", func(ctx context.Context) (bool, error) {
-		answer, err := r.api.Call(ctx, client.Request{Method: q.method, Path: q.path, Header: header, Body: []byte(q.body)})
+	return found, measure.Await(ctx, "what it is about is known", func(ctx context.Context) (bool, error) {
+		answer, err := r.api.Call(ctx, client.Request{Method: method, Path: path, Header: header, Body: []byte(body)})
 		if err == nil {
 			err = answer.Problem()
 		}
 		if isProblem(err, http.StatusNotFound) {
 			return false, nil
 		}
-		if err == nil && q.makes != "" {
-			err = json.Unmarshal(answer.Body, &made)
+		if err == nil && len(answer.Body) > 0 {
+			err = json.Unmarshal(answer.Body, &found)
 		}
 		return true, err
 	})
-	if q.makes != "" {
-		about[q.makes], about[q.makes+" secret"] = made.ID, made.Key+made.Token
-	}
-	return err
 }
 
 func isProblem(err error, status int) bool {
@@ -130,42 +89,33 @@ func isProblem(err error, status int) bool {
 
 // A tenant is an organization with a project, and its behavior.
 type tenant struct {
+	Tier      string // that it wants
+	OtherTier string `yaml:"other_tier"` // that it sometimes changes to; empty: never
+	IdleFrom  int    `yaml:"idle_from"`  // the day from which on it sends nothing any more; 0: it never stops
+	DeleteOn  int    `yaml:"delete_on"`  // the day on which it is deleted; 0: it never is
+
 	known
-	number    int
-	idleFrom  int // the day from which on it sends nothing any more; 0: it never stops
-	deleteOn  int // the day on which it is deleted; 0: it never is
-	deleted   bool
-	tier      string // that it wants
-	otherTier string // that it sometimes changes to; empty: never
+	number  int
+	deleted bool
 }
 
 // tiers in the order of Kept.Tiers.
 var tiers = []string{"indie", "bootstrapper", "compliance", "scale"}
 
-// found makes two organizations of each tier. One sometimes goes up and
-// down again, one down and up, one stops after a while, and one is deleted.
+// found makes the tenants.
 func (r *run) found(ctx context.Context, receiver string) error {
-	for n, tier := range slices.Concat(tiers, tiers) {
-		t := &tenant{number: n, tier: tier, known: known{"number": fmt.Sprint(n), "name": fmt.Sprintf("%s %d", tier, n), "tier": tier, "receiver": receiver}}
-		if err := r.ask(ctx, t.known, founding...); err != nil {
+	for n, t := range r.Tenants {
+		t.number = n
+		t.known = known{"number": fmt.Sprint(n), "name": fmt.Sprintf("%s %d", t.Tier, n), "tier": t.Tier,
+			"email": fmt.Sprintf("owner%d@example.com", n), "password": password, "receiver": receiver}
+		if err := r.ask(ctx, t.known, "founding"); err != nil {
 			return err
 		}
-		switch n {
-		case 4:
-			t.otherTier = "bootstrapper"
-		case 5:
-			t.otherTier = "indie"
-		case 6:
-			t.deleteOn = 60
-		case 7:
-			t.idleFrom = 45
-		}
-		if t.otherTier != "" {
-			if err := r.ask(ctx, t.known, billing); err != nil {
+		if t.OtherTier != "" {
+			if err := r.ask(ctx, t.known, "billing"); err != nil {
 				return err
 			}
 		}
-		r.tenants = append(r.tenants, t)
 	}
 	return nil
 }
@@ -176,27 +126,22 @@ func (r *run) passOf(ctx context.Context, t *tenant) error {
 	if t.deleted {
 		return nil
 	}
-	if t.deleteOn > 0 && r.day >= t.deleteOn {
+	if t.DeleteOn > 0 && r.day >= t.DeleteOn {
 		t.deleted = true
-		return r.ask(ctx, t.known, request{"", http.MethodDelete, "/organizations/{organization}", ""})
+		return r.ask(ctx, t.known, "closing")
 	}
-	if err := r.changeTier(ctx, t); err != nil {
-		return err
-	}
-	if t.idleFrom == 0 || r.day < t.idleFrom {
+	if t.IdleFrom == 0 || r.day < t.IdleFrom {
 		if err := r.use(ctx, t); err != nil {
 			return err
 		}
 	}
-	owner := "owner" + t.known["number"] + "@example.com"
-	if status, err := r.browser.SignIn(ctx, owner, "wrong "+password); err != nil || status == http.StatusSeeOther {
-		return fmt.Errorf("a guess was answered %d: %w", status, err)
+	for _, guess := range []bool{true, false} {
+		word := map[bool]string{true: "wrong " + password, false: password}[guess]
+		if status, err := r.browser.SignIn(ctx, t.known["email"], word); err != nil || guess == (status == http.StatusSeeOther) {
+			return fmt.Errorf("%s signs in with %q: answered %d: %w", t.known["email"], word, status, err)
+		}
 	}
-	status, err := r.browser.SignIn(ctx, owner, password)
-	if err == nil && status != http.StatusSeeOther {
-		err = fmt.Errorf("%s can't sign in: answered %d", owner, status)
-	}
-	return err
+	return nil
 }
 
 // use sends a tenant's records of a day. Once a month it has another key,
@@ -206,14 +151,14 @@ func (r *run) use(ctx context.Context, t *tenant) error {
 	if r.day%r.Month == 0 {
 		before := maps.Clone(t.known)
 		maps.Copy(t.known, known{"month": fmt.Sprint(r.day / r.Month), "now": stamp(now), "soon": stamp(now.Add(10 * day))})
-		if err := errors.Join(r.ask(ctx, t.known, newKey), r.awaitKey(ctx, t.known["key secret"])); err != nil {
+		if err := errors.Join(r.ask(ctx, t.known, "key"), r.awaitKey(ctx, t.known["key secret"])); err != nil {
 			return err
 		}
-		if err := r.ask(ctx, t.known, append(slices.Clone(monthly), newColleague)...); err != nil {
+		if err := r.ask(ctx, t.known, "monthly"); err != nil {
 			return err
 		}
 		if before["key"] != "" {
-			if err := r.ask(ctx, before, oldKey, oldColleague); err != nil {
+			if err := r.ask(ctx, before, "replaced"); err != nil {
 				return err
 			}
 		}
@@ -232,14 +177,14 @@ func (r *run) deliver(ctx context.Context, key string, body []byte, name string)
 	if err == nil && accepted.Rejected > 0 {
 		err = fmt.Errorf("%d entries were rejected: %v", accepted.Rejected, accepted.Errors)
 	}
-	r.accepted++
+	r.accepted.Add(1)
 	return err
 }
 
 // awaitKey returns once a new key is in force. On a busy machine that
 // may take longer than its creation waits.
 func (r *run) awaitKey(ctx context.Context, key string) error {
-	return until(ctx, "a new key is in force", func(ctx context.Context) (bool, error) {
+	return measure.Await(ctx, "a new key is in force", func(ctx context.Context) (bool, error) {
 		_, err := r.api.Logs(ctx, key, client.LogsQuery{})
 		if isProblem(err, http.StatusUnauthorized) {
 			return false, nil
@@ -259,7 +204,7 @@ const latestRetention = `SELECT retention FROM ingest.blocks WHERE organization 
 // The change before must have taken effect, and set the retention of what
 // it sends.
 func (r *run) changeTier(ctx context.Context, t *tenant) error {
-	if t.otherTier == "" || r.day%(monthsOfTier*r.Month) != r.Month/2 {
+	if t.OtherTier == "" || r.day%(monthsOfTier*r.Month) != r.Month/2 {
 		return nil
 	}
 	token, organization := t.known["billing secret"], t.known["organization"]
@@ -274,12 +219,12 @@ func (r *run) changeTier(ctx context.Context, t *tenant) error {
 	if err := r.db.QueryRow(ctx, latestRetention, organization).Scan(&kept); err != nil {
 		return err
 	}
-	if want := r.Kept.Tiers[slices.Index(tiers, t.tier)]; found.Tier != t.tier || found.RetentionDays != want || kept != want {
+	if want := r.Kept.Tiers[slices.Index(tiers, t.Tier)]; found.Tier != t.Tier || found.RetentionDays != want || kept != want {
 		return fmt.Errorf("an organization wanted %s, with %d days: it has %s with %d, and what it sent last is kept for %d",
-			t.tier, want, found.Tier, found.RetentionDays, kept)
+			t.Tier, want, found.Tier, found.RetentionDays, kept)
 	}
-	t.tier, t.otherTier = t.otherTier, t.tier
-	_, err = r.api.Subscribe(ctx, token, organization, t.tier)
+	t.Tier, t.OtherTier = t.OtherTier, t.Tier
+	_, err = r.api.Subscribe(ctx, token, organization, t.Tier)
 	return err
 }
 
@@ -287,36 +232,36 @@ func (r *run) changeTier(ctx context.Context, t *tenant) error {
 // month's.
 func (r *run) changeVisitors(ctx context.Context, month int) error {
 	before := r.visitors
-	r.visitors = known{"month": fmt.Sprint(month), "host": r.tenants[0].known["organization"]}
-	if err := r.ask(ctx, r.visitors, arriving...); err != nil {
+	r.visitors = known{"month": fmt.Sprint(month), "host": r.Tenants[0].known["organization"]}
+	if err := r.ask(ctx, r.visitors, "arriving"); err != nil {
 		return err
 	}
 	for key, project := range map[string]string{"trial's key secret": "tried", "key secret": "project"} {
 		if err := r.awaitKey(ctx, r.visitors[key]); err != nil {
 			return err
 		}
-		if err := r.deliver(ctx, r.visitors[key], body(len(r.tenants), r.day, 0, r.clock.Now()), r.visitors[project]); err != nil {
+		if err := r.deliver(ctx, r.visitors[key], body(len(r.Tenants), r.day, 0, r.clock.Now()), r.visitors[project]); err != nil {
 			return err
 		}
 	}
 	if before == nil {
 		return nil
 	}
-	return r.ask(ctx, before, leaving...)
+	return r.ask(ctx, before, "leaving")
 }
 
 // exceedBudget sets a budget of one byte for the visiting project, and sends
 // until it refuses.
 func (r *run) exceedBudget(ctx context.Context) error {
-	if err := r.ask(ctx, r.visitors, smallBudget); err != nil {
+	if err := r.ask(ctx, r.visitors, "budget"); err != nil {
 		return err
 	}
-	return until(ctx, "a budget refuses a request", func(ctx context.Context) (bool, error) {
-		_, err := r.api.Post(ctx, r.visitors["key secret"], client.Batch{Body: body(len(r.tenants), r.day, 1, r.clock.Now())})
+	return measure.Await(ctx, "a budget refuses a request", func(ctx context.Context) (bool, error) {
+		_, err := r.api.Post(ctx, r.visitors["key secret"], client.Batch{Body: body(len(r.Tenants), r.day, 1, r.clock.Now())})
 		if isProblem(err, http.StatusTooManyRequests) {
 			return strings.Contains(err.Error(), "quota_exceeded"), nil // else it asks for time to count
 		}
-		r.accepted++
+		r.accepted.Add(1)
 		return false, err
 	})
 }
@@ -341,7 +286,7 @@ func (r *run) publishInvalidRecords(ctx context.Context, t *tenant) (err error) 
 	defer func() { err = errors.Join(err, out.Close()) }()
 	unreadable, incomplete := t.record(r.clock.Now(), 1), t.record(r.clock.Now(), 2)
 	unreadable.Metadata[contract.HeaderBytes] = "many"
-	r.accepted += 2
+	r.accepted.Add(2)
 	_, err = out.PublishContext(ctx, contract.TopicLogs, unreadable, incomplete)
 	return err
 }
@@ -353,10 +298,7 @@ func (t *tenant) record(now time.Time, parts int) *message.Message {
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: parts, Organization: t.known["organization"], Project: t.known["project"],
 		Environment: "prod", Key: t.known["key"], Source: "weir/ingest", Time: now, Entries: 1, Bytes: int64(len(line)), Lines: []byte(line + "\n"),
 	}
-	m := message.NewMessage(logs.ID(), logs.Lines)
-	m.Metadata = logs.Headers()
-	m.Metadata[bus.KeyMetadata] = logs.RecordKey(1)
-	return m
+	return subject.Record(logs.RecordKey(1), logs.Headers(), logs.Lines)
 }
 
 // body of a post: mostly routine entries, some late ones, some daily
@@ -369,10 +311,10 @@ func body(tenant, day, post int, now time.Time) []byte {
 		switch {
 		case n < kindsOfPost:
 			all[n] = failure(at, kindOf(tenant, day, post, n))
-		case n%10 == 5:
-			all[n] = failure(at, usual[(tenant+n)%len(usual)])
 		case n%10 == 6:
 			all[n] = routine(at.Add(-3*24*time.Hour), tenant, n) // came late
+		case n%3 == 0: // so many that bounds by number are reached in little time
+			all[n] = failure(at, usual[(tenant+n/3)%len(usual)])
 		default:
 			all[n] = routine(at, tenant, n)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -12,11 +11,11 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/outbox"
 )
 
@@ -88,7 +87,7 @@ func (r *run) look(ctx context.Context) error {
 // with the second collection.
 func heapInUse() int64 {
 	least := int64(math.MaxInt64)
-	for range 8 {
+	for range 4 {
 		var memory runtime.MemStats
 		debug.FreeOSMemory()
 		runtime.ReadMemStats(&memory)
@@ -148,19 +147,9 @@ func counted(table string) string {
 // lookAtFiles adds up the files under a directory by a name derived from
 // that of the entry they are in.
 func (r *run) lookAtFiles(dir string, kind Kind, name func(entry string) string) error {
-	bytes := map[string]int64{}
-	err := filepath.WalkDir(dir, func(path string, file fs.DirEntry, err error) error {
-		if err != nil || file.IsDir() {
-			return err
-		}
-		info, err := file.Info()
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(dir, path)
-		entry, _, _ := strings.Cut(relative, string(filepath.Separator))
-		bytes[name(entry)] += info.Size()
-		return err
+	bytes, err := measure.Bytes(dir, func(path string) string {
+		entry, _, _ := strings.Cut(strings.TrimPrefix(path, dir+string(filepath.Separator)), string(filepath.Separator))
+		return name(entry)
 	})
 	for _, name := range slices.Sorted(maps.Keys(bytes)) {
 		r.report.Note(kind, name, bytes[name])
@@ -262,22 +251,22 @@ func climbs(at []int64) bool {
 
 // Write prints a line for each thing and a column for each month.
 func (r Report) Write(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "day\t\t")
-	for _, day := range r.Days {
-		fmt.Fprintf(table, "%d\t", day)
+	table := measure.NewTable(out, "What there was at the end of each month.")
+	days := make([]string, len(r.Days))
+	for i, day := range r.Days {
+		days[i] = fmt.Sprint(day)
 	}
-	fmt.Fprintln(table)
+	table.Row("day", "", strings.Join(days, "\t"))
 	for _, f := range r.Figures {
-		fmt.Fprintf(table, "%s\t%s\t", f.Kind, f.Name)
+		cells := []string{string(f.Kind), f.Name}
 		for _, n := range f.At {
 			if f.Kind == Rows || f.Kind == Goroutines {
-				fmt.Fprintf(table, "%d\t", n)
+				cells = append(cells, fmt.Sprint(n))
 			} else {
-				fmt.Fprintf(table, "%.1fM\t", float64(n)/(1<<20))
+				cells = append(cells, fmt.Sprintf("%.1fM", float64(n)/(1<<20)))
 			}
 		}
-		fmt.Fprintln(table)
+		table.Row(cells...)
 	}
 	return table.Flush()
 }

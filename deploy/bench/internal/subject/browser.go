@@ -3,6 +3,7 @@ package subject
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -26,25 +27,18 @@ type Browser struct {
 	env allinone.DevEnv
 }
 
-// NewBrowser opens a browser for an installation.
+// NewBrowser opens a browser for an installation. Its jar makes it known once
+// somebody has signed in.
 func NewBrowser(env allinone.DevEnv) (*Browser, error) {
-	base, err := url.Parse(env.BaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the address %q: %w", env.BaseURL, err)
-	}
-	authorities, err := client.Authorities(env.CAFile)
-	if err != nil {
+	base, malformed := url.Parse(env.BaseURL)
+	authorities, unread := client.Authorities(env.CAFile)
+	if err := errors.Join(malformed, unread); err != nil {
 		return nil, err
 	}
 	trusting := &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
-	return &Browser{Over(&http.Transport{TLSClientConfig: trusting, MaxIdleConnsPerHost: 64}), trusting, base.Host, env}, nil
-}
-
-// Known gives the browser a jar, so that it is known once somebody has signed
-// in.
-func (b *Browser) Known() (err error) {
-	b.Jar, err = cookiejar.New(nil)
-	return err
+	b := &Browser{Over(&http.Transport{TLSClientConfig: trusting, MaxIdleConnsPerHost: 64}), trusting, base.Host, env}
+	b.Jar, _ = cookiejar.New(nil) // it never fails
+	return b, nil
 }
 
 // Over is a client that follows no redirect.

@@ -2,33 +2,37 @@ package subject
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // A Tenant is an organization with one project, its key and its billing
 // token.
-type Tenant struct {
-	Organization, Project, Key, Billing string
-}
+type Tenant struct{ Organization, Project, Key, Billing string }
 
-// NewTenants creates n tenants of tier Scale through the API and waits until
-// their posts are admitted.
-func NewTenants(ctx context.Context, api *client.Client, operator, name string, n int) ([]Tenant, error) {
+// NewTenants creates tenants of tier Scale through the API and waits until
+// their posts are admitted: an empty batch, which costs nothing, is refused as
+// empty.
+func (w *Weir) NewTenants(ctx context.Context, name string, n int) ([]Tenant, error) {
 	made := make([]Tenant, n)
 	for i := range made {
 		own := fmt.Sprintf("%s %d", name, i)
-		t, err := NewTenant(ctx, api, operator, own, "scale")
+		t, err := w.NewTenant(ctx, own, "scale")
 		if err != nil {
 			return nil, err
 		}
-		token, err := api.CreateServiceToken(ctx, operator, t.Organization, own, "billing:read")
+		token, err := w.CreateServiceToken(ctx, w.Env.OperatorToken, t.Organization, own, "billing:read")
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +40,11 @@ func NewTenants(ctx context.Context, api *client.Client, operator, name string, 
 		made[i] = t
 	}
 	for _, t := range made {
-		if err := t.awaitAdmission(ctx, api); err != nil {
+		err := measure.Await(ctx, "a new organization is admitted", func(ctx context.Context) (bool, error) {
+			answer, err := w.Call(ctx, client.Batch{Body: []byte(`{"logs":[]}`)}.Request(t.Key))
+			return err == nil && answer.Status == http.StatusBadRequest, nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -44,12 +52,12 @@ func NewTenants(ctx context.Context, api *client.Client, operator, name string, 
 }
 
 // NewTenant creates a tenant without a billing token.
-func NewTenant(ctx context.Context, api *client.Client, operator, name, tier string) (Tenant, error) {
-	organization, err := api.CreateOrganization(ctx, operator, name, tier)
+func (w *Weir) NewTenant(ctx context.Context, name, tier string) (Tenant, error) {
+	organization, err := w.CreateOrganization(ctx, w.Env.OperatorToken, name, tier)
 	if err != nil {
 		return Tenant{}, err
 	}
-	key, err := NewKey(ctx, api, operator, organization.ID, name)
+	key, err := NewKey(ctx, w.Client, w.Env.OperatorToken, organization.ID, name)
 	return Tenant{Organization: organization.ID, Project: key.Project, Key: key.Key}, err
 }
 
@@ -60,21 +68,6 @@ func NewKey(ctx context.Context, api *client.Client, token, organization, name s
 		return client.APIKey{}, err
 	}
 	return api.CreateAPIKey(ctx, token, project.ID, "prod", name)
-}
-
-// awaitAdmission posts an empty batch, which costs nothing, until it is
-// refused as empty.
-func (t Tenant) awaitAdmission(ctx context.Context, api *client.Client) error {
-	var answer client.Answer
-	err := measure.Until(ctx, poll, func(ctx context.Context) (bool, error) {
-		var failed error
-		answer, failed = api.Call(ctx, client.Batch{Body: []byte(`{"logs":[]}`)}.Request(t.Key))
-		return failed == nil && answer.Status == http.StatusBadRequest, nil
-	})
-	if err != nil {
-		return fmt.Errorf("a new organization is not admitted: answered %d, %w", answer.Status, err)
-	}
-	return nil
 }
 
 // Where an accepted batch shows.
@@ -109,9 +102,6 @@ func (t Tenant) Shown(ctx context.Context, api *client.Client, view int) (shown 
 	return shown, err
 }
 
-// viewTimeout limits the wait for a view.
-const viewTimeout = 30 * time.Second
-
 // A Watched tenant posts small batches, one with an error at a time, and
 // looks at its views until they show each.
 type Watched struct {
@@ -121,9 +111,14 @@ type Watched struct {
 	posted [Views]int64 // what the views must show
 }
 
-// Watch returns a watched tenant.
-func Watch(api *client.Client, t Tenant) *Watched {
-	return &Watched{Tenant: t, api: api, body: NewBody(ErrorEvery)}
+// Watch creates tenants that are watched.
+func (w *Weir) Watch(ctx context.Context, name string, n int) ([]*Watched, error) {
+	tenants, err := w.NewTenants(ctx, name, n)
+	all := make([]*Watched, len(tenants))
+	for i, t := range tenants {
+		all[i] = &Watched{Tenant: t, api: w.Client, body: NewBody(ErrorEvery)}
+	}
+	return all, err
 }
 
 // Post posts a batch.
@@ -141,27 +136,37 @@ func (w *Watched) Post(ctx context.Context) error {
 // Look polls the views, each by itself, until they show what is posted. No
 // view shows a batch at once, so it waits before the first look.
 func (w *Watched) Look(ctx context.Context, took []measure.Samples) error {
+	const pause, timeout = 20 * time.Millisecond, 30 * time.Second
 	var looking errgroup.Group
 	begun := time.Now()
 	for view := range Views {
 		looking.Go(func() error {
-			time.Sleep(poll)
-			return measure.Until(ctx, poll, func(ctx context.Context) (bool, error) {
+			time.Sleep(pause)
+			err := measure.Until(ctx, pause, func(ctx context.Context) (bool, error) {
 				shown, err := w.Shown(ctx, w.api, view)
 				passed := time.Since(begun)
 				done := shown >= w.posted[view]
-				if err != nil {
-					return false, fmt.Errorf("%s: %w", ViewNames[view], err)
-				}
-				if done || passed > viewTimeout {
+				if err == nil && (done || passed > timeout) {
 					took[view].Add(passed)
 				}
-				if !done && passed > viewTimeout {
-					return false, fmt.Errorf("%s: it does not show a batch %s after its answer", ViewNames[view], viewTimeout)
+				if err == nil && !done && passed > timeout {
+					err = errors.New("it does not show a batch " + timeout.String() + " after its answer")
 				}
-				return done, nil
+				return done, err
 			})
+			if err != nil {
+				err = fmt.Errorf("%s: %w", ViewNames[view], err)
+			}
+			return err
 		})
 	}
 	return looking.Wait()
+}
+
+// Record is a record of a bus, by its key.
+func Record(key string, headers map[string]string, value []byte) *message.Message {
+	m := message.NewMessage("", value)
+	maps.Copy(m.Metadata, headers)
+	m.Metadata[bus.KeyMetadata] = key
+	return m
 }

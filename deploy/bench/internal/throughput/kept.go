@@ -2,22 +2,22 @@ package throughput
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // kept is how many bytes an installation stores: in one copy of the log, and
 // in the tables of the log store, groups and books with their indexes.
 type kept struct {
 	bytes       [4]int64
-	connections int // to PostgreSQL
+	connections int   // to PostgreSQL
+	wal         int64 // that PostgreSQL has written to its log so far
 }
 
 // each returns what each of n entries has added since before.
@@ -25,6 +25,7 @@ func (k kept) each(before kept, n int64) kept {
 	for i := range k.bytes {
 		k.bytes[i] = (k.bytes[i] - before.bytes[i]) / max(1, n)
 	}
+	k.wal = (k.wal - before.wal) / max(1, n)
 	return k
 }
 
@@ -39,7 +40,8 @@ func (k kept) String() string {
 
 const keptBytes = `SELECT coalesce(sum(bytes) FILTER (WHERE schema = 'ingest'), 0), coalesce(sum(bytes) FILTER (WHERE schema = 'grouping'), 0),
 	coalesce(sum(bytes) FILTER (WHERE schema = 'ledger'), 0),
-	(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid())
+	(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()),
+	pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint
 	FROM (SELECT n.nspname AS schema, pg_total_relation_size(c.oid)::bigint AS bytes FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind = 'r') AS tables`
 
@@ -50,39 +52,16 @@ func (r *run) keptNow(ctx context.Context) (k kept, err error) {
 		return k, err
 	}
 	defer conn.Close(ctx)
-	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections); err != nil {
+	if err := conn.QueryRow(ctx, keptBytes).Scan(&k.bytes[1], &k.bytes[2], &k.bytes[3], &k.connections, &k.wal); err != nil {
 		return k, err
 	}
-	k.bytes[0], err = logBytes(r.dir)
-	return k, err
-}
-
-// logBytes adds up the log's segments below dir, without preallocated
-// indexes; 0 if the broker is elsewhere. Files may go meanwhile.
-func logBytes(dir string) (bytes int64, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		partition := filepath.Base(filepath.Dir(path))
-		if err == nil && !entry.IsDir() && strings.HasPrefix(partition, contract.TopicLogs+"-") && !strings.HasSuffix(path, "index") {
-			var info fs.FileInfo
-			if info, err = entry.Info(); err == nil {
-				bytes += info.Size()
-			}
+	// The log's segments, without preallocated indexes; 0 if the broker is elsewhere.
+	files, err := measure.Bytes(r.dir, func(path string) string {
+		if strings.HasPrefix(filepath.Base(filepath.Dir(path)), contract.TopicLogs+"-") && !strings.HasSuffix(path, "index") {
+			return contract.TopicLogs
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return ""
 	})
-	return bytes, err
-}
-
-// walOf returns how many bytes PostgreSQL has written to its log.
-func walOf(ctx context.Context, url string) (bytes int64, err error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close(ctx)
-	err = conn.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`).Scan(&bytes)
-	return bytes, err
+	k.bytes[0] = files[contract.TopicLogs]
+	return k, err
 }

@@ -1,7 +1,6 @@
 package throughput
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -20,47 +15,45 @@ import (
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/localca"
-	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // Naive is what one writes in an afternoon: net/http with TLS, encoding/json,
 // and kafka-go's Writer. It knows no keys, limits or quotas, charges nothing,
 // and nobody reads what it writes. So it is the least that a server in Go
 // costs without further work.
-type Naive struct {
-	Dir     string   `help:"Directory for its certificate and address." required:""`
-	Brokers []string `help:"Kafka, host:port." required:""`
+type Naive struct{}
+
+const naiveTopic = "naive"
+
+// A naiveTask is what the server is to do: write to these brokers, with its
+// certificate in a directory.
+type naiveTask struct {
+	Dir     string
+	Brokers []string
 }
 
-const (
-	naiveTopic   = "naive"
-	naiveAddress = "address"
-)
-
-// Run serves until ctx ends.
-func (n *Naive) Run(ctx context.Context) error {
-	files, err := localca.Ensure(n.Dir, time.Now())
-	if err == nil {
-		err = topics.Ensure(ctx, n.Brokers, []contract.Topic{{Name: naiveTopic, Partitions: contract.DefaultLogPartitions}})
+// Run reads a task from standard input, says its address, and serves until
+// ctx ends.
+func (*Naive) Run(ctx context.Context) error {
+	var task naiveTask
+	if err := json.NewDecoder(os.Stdin).Decode(&task); err != nil {
+		return err
 	}
-	if err != nil {
+	files, noFiles := localca.Ensure(task.Dir, time.Now())
+	noTopic := topics.Ensure(ctx, task.Brokers, []contract.Topic{{Name: naiveTopic, Partitions: contract.DefaultLogPartitions}})
+	listener, deaf := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err := errors.Join(noFiles, noTopic, deaf); err != nil {
 		return err
 	}
 	writer := &kafka.Writer{
-		Addr: kafka.TCP(n.Brokers...), Topic: naiveTopic, Balancer: &kafka.Hash{}, RequiredAcks: kafka.RequireAll,
+		Addr: kafka.TCP(task.Brokers...), Topic: naiveTopic, Balancer: &kafka.Hash{}, RequiredAcks: kafka.RequireAll,
 		BatchTimeout: time.Millisecond,
 	}
 	defer writer.Close()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	if err := atomicfile.Write(filepath.Join(n.Dir, naiveAddress), listener.Addr().String(), 0o600); err != nil {
-		return err
-	}
+	fmt.Fprintln(os.Stdout, listener.Addr())
 	server := &http.Server{Handler: naiveHandler(writer), ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.ServeTLS(listener, files.Server, files.ServerKey); !errors.Is(err, http.ErrServerClosed) {
@@ -110,51 +103,30 @@ func naiveHandler(writer *kafka.Writer) http.HandlerFunc {
 }
 
 // beside measures the naive server on the same brokers, as a process of its
-// own: at full load, then at the rates of the other phases.
-func (c *Command) beside(ctx context.Context, dir string, brokers []string, node measure.Process, phases []phase) (found []phase, err error) {
-	say("the same with a naive server")
-	self, err := os.Executable()
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
+// own, under the loads of other phases.
+func (r *run) beside(ctx context.Context, brokers []string, phases []phase) (found []phase, err error) {
+	subject.Say("  the same with a naive server")
+	server, address, err := measure.Again(ctx, r.dir, "naive", naiveTask{r.dir, brokers})
 	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var output bytes.Buffer
-	server := exec.CommandContext(ctx, self, "naive", "--dir", dir, "--brokers", strings.Join(brokers, ",")) //nolint:gosec // itself
-	server.Stdout, server.Stderr = &output, &output
-	if err := server.Start(); err != nil {
-		cancel()
-		return nil, err
+		return nil, fmt.Errorf("naive server: %w", err)
 	}
 	defer func() {
-		cancel()
-		_ = server.Wait()
-		if err != nil {
-			err = fmt.Errorf("naive server: %w\n%s", err, output.Bytes())
-		}
+		_, stopped := server.Stop()
+		err = errors.Join(err, stopped)
 	}()
-	return c.loadNaive(ctx, dir, []measure.Process{{Pid: server.Process.Pid}, {}, node, {Pid: os.Getpid()}}, phases)
-}
-
-func (c *Command) loadNaive(ctx context.Context, dir string, processes []measure.Process, phases []phase) (found []phase, err error) {
-	api, err := naiveClient(ctx, dir, c.Senders)
+	api, err := client.New("https://"+address, localca.In(r.dir).CA, r.Senders)
 	if err != nil {
 		return nil, err
 	}
 	defer api.Close()
-	var posted atomic.Int64
-	loads := []measure.Load{{For: c.WarmUp}, {For: c.Saturated}}
+	processes := append([]measure.Process{{Pid: server.Pid}, {}}, r.processes[node:]...)
+	loads := []measure.Load{r.load(r.WarmUp, 0), r.load(r.Saturated, 0)}
 	for _, p := range phases[1:] {
-		loads = append(loads, measure.Load{For: c.Paced, PerSecond: p.perSecond / subject.EntriesPerBatch})
+		loads = append(loads, r.load(r.Paced, p.perSecond))
 	}
 	for _, load := range loads {
-		load.Workers = c.Senders
-		p, err := send(ctx, load, processes, func(ctx context.Context, body *subject.Body, at time.Time) error {
-			number := posted.Add(1)
-			body.Stamp(at, number*subject.EntriesPerBatch)
-			_, err := api.Post(ctx, fmt.Sprintf("key %d", number%int64(c.Organizations)), client.Batch{Body: body.Text})
+		p, err := r.send(ctx, load, processes, func(ctx context.Context, body *subject.Body, number int64, _ time.Time) error {
+			_, err := api.Post(ctx, fmt.Sprintf("key %d", number%int64(r.Organizations)), client.Batch{Body: body.Text})
 			return err
 		})
 		if err != nil {
@@ -163,19 +135,4 @@ func (c *Command) loadNaive(ctx context.Context, dir string, processes []measure
 		found = append(found, p)
 	}
 	return found[1:], nil
-}
-
-// naiveClient waits for the server's address.
-func naiveClient(ctx context.Context, dir string, connections int) (api *client.Client, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	err = measure.Until(ctx, 50*time.Millisecond, func(context.Context) (bool, error) {
-		address, missing := os.ReadFile(filepath.Join(dir, naiveAddress)) //nolint:gosec // of this run
-		if len(address) == 0 || missing != nil {
-			return false, nil //nolint:nilerr // not there yet
-		}
-		api, err = client.New("https://"+string(address), localca.In(dir).CA, connections)
-		return true, err
-	})
-	return api, err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // A result is what was measured with one broker.
@@ -31,8 +31,9 @@ type phase struct {
 	views     [subject.Views][]time.Duration // p50 and p99 until each shows a batch; nil: not looked at
 	cpu       []time.Duration                // of a batch, of each process
 	switches  []float64                      // of a processor, for a batch, of each process
-	memory    measure.Usage                  // of the measured process
 	wal       int64                          // bytes of an entry
+
+	resident, peak int64 // bytes of the measured process
 }
 
 // server is the CPU of a batch, of all processes but the load.
@@ -99,12 +100,15 @@ func (r *result) write(out io.Writer) error {
 			return measure.Millis(p.views[view]...)
 		})
 	}
-	row("resident / peak", func(p phase) string { return measure.Megabytes(p.memory.Memory, p.memory.Peak) })
+	row("resident / peak", func(p phase) string { return measure.Megabytes(p.resident, p.peak) })
 	row("PostgreSQL's log, bytes of an entry", func(p phase) string { return fmt.Sprint(p.wal) })
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	r.summary(out)
+	fmt.Fprintf(out, "\nAfter full load balance / groups / read-back had caught up in %s.\n", measure.Millis(r.caughtUp[:]...))
+	fmt.Fprintf(out, "Of an entry log / log store / groups / books keep %s.\n", r.kept)
+	fmt.Fprintf(out, "%d connections to PostgreSQL.\n", r.kept.connections)
+	fmt.Fprintf(out, "At rest Weir / PostgreSQL / broker take %s of a core; Weir has %s.\n", percents(r.rest[:load]...), measure.Megabytes(r.idle))
 	r.goals(out)
 	return nil
 }
@@ -130,16 +134,7 @@ func perCore(p phase) string {
 	return fmt.Sprintf("%.0f", subject.EntriesPerBatch/(p.cpu[weir]+p.cpu[database]).Seconds())
 }
 
-func (r *result) summary(out io.Writer) {
-	fmt.Fprintln(out)
-	fmt.Fprintf(out, "After full load balance / groups / read-back had caught up in %s.\n", measure.Millis(r.caughtUp[:]...))
-	fmt.Fprintf(out, "Of an entry log / log store / groups / books keep %s.\n", r.kept)
-	fmt.Fprintf(out, "%d connections to PostgreSQL.\n", r.kept.connections)
-	fmt.Fprintf(out, "At rest Weir / PostgreSQL / broker take %s of a core; Weir has %s.\n",
-		percents(r.rest[:load]), measure.Megabytes(r.idle))
-}
-
-func percents(shares []time.Duration) string {
+func percents(shares ...time.Duration) string {
 	cells := make([]string, len(shares))
 	for i, share := range shares {
 		cells[i] = fmt.Sprintf("%.1f", 100*share.Seconds())
@@ -168,7 +163,7 @@ func (r *result) goals(out io.Writer) {
 	}
 	all := r.rest[weir] + r.rest[database] + r.rest[node]
 	goal(r.rest[weir] <= goalRestWeir && all <= goalRestAll, "at rest Weir takes 1 %% of a core at most, and all 2 %%: %s",
-		percents([]time.Duration{r.rest[weir], all}))
-	goal(full.memory.Peak <= goalMemory && r.idle <= goalIdle, "%d MB at full load, %d at rest: %s", goalMemory>>20, goalIdle>>20,
-		measure.Megabytes(full.memory.Peak, r.idle))
+		percents(r.rest[weir], all))
+	goal(full.peak <= goalMemory && r.idle <= goalIdle, "%d MB at full load, %d at rest: %s", goalMemory>>20, goalIdle>>20,
+		measure.Megabytes(full.peak, r.idle))
 }

@@ -12,34 +12,33 @@ import (
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/testenv/measure"
+	"github.com/weirlog/weir/shared/measure"
 )
 
 // A run measures one installation.
 type run struct {
 	*Command
 
-	weir      *subject.Subject
-	database  string
-	dir       string            // of all files
-	processes []measure.Process // Weir, PostgreSQL, broker, load
-	api       *client.Client
-	tenants   []subject.Tenant
-	watched   []*subject.Watched
+	weir          *subject.Weir
+	dir, database string
+	processes     []measure.Process // Weir, PostgreSQL, broker, load
+	tenants       []subject.Tenant
+	watched       []*subject.Watched
 
 	shown  [][subject.Views]atomic.Int64 // by tenant: what its views must show
 	posted atomic.Int64                  // batches
 }
 
 func (r *run) measure(ctx context.Context, broker string) (found *result, err error) {
-	if r.api, err = r.weir.Client(r.Senders + 4*r.Probes); err != nil {
+	subject.Say("  creating %d organizations", r.Organizations+r.Probes)
+	if r.tenants, err = r.weir.NewTenants(ctx, "load", r.Organizations); err != nil {
 		return nil, err
 	}
-	defer r.api.Close()
+	r.shown = make([][subject.Views]atomic.Int64, len(r.tenants))
+	if r.watched, err = r.weir.Watch(ctx, "probe", r.Probes); err != nil {
+		return nil, err
+	}
 	found = &result{broker: broker}
-	if err := r.prepare(ctx); err != nil {
-		return nil, err
-	}
 	for _, part := range []func(context.Context, *result) error{r.rest, r.fill, r.pace} {
 		if err := part(ctx, found); err != nil {
 			return nil, err
@@ -48,28 +47,14 @@ func (r *run) measure(ctx context.Context, broker string) (found *result, err er
 	return found, nil
 }
 
-// prepare creates the organizations.
-func (r *run) prepare(ctx context.Context) (err error) {
-	say("creating %d organizations", r.Organizations+r.Probes)
-	if r.tenants, err = subject.NewTenants(ctx, r.api, r.weir.Env.OperatorToken, "load", r.Organizations); err != nil {
-		return err
-	}
-	r.shown = make([][subject.Views]atomic.Int64, len(r.tenants))
-	probed, err := subject.NewTenants(ctx, r.api, r.weir.Env.OperatorToken, "probe", r.Probes)
-	for _, t := range probed {
-		r.watched = append(r.watched, subject.Watch(r.api, t))
-	}
-	return err
-}
-
 // rest measures the installation without load.
 func (r *run) rest(ctx context.Context, found *result) error {
-	say("resting for %s", r.Rest)
+	subject.Say("  resting for %s", r.Rest)
 	lifecycle.Pause(ctx, r.Rest/2) // what the start left to do
-	begun, before := time.Now(), measure.CPU(r.processes...)
+	begun, cpu := time.Now(), measure.CPU(r.processes...)
 	lifecycle.Pause(ctx, r.Rest)
-	found.rest = measure.Since(before, time.Since(begun).Seconds(), r.processes...)
-	found.idle = measure.UsageOf(r.weir.Pid()).Memory
+	found.rest = cpu(time.Since(begun).Seconds())
+	found.idle, _ = measure.Memory(r.weir.Pid)
 	return ctx.Err()
 }
 
@@ -79,17 +64,17 @@ func (r *run) fill(ctx context.Context, found *result) error {
 	if err != nil {
 		return err
 	}
-	say("warming up for %s, then posting as fast as %d senders get answers for %s", r.WarmUp, r.Senders, r.Saturated)
-	if _, err := r.post(ctx, measure.Load{Workers: r.Senders, For: r.WarmUp}); err != nil {
+	subject.Say("  warming up for %s, then posting as fast as %d senders get answers for %s", r.WarmUp, r.Senders, r.Saturated)
+	if _, err := r.post(ctx, r.load(r.WarmUp, 0)); err != nil {
 		return err
 	}
-	full, err := r.post(ctx, measure.Load{Workers: r.Senders, For: r.Saturated})
+	full, err := r.post(ctx, r.load(r.Saturated, 0))
 	if err != nil {
 		return err
 	}
 	full.name = "full"
 	found.phases = append(found.phases, full)
-	say("waiting until balance, groups and read-back show all of it")
+	subject.Say("  waiting until balance, groups and read-back show all of it")
 	if err := r.catchUp(ctx, found); err != nil {
 		return err
 	}
@@ -98,17 +83,21 @@ func (r *run) fill(ctx context.Context, found *result) error {
 	return err
 }
 
+// load is one for a while of so many entries a second; 0: as many as are
+// answered.
+func (r *run) load(long time.Duration, entries float64) measure.Load {
+	return measure.Load{Workers: r.Senders, For: long, PerSecond: entries / subject.EntriesPerBatch}
+}
+
 // post puts load on the tenants in turn.
 func (r *run) post(ctx context.Context, load measure.Load) (found phase, err error) {
-	wal, err := walOf(ctx, r.database)
+	before, err := r.keptNow(ctx)
 	if err != nil {
 		return found, err
 	}
-	found, err = send(ctx, load, r.processes, func(ctx context.Context, body *subject.Body, at time.Time) error {
-		number := r.posted.Add(1)
-		body.Stamp(at, number*subject.EntriesPerBatch)
+	found, err = r.send(ctx, load, r.processes, func(ctx context.Context, body *subject.Body, number int64, at time.Time) error {
 		tenant := int(number) % len(r.tenants)
-		accepted, err := r.api.Post(ctx, r.tenants[tenant].Key, client.Batch{Body: body.Text})
+		accepted, err := r.weir.Post(ctx, r.tenants[tenant].Key, client.Batch{Body: body.Text})
 		if err != nil {
 			return fmt.Errorf("a batch was not accepted: %w", err)
 		}
@@ -118,26 +107,28 @@ func (r *run) post(ctx context.Context, load measure.Load) (found phase, err err
 		raise(&shown[subject.ReadBack], at.UnixMilli())
 		return nil
 	})
-	found.memory = measure.UsageOf(r.weir.Pid())
+	found.resident, found.peak = measure.Memory(r.weir.Pid)
 	if err != nil {
 		return found, err
 	}
-	after, err := walOf(ctx, r.database)
-	found.wal = (after - wal) / max(1, found.batches*subject.EntriesPerBatch)
+	after, err := r.keptNow(ctx)
+	found.wal = after.each(before, found.batches*subject.EntriesPerBatch).wal
 	return found, err
 }
 
 // send puts load on a server, and measures what a batch costs processes.
-func send(ctx context.Context, load measure.Load, processes []measure.Process,
-	one func(ctx context.Context, body *subject.Body, at time.Time) error) (found phase, err error) {
+func (r *run) send(ctx context.Context, load measure.Load, processes []measure.Process,
+	one func(ctx context.Context, body *subject.Body, number int64, at time.Time) error) (found phase, err error) {
 	bodies := make([]*subject.Body, load.Workers)
 	for i := range bodies {
 		bodies[i] = subject.NewBody(subject.EntriesPerBatch)
 	}
 	var answers measure.Samples
-	before, switches := measure.CPU(processes...), measure.Switches(processes...)
+	cpu, switches := measure.CPU(processes...), measure.Switches(processes...)
 	took, err := load.Run(ctx, func(ctx context.Context, worker int, due time.Time) error {
-		if err := one(ctx, bodies[worker], time.Now()); err != nil {
+		number, at := r.posted.Add(1), time.Now()
+		bodies[worker].Stamp(at, number*subject.EntriesPerBatch)
+		if err := one(ctx, bodies[worker], number, at); err != nil {
 			return err
 		}
 		answers.Add(time.Since(due))
@@ -145,10 +136,7 @@ func send(ctx context.Context, load measure.Load, processes []measure.Process,
 	})
 	found = phase{batches: int64(max(1, answers.Count())), answers: answers.Percentiles(50, 99, 100)}
 	found.perSecond = float64(found.batches) * subject.EntriesPerBatch / took.Seconds()
-	found.cpu = measure.Since(before, float64(found.batches), processes...)
-	for i, n := range measure.Switches(processes...) {
-		found.switches = append(found.switches, float64(n-min(n, switches[i]))/float64(found.batches))
-	}
+	found.cpu, found.switches = cpu(float64(found.batches)), switches(float64(found.batches))
 	return found, errors.Join(err, context.Cause(ctx))
 }
 
@@ -176,8 +164,8 @@ func (r *run) pace(ctx context.Context, found *result) error {
 }
 
 func (r *run) at(ctx context.Context, found *result, name string, entries, most float64) error {
-	say("posting %.0f entries/s for %s", entries, r.Paced)
-	load := measure.Load{Workers: r.Senders, For: r.Paced, PerSecond: entries / subject.EntriesPerBatch}
+	subject.Say("  posting %.0f entries/s for %s", entries, r.Paced)
+	load := r.load(r.Paced, entries)
 	p, err := r.post(ctx, load)
 	if err == nil && len(r.watched) > 0 {
 		p.views, err = r.look(ctx, load)
@@ -189,12 +177,25 @@ func (r *run) at(ctx context.Context, found *result, name string, entries, most 
 
 // look measures how soon views show a batch, under a load.
 func (r *run) look(ctx context.Context, load measure.Load) (found [subject.Views][]time.Duration, err error) {
-	say("  and again, looking at the views of %d organizations", r.Probes)
+	subject.Say("    and again, looking at the views of %d organizations", r.Probes)
+	const pause = 50 * time.Millisecond // after a batch that all views show
 	var probes errgroup.Group
 	over := make(chan struct{})
 	var views [subject.Views]measure.Samples
 	for _, w := range r.watched {
-		probes.Go(func() error { return probe(ctx, over, w, views[:]) })
+		probes.Go(func() (err error) {
+			for err == nil {
+				select {
+				case <-over:
+					return nil
+				case <-time.After(pause):
+				}
+				if err = w.Post(ctx); err == nil {
+					err = w.Look(ctx, views[:])
+				}
+			}
+			return err
+		})
 	}
 	_, err = r.post(ctx, load)
 	close(over)
@@ -203,24 +204,6 @@ func (r *run) look(ctx context.Context, load measure.Load) (found [subject.Views
 		found[view] = views[view].Percentiles(50, 99)
 	}
 	return found, err
-}
-
-// probe posts a batch and looks at its views, again and again.
-func probe(ctx context.Context, over <-chan struct{}, w *subject.Watched, took []measure.Samples) error {
-	const pause = 50 * time.Millisecond // after a batch that all views show
-	for {
-		select {
-		case <-over:
-			return nil
-		case <-time.After(pause):
-		}
-		if err := w.Post(ctx); err != nil {
-			return err
-		}
-		if err := w.Look(ctx, took); err != nil {
-			return err
-		}
-	}
 }
 
 // catchUp waits until every view shows all that is accepted.
@@ -247,7 +230,7 @@ func (r *run) catchUp(ctx context.Context, found *result) error {
 // view does not show yet.
 func (r *run) lacks(ctx context.Context, view int) (missing int64, err error) {
 	for i, t := range r.tenants {
-		shown, err := t.Shown(ctx, r.api, view)
+		shown, err := t.Shown(ctx, r.weir.Client, view)
 		if err != nil {
 			return 0, err
 		}

@@ -8,22 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/measure"
 	"github.com/weirlog/weir/shared/testenv/apache"
-	"github.com/weirlog/weir/shared/testenv/measure"
 )
 
 // Command measures with each broker in turn.
 type Command struct {
-	subject.Program  `embed:""`
-	subject.Database `embed:""`
-
 	Broker        string        `help:"Which brokers to measure with: embedded, kafka or both; sync: the embedded one with fsync and without." enum:"embedded,kafka,both,sync" default:"both"`
-	Brokers       []string      `help:"Kafka to measure with, host:port. Without it an Apache Kafka is started here, where Java and Maven are." env:"WEIR_BENCH_BROKERS"`
 	Organizations int           `help:"Organizations that the load is spread over; each may make 1,800 requests a minute." default:"24"`
 	Senders       int           `help:"How many post at the same time." default:"16"`
 	WarmUp        time.Duration `help:"How long to warm up." default:"5s"`
@@ -33,7 +28,13 @@ type Command struct {
 	Paced         time.Duration `help:"How long to post at each of these rates, and again while views are looked at." default:"10s"`
 	Rest          time.Duration `help:"How long to measure an installation that gets nothing." default:"10s"`
 	Probes        int           `help:"Organizations whose views are looked at; 0: they are not." default:"3"`
-	Profiles      string        `help:"Directory for CPU profiles of the measured process." type:"existingdir"`
+}
+
+// Help is called by kong.
+func (Command) Help() string {
+	return `A table for each broker has a column for each load: as much as is answered, parts of that, and fixed rates. The CPU of a batch is
+that of each process; load, Weir, PostgreSQL and broker share the machine. With Apache Kafka a naive server stands beside: what one
+writes in an afternoon. Sentences below the table say which goals are met. For less: --broker=embedded --parts=10 --saturated=30s.`
 }
 
 // Validate is called by kong.
@@ -46,43 +47,33 @@ func (c *Command) Validate() error {
 			return fmt.Errorf("%g is no rate: it must be more than 0", rate)
 		}
 	}
-	if (c.Broker == "both" || c.Broker == "sync") && c.DatabaseURL != "" {
-		return errors.New("each run needs a database of its own: with --database-url choose --broker=embedded or --broker=kafka")
-	}
 	return nil
 }
 
-// A broker is in the measured process, if sync is set, else given or started.
+// A broker is in the measured process, or else a process of its own.
 type broker struct {
 	name string
-	sync kafka.Sync
+	sync kafka.Sync // empty: its own process
 }
 
-const (
-	embedded = "embedded broker"
-	started  = "Apache Kafka " + apache.Version
+var (
+	durable = broker{"embedded broker", kafka.SyncAlways}
+	hasty   = broker{durable.name + ", no fsync", kafka.SyncOS}
+	outside = broker{"Apache Kafka " + apache.Version, ""}
+	brokers = map[string][]broker{"embedded": {durable}, "sync": {durable, hasty}, "kafka": {outside}, "both": {durable, outside}}
 )
-
-func (c *Command) brokers() []broker {
-	outside := broker{name: started}
-	if len(c.Brokers) > 0 {
-		outside.name = "given Kafka"
-	}
-	return map[string][]broker{
-		"embedded": {{embedded, kafka.SyncAlways}},
-		"sync":     {{embedded, kafka.SyncAlways}, {embedded + ", no fsync", kafka.SyncOS}},
-		"kafka":    {outside},
-		"both":     {{embedded, kafka.SyncAlways}, outside},
-	}[c.Broker]
-}
 
 // Run measures, and prints a table for each broker.
 func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
-	for n, b := range c.brokers() {
-		fmt.Fprintf(os.Stdout, "Measuring with the %s:\n", b.name)
-		found, err := c.with(ctx, b, fmt.Sprintf("%d.pprof", n), logger)
+	for _, b := range brokers[c.Broker] {
+		subject.Say("Measuring with the %s:", b.name)
+		var found *result
+		err := subject.In(ctx, logger, func(dir, database string) (err error) {
+			found, err = c.with(ctx, b, dir, database)
+			return err
+		})
 		if errors.Is(err, apache.ErrMissing) {
-			say("skipped: %v; give the address of a Kafka with WEIR_BENCH_BROKERS", err)
+			subject.Say("  skipped: %v", err)
 			continue
 		}
 		if err != nil {
@@ -95,42 +86,26 @@ func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-func say(format string, values ...any) { fmt.Fprintf(os.Stdout, "  "+format+"\n", values...) }
-
 // with starts all that a run needs, measures, and stops it again.
-func (c *Command) with(ctx context.Context, b broker, profile string, logger *slog.Logger) (found *result, err error) {
-	dir, url, closeAll, err := c.Database.Open(ctx, logger)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-	variables, node, addresses := map[string]string{}, measure.Process{}, c.Brokers
-	switch {
-	case b.sync != "":
-		variables["WEIR_BROKER_SYNC"], addresses = string(b.sync), nil
-	case b.name == started:
+func (c *Command) with(ctx context.Context, b broker, dir, database string) (found *result, err error) {
+	variables, node := map[string]string{"WEIR_DATABASE_URL": database, "WEIR_BROKERS": ""}, measure.Process{}
+	if b != outside {
+		variables["WEIR_BROKER_SYNC"] = string(b.sync)
+	} else {
 		kafka, err := apache.Start(ctx, apache.Config{Dir: filepath.Join(dir, "apache-kafka")})
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, kafka.Stop()) }()
-		node.Pid, addresses = kafka.Pid(), []string{kafka.Addr()}
+		node.Pid, variables["WEIR_BROKERS"] = kafka.Pid(), kafka.Addr()
 	}
-	variables["WEIR_BROKERS"], variables["WEIR_DATABASE_URL"] = strings.Join(addresses, ","), url
-	if c.Profiles != "" {
-		variables["WEIR_CPU_PROFILE"] = filepath.Join(c.Profiles, profile)
-	}
-	weir, err := c.Program.Start(ctx, filepath.Join(dir, "weir"), variables)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, weir.Stop()) }()
-	r := &run{Command: c, weir: weir, database: url, dir: dir, processes: []measure.Process{
-		{Pid: weir.Pid()}, measure.Postmaster(ctx, url), node, {Pid: os.Getpid()},
-	}}
-	if found, err = r.measure(ctx, b.name); err != nil || addresses == nil {
-		return found, err
-	}
-	found.naive, err = c.beside(ctx, filepath.Join(dir, "naive"), addresses, node, found.phases)
+	err = subject.Run(ctx, dir, variables, func(w *subject.Weir) (err error) {
+		r := &run{Command: c, weir: w, database: database, dir: dir}
+		r.processes = []measure.Process{{Pid: w.Pid}, measure.Postmaster(ctx, database), node, {Pid: os.Getpid()}}
+		if found, err = r.measure(ctx, b.name); err == nil && b == outside {
+			found.naive, err = r.beside(ctx, []string{variables["WEIR_BROKERS"]}, found.phases)
+		}
+		return err
+	})
 	return found, err
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -158,7 +159,7 @@ func (l Load) schedule(ctx context.Context, begun time.Time, due chan<- time.Tim
 	defer close(due)
 	interval := time.Duration(float64(time.Second) / l.PerSecond)
 	for at := begun; at.Sub(begun) < l.For && ctx.Err() == nil; at = at.Add(interval) {
-		time.Sleep(time.Until(at))
+		lifecycle.Pause(ctx, time.Until(at))
 		due <- at
 	}
 }
@@ -173,4 +174,16 @@ func Until(ctx context.Context, pause time.Duration, done func(ctx context.Conte
 			return ctx.Err()
 		}
 	}
+}
+
+// Await is Until for a minute at most; what says what it waits for.
+func Await(ctx context.Context, what string, done func(ctx context.Context) (bool, error)) error {
+	const timeout, pause = time.Minute, 5 * time.Millisecond
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := Until(limited, pause, done)
+	if limited.Err() != nil {
+		return fmt.Errorf("waited for %s until %s: %w", timeout, what, limited.Err())
+	}
+	return err
 }

@@ -1,0 +1,168 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
+)
+
+// A Process is one whose use of the machine is measured, with its children if
+// it has a family, as PostgreSQL has one for each connection. Without a pid,
+// or without /proc, it uses nothing.
+type Process struct {
+	Pid    int
+	Family bool
+}
+
+// members are the process and its children, if they count.
+func (p Process) members() (all []procfs.ProcStat) {
+	processes := procfs.Procs{}
+	if own, err := procfs.NewProc(p.Pid); p.Pid != 0 && err == nil {
+		processes = append(processes, own)
+	}
+	if p.Pid != 0 && p.Family {
+		processes, _ = procfs.AllProcs()
+	}
+	for _, one := range processes {
+		if stat, err := one.Stat(); err == nil && (stat.PID == p.Pid || stat.PPID == p.Pid) {
+			all = append(all, stat)
+		}
+	}
+	return all
+}
+
+// cpu is the processor time of all members and of children that have ended.
+// If one has just ended, it may have been missed.
+func (p Process) cpu() (used time.Duration) {
+	const attempts = 10
+	own := Process{Pid: p.Pid}
+	for range attempts {
+		before := sum(own.members())
+		used = sum(p.members())
+		if !p.Family || sum(own.members()) == before {
+			break
+		}
+	}
+	return used
+}
+
+// sum adds processor times. USER_HZ is 100 on every Linux platform of Go.
+func sum(all []procfs.ProcStat) (used time.Duration) {
+	const tick = 10 * time.Millisecond
+	for _, stat := range all {
+		used += time.Duration(int(stat.UTime+stat.STime)+stat.CUTime+stat.CSTime) * tick //nolint:gosec // far below
+	}
+	return used
+}
+
+// CPU begins to count processor time; since returns what each process has
+// used, divided by n.
+func CPU(of ...Process) (since func(n float64) []time.Duration) {
+	return counted(of, Process.cpu)
+}
+
+// Switches is the same of how often threads have left a processor, without
+// those of threads and processes that have ended.
+func Switches(of ...Process) (since func(n float64) []float64) {
+	return counted(of, Process.switches)
+}
+
+func counted[T ~int64 | ~float64](of []Process, now func(Process) T) (since func(n float64) []T) {
+	before := make([]T, len(of))
+	for i, p := range of {
+		before[i] = now(p)
+	}
+	return func(n float64) []T {
+		each := make([]T, len(of))
+		for i, p := range of {
+			each[i] = T(float64(max(0, now(p)-before[i])) / n)
+		}
+		return each
+	}
+}
+
+func (p Process) switches() (n float64) {
+	for _, member := range p.members() {
+		threads, _ := procfs.AllThreads(member.PID)
+		for _, thread := range threads {
+			if status, err := thread.NewStatus(); err == nil {
+				n += float64(status.VoluntaryCtxtSwitches + status.NonVoluntaryCtxtSwitches)
+			}
+		}
+	}
+	return n
+}
+
+// Memory returns how many bytes of a process are resident, and the most that
+// ever were.
+func Memory(pid int) (resident, peak int64) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, 0
+	}
+	status, _ := process.NewStatus()
+	return int64(status.VmRSS), int64(status.VmHWM) //nolint:gosec // far below
+}
+
+// WatchPeak watches a process's resident memory; the returned function ends
+// that and returns the most that it had.
+func WatchPeak(pid int) (end func() int64) {
+	const poll = 20 * time.Millisecond
+	ctx, stop := context.WithCancel(context.Background())
+	peak := make(chan int64)
+	go func() {
+		most := int64(0)
+		_ = Until(ctx, poll, func(context.Context) (bool, error) {
+			resident, _ := Memory(pid)
+			most = max(most, resident)
+			return false, nil
+		})
+		peak <- most
+	}()
+	return func() int64 {
+		stop()
+		return <-peak
+	}
+}
+
+// Postmaster finds the PostgreSQL server at url; unknown if it runs elsewhere.
+func Postmaster(ctx context.Context, url string) Process {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return Process{}
+	}
+	defer conn.Close(ctx)
+	var backend int
+	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
+		return Process{}
+	}
+	for _, stat := range (Process{Pid: backend}).members() {
+		if stat.Comm == "postgres" {
+			return Process{stat.PPID, true}
+		}
+	}
+	return Process{}
+}
+
+// Bytes adds up the files below a directory by what name calls them; files
+// may go meanwhile, and those without a name do not count.
+func Bytes(dir string, name func(path string) string) (bytes map[string]int64, err error) {
+	bytes = map[string]int64{} // bounded by names
+	return bytes, filepath.WalkDir(dir, func(path string, file fs.DirEntry, err error) error {
+		if err == nil && !file.IsDir() {
+			var info fs.FileInfo
+			if info, err = file.Info(); err == nil && name(path) != "" {
+				bytes[name(path)] += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
