@@ -11,25 +11,20 @@ func nativeLine(line string) string {
 	return s
 }
 
-var nativeIntros = []intro{
-	{"Uncaught Kotlin exception: ", header, markOf},
-	{"FATAL ERROR: ", header, messageOf}, // by Node
-	{"Previous ", stack, nil}, {"freed by thread", stack, nil}, {"previously allocated by", stack, nil},
-	{"allocated by thread", stack, nil}, {"SUMMARY: ", stack, nil}, {"Thread ", stack, nil},
-	{"Uninitialized value was created", stack, nil}, {"Address 0x", stack, nil}, {"Process terminating", stack, nil},
+var nativeMarks = []markForm{
+	{header, formOf("Uncaught Kotlin exception: $error")}, {header, formOf("FATAL ERROR: $msg")}, // by Node
+	{stack, formOf("Previous $_")}, {stack, formOf("freed by thread$_")}, {stack, formOf("previously allocated by$_")},
+	{stack, formOf("allocated by thread$_")}, {stack, formOf("SUMMARY: $_")}, {stack, formOf("Thread $_")},
+	{stack, formOf("Uninitialized value was created$_")}, {stack, formOf("Address 0x$_")}, {stack, formOf("Process terminating$_")},
+	{messageBelow, formOf("terminate called after throwing an instance of '$type'")},
 }
 
 func nativeMark(s string) mark {
 	if fault, ok := sanitizerFault(s); ok {
 		return mark{kind: header, typ: fault}
 	}
-	if typ, ok := strings.CutPrefix(s, "terminate called after throwing an instance of '"); ok {
-		return mark{kind: messageBelow, typ: strings.TrimSuffix(typ, "'")}
-	}
-	for _, begin := range [...]string{": Fatal error: ", ": runtime error: "} { // by Swift, by UndefinedBehaviorSanitizer
-		if _, message, ok := strings.Cut(s, begin); ok {
-			return mark{kind: header, message: message}
-		}
+	if m := markIn(s, nativeFaults); m.kind != noMark {
+		return m
 	}
 	if i := strings.Index(s, ": Assertion `"); i >= 0 {
 		return mark{kind: header, message: s[i+2:]}
@@ -41,6 +36,11 @@ func nativeMark(s string) mark {
 		return mark{kind: header, typ: signal}
 	}
 	return mark{}
+}
+
+// nativeFaults are those of Swift and UndefinedBehaviorSanitizer.
+var nativeFaults = []markForm{
+	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")},
 }
 
 // sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free

@@ -18,18 +18,25 @@ type candidate struct {
 // candidates are those for lines that begin with "at ", and for others.
 var atCandidates, candidates = func() (at, other []candidate) {
 	for i := range syntaxes {
+		for k := range syntaxes[i].forms {
+			if p := &syntaxes[i].forms[k]; strings.HasPrefix(p.begin, "at ") {
+				at = append(at, sign{}.candidate(i, p.needs))
+			} else {
+				other = append(other, sign{first: p.first(&syntaxes[i])}.candidate(i, p.needs))
+			}
+		}
 		for _, s := range syntaxes[i].signs {
-			other = append(other, s.candidate(i))
+			other = append(other, s.candidate(i, marksOf(s.needs)))
 		}
 		for _, needs := range syntaxes[i].at {
-			at = append(at, sign{needs: needs}.candidate(i))
+			at = append(at, sign{}.candidate(i, marksOf(needs)))
 		}
 	}
 	return at, other
 }()
 
-func (s sign) candidate(syntax int) candidate {
-	c := candidate{marksOf(s.needs), marksOf(s.lacks), marksOf(s.first), marksOf(s.last), syntax}
+func (s sign) candidate(syntax int, needs marks) candidate {
+	c := candidate{needs, marksOf(s.lacks), marksOf(s.first), marksOf(s.last), syntax}
 	if s.first == "" {
 		c.first = ^marks(0)
 	}
@@ -112,7 +119,7 @@ func (s *scores) count(syntax int) {
 func detectPlace(lines []string) *syntax {
 	for _, line := range lines[:min(len(lines), prefixLines)] {
 		for i := range syntaxes {
-			if s := &syntaxes[i]; s.callless && s.place(line).File != "" {
+			if s := &syntaxes[i]; s.has(callless) && s.place(line).File != "" {
 				return s
 			}
 		}

@@ -126,32 +126,19 @@ func isBareGoCall(f Frame, slash int) bool {
 	return f.Module == "main" || slash > 0 || strings.Contains(f.Function, "(*") || goStandard[f.Module]
 }
 
-var goIntros = []intro{
-	{"goroutine ", stack, nil},
-	{"Previous ", stack, nil}, // access that a race is with
-	{"runtime stack:", otherStack, nil},
-	{"fatal error: ", header, messageOf},
-}
-
-// withoutRecovered drops what Go prints behind a panic that went on.
-func withoutRecovered(message string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(message, " [recovered]"), " [recovered, repanicked]")
+var goMarks = []markForm{
+	{stack, formOf("goroutine $_")}, {stack, formOf("Previous $_")}, // access that a race is with
+	{otherStack, formOf("runtime stack:$_")}, {header, formOf("fatal error: $msg")},
+	{header, formOf("$_http: panic serving $_: $msg")}, // an address, and what the handler panicked with
+	{header, formOf("$_Observed a panic: $_ ($msg)")},  // by Kubernetes: a text, and the value in parentheses
 }
 
 func goMark(line string) mark {
-	if message, ok := strings.CutPrefix(line, "panic: "); ok {
-		return mark{kind: header, message: withoutRecovered(message)}
+	if message, ok := strings.CutPrefix(line, "panic: "); ok { // and maybe that it went on
+		return mark{kind: header, message: strings.TrimSuffix(strings.TrimSuffix(message, " [recovered]"), " [recovered, repanicked]")}
 	}
 	if strings.HasPrefix(line, "WARNING: DATA RACE") {
 		return mark{kind: header, typ: "DATA RACE"}
-	}
-	if _, served, ok := strings.Cut(line, "http: panic serving "); ok { // an address, and what the handler panicked with
-		_, message, _ := strings.Cut(served, ": ")
-		return mark{kind: header, message: message}
-	}
-	if _, observed, ok := strings.Cut(line, "Observed a panic: "); ok { // by Kubernetes: a text, and the value in parentheses
-		_, message, _ := strings.Cut(observed, " (")
-		return mark{kind: header, message: strings.TrimSuffix(message, ")")}
 	}
 	return mark{}
 }

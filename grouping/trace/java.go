@@ -128,22 +128,15 @@ func withoutLoader(class string) string {
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
 
-var javaIntros = []intro{
-	{"Caused by: ", cause, markOf},
-	{"Wrapped by: ", wrapper, markOf}, // by Logback, which can print the root cause first
-	{"Suppressed: ", suppressed, nil},
-	{"Full thread dump", threadDump, nil}, {"java.lang.Thread.State: ", threadDump, nil},
+var javaMarks = []markForm{
+	{cause, formOf("Caused by: $error")}, {wrapper, formOf("Wrapped by: $error")}, // by Logback, which can print the root cause first
+	{suppressed, formOf("Suppressed: $_")},
+	{threadDump, formOf("Full thread dump$_")}, {threadDump, formOf("java.lang.Thread.State: $_")},
+	{cause, formOf("root cause")}, {cause, formOf("Root Cause")}, // by Tomcat
+	{header, formOf("$_Exception in thread \"$_\" $error")},
 }
 
 func javaMark(s string) mark {
-	if strings.EqualFold(s, "root cause") { // by Tomcat
-		return mark{kind: cause}
-	}
-	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {
-		if _, thrown, ok := strings.Cut(thread, "\" "); ok {
-			return markOf(header, thrown)
-		}
-	}
 	typ, message, ok := typeAndMessage(s)
 	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
 		return mark{}

@@ -140,9 +140,9 @@ func isGeckoName(name string) bool {
 
 var geckoWords = strings.Fields("global module eval async get set static")
 
-var javascriptIntros = []intro{
-	{"The above error occurred in ", errorEnd, nil}, // by React; components follow
-	{"[cause]: ", cause, markOf}, {"Caused by: ", cause, markOf}, {"caused by: ", cause, markOf},
+var javascriptMarks = []markForm{
+	{errorEnd, formOf("The above error occurred in $_")}, // by React; components follow
+	{cause, formOf("[cause]: $error")}, {cause, formOf("Caused by: $error")}, {cause, formOf("caused by: $error")},
 }
 
 func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }

@@ -29,12 +29,6 @@ func nativeFrame(line string) (Frame, bool) {
 			return Frame{}, false
 		}
 	}
-	if rest, ok := strings.CutPrefix(s, "@ "); ok {
-		return stampedFrame(strings.TrimLeft(rest, " "))
-	}
-	if rest, ok := strings.CutPrefix(s, "=="); ok {
-		return valgrindFrame(rest)
-	}
 	if _, rest, ok := strings.Cut(s, "[Callstack] "); ok {
 		s = rest[strings.IndexByte(rest, ' ')+1:]
 	}
@@ -115,44 +109,33 @@ func windowsPlace(s string) (file string, line int) {
 	return file, line
 }
 
-// stampedFrame reads what follows "@": an address, and a name.
-func stampedFrame(s string) (Frame, bool) {
-	address, name, ok := strings.Cut(s, " ")
-	f := Frame{Function: strings.TrimSpace(name)}
-	if f.Function == "(unknown)" {
-		f.Function = ""
-	}
-	return f, ok && len(address) > minPlainHexID && isHexTail(strings.TrimPrefix(address, "0x"))
+// nativeForms are those of glog and Folly, and of Valgrind.
+var nativeForms = []form{
+	formOf("@ $hex $fn").checked(func(f Frame) (Frame, bool) {
+		if f.Function == "(unknown)" {
+			f.Function = ""
+		}
+		return f, true
+	}),
+	formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(func(f Frame) (Frame, bool) {
+		f.Module = imageOf(f.Module)
+		return f, true
+	}),
+	formOf("==$n== $_ 0x$_: $fn* ($at)"),
 }
 
-// valgrindFrame reads "4711==    by 0x4011A9: show (web.c:9)" and
-// "4711==    at 0x48: free (in /usr/lib/vgpreload.so)".
-func valgrindFrame(s string) (f Frame, ok bool) {
-	_, s, ok = strings.Cut(s, "== ")
-	_, s, called := strings.Cut(s, " 0x")
-	_, s, named := strings.Cut(s, ": ")
-	call, place, placed := cutLast(s, " (")
-	if f, _ = nativePlace(strings.TrimSuffix(place, ")")); strings.HasPrefix(place, "in ") {
-		f.Module = imageOf(place)
-	}
-	f.Function = call
-	return f, ok && called && named && placed
+// backwardForms are those of the library backward-cpp.
+var backwardForms = []form{
+	formOf(`#$n Source "$file", line $line, in $fn`).checked(withoutAddress),
+	formOf(`#$n Object "$file", at $_, in $fn`).checked(func(f Frame) (Frame, bool) {
+		f.Module = baseName(f.File)
+		return withoutAddress(f)
+	}),
 }
 
-// backwardFrame reads `#1    Source "/src/cart.cpp", line 12, in total() [0x55]`
-// of the library backward-cpp, and `Object "/app/shop", at 0x55, in main`.
-func backwardFrame(line string) (f Frame, ok bool) {
-	s, ok := cutIndex(line[leadingSpace(line):])
-	place, name, called := strings.Cut(s, ", in ")
-	f.Function, _, _ = strings.Cut(name, " [0x")
-	if object, found := strings.CutPrefix(place, `Object "`); found {
-		object, _, _ = strings.Cut(object, `"`)
-		f.Module, f.File = baseName(object), object
-		return f, ok && called
-	}
-	file, n, placed := strings.Cut(strings.TrimPrefix(place, `Source "`), `", line `)
-	f.File, f.Line = file, number(n)
-	return f, ok && called && placed
+func withoutAddress(f Frame) (Frame, bool) {
+	f.Function, _, _ = strings.Cut(f.Function, " [0x")
+	return f, true
 }
 
 // lldbFrame reads "* frame #0: 0x0000000100003f24 shop`find(id=7) at cart.c:12:3".

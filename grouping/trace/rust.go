@@ -8,18 +8,12 @@ import (
 // Rust prints a frame on two lines, "4:
 // krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
 
-func rustFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	digits := countDigits(s)
-	if name, ok := strings.CutPrefix(s[digits:], ": "); ok && digits > 0 {
-		name = rustName(strings.TrimSpace(name))
-		return Frame{Function: name}, strings.Contains(name, "::") && !isOtherCall(name) || name == "main" || name == "rust_begin_unwind"
-	}
-	if place, ok := strings.CutPrefix(s, "at "); ok {
-		file, n, column, ok := cutPosition(place)
-		return Frame{File: file, Line: n, Column: column}, ok && strings.HasSuffix(file, ".rs")
-	}
-	return Frame{}, false
+var rustForms = []form{
+	formOf("at $at~.rs"),
+	formOf("$n: $fn").checked(func(f Frame) (Frame, bool) {
+		f.Function = rustName(f.Function)
+		return f, strings.Contains(f.Function, "::") && !isOtherCall(f.Function) || f.Function == "main" || f.Function == "rust_begin_unwind"
+	}),
 }
 
 // isOtherCall recognizes numbered lines of others: Node's "1: 0xb0
@@ -39,37 +33,20 @@ func rustName(s string) string {
 	return s
 }
 
-var rustIntros = []intro{{"Error: ", header, messageOf}} // what main returned
-
-func rustMark(line string) mark {
-	_, message, ok := strings.Cut(line, " panicked at ")
-	if !ok || !strings.HasPrefix(line, "thread ") {
-		return mark{}
-	}
-	if said, _, quoted := strings.Cut(strings.TrimPrefix(message, "'"), "', "); quoted && message[0] == '\'' { // before release 1.73
-		return mark{kind: header, message: said}
-	}
-	if strings.HasSuffix(message, ":") { // a place; the message is on the next line
-		return mark{kind: messageBelow}
-	}
-	return mark{kind: header, message: message}
+// Before release 1.73, the message was in front of the place.
+var rustMarks = []markForm{
+	{header, formOf("Error: $msg")}, // what main returned
+	{header, formOf("thread $_ panicked at '$msg', $_")}, {messageBelow, formOf("thread $_ panicked at $_*:")}, {header, formOf("thread $_ panicked at $msg")},
 }
 
-// rustPlace reads where a thread panicked: "thread 'main' panicked at
-// src/cart.rs:12:5:"; before release 1.73 with the message in front.
+// rustPlaces read where a thread panicked.
+var rustPlaces = []form{
+	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
+}
+
 func rustPlace(line string) Frame {
-	_, said, ok := strings.Cut(line, " panicked at ")
-	if !ok || !strings.HasPrefix(line, "thread ") {
-		return Frame{}
-	}
-	if _, place, quoted := cutLast(said, "', "); quoted {
-		said = place
-	}
-	file, n, column, ok := cutPosition(strings.TrimSuffix(said, ":"))
-	if !ok || !strings.HasSuffix(file, ".rs") {
-		return Frame{}
-	}
-	return Frame{File: file, Line: n, Column: column}
+	f, _ := frameIn(line, rustPlaces, false)
+	return f
 }
 
 // rustCrates are libraries that most programs use. Paths

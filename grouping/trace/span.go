@@ -29,7 +29,7 @@ func (t *Trace) add(f Frame) {
 		return
 	}
 	s := &t.spans[t.open]
-	if n := len(t.frames); f.Function == "" && s.End > s.First && t.frames[n-1].File == "" && t.syntax.twoLines {
+	if n := len(t.frames); f.Function == "" && s.End > s.First && t.frames[n-1].File == "" && t.syntax.has(twoLines) {
 		call := &t.frames[n-1]
 		call.File, call.Line, call.Column = f.File, f.Line, f.Column
 		if call.Module == "" {
@@ -37,7 +37,7 @@ func (t *Trace) add(f Frame) {
 		}
 		return
 	}
-	if f.Module == goQuoted || t.syntax.placeFirst && f.File == "" {
+	if f.Module == goQuoted || t.syntax.has(placeFirst) && f.File == "" {
 		t.nameLast(f)
 		return
 	}
@@ -120,7 +120,7 @@ func (t *Trace) begin(m mark) {
 // order puts each exception's innermost call first, and gives
 // the outermost exception the type and message that were sent.
 func (t *Trace) order(e *sent) {
-	if t.syntax.crashLast {
+	if t.syntax.has(crashLast) {
 		for _, s := range t.spans {
 			slices.Reverse(t.frames[s.First:s.End])
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 func nativeInApp(f *Frame) bool {
-	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !nativeRuntime(f.Function) &&
+	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !isBelowProgram(f.Function) &&
 		!nativeReports(f.Function)
 }
 
@@ -36,8 +36,8 @@ CFNetwork CoreData CoreFoundation AppKit AttributeGraph Combine JavaScriptCore S
 libandroid libgcc linux-vdso libasan libubsan libtsan vgpreload_ ntdll KERNEL32 KERNELBASE ucrtbase VCRUNTIME`)
 )
 
-// nativeRuntime recognizes functions below every program's own.
-func nativeRuntime(name string) bool {
+// isBelowProgram recognizes functions below every program's own.
+func isBelowProgram(name string) bool {
 	return nativeLibc[bareName(name)] || nativeFunctions.begin(name)
 }
 
