@@ -32,8 +32,7 @@ var beamMarks = []markForm{
 	{header, formOf("** ($type) $msg")}, {header, formOf("$_] ** ($type) $msg")}, {header, formOf("** {$type,[{$_")}, {header, formOf("$class")},
 }
 
-var beamLibraries = wordSet(`elixir stdlib kernel phoenix plug plug_cowboy cowboy ranch ecto ecto_sql db_connection postgrex logger mix ex_unit absinthe
-bandit thousand_island phoenix_live_view oban broadway gen_stage jason finch mint req tesla hackney erts gen_server proc_lib lists gen supervisor`)
+var beamLibraries = wordSet(words("beamLibraries"))
 
 func beamInApp(f *Frame) bool {
 	return !beamLibraries[f.Module] && !strings.HasPrefix(f.File, "deps/") && !strings.Contains(f.File, "/deps/")

@@ -103,7 +103,4 @@ var trigrams = func() *letterGroups {
 }()
 
 // pageWords are names of scripts whose letters no error message has.
-var pageWords = wordSet(`
-analytics basket bootstrap browse calendar carousel catalogue chart checkout customer dashboard editor explore footer
-gallery header homepage invoice landing layout login marketing navigation nav onboarding payment polyfills pricing
-product settings sidebar signup subscription toolbar vendors webpack widget wishlist`)
+var pageWords = wordSet(words("pageWords"))

@@ -103,11 +103,6 @@ func memoryFault(typ string) bool {
 }
 
 var (
-	memoryFaults = wordSet(`SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION EXCEPTION_ACCESS_VIOLATION
-STATUS_ACCESS_VIOLATION EAccessViolation AccessViolationException 0xc0000005 0xC0000005 alloc-dealloc-mismatch bad-free calloc-overflow
-container-overflow double-free dynamic-stack-buffer-overflow global-buffer-overflow heap-buffer-overflow heap-use-after-free
-intra-object-overflow invalid-pointer-pair memcpy-param-overlap negative-size-param stack-buffer-overflow stack-buffer-underflow
-stack-use-after-return stack-use-after-scope strcat-param-overlap strcpy-param-overlap strncpy-param-overlap unknown-crash use-after-poison
-use-of-uninitialized-value wild-access`)
+	memoryFaults  = wordSet(words("memoryFaults"))
 	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
 )

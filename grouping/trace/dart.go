@@ -76,8 +76,7 @@ func dartSpan(s *Span) {
 	}
 }
 
-var dartLibraries = wordSet(`flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async stack_trace test_api test
-sentry firebase_core rxdart shelf grpc collection mobx go_router`)
+var dartLibraries = wordSet(words("dartLibraries"))
 
 func dartInApp(f *Frame) bool {
 	name, ok := strings.CutPrefix(f.File, "package:")

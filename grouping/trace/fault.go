@@ -26,13 +26,7 @@ func GoFault(message string) string {
 	return ""
 }
 
-var faults = wordSet(`
-ArithmeticException ArrayStoreException ConcurrentModificationException IllegalMonitorStateException NegativeArraySizeException
-StackOverflowError UnsupportedOperationException UninitializedPropertyAccessException MatchError
-TypeError ReferenceError AttributeError NameError UnboundLocalError ZeroDivisionError RecursionError NotImplementedError
-NoMethodError FrozenError UncaughtThrowError NilClass
-NullReferenceException InvalidCastException DivideByZeroException ArrayTypeMismatchException NotImplementedException
-UndefinedMethodError ArgumentCountError DivisionByZeroError`)
+var faults = wordSet(words("faults"))
 
 // IsOverflow reports endless recursion. Where it
 // ends is chance; its cycle of functions is the bug.

@@ -15,7 +15,7 @@ type form struct {
 	needs  marks // what each such line holds
 
 	indented bool // it begins with a blank; "\t$fn"
-	check  func(f Frame) (Frame, bool)
+	check    func(f Frame) (Frame, bool)
 }
 
 type field struct {

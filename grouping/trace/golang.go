@@ -185,9 +185,7 @@ func isGoStandardFile(path string) bool {
 }
 
 // goStandard are the first elements of the standard library's import paths.
-var goStandard = wordSet(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors
-expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp
-runtime slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak`)
+var goStandard = wordSet(words("goStandard"))
 
 // goIdentity is package and function; closures keep the function
 // that holds them. How a panic travels through the runtime, and

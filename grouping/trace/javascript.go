@@ -193,8 +193,7 @@ func javascriptInApp(f *Frame) bool {
 var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://deno.land/")
 
 // nodeCore are files of Node before release 16.
-var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
-events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
+var nodeCore = wordSet(words("nodeCore"))
 
 // javascriptLibrary recognizes libraries that pages load separately.
 func javascriptLibrary(file string) bool {

@@ -141,8 +141,7 @@ func isVendored(path string) bool {
 }
 
 // phpPlumbing are functions of the language that only call others.
-var phpPlumbing = wordSet(`call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort iterator_apply
-preg_replace_callback require require_once include include_once`)
+var phpPlumbing = wordSet(words("phpPlumbing"))
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string {

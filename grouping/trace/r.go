@@ -10,8 +10,7 @@ var rForms = []form{formOf("$n: $fn^($_*) at $file*#$line"), formOf("$n: $fn^($_
 var rMarks = []markForm{{header, formOf("Error in $_ : $msg")}}
 
 // rCore are functions that raise errors or make calls.
-var rCore = wordSet(`stop stopifnot warning eval evalq withCallingHandlers tryCatch tryCatchList tryCatchOne doTryCatch try source withVisible
-signalCondition do.call`)
+var rCore = wordSet(words("rCore"))
 
 func rInApp(f *Frame) bool { return !rCore[f.Function] && !strings.Contains(f.Function, "::") }
 

@@ -9,7 +9,9 @@ var rubyForms = []form{formOf("$place:in `$fn'$_").checked(isRubyCall), formOf("
 
 func rubyLine(line string) string { return strings.TrimPrefix(withoutIndent(line), "from ") }
 
-func isRubyCall(f Frame) (Frame, bool) { return f, f.Function != "" && !strings.Contains(f.File, ": from ") }
+func isRubyCall(f Frame) (Frame, bool) {
+	return f, f.Function != "" && !strings.Contains(f.File, ": from ")
+}
 
 // rubyTerminalLine reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby
 // 2.5 to 2.7 number calls, and print the innermost last, without a number.

@@ -51,12 +51,7 @@ func rustPlace(line string) Frame {
 
 // rustCrates are libraries that most programs use. Paths
 // exclude others, where the program has debug information.
-var rustCrates = wordSet(`core std alloc test proc_macro __rustc actix_http actix_rt actix_server actix_service actix_web addr2line anyhow async_std
-axum axum_core backtrace bevy_app bevy_ecs bevy_tasks bytes chrono clap clap_builder color_eyre crossbeam crossbeam_utils diesel env_logger eyre
-futures futures_core futures_executor futures_util gimli h2 hashbrown http hyper hyper_util indexmap js_sys libc log mio once_cell parking_lot
-parking_lot_core pyo3 rayon rayon_core redis regex regex_automata reqwest rocket rustls sentry serde serde_json serde_yaml smol sqlx sqlx_core
-tauri thiserror time tokio tokio_postgres tokio_stream tokio_util toml tonic tower tower_http tower_service tracing tracing_core
-tracing_subscriber url uuid warp wasm_bindgen wasm_bindgen_futures web_sys wgpu wgpu_core winit`)
+var rustCrates = wordSet(words("rustCrates"))
 
 func rustInApp(f *Frame) bool {
 	if strings.HasPrefix(f.File, "/rustc/") || strings.Contains(f.File, "/.cargo/") || strings.Contains(f.File, "/cargo/registry/") {

@@ -201,8 +201,7 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 
 var dots = marksOf(".")
 
-var goPlainErrors = wordSet(`*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage *fmt.wrapError *fmt.wrapErrors
-runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString`)
+var goPlainErrors = wordSet(words("goPlainErrors"))
 
 // appendType appends an error's type
 // without what differs between occurrences.

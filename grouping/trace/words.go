@@ -1,0 +1,69 @@
+package trace
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+)
+
+//go:embed words.txt
+var wordLists string
+
+// words are those of a list in words.txt.
+func words(list string) string {
+	_, found, ok := strings.Cut(wordLists, "\n"+list+": ")
+	if !ok {
+		panic("words.txt has no " + list)
+	}
+	found, _, _ = strings.Cut(found, "\n\n")
+	return found
+}
+
+// wordSet makes a set of the words of s.
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(s) {
+		set[word] = true
+	}
+	return set
+}
+
+// prefixes are beginnings of names, sorted; none begins with another and a dot.
+type prefixes []string
+
+func prefixesOf(s string, more ...string) prefixes {
+	p := append(strings.Fields(s), more...)
+	slices.Sort(p)
+	return p
+}
+
+// begin reports whether name begins with one, of a set in which none begins with another.
+func (p prefixes) begin(name string) bool {
+	_, ok := p.cut(name)
+	return ok
+}
+
+// contains reports whether a name or a beginning of it, up to a dot, is among
+// them. "javax" is behind "java.", as letters are behind dots.
+func (p prefixes) contains(name string) bool {
+	rest, ok := p.cut(name)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
+// cut cuts off the one with which name begins.
+func (p prefixes) cut(name string) (rest string, ok bool) {
+	after, end := 0, len(p) // of the last that is not behind name
+	for after < end {
+		if middle := (after + end) / 2; p[middle] <= name {
+			after = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	if after == 0 {
+		return name, false
+	}
+	return strings.CutPrefix(name, p[after-1])
+}
+
+var vocabulary = wordSet(words("vocabulary"))
