@@ -6,26 +6,21 @@ import "strings"
 // {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
 
 var beamForms = []form{
-	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"),
-	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_"),
-	formOf("$mod^:$fn/$_ ($file~.erl, line $line)"),
+	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"), formOf("[{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"),
+	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_"), formOf("[{$mod^,$fn^,$_[{file,\"$file\"$_"),
+	formOf("in function $mod^:$fn/$_ ($file~.erl, line $line)"), formOf("in call from $mod^:$fn/$_ ($file~.erl, line $line)"),
 	formOf("($mod) $place~.ex|.exs|.erl: $fn").checked(beamCall),
 	formOf("$place~.ex|.exs|.erl: $fn").checked(beamCall),
 }
 
-// beamLine drops what the shell prints before calls.
-func beamLine(line string) string {
-	return withoutBegins(strings.TrimLeft(withoutIndent(line), "["), "in function ", "in call from ")
-}
-
 // beamCall names a function without its arguments, and its module without the version.
-func beamCall(f Frame) (Frame, bool) {
+func beamCall(f *Frame) bool {
 	f.Module, _, _ = strings.Cut(f.Module, " ")
-	f, _ = withoutArguments(f)
+	withoutArguments(f)
 	if i := strings.LastIndex(f.Function, " in "); strings.HasPrefix(f.Function, "anonymous fn") && i > 0 {
 		f.Function = f.Function[i+len(" in "):]
 	}
-	return f, f.Function != ""
+	return f.Function != ""
 }
 
 var beamMarks = []markForm{

@@ -12,10 +12,7 @@ import "strings"
 
 var collisionForms = []form{
 	formOf("at $place~.php|artisan"), formOf("$n $place~.php|artisan"),
-	formOf("\t$fn^($_*)").checked(func(f Frame) (Frame, bool) {
-		f, _ = phpCalled(f)
-		return f, f.Module != ""
-	}),
+	formOf("\t$mod^::$fn^($_*)"),
 }
 
 // collisionMark reads the class of an exception,

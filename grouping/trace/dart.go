@@ -6,13 +6,13 @@ import "strings"
 // "package:shop/cart.dart 12:5 Cart.total".
 
 var dartForms = []form{
-	formOf("#$n $fn* ($file)").checked(func(f Frame) (Frame, bool) {
+	formOf("#$n $fn* ($file)").checked(func(f *Frame) bool {
 		place := f.File
 		f.File, f.Line, f.Column, _ = cutPosition(place)
-		return f, isDartPlace(place)
+		return isDartPlace(place)
 	}),
-	formOf("$file^~.dart $line:$col $fn").checked(func(f Frame) (Frame, bool) { return f, isDartPlace(f.File) }),
-	formOf("$file^~.dart $line:$col").checked(func(f Frame) (Frame, bool) { return f, isDartPlace(f.File) }),
+	formOf("$file^~.dart $line:$col $fn").checked(func(f *Frame) bool { return isDartPlace(f.File) }),
+	formOf("$file^~.dart $line:$col").checked(func(f *Frame) bool { return isDartPlace(f.File) }),
 }
 
 func isDartPlace(s string) bool {

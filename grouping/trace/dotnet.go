@@ -30,7 +30,7 @@ func dotnetFrame(line string) (Frame, bool) {
 // dotnetForms are those of Mono, with and without symbols, and of Unity.
 var dotnetForms = []form{
 	formOf("at $fn^ ($_) [0x$_] in $place").checked(monoCall), formOf("at $fn^ ($_) [0x$_").checked(monoCall),
-	formOf("$fn^ ($_*) (at $place)").checked(func(f Frame) (Frame, bool) {
+	formOf("$fn^ ($_*) (at $place)").checked(func(f *Frame) bool {
 		var ok bool
 		if f.Module, f.Function, ok = strings.Cut(f.Function, ":"); !ok {
 			f.Module, f.Function = dotnetName(f.Module)
@@ -38,16 +38,16 @@ var dotnetForms = []form{
 		if strings.HasPrefix(f.File, "<") { // a build without symbols
 			f.File = ""
 		}
-		return f, f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
+		return f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
 	}),
 }
 
-func monoCall(f Frame) (Frame, bool) {
+func monoCall(f *Frame) bool {
 	if strings.HasPrefix(f.File, "<") {
 		f.File, f.Line = "", 0
 	}
 	f.Module, f.Function = dotnetName(f.Function)
-	return f, f.Module != ""
+	return f.Module != ""
 }
 
 // withoutResult drops "async Task<int> ",

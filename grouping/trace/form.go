@@ -8,50 +8,48 @@ import "strings"
 //
 // A field ends before the text that follows it, where that is first found;
 // "$fn*" ends where it is last found, "$fn^" is one word, and "$file~.py|.pyx"
-// ends in one of these. Blanks around a field do not count.
+// ends in one of these. Blanks around a field do not count. A form that
+// begins with a tab is of lines with indentation only.
 type form struct {
-	begin  string // the text before the first field
-	fields []field
-	needs  marks // what each such line holds
-
-	indented bool // it begins with a blank; "\t$fn"
-	check    func(f Frame) (Frame, bool)
+	begin    string // the text before the first field
+	fields   []field
+	needs    marks // what each such line holds
+	indented bool
+	check    func(f *Frame) bool
 }
 
 type field struct {
-	what   int
-	last   bool     // end where it is last found
+	what   content
+	late   bool     // end where it is last found
 	word   bool     // one word
 	suffix []string // one of which it ends in
 	end    string   // the text behind it; "": the line ends
 }
 
-// What fields hold. Those after errorField are not of frames.
+// content is what a field holds.
+type content uint8
+
 const (
-	skipField  = iota // anything
-	fnField           // Frame.Function
-	modField          // Frame.Module
-	fileField         // Frame.File
-	lineField         // digits, Frame.Line
-	colField          // digits, Frame.Column
-	numField          // digits
-	hexField          // an address
-	placeField        // "file:12"
-	atField           // "file:12" or "file:12:3"
-	errorField        // "Type: message", or a message
-	classField        // the same with a type that says so
-	typeField
-	msgField
-	fieldKinds
+	anyField      content = iota
+	functionField         // Frame.Function
+	moduleField           // Frame.Module
+	fileField             // Frame.File
+	lineField             // Frame.Line
+	columnField           // Frame.Column
+	numberField           // a number that does not count
+	addressField          // the same in hexadecimal, of more than eight characters
+	placeField            // "file:12"
+	positionField         // "file:12" or "file:12:3"
+	errorField            // "Type: message", or a message
+	classField            // "Type: message", of a type that is called an error
+	typeField             // mark.typ
+	messageField          // mark.message
 )
 
-var fieldNames = map[string]int{ // bounded by the constants above
-	"_": skipField, "fn": fnField, "mod": modField, "file": fileField, "line": lineField, "col": colField, "n": numField, "hex": hexField, "place": placeField,
-	"at": atField, "error": errorField, "class": classField, "type": typeField, "msg": msgField,
+var contents = map[string]content{ // bounded by the constants above
+	"_": anyField, "fn": functionField, "mod": moduleField, "file": fileField, "line": lineField, "col": columnField, "n": numberField, "hex": addressField, "place": placeField,
+	"at": positionField, "error": errorField, "class": classField, "type": typeField, "msg": messageField,
 }
-
-// values are what the fields of a line hold.
-type values [fieldKinds]string
 
 // formOf compiles a form.
 func formOf(pattern string) (p form) {
@@ -59,124 +57,167 @@ func formOf(pattern string) (p form) {
 	begin, rest, more := strings.Cut(pattern, "$")
 	p.begin, p.needs = begin, marksOf(begin)
 	for more {
-		end := 0
-		for end < len(rest) && (isLower(rest[end]) || rest[end] == '_') {
-			end++
-		}
-		f := field{what: fieldNames[rest[:end]]}
-		rest = rest[end:]
-		if tail, ok := strings.CutPrefix(rest, "*"); ok {
-			f.last, rest = true, tail
-		}
-		if tail, ok := strings.CutPrefix(rest, "^"); ok {
-			f.word, rest = true, tail
-		}
-		if tail, ok := strings.CutPrefix(rest, "~"); ok {
-			suffix := suffixMarks.trimLeft(tail)
-			f.suffix, rest = strings.Split(tail[:len(tail)-len(suffix)], "|"), suffix
+		var f field
+		tail := formNames.trimLeft(rest)
+		f.what, rest = contents[rest[:len(rest)-len(tail)]], tail
+		rest, f.late = strings.CutPrefix(rest, "*")
+		rest, f.word = strings.CutPrefix(rest, "^")
+		if rest, more = strings.CutPrefix(rest, "~"); more {
+			tail = suffixMarks.trimLeft(rest)
+			f.suffix, rest = strings.Split(rest[:len(rest)-len(tail)], "|"), tail
 		}
 		f.end, rest, more = strings.Cut(rest, "$")
-		p.needs |= marksOf(f.end)
-		switch f.what {
-		case lineField, colField, numField:
-			p.needs |= kinds['0']
-		case placeField, atField:
-			p.needs |= kinds['0'] | kinds[':']
-		}
+		p.needs |= marksOf(f.end) | f.needs()
 		p.fields = append(p.fields, f)
 	}
 	return p
 }
 
-var suffixMarks = smallLetters | marksOf(".|>")
+var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]")
 
-// read reads a line that has the form.
-func (p *form) read(s string, v *values) bool {
-	s, ok := strings.CutPrefix(s, p.begin)
-	for i := range p.fields {
-		if !ok {
-			return false
-		}
-		s = blanks.trimLeft(s)
-		f, value := &p.fields[i], s
-		if f.end == "" {
-			s = ""
-		} else if f.last {
-			value, s, ok = cutLast(s, f.end)
-		} else {
-			value, s, ok = strings.Cut(s, f.end)
-		}
-		ok = ok && f.read(blanks.trim(value), v)
-	}
-	return ok && s == ""
-}
-
-var blanks, notInWord = marksOf(" \t"), marksOf(" \t\"'=(){}[]")
-
-// read reads the value of a field.
-func (f *field) read(value string, v *values) bool {
-	switch f.what {
-	case lineField, colField, numField:
-		if !allDigits(value) {
-			return false
-		}
-	case hexField:
-		if len(value) <= minPlainHexID || !isHexTail(strings.TrimPrefix(value, "0x")) {
-			return false
-		}
-	case placeField, atField:
-		file, line, ok := cutDigits(value)
-		if before, n, columned := cutDigits(file); columned && f.what == atField {
-			file, line, v[colField] = before, n, line
-		}
-		v[fileField], v[lineField], value = file, line, file
-		if !ok {
-			return false
+// needs is what each such field holds.
+func (p *field) needs() (m marks) {
+	for i, suffix := range p.suffix {
+		if m &= marksOf(suffix); i == 0 {
+			m = marksOf(suffix)
 		}
 	}
-	v[f.what] = value
-	return (!f.word || value != "" && !notInWord.occursIn(value)) && (f.suffix == nil || endsWithAny(value, f.suffix))
-}
-
-// frame is the call in a line of this form.
-func (p *form) frame(line string) (f Frame, ok bool) {
-	var v values
-	if !p.read(line, &v) {
-		return Frame{}, false
+	switch p.what {
+	case lineField, columnField, numberField:
+		m |= kinds['0']
+	case placeField, positionField:
+		m |= kinds['0'] | kinds[':']
 	}
-	f = Frame{Module: v[modField], Function: v[fnField], File: v[fileField], Line: number(v[lineField]), Column: number(v[colField])}
-	if p.check != nil {
-		return p.check(f)
-	}
-	return f, true
+	return m
 }
 
 // checked is a form whose calls are corrected, or rejected.
-func (p form) checked(check func(f Frame) (Frame, bool)) form {
+func (p form) checked(check func(f *Frame) bool) form {
 	p.check = check
 	return p
 }
 
+// ends are the bytes with which lines of a form begin and end; 0 for any.
+func (p *form) ends() (first, last marks) {
+	first, last = marksOf(p.begin[:min(len(p.begin), 1)]), p.fields[len(p.fields)-1].last()
+	if first == 0 && p.fields[0].what == numberField {
+		first = kinds['0']
+	}
+	return first, last
+}
+
+// last are the bytes with which a form ends whose last field this is.
+func (p *field) last() marks {
+	switch p.what {
+	case lineField, columnField, numberField, placeField, positionField:
+		if p.end == "" {
+			return kinds['0']
+		}
+	}
+	return marksOf(p.end[max(len(p.end)-1, 0):])
+}
+
+// read reads a line that has the form.
+func (p *form) read(s string, f *Frame, m *mark) bool {
+	if !strings.HasPrefix(s, p.begin) {
+		return false
+	}
+	s = s[len(p.begin):]
+	for i := range p.fields {
+		one := &p.fields[i]
+		s = s[leadingSpace(s):]
+		end, next := len(s), len(s)
+		if one.end != "" {
+			if end = strings.Index(s, one.end); end < 0 {
+				return false
+			}
+			if one.late {
+				end = strings.LastIndex(s, one.end)
+			}
+			next = end + len(one.end)
+		}
+		if !one.read(trimBlanks(s[:end]), f, m) {
+			return false
+		}
+		s = s[next:]
+	}
+	return s == ""
+}
+
+func trimBlanks(s string) string {
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+var notInWord = marksOf(" \t\"'=(){}[]")
+
+// read reads the value of a field.
+func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
+	ok = true
+	switch p.what {
+	case functionField:
+		f.Function = value
+	case moduleField:
+		f.Module = value
+	case fileField:
+		f.File = value
+	case lineField:
+		f.Line, ok = number(value), allDigits(value)
+	case columnField:
+		f.Column, ok = number(value), allDigits(value)
+	case numberField:
+		ok = allDigits(value)
+	case addressField:
+		ok = len(value) > minPlainHexID && isHexTail(strings.TrimPrefix(value, "0x"))
+	case placeField:
+		f.File, f.Line, ok = cutNumber(value)
+		value = f.File
+	case positionField:
+		f.File, f.Line, f.Column, ok = cutPosition(value)
+		value = f.File
+	case errorField:
+		*m = markOf(noMark, value)
+	case classField:
+		*m = classHeader(value)
+		ok = m.kind != noMark
+	case typeField:
+		m.typ = value
+	case messageField:
+		m.message = value
+	}
+	return ok && (!p.word || value != "" && !notInWord.occursIn(value)) && (p.suffix == nil || endsWithAny(value, p.suffix))
+}
+
+// frame reads the call in a line of this form.
+func (p *form) frame(line string, f *Frame) bool {
+	*f = Frame{}
+	s := withoutIndent(line)
+	return (!p.indented || len(s) < len(line)) && p.read(s, f, nil) && (p.check == nil || p.check(f))
+}
+
 // withoutArguments drops the arguments of a call.
-func withoutArguments(f Frame) (Frame, bool) {
+func withoutArguments(f *Frame) bool {
 	if open := strings.IndexByte(f.Function, '('); open > 0 {
 		f.Function = f.Function[:open]
 	}
-	return f, true
+	return true
 }
 
-// frameIn is the call in a line of any of these forms.
-func frameIn(s string, forms []form, indented bool) (Frame, bool) {
+// frameIn reads the call in a line of any of these forms.
+func frameIn(line string, f *Frame, forms []form) bool {
+	s := withoutIndent(line)
 	for i := range forms {
-		if forms[i].indented && !indented {
-			continue
-		}
-		if f, ok := forms[i].frame(s); ok {
-			return f, true
+		if p := &forms[i]; p.mayBegin(s) && p.frame(line, f) {
+			return true
 		}
 	}
-	return Frame{}, false
+	return false
 }
+
+// mayBegin is faster than to read the form.
+func (p *form) mayBegin(s string) bool { return p.begin == "" || s != "" && s[0] == p.begin[0] }
 
 // markForm is the form of a line that begins or ends an exception.
 type markForm struct {
@@ -187,32 +228,10 @@ type markForm struct {
 // markIn is the mark in a line of any of these forms.
 func markIn(s string, forms []markForm) mark {
 	for i := range forms {
-		p := &forms[i]
-		var v values
-		switch {
-		case !p.read(s, &v):
-		case v[errorField] != "":
-			return markOf(p.kind, v[errorField])
-		case v[classField] == "":
-			return mark{p.kind, v[typeField], v[msgField]}
-		default:
-			if m := classHeader(v[classField]); m.kind != noMark {
-				return mark{p.kind, m.typ, m.message}
-			}
+		var m mark
+		if p := &forms[i]; p.mayBegin(s) && p.read(s, nil, &m) {
+			return mark{p.kind, m.typ, m.message}
 		}
 	}
 	return mark{}
-}
-
-// first are the bytes with which lines of a form begin; "" for any.
-func (p *form) first(s *syntax) string {
-	switch {
-	case s.bare != nil:
-		return ""
-	case p.begin != "":
-		return p.begin[:1]
-	case p.fields[0].what == numField:
-		return "1"
-	}
-	return ""
 }

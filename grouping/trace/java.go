@@ -6,30 +6,31 @@ import "strings"
 // java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
 // senders leave "at" out.
 
-func javaFrame(line string) (Frame, bool) {
+func javaFrame(line string, f *Frame) bool {
 	s, at := strings.CutPrefix(line[leadingSpace(line):], "at ")
 	if !at {
 		s, at = strings.CutPrefix(withoutTool(s), "at ")
 	}
 	open := strings.IndexByte(s, '(')
 	if open < 3 || s[open-1] == ' ' || !at && s[len(s)-1] != ')' {
-		return Frame{}, false
+		return false
 	}
 	end := strings.IndexByte(s[open:], ')')
 	if end < 0 {
-		return Frame{}, false
+		return false
 	}
 	name, place := withoutRemarks(s[:open]), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
 	file, n, numbered := cutNumber(place)
 	if dot < 1 || !javaPlace(file, numbered) || !at && !isElement(name, file, numbered, s[open+end+1:]) {
-		return Frame{}, false
+		return false
 	}
-	return Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}, true
+	*f = Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}
+	return true
 }
 
 // isJavaAlone tells a call from one of JavaScript, whose place has a column.
-func isJavaAlone(f Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
+func isJavaAlone(f *Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
 
 // isElement recognizes what StackTraceElement.toString
 // returns, which has no "at" in front of it.

@@ -163,17 +163,13 @@ func withoutIntro(s string) string {
 	return s
 }
 
-// javascriptPlace reads the place that Node
+// javascriptPlaces read the place that Node
 // prints above a syntax error: "/srv/a.js:3".
-func javascriptPlace(line string) Frame {
-	file, n, column, _ := cutPosition(line)
-	switch name := baseName(file); {
-	case column > 0, len(name) == len(file), strings.IndexByte(name, ' ') >= 0:
-	case strings.HasSuffix(name, "js"), strings.HasSuffix(name, "ts"), strings.HasSuffix(name, "sx"):
-		return Frame{File: file, Line: n}
-	}
-	return Frame{}
-}
+var javascriptPlaces = []form{formOf("$place~js|ts|sx").checked(func(f *Frame) bool {
+	_, _, column := cutNumber(f.File)
+	name := baseName(f.File)
+	return !column && len(name) < len(f.File) && strings.IndexByte(name, ' ') < 0
+})}
 
 func javascriptInApp(f *Frame) bool {
 	switch {

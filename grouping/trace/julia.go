@@ -6,16 +6,16 @@ import "strings"
 // lines, " [1] total(cart::Cart)" and " @ Shop /app/cart.jl:12".
 
 var juliaForms = []form{
-	formOf("@ $mod* $place").checked(func(f Frame) (Frame, bool) { return f, strings.Contains(f.File, ".jl") }),
-	formOf("[$n] $fn* at $place").checked(juliaCall),
+	formOf("@ $mod* $place").checked(isJuliaFile), formOf("@ $mod* $place [inlined]").checked(isJuliaFile),
+	formOf("[$n] $fn* at $place").checked(juliaCall), formOf("[$n] $fn* at $place [inlined]").checked(juliaCall),
 	formOf("[$n] $fn*)").checked(juliaCall),
 }
 
-func juliaLine(line string) string { return strings.TrimSuffix(withoutIndent(line), " [inlined]") }
+func isJuliaFile(f *Frame) bool { return strings.Contains(f.File, ".jl") }
 
-func juliaCall(f Frame) (Frame, bool) {
+func juliaCall(f *Frame) bool {
 	f.Function = juliaName(f.Function)
-	return f, f.Function != ""
+	return f.Function != ""
 }
 
 // juliaName is the function without its arguments; "(::var"#3#4")(x)" has

@@ -52,12 +52,12 @@ type syntax struct {
 	// forms are those of calls. A call with a file and
 	// no function belongs to the line before it.
 	forms []form
-	// bare prepares a line for forms. nil: it loses its indentation.
+	// bare drops what may be before a call; nil where nothing is to be.
 	bare func(line string) string
 	// other reads calls that have no form; nil where all have, and
 	// signs and at tell which lines may be such calls: at those that
 	// begin with "at ", after blanks at most.
-	other func(line string) (Frame, bool)
+	other func(line string, f *Frame) bool
 	signs []sign
 	at    []string
 	// clean prepares a line for marks and mark. nil: it is trimmed.
@@ -69,9 +69,9 @@ type syntax struct {
 	// opens reads frames that begin an exception
 	// and name it; nil where none does.
 	opens func(line string) mark
-	// place reads the file of a syntax error, or of an error
-	// without calls; nil where it is printed as a frame.
-	place func(line string) Frame
+	// places are forms with the file of a syntax error, or of an
+	// error without calls; none where it is printed as a frame.
+	places []form
 	layout
 }
 
@@ -88,20 +88,20 @@ const (
 func (l layout) has(one layout) bool { return l&one != 0 }
 
 // frame reads the call in a line.
-func (s *syntax) frame(line string) (Frame, bool) {
-	if len(s.forms) > 0 {
-		bare := s.bare
-		if bare == nil {
-			bare = withoutIndent
-		}
-		if f, ok := frameIn(bare(line), s.forms, leadingSpace(line) > 0); ok {
-			return f, true
-		}
+func (s *syntax) frame(line string, f *Frame) bool {
+	bare := line
+	if s.bare != nil {
+		bare = s.bare(line)
 	}
-	if s.other == nil {
-		return Frame{}, false
+	return frameIn(bare, f, s.forms) || s.other != nil && s.other(line, f)
+}
+
+// byValue makes a reader of calls of one that returns them.
+func byValue(read func(line string) (Frame, bool)) func(line string, f *Frame) bool {
+	return func(line string, f *Frame) (ok bool) {
+		*f, ok = read(line)
+		return ok
 	}
-	return s.other(line)
 }
 
 // mark is how a line that is no frame changes the chain of exceptions.
@@ -175,34 +175,34 @@ var (
 var syntaxes = [...]syntax{
 	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|A"}}, at: []string{`(.)`},
 		clean: javaLine, marks: javaMarks, mark: javaMark},
-	{runtime: &scriptRuntime, other: javascriptFrame,
+	{runtime: &scriptRuntime, other: byValue(javascriptFrame),
 		signs: []sign{
 			{needs: "@:1", last: "1"}, {needs: "/:1", last: "1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
 			{needs: ":wasm-function[/"},
 		}, at: []string{""},
-		marks: javascriptMarks, mark: javascriptMark, place: javascriptPlace},
+		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
 	{runtime: &pythonRuntime, forms: pythonForms, bare: pythonLine, clean: asIs, mark: pythonMark, layout: crashLast},
 	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks, mark: faultMark},
-	{runtime: &goRuntime, other: goFrame, signs: goSigns, clean: asIs, marks: goMarks, mark: goMark, layout: twoLines},
-	{runtime: &dotnetRuntime, forms: dotnetForms, other: dotnetFrame,
+	{runtime: &goRuntime, other: byValue(goFrame), signs: goSigns, clean: asIs, marks: goMarks, mark: goMark, layout: twoLines},
+	{runtime: &dotnetRuntime, forms: dotnetForms, other: byValue(dotnetFrame),
 		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}}, at: []string{"()"},
 		clean: asIs, mark: dotnetMark},
-	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyLine, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
+	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
 	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyTerminalLine, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
-	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, place: phpPlace},
-	{runtime: &phpRuntime, forms: xdebugForms, bare: xdebugLine, mark: phpMark, layout: crashLast},
+	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, places: phpPlaces},
+	{runtime: &phpRuntime, forms: xdebugForms, mark: phpMark, layout: crashLast},
 	{runtime: &laravelRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
-	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, place: rustPlace, layout: callless | twoLines},
+	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
-	{runtime: &beamRuntime, forms: beamForms, bare: beamLine, marks: beamMarks},
-	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
+	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
+	{runtime: &shellRuntime, other: byValue(powershellFrame), signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
 		at: []string{".ps1:1", ", : 1"}, marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
-	{runtime: &juliaRuntime, forms: juliaForms, bare: juliaLine, marks: juliaMarks, layout: twoLines},
+	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},
 	{runtime: &haskellRuntime, forms: haskellForms, clean: asIs, marks: haskellMarks},
 	{runtime: &rRuntime, forms: rForms, clean: asIs, marks: rMarks},
-	{runtime: &nativeRuntime, forms: nativeForms, other: nativeFrame,
+	{runtime: &nativeRuntime, forms: nativeForms, other: byValue(nativeFrame),
 		signs: []sign{
 			{needs: "#1 ", first: "#1"}, {needs: "1 x", first: "1"}, {needs: "1 !", first: "1"}, {needs: "1 `", first: "1"},
 			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"},
@@ -213,9 +213,9 @@ var syntaxes = [...]syntax{
 
 // The syntaxes of any other language: unknown reads reports, placed calls.
 var (
-	unknownSyntax    = syntax{runtime: &reportRuntime, other: unknownFrame, opens: unknownOpens}
-	placedSyntax     = syntax{runtime: &placedRuntime, other: placedFrame, mark: placedMark}
-	placedLastSyntax = syntax{runtime: &placedRuntime, other: placedFrame, mark: placedLastMark, layout: crashLast}
+	unknownSyntax    = syntax{runtime: &reportRuntime, other: byValue(unknownFrame), opens: unknownOpens}
+	placedSyntax     = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedMark}
+	placedLastSyntax = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedLastMark, layout: crashLast}
 )
 
 // syntaxOf returns the syntax of a language.

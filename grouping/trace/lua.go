@@ -6,14 +6,16 @@ import "strings"
 // "...long/path/cart.lua:5: in function <...cart.lua:3>".
 
 var luaForms = []form{
-	formOf("[C]: in $fn").checked(func(f Frame) (Frame, bool) {
+	formOf("[C]: in $fn").checked(func(f *Frame) bool {
 		f.File, f.Function = "[C]", luaName(f.Function)
-		return f, true
+		return true
 	}),
-	formOf("$place: in $fn").checked(func(f Frame) (Frame, bool) {
-		f.Function = luaName(f.Function)
-		return f, strings.HasSuffix(f.File, ".lua") || strings.HasPrefix(f.File, "[")
-	}),
+	formOf("$place~.lua: in $fn").checked(luaCall), formOf("$place~]: in $fn").checked(luaCall),
+}
+
+func luaCall(f *Frame) bool {
+	f.Function = luaName(f.Function)
+	return true
 }
 
 // luaName is the name in "function 'total'", "method 'total'", "upvalue

@@ -111,15 +111,15 @@ func windowsPlace(s string) (file string, line int) {
 
 // nativeForms are those of glog and Folly, and of Valgrind.
 var nativeForms = []form{
-	formOf("@ $hex $fn").checked(func(f Frame) (Frame, bool) {
+	formOf("@ $hex $fn").checked(func(f *Frame) bool {
 		if f.Function == "(unknown)" {
 			f.Function = ""
 		}
-		return f, true
+		return true
 	}),
-	formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(func(f Frame) (Frame, bool) {
+	formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(func(f *Frame) bool {
 		f.Module = imageOf(f.Module)
-		return f, true
+		return true
 	}),
 	formOf("==$n== $_ 0x$_: $fn* ($at)"),
 }
@@ -127,15 +127,15 @@ var nativeForms = []form{
 // backwardForms are those of the library backward-cpp.
 var backwardForms = []form{
 	formOf(`#$n Source "$file", line $line, in $fn`).checked(withoutAddress),
-	formOf(`#$n Object "$file", at $_, in $fn`).checked(func(f Frame) (Frame, bool) {
+	formOf(`#$n Object "$file", at $_, in $fn`).checked(func(f *Frame) bool {
 		f.Module = baseName(f.File)
 		return withoutAddress(f)
 	}),
 }
 
-func withoutAddress(f Frame) (Frame, bool) {
+func withoutAddress(f *Frame) bool {
 	f.Function, _, _ = strings.Cut(f.Function, " [0x")
-	return f, true
+	return true
 }
 
 // lldbFrame reads "* frame #0: 0x0000000100003f24 shop`find(id=7) at cart.c:12:3".

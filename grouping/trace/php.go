@@ -7,32 +7,30 @@ import "strings"
 
 var phpForms = []form{
 	formOf("#$n $file: $fn").checked(phpPlaced),
-	formOf("#$n $fn").checked(func(f Frame) (Frame, bool) { return f, f.Function == "{main}" }),
+	formOf("#$n $fn").checked(func(f *Frame) bool { return f.Function == "{main}" }),
 	formOf("$fn^() at $place~.php").checked(phpCalled), // Symfony's console
 }
 
 // phpPlaced takes the line off "/a/b.php(12)".
-func phpPlaced(f Frame) (Frame, bool) {
+func phpPlaced(f *Frame) bool {
 	file, line, ok := cutLast(strings.TrimSuffix(f.File, ")"), "(")
 	if ok && allDigits(line) {
 		f.File, f.Line = file, number(line)
 	} else if f.File != "[internal function]" {
-		return f, false
+		return false
 	}
 	f.Function = unescaped(f.Function)
 	return phpCalled(f)
 }
 
-func phpCalled(f Frame) (Frame, bool) {
+func phpCalled(f *Frame) bool {
 	f.Module, f.Function = phpCall(f.Function)
-	return f, f.Function != ""
+	return f.Function != ""
 }
 
 // xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the
 // innermost call is printed last.
-var xdebugForms = []form{formOf("$n. $fn*) $place~.php").checked(phpCalled)}
-
-func xdebugLine(line string) string { return withoutIndent(strings.TrimPrefix(line, "PHP ")) }
+var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 
 // unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
 func unescaped(s string) string {
@@ -82,18 +80,8 @@ func phpMark(s string) mark {
 	return classHeader(s)
 }
 
-// phpPlace reads the file of a syntax error: " in /srv/a.php:3" and
-// "thrown in /srv/a.php on line 3".
-func phpPlace(line string) Frame {
-	_, place, _ := cutLast(line, " in ")
-	if file, n, ok := strings.Cut(place, " on line "); ok {
-		return Frame{File: file, Line: number(n)}
-	}
-	if file, n, ok := cutNumber(place); ok {
-		return Frame{File: file, Line: n}
-	}
-	return Frame{}
-}
+// phpPlaces read the file of a syntax error.
+var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
 
 // withoutPlace drops where an exception was thrown: " in /app/a.php:12".
 func withoutPlace(s string) (string, bool) {

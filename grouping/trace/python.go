@@ -14,20 +14,20 @@ func pythonLine(line string) string { return pythonIndent.trimLeft(line) }
 var pythonForms = []form{
 	formOf(`File "$file", line $line, in $fn`), formOf(`File "$file", line $line`), // a syntax error has no function
 	// IPython, before release 8 without lines; pytest; Rich
-	formOf("File $place, in $fn").checked(pythonCall), formOf("$file^~.py|> in $fn").checked(pythonCall),
-	formOf("Cell In[$_").checked(func(f Frame) (Frame, bool) {
+	formOf("File $place, in $fn").checked(pythonCall), formOf("$file^~.py in $fn").checked(pythonCall), formOf("$file^~> in $fn").checked(pythonCall),
+	formOf("Cell In[$_").checked(func(f *Frame) bool {
 		f.File, f.Function = "<ipython-input>", "<module>"
-		return f, true
+		return true
 	}),
 	formOf("$place^~.py: in $fn").checked(pythonCall),
 	formOf("│ $place in $fn│").checked(pythonCall),
 }
 
 // pythonCall drops arguments and class.
-func pythonCall(f Frame) (Frame, bool) {
-	f, _ = withoutArguments(f)
+func pythonCall(f *Frame) bool {
+	withoutArguments(f)
 	f.Function = dots.afterLast(f.Function)
-	return f, f.Function != ""
+	return f.Function != ""
 }
 
 // pythonMark reads the lines around frames. Those of an

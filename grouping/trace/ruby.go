@@ -5,24 +5,25 @@ import "strings"
 // Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'";
 // the first may end in ": message (Type)".
 
-var rubyForms = []form{formOf("$place:in `$fn'$_").checked(isRubyCall), formOf("$place:in '$fn'$_").checked(isRubyCall)}
+var rubyForms = []form{
+	formOf("from $place:in `$fn'$_").checked(isRubyCall), formOf("from $place:in '$fn'$_").checked(isRubyCall),
+	formOf("$place:in `$fn'$_").checked(isRubyCall), formOf("$place:in '$fn'$_").checked(isRubyCall),
+}
 
-func rubyLine(line string) string { return strings.TrimPrefix(withoutIndent(line), "from ") }
-
-func isRubyCall(f Frame) (Frame, bool) {
-	return f, f.Function != "" && !strings.Contains(f.File, ": from ")
+func isRubyCall(f *Frame) bool {
+	return f.Function != "" && !strings.Contains(f.File, ": from ")
 }
 
 // rubyTerminalLine reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby
 // 2.5 to 2.7 number calls, and print the innermost last, without a number.
 func rubyTerminalLine(line string) string {
 	if call, ok := cutCallNumber(line); ok {
-		return rubyLine(call)
+		return call
 	}
 	if leadingSpace(line) > 0 {
 		return ""
 	}
-	return rubyLine(line)
+	return line
 }
 
 // cutCallNumber takes "2: from " off a line.

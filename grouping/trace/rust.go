@@ -10,9 +10,9 @@ import (
 
 var rustForms = []form{
 	formOf("at $at~.rs"),
-	formOf("$n: $fn").checked(func(f Frame) (Frame, bool) {
+	formOf("$n: $fn").checked(func(f *Frame) bool {
 		f.Function = rustName(f.Function)
-		return f, strings.Contains(f.Function, "::") && !isOtherCall(f.Function) || f.Function == "main" || f.Function == "rust_begin_unwind"
+		return strings.Contains(f.Function, "::") && !isOtherCall(f.Function) || f.Function == "main" || f.Function == "rust_begin_unwind"
 	}),
 }
 
@@ -42,11 +42,6 @@ var rustMarks = []markForm{
 // rustPlaces read where a thread panicked.
 var rustPlaces = []form{
 	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
-}
-
-func rustPlace(line string) Frame {
-	f, _ := frameIn(line, rustPlaces, false)
-	return f
 }
 
 // rustCrates are libraries that most programs use. Paths
