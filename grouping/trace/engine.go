@@ -50,7 +50,7 @@ var phrases = [...]phrase{
 // EngineMistake returns the mistake that a message of an engine's
 // error reports, and the missing name; "" where it has none.
 func EngineMistake(typ, message string) (mistake, missing string) {
-	if !javascriptEngine[typ] {
+	if !strings.HasSuffix(typ, "Error") || !javascriptEngine[typ] {
 		return "", ""
 	}
 	message = strings.TrimSpace(message)

@@ -31,11 +31,12 @@ var faults = wordSet(words("faults"))
 // IsOverflow reports endless recursion. Where it
 // ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {
-	return containsAny(typ, overflowTypes) || strings.Contains(message, "too much recursion") ||
+	return strings.Contains(typ, "Stack") && containsAny(typ, overflowTypes) || strings.HasSuffix(typ, "RecursionError") ||
+		strings.Contains(message, "too much recursion") ||
 		strings.Contains(message, "stack") && (strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "stack overflow"))
 }
 
-var overflowTypes = strings.Fields("StackOverflow RecursionError SystemStackError InsufficientExecutionStack")
+var overflowTypes = strings.Fields("StackOverflow SystemStackError InsufficientExecutionStack")
 
 // typeBreaks are in front of the last part of a type's name.
 var typeBreaks = marksOf(".:\\")

@@ -136,19 +136,12 @@ func (p *form) read(s string, f *Frame, m *mark) bool {
 			}
 			next = end + len(one.end)
 		}
-		if !one.read(trimBlanks(s[:end]), f, m) {
+		if !one.read(trimEnd(s[:end]), f, m) {
 			return false
 		}
 		s = s[next:]
 	}
 	return s == ""
-}
-
-func trimBlanks(s string) string {
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
 }
 
 var notInWord = marksOf(" \t\"'=(){}[]")

@@ -90,14 +90,15 @@ func withoutLogcat(s string) string {
 // "File.java:12" and "Native Method" from parameters.
 func javaPlace(file string, numbered bool) bool {
 	switch {
-	case file == "", strings.IndexByte(file, ',') >= 0, strings.IndexByte(file, '(') >= 0,
-		strings.IndexByte(file, ':') >= 0 && strings.Contains(file, "://"):
+	case file == "", notInPlace.occursIn(file), strings.Contains(file, "://"):
 		return false
 	case numbered && file[0] != '<' || isSourceName(file):
 		return true
 	}
 	return !numbered && nowhere[file]
 }
+
+var notInPlace = marksOf(",(")
 
 // nowhere is what Java prints without a file.
 var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}

@@ -14,7 +14,13 @@ func leadingSpace(s string) int {
 func withoutIndent(line string) string { return line[leadingSpace(line):] }
 
 // trimEnd drops white space at the end of a line.
-func trimEnd(s string) string { return strings.TrimRight(s, " \t\r") }
+func trimEnd(s string) string {
+	end := len(s)
+	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t' || s[end-1] == '\r') {
+		end--
+	}
+	return s[:end]
+}
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
