@@ -202,7 +202,7 @@ var syntaxes = [...]syntax{
 	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},
 	{runtime: &haskellRuntime, forms: haskellForms, clean: asIs, marks: haskellMarks},
 	{runtime: &rRuntime, forms: rForms, clean: asIs, marks: rMarks},
-	{runtime: &nativeRuntime, forms: nativeForms, other: byValue(nativeFrame),
+	{runtime: &nativeRuntime, forms: nativeForms, other: nativeFrame,
 		signs: []sign{
 			{needs: "#1 ", first: "#1"}, {needs: "1 x", first: "1"}, {needs: "1 !", first: "1"}, {needs: "1 `", first: "1"},
 			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"},
