@@ -124,9 +124,10 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	if g.kind = g.trace.Language().AppendType(g.kind[:0], g.root.Type); len(g.kind) == 0 {
 		g.kind = append(g.kind, trace.GoFault(g.root.Message)...)
 	}
-	g.fault = g.isFault()
+	mistake, missing := trace.EngineMistake(g.root.Type, g.root.Message)
+	g.fault = g.isFault(mistake)
 	g.findCycle()
-	g.readMessage(&g.message, g.root, trace.MaxWords)
+	g.readMistake(&g.message, g.root, trace.MaxWords, mistake, missing)
 	similar := g.at(Levels[loosest])
 	g.learn(similar.Hash, e.Learned)
 	found := g.hashes[:0]
@@ -140,11 +141,14 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 
 // readMessage reads the message of an exception.
 func (g *Grouper) readMessage(m *trace.Message, s trace.Span, most int) {
-	if g.applies(WordingRule) {
-		if mistake, missing := trace.EngineMistake(s.Type, s.Message); mistake != "" {
-			m.Set(mistake, missing)
-			return
-		}
+	mistake, missing := trace.EngineMistake(s.Type, s.Message)
+	g.readMistake(m, s, most, mistake, missing)
+}
+
+func (g *Grouper) readMistake(m *trace.Message, s trace.Span, most int, mistake, missing string) {
+	if mistake != "" && g.applies(WordingRule) {
+		m.Set(mistake, missing)
+		return
 	}
 	m.Read(s.Message, most)
 }
@@ -253,8 +257,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 
 // isFault reports whether the innermost own frame alone locates the
 // error: it is a mistake of that function, and the function has a name.
-func (g *Grouper) isFault() bool {
-	if !g.applies(FaultRule) || !g.own() || trace.IsNetworkMistake(g.root.Type, g.root.Message) {
+func (g *Grouper) isFault(mistake string) bool {
+	if !g.applies(FaultRule) || !g.own() || trace.IsNetworkMistake(mistake) {
 		return false
 	}
 	name := g.trace.Identity(g.trace.Site()[0])

@@ -67,19 +67,13 @@ func (s *Span) withoutBanner() {
 // signalIn is the signal that a line names: "*** Signal 11 (SIGSEGV)".
 // One that a program raises to end itself says nothing.
 func signalIn(s string) string {
-	for i := strings.Index(s, "SIG"); i >= 0 && i < len(s); {
-		end := i
-		for end < len(s) && isAlnum(s[end]) {
-			end++
+	if !strings.Contains(s, "SIG") {
+		return ""
+	}
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > '~' || !isAlnum(byte(r)) }) {
+		if signals[word] {
+			return word
 		}
-		if signals[s[i:end]] {
-			return s[i:end]
-		}
-		next := strings.Index(s[end:], "SIG")
-		if next < 0 {
-			break
-		}
-		i = end + next
 	}
 	return ""
 }
@@ -89,15 +83,10 @@ var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
 // memoryFault reports whether a type only says that memory was misused. Which
 // word a build, a sanitizer or a system has for it is chance.
 func memoryFault(typ string) bool {
-	for rest := typ; rest != ""; {
-		end := 0
-		for end < len(rest) && (isAlnum(rest[end]) || rest[end] == '_' || rest[end] == '-') {
-			end++
-		}
-		if memoryFaults[rest[:end]] {
+	for word := range strings.FieldsFuncSeq(typ, func(r rune) bool { return r > '~' || r != '_' && r != '-' && !isAlnum(byte(r)) }) {
+		if memoryFaults[word] {
 			return true
 		}
-		rest = rest[min(end+1, len(rest)):]
 	}
 	return beginsWithAny(typ, memoryPhrases[:])
 }

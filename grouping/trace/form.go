@@ -200,10 +200,17 @@ func withoutArguments(f *Frame) bool {
 
 // frameIn reads the call in a line of any of these forms.
 func frameIn(line string, f *Frame, forms []form) bool {
-	s := withoutIndent(line)
+	s, found := withoutIndent(line), marks(0) // what is in s, once a form did not fit
 	for i := range forms {
-		if p := &forms[i]; p.mayBegin(s) && p.frame(line, f) {
+		p := &forms[i]
+		if !p.mayBegin(s) || found != 0 && p.needs&^found != 0 {
+			continue
+		}
+		if p.frame(line, f) {
 			return true
+		}
+		if found == 0 && i+1 < len(forms) {
+			found = marksOf(s)
 		}
 	}
 	return false
