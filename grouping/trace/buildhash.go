@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Bundlers name files by their content: "index-BqR3_x9k.js",
 // "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
@@ -103,4 +107,4 @@ var trigrams = func() *letterGroups {
 }()
 
 // pageWords are names of scripts whose letters no error message has.
-var pageWords = wordSet(words("pageWords"))
+var pageWords = wordSet(words.PageWords)

@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // nativeLine drops the process that Valgrind puts before each line.
 func nativeLine(line string) string {
@@ -92,6 +96,6 @@ func memoryFault(typ string) bool {
 }
 
 var (
-	memoryFaults  = wordSet(words("memoryFaults"))
+	memoryFaults  = wordSet(words.MemoryFaults)
 	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
 )

@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web
 // "package:shop/cart.dart 12:5 Cart.total".
@@ -76,7 +80,7 @@ func dartSpan(s *Span) {
 	}
 }
 
-var dartLibraries = wordSet(words("dartLibraries"))
+var dartLibraries = wordSet(words.DartLibraries)
 
 func dartInApp(f *Frame) bool {
 	name, ok := strings.CutPrefix(f.File, "package:")

@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // IsFault reports whether an error is a mistake of the function that
 // throws it, such as a null dereference: its caller does not identify
@@ -26,7 +30,7 @@ func GoFault(message string) string {
 	return ""
 }
 
-var faults = wordSet(words("faults"))
+var faults = wordSet(words.Faults)
 
 // IsOverflow reports endless recursion. Where it
 // ends is chance; its cycle of functions is the bug.

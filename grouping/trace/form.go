@@ -47,8 +47,8 @@ const (
 )
 
 var contents = map[string]content{ // bounded by the constants above
-	"_": anyField, "fn": functionField, "mod": moduleField, "file": fileField, "line": lineField, "col": columnField, "n": numberField, "hex": addressField, "place": placeField,
-	"at": positionField, "error": errorField, "class": classField, "type": typeField, "msg": messageField,
+	"_": anyField, "fn": functionField, "mod": moduleField, "file": fileField, "line": lineField, "col": columnField, "n": numberField,
+	"hex": addressField, "place": placeField, "at": positionField, "error": errorField, "class": classField, "type": typeField, "msg": messageField,
 }
 
 // formOf compiles a form.

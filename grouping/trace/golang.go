@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and
 // "\t/path/f.go:12 +0x1d". Senders send them together, apart, or on one line.
@@ -185,7 +189,7 @@ func isGoStandardFile(path string) bool {
 }
 
 // goStandard are the first elements of the standard library's import paths.
-var goStandard = wordSet(words("goStandard"))
+var goStandard = wordSet(words.GoStandard)
 
 // goIdentity is package and function; closures keep the function
 // that holds them. How a panic travels through the runtime, and

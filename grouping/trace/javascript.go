@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
@@ -189,7 +191,7 @@ func javascriptInApp(f *Frame) bool {
 var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://deno.land/")
 
 // nodeCore are files of Node before release 16.
-var nodeCore = wordSet(words("nodeCore"))
+var nodeCore = wordSet(words.NodeCore)
 
 // javascriptLibrary recognizes libraries that pages load separately.
 func javascriptLibrary(file string) bool {

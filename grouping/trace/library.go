@@ -2,9 +2,11 @@ package trace
 
 import (
 	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-var javaLibraries = prefixesOf(words("javaLibraries"))
+var javaLibraries = prefixesOf(words.JavaLibraries)
 
 // hosts are names below which each vendor has its own.
 var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
@@ -44,9 +46,9 @@ func dotnetHome(class string) string {
 	return home
 }
 
-var dotnetLibraries = prefixesOf(words("dotnetLibraries"))
+var dotnetLibraries = prefixesOf(words.DotnetLibraries)
 
-var phpLibraries = wordSet(words("phpLibraries"))
+var phpLibraries = wordSet(words.PhpLibraries)
 
 // OwnPackage is the package of a frame that may be the sender's own, as
 // far as neither paths nor lists exclude it; "" in languages where paths do.
@@ -63,7 +65,7 @@ func (t *Trace) isLibrary(f *Frame) bool {
 }
 
 // installed are folders of libraries.
-var installed = strings.Fields(words("installed"))
+var installed = strings.Fields(words.Installed)
 
 // WhyLibrary is why frame i is a library's; "" for own code.
 func (t *Trace) WhyLibrary(i int) Reason {

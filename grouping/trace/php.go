@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
 // {closure}()", "#2 {main}". The place is where the function was called.
@@ -129,7 +133,7 @@ func isVendored(path string) bool {
 }
 
 // phpPlumbing are functions of the language that only call others.
-var phpPlumbing = wordSet(words("phpPlumbing"))
+var phpPlumbing = wordSet(words.PhpPlumbing)
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string {

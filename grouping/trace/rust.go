@@ -3,6 +3,8 @@ package trace
 import (
 	"bytes"
 	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // Rust prints a frame on two lines, "4:
@@ -46,7 +48,7 @@ var rustPlaces = []form{
 
 // rustCrates are libraries that most programs use. Paths
 // exclude others, where the program has debug information.
-var rustCrates = wordSet(words("rustCrates"))
+var rustCrates = wordSet(words.RustCrates)
 
 func rustInApp(f *Frame) bool {
 	if strings.HasPrefix(f.File, "/rustc/") || strings.Contains(f.File, "/.cargo/") || strings.Contains(f.File, "/cargo/registry/") {

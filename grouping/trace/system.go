@@ -3,6 +3,8 @@ package trace
 import (
 	"slices"
 	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 func nativeInApp(f *Frame) bool {
@@ -31,7 +33,7 @@ var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUser
 // Paths and images of systems and runtimes.
 var (
 	nativePaths  = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
-	nativeImages = prefixesOf(words("nativeImages"))
+	nativeImages = prefixesOf(words.NativeImages)
 )
 
 // isBelowProgram recognizes functions below every program's own.
@@ -45,12 +47,12 @@ func bareName(name string) string {
 	return trimEnd(name)
 }
 
-var nativeFunctions = prefixesOf(words("nativeFunctions"),
+var nativeFunctions = prefixesOf(words.NativeFunctions,
 	"operator new", "operator delete", "void std::")
 
 // nativeLibc are functions of the standard library that sanitizers replace,
 // which are printed as if the program had them, and those that begin threads.
-var nativeLibc = wordSet(words("nativeLibc"))
+var nativeLibc = wordSet(words.NativeLibc)
 
 // nativeReports recognizes functions by which errors are raised and
 // reported. They are the same for all errors, and no calls that failed.
@@ -59,8 +61,8 @@ func nativeReports(name string) bool {
 }
 
 var (
-	nativeReporters = wordSet(words("nativeReporters"))
-	nativeLoggers   = strings.Fields(words("nativeLoggers"))
+	nativeReporters = wordSet(words.NativeReporters)
+	nativeLoggers   = strings.Fields(words.NativeLoggers)
 )
 
 // loggerMarks are in each name of nativeLoggers.

@@ -1,23 +1,11 @@
 package trace
 
 import (
-	_ "embed"
 	"slices"
 	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
-
-//go:embed words.txt
-var wordLists string
-
-// words are those of a list in words.txt.
-func words(list string) string {
-	_, found, ok := strings.Cut(wordLists, "\n"+list+": ")
-	if !ok {
-		panic("words.txt has no " + list)
-	}
-	found, _, _ = strings.Cut(found, "\n\n")
-	return found
-}
 
 // wordSet makes a set of the words of s.
 func wordSet(s string) map[string]bool {
@@ -75,4 +63,4 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 	return strings.CutPrefix(name, some[after-1])
 }
 
-var vocabulary = wordSet(words("vocabulary"))
+var vocabulary = wordSet(words.Vocabulary)

@@ -1,91 +1,99 @@
-# Lists of words, a list a paragraph, its name in front. Names of libraries are beginnings where the language has packages.
+package words
 
-beamLibraries: elixir stdlib kernel phoenix plug plug_cowboy cowboy ranch ecto ecto_sql db_connection postgrex logger mix
-ex_unit absinthe bandit thousand_island phoenix_live_view oban broadway gen_stage jason finch mint req tesla hackney erts
-gen_server proc_lib lists gen supervisor
+// BeamLibraries are applications of Elixir and Erlang.
+const BeamLibraries = `elixir stdlib kernel phoenix plug plug_cowboy cowboy ranch ecto ecto_sql db_connection postgrex logger
+mix ex_unit absinthe bandit thousand_island phoenix_live_view oban broadway gen_stage jason finch mint req tesla hackney erts
+gen_server proc_lib lists gen supervisor`
 
-# Names of scripts whose letters no error message has.
-pageWords: analytics basket bootstrap browse calendar carousel catalogue chart checkout customer dashboard editor explore
-footer gallery header homepage invoice landing layout login marketing navigation nav onboarding payment polyfills pricing
-product settings sidebar signup subscription toolbar vendors webpack widget wishlist
+// PageWords are names of scripts whose letters no error message has.
+const PageWords = `analytics basket bootstrap browse calendar carousel catalogue chart checkout customer dashboard editor
+explore footer gallery header homepage invoice landing layout login marketing navigation nav onboarding payment polyfills
+pricing product settings sidebar signup subscription toolbar vendors webpack widget wishlist`
 
-# What sanitizers, systems and languages call misused memory.
-memoryFaults: SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION
+// MemoryFaults are what sanitizers, systems and languages call misused memory.
+const MemoryFaults = `SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION
 EXCEPTION_ACCESS_VIOLATION STATUS_ACCESS_VIOLATION EAccessViolation AccessViolationException 0xc0000005 0xC0000005
 alloc-dealloc-mismatch bad-free calloc-overflow container-overflow double-free dynamic-stack-buffer-overflow
 global-buffer-overflow heap-buffer-overflow heap-use-after-free intra-object-overflow invalid-pointer-pair
 memcpy-param-overlap negative-size-param stack-buffer-overflow stack-buffer-underflow stack-use-after-return
 stack-use-after-scope strcat-param-overlap strcpy-param-overlap strncpy-param-overlap unknown-crash use-after-poison
-use-of-uninitialized-value wild-access
+use-of-uninitialized-value wild-access`
 
-faults: ArithmeticException ArrayStoreException ConcurrentModificationException IllegalMonitorStateException
+// Faults are types of mistakes of the function that throws them.
+const Faults = `ArithmeticException ArrayStoreException ConcurrentModificationException IllegalMonitorStateException
 NegativeArraySizeException StackOverflowError UnsupportedOperationException UninitializedPropertyAccessException MatchError
 TypeError ReferenceError AttributeError NameError UnboundLocalError ZeroDivisionError RecursionError NotImplementedError
 NoMethodError FrozenError UncaughtThrowError NilClass NullReferenceException InvalidCastException DivideByZeroException
-ArrayTypeMismatchException NotImplementedException UndefinedMethodError ArgumentCountError DivisionByZeroError
+ArrayTypeMismatchException NotImplementedException UndefinedMethodError ArgumentCountError DivisionByZeroError`
 
-# The first elements of the standard library's import paths.
-goStandard: archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go
-hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime slices sort strconv
-strings structs sync syscall testing text time unicode unique unsafe weak
+// GoStandard are the first elements of the standard library's import paths.
+const GoStandard = `archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag
+fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime slices sort strconv
+strings structs sync syscall testing text time unicode unique unsafe weak`
 
-javaLibraries: Microsoft Mono System Xamarin android androidx akka antlr clojure com.amazonaws com.android com.datastax
-com.fasterxml com.github.benmanes com.google com.ibm com.intellij com.microsoft com.mongodb com.mysql com.netflix com.oracle
-com.rabbitmq com.squareup com.sun com.zaxxer dalvik feign freemarker graphql groovy io.dropwizard io.grpc io.ktor io.lettuce
-io.micrometer io.micronaut io.netty io.opentelemetry io.projectreactor io.quarkus io.reactivex io.undertow io.vertx jakarta
-java javax jdk junit kotlin kotlinx liquibase net.bytebuddy net.sf.cglib net.sf.ehcache okhttp3 okio oracle org.antlr
+// JavaLibraries are beginnings of packages.
+const JavaLibraries = `Microsoft Mono System Xamarin android androidx akka antlr clojure com.amazonaws com.android
+com.datastax com.fasterxml com.github.benmanes com.google com.ibm com.intellij com.microsoft com.mongodb com.mysql com.netflix
+com.oracle com.rabbitmq com.squareup com.sun com.zaxxer dalvik feign freemarker graphql groovy io.dropwizard io.grpc io.ktor
+io.lettuce io.micrometer io.micronaut io.netty io.opentelemetry io.projectreactor io.quarkus io.reactivex io.undertow io.vertx
+jakarta java javax jdk junit kotlin kotlinx liquibase net.bytebuddy net.sf.cglib net.sf.ehcache okhttp3 okio oracle org.antlr
 org.aopalliance org.apache.axis org.apache.catalina org.apache.commons org.apache.coyote org.apache.cxf org.apache.derby
 org.apache.felix org.apache.http org.apache.ibatis org.apache.jasper org.apache.karaf org.apache.log4j org.apache.logging
 org.apache.maven org.apache.naming org.apache.shiro org.apache.thrift org.apache.tomcat org.apache.tools org.apache.xbean
 org.apache.xerces org.apache.xalan org.aspectj org.codehaus org.datanucleus org.eclipse org.flywaydb org.glassfish org.gradle
 org.hibernate org.jboss org.jetbrains org.joda org.jruby org.junit org.mockito org.mortbay org.mozilla org.objectweb org.osgi
 org.postgresql org.quartz org.reactivestreams org.slf4j org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml
-play reactor redis.clients retrofit2 rx sbt scala software.amazon sun sunw ch.qos zio cats monix slick
+play reactor redis.clients retrofit2 rx sbt scala software.amazon sun sunw ch.qos zio cats monix slick`
 
-placedWords: at in from by of on to file line column char character characters function func fn def proc procedure sub method
-block lambda call called calls caller module script raised Raised re-raised Re-raised Called Call Caller At In From File Line
-Function Script Module
+// PlacedWords are words around calls.
+const PlacedWords = `at in from by of on to file line column char character characters function func fn def proc procedure sub
+method block lambda call called calls caller module script raised Raised re-raised Re-raised Called Call Caller At In From
+File Line Function Script Module`
 
-# Libraries that most programs use. Paths exclude others, where the program has debug information.
-rustCrates: core std alloc test proc_macro __rustc actix_http actix_rt actix_server actix_service actix_web addr2line anyhow
-async_std axum axum_core backtrace bevy_app bevy_ecs bevy_tasks bytes chrono clap clap_builder color_eyre crossbeam
+// RustCrates are libraries that most programs use. Paths exclude others, where the program has
+// debug information.
+const RustCrates = `core std alloc test proc_macro __rustc actix_http actix_rt actix_server actix_service actix_web addr2line
+anyhow async_std axum axum_core backtrace bevy_app bevy_ecs bevy_tasks bytes chrono clap clap_builder color_eyre crossbeam
 crossbeam_utils diesel env_logger eyre futures futures_core futures_executor futures_util gimli h2 hashbrown http hyper
 hyper_util indexmap js_sys libc log mio once_cell parking_lot parking_lot_core pyo3 rayon rayon_core redis regex
 regex_automata reqwest rocket rustls sentry serde serde_json serde_yaml smol sqlx sqlx_core tauri thiserror time tokio
 tokio_postgres tokio_stream tokio_util toml tonic tower tower_http tower_service tracing tracing_core tracing_subscriber url
-uuid warp wasm_bindgen wasm_bindgen_futures web_sys wgpu wgpu_core winit
+uuid warp wasm_bindgen wasm_bindgen_futures web_sys wgpu wgpu_core winit`
 
-nativeImages: libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit
-Foundation CFNetwork CoreData CoreFoundation AppKit AttributeGraph Combine JavaScriptCore SwiftUI GraphicsServices QuartzCore
-WebCore WebKit XCTest libart. libandroid libgcc linux-vdso libasan libubsan libtsan vgpreload_ ntdll KERNEL32 KERNELBASE
-ucrtbase VCRUNTIME
+// NativeImages are beginnings of names of libraries.
+const NativeImages = `libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld
+UIKit Foundation CFNetwork CoreData CoreFoundation AppKit AttributeGraph Combine JavaScriptCore SwiftUI GraphicsServices
+QuartzCore WebCore WebKit XCTest libart. libandroid libgcc linux-vdso libasan libubsan libtsan vgpreload_ ntdll KERNEL32
+KERNELBASE ucrtbase VCRUNTIME`
 
-nativeFunctions: __asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __stack_chk __scrt_
-__pthread_ std:: _ZNSt _ZNKSt _ZSt fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ _assertionFailure folly:: kfun:kotlin.
-backward:: node:: v8:: art::
+// NativeFunctions are beginnings of functions below every program's own.
+const NativeFunctions = `__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __stack_chk
+__scrt_ __pthread_ std:: _ZNSt _ZNKSt _ZSt fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ _assertionFailure folly::
+kfun:kotlin. backward:: node:: v8:: art::`
 
-# Functions of the standard library that sanitizers replace, which are printed as if the program had them, and those that
-# begin threads.
-nativeLibc: calloc free malloc memchr memcmp memcpy memmove memset pthread_create read realloc realpath strcat strchr strcmp
-strcpy strdup strlen strncat strncmp strncpy strtol vsnprintf write _start start clone clone3 start_thread thread_start
-RtlUserThreadStart BaseThreadInitThunk invoke_main ret_from_fork ret_from_fork_asm kthread
+// NativeLibc are functions of the standard library that sanitizers replace, which are printed as if
+// the program had them, and those that begin threads.
+const NativeLibc = `calloc free malloc memchr memcmp memcpy memmove memset pthread_create read realloc realpath strcat strchr
+strcmp strcpy strdup strlen strncat strncmp strncpy strtol vsnprintf write _start start clone clone3 start_thread thread_start
+RtlUserThreadStart BaseThreadInitThunk invoke_main ret_from_fork ret_from_fork_asm kthread`
 
-# Functions by which errors are raised and reported. They are the same for all errors, and no calls that failed.
-nativeReporters: abort raise gsignal kill tgkill pthread_kill terminate die panic BUG backtrace print_backtrace dump_stack
-dump_stack_lvl show_stack __warn report_bug oops_end page_fault_oops exc_page_fault asm_exc_page_fault exc_invalid_op
-asm_exc_invalid_op handle_bug kasan_report print_report __die_body __might_sleep exc_general_protection
+// NativeReporters are functions by which errors are raised and reported. They are the same for all
+// errors, and no calls that failed.
+const NativeReporters = `abort raise gsignal kill tgkill pthread_kill terminate die panic BUG backtrace print_backtrace
+dump_stack dump_stack_lvl show_stack __warn report_bug oops_end page_fault_oops exc_page_fault asm_exc_page_fault
+exc_invalid_op asm_exc_invalid_op handle_bug kasan_report print_report __die_body __might_sleep exc_general_protection
 asm_exc_general_protection __assert __assert_fail __assert_fail_base __assert_rtn __assert2 __assert_perror_fail
 __GI___assert_fail _assert _wassert __abort_msg abort_message __android_log_assert __libc_message malloc_printerr
 __fortify_fail __chk_fail g_log g_logv g_assertion_message g_assertion_message_expr _g_log_abort qAbort qFatal
 qt_message_fatal qt_assert qt_assert_x RaiseException RtlRaiseException UnhandledExceptionFilter _CxxThrowException
-__exceptionPreprocess rust_panic rust_begin_unwind demangling_terminate_handler V8_Fatal V8_Dcheck fatalError panicImpl
+__exceptionPreprocess rust_panic rust_begin_unwind demangling_terminate_handler V8_Fatal V8_Dcheck fatalError panicImpl`
 
-# Words of error messages: grammar, failures, and the things of computing that fail. Words are part of hashes: a change needs
-# a new Version.
-vocabulary: a able abort aborted aborting about above absent accept accepted accepting access accessed accessible account
-acquire acquired across action active actual add added adding address after again against alias alive all alloc allocate
-allocated allocating allocation allow allowed along already also am ambiguous an and another any append application apply are
-argument arguments around array as assert assertion assign assigned assignment associated async at attempt attempted
+// Vocabulary are words of error messages: grammar, failures, and the things of computing that fail.
+// Words are part of hashes: a change needs a new Version.
+const Vocabulary = `a able abort aborted aborting about above absent accept accepted accepting access accessed accessible
+account acquire acquired across action active actual add added adding address after again against alias alive all alloc
+allocate allocated allocating allocation allow allowed along already also am ambiguous an and another any append application
+apply are argument arguments around array as assert assertion assign assigned assignment associated async at attempt attempted
 attempting attempts attribute attributes auth authenticate authenticated authentication authorization authorized available
 await awaiting bad base batch be because been before begin beginning being belong belongs below between binary bind binding
 bit bits blank block blocked blocks body boolean both bound bounds branch break broken broker buffer bug build builder busy
@@ -164,35 +172,41 @@ using utf valid validate validated validation validator value values variable ve
 versions via view violated violates violation virtual visible void volume wait waited waiting want warn warning was way we web
 well went were what when where which while who whom whose why width will window wire with within without word words work
 worker workers working would wrap wrapped wrapper writable write writer writing written wrong xml yaml year yet yield you your
-zero zip zone
+zero zip zone`
 
-dartLibraries: flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async stack_trace
-test_api test sentry firebase_core rxdart shelf grpc collection mobx go_router
+// DartLibraries are packages.
+const DartLibraries = `flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async
+stack_trace test_api test sentry firebase_core rxdart shelf grpc collection mobx go_router`
 
-# Files of Node before release 16.
-nodeCore: _http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
-events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js
+// NodeCore are files of Node before release 16.
+const NodeCore = `_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js
+dns.js events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`
 
-dotnetLibraries: Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft
-NHibernate NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit
+// DotnetLibraries are beginnings of namespaces.
+const DotnetLibraries = `Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql
+Newtonsoft NHibernate NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine
+Xunit`
 
-phpLibraries: Composer Doctrine GuzzleHttp Illuminate Laravel League Monolog PDO PDOStatement PHPUnit Predis Psr React
-Reflection ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas
+// PhpLibraries are vendors of packages, and classes of the language.
+const PhpLibraries = `Composer Doctrine GuzzleHttp Illuminate Laravel League Monolog PDO PDOStatement PHPUnit Predis Psr React
+Reflection ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas`
 
-# Folders of libraries.
-installed: /node_modules/ /site-packages/ /dist-packages/ /gems/ /vendor/ /pkg/mod/ /.cargo/registry/ /rustc/ /.pub-cache/
-/deps/ /.julia/packages/ /lib/ruby/ /lib/python /usr/lib/ /usr/local/go/ /go/src/ /lib/x86_64 /lib/aarch64
+// Installed are folders of libraries.
+const Installed = `/node_modules/ /site-packages/ /dist-packages/ /gems/ /vendor/ /pkg/mod/ /.cargo/registry/ /rustc/
+/.pub-cache/ /deps/ /.julia/packages/ /lib/ruby/ /lib/python /usr/lib/ /usr/local/go/ /go/src/ /lib/x86_64 /lib/aarch64`
 
-# Functions of the language that only call others.
-phpPlumbing: call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort
-iterator_apply preg_replace_callback require require_once include include_once
+// PhpPlumbing are functions of the language that only call others.
+const PhpPlumbing = `call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort
+iterator_apply preg_replace_callback require require_once include include_once`
 
-# Functions that raise errors or make calls.
-rCore: stop stopifnot warning eval evalq withCallingHandlers tryCatch tryCatchList tryCatchOne doTryCatch try source
-withVisible signalCondition do.call
+// RCore are functions that raise errors or make calls.
+const RCore = `stop stopifnot warning eval evalq withCallingHandlers tryCatch tryCatchList tryCatchOne doTryCatch try source
+withVisible signalCondition do.call`
 
-nativeLoggers: LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace CollectStackTrace
-DumpStackTrace FailureSignalHandler StackDumpSignalHandler NSException
+// NativeLoggers are parts of names of functions that report errors.
+const NativeLoggers = `LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace CollectStackTrace
+DumpStackTrace FailureSignalHandler StackDumpSignalHandler NSException`
 
-goPlainErrors: *errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage *fmt.wrapError
-*fmt.wrapErrors runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString
+// GoPlainErrors are types of errors that only have a message.
+const GoPlainErrors = `*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage
+*fmt.wrapError *fmt.wrapErrors runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString`
