@@ -89,11 +89,16 @@ func (l layout) has(one layout) bool { return l&one != 0 }
 
 // frame reads the call in a line.
 func (s *syntax) frame(line string, f *Frame) bool {
-	bare := line
-	if s.bare != nil {
-		bare = s.bare(line)
+	if len(s.forms) > 0 {
+		bare := line
+		if s.bare != nil {
+			bare = s.bare(line)
+		}
+		if frameIn(bare, f, s.forms) {
+			return true
+		}
 	}
-	return frameIn(bare, f, s.forms) || s.other != nil && s.other(line, f)
+	return s.other != nil && s.other(line, f)
 }
 
 // byValue makes a reader of calls of one that returns them.

@@ -12,6 +12,10 @@ type text struct {
 // flattened into one line are split as well.
 func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
+		if isPlain(piece) {
+			t.line(trimEnd(piece))
+			continue
+		}
 		escaped := isEscaped(piece)
 		for more := true; more; {
 			var line string
@@ -22,6 +26,11 @@ func (t *text) collect(pieces []string) {
 			t.line(trimEnd(withoutColors(fromContainer(line))))
 		}
 	}
+}
+
+// isPlain reports whether a piece is a line to be read as it is, as most are.
+func isPlain(piece string) bool {
+	return !strings.HasPrefix(piece, "{") && strings.IndexByte(piece, '\\') < 0 && strings.IndexByte(piece, '\n') < 0 && strings.IndexByte(piece, escape[0]) < 0
 }
 
 func (t *text) line(line string) {
