@@ -67,16 +67,16 @@ func afterAt(s string) (string, bool) {
 
 // dotnetPlace reads " in /src/C.cs:line 42", translated too.
 func dotnetPlace(s string) (file string, line int) {
-	s = strings.TrimRight(s, ".")
-	space := strings.LastIndexByte(s, ' ')
-	if space < 0 || !allDigits(s[space+1:]) {
+	before, n, ok := cutLast(strings.TrimRight(s, "."), " ")
+	place, _, placed := cutLast(before, ":")
+	if !ok || !placed || place == "" || !allDigits(n) {
 		return "", 0
 	}
-	colon := strings.LastIndexByte(s[:space], ':')
-	if colon < 1 {
-		return "", 0
+	place = strings.TrimSpace(place)
+	if _, path, ok := strings.Cut(place, " "); ok { // behind "in"
+		return path, number(n)
 	}
-	return dotnetFile(s[:colon]), number(s[space+1:])
+	return place, number(n)
 }
 
 // isParameters distinguishes a list of "Type name" from the
@@ -105,15 +105,6 @@ func dotnetName(s string) (module, function string) {
 		return "", s
 	}
 	return s[:dot], s[dot+1:]
-}
-
-// dotnetFile drops "in" before the path.
-func dotnetFile(s string) string {
-	s = strings.TrimSpace(s)
-	if _, path, ok := strings.Cut(s, " "); ok {
-		return path
-	}
-	return s
 }
 
 func dotnetMark(line string) mark {

@@ -227,9 +227,10 @@ type markForm struct {
 
 // markIn is the mark in a line of any of these forms.
 func markIn(s string, forms []markForm) mark {
+	var f Frame // of places, which do not count
 	for i := range forms {
 		var m mark
-		if p := &forms[i]; p.mayBegin(s) && p.read(s, nil, &m) {
+		if p := &forms[i]; p.mayBegin(s) && p.read(s, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

@@ -77,7 +77,7 @@ func withoutImage(s string) string {
 // windowsForms are those of Windows, Breakpad and Unreal.
 var windowsForms = []form{
 	formOf("$mod^!$fn [$file @ $line]").checked(dropOffset), formOf("$mod^!$fn [$file : $line + 0x$_]").checked(dropOffset),
-	formOf("$mod^!$fn [$place]").checked(dropOffset), formOf("$mod^!$fn").checked(hasOffset),
+	formOf("$mod^!$fn [$place]").checked(dropOffset), formOf("$mod^!$fn [$_]").checked(dropOffset), formOf("$mod^!$fn").checked(hasOffset),
 }
 
 func dropOffset(f *Frame) bool {
@@ -199,6 +199,7 @@ var androidForms = []form{
 }
 
 func isImage(f *Frame) bool {
+	f.File, _, _ = strings.Cut(f.File, " (")
 	return f.File != "" && strings.IndexByte("/[<", f.File[0]) >= 0 && ofImage(f)
 }
 

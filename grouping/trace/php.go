@@ -66,36 +66,21 @@ func phpCall(s string) (class, function string) {
 
 var monologForms = []markForm{{header, formOf("$_[object] ($type(code: $_): $msg* at $_")}} // by Monolog, as JSON
 
+var phpMarks = []markForm{
+	{wrapper, formOf("Next $error* in $place")}, {wrapper, formOf("Next $error")},
+	{header, formOf("$_Uncaught $error* in $place")}, {header, formOf("$_Uncaught $error")},
+	{header, formOf("$error* in $place")}, {header, formOf("$class")},
+}
+
 func phpMark(s string) mark {
 	if m := markIn(s, monologForms); m.kind != noMark {
 		return mark{m.kind, unescaped(m.typ), m.message}
 	}
-	if rest, ok := strings.CutPrefix(s, "Next "); ok {
-		thrown, _ := withoutPlace(rest)
-		return markOf(wrapper, thrown)
-	}
-	_, uncaught, found := strings.Cut(s, "Uncaught ")
-	if !found {
-		uncaught = s
-	}
-	if thrown, ok := withoutPlace(uncaught); ok || found {
-		return markOf(header, thrown)
-	}
-	return classHeader(s)
+	return markIn(s, phpMarks)
 }
 
 // phpPlaces read the file of a syntax error.
 var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
-
-// withoutPlace drops where an exception was thrown: " in /app/a.php:12".
-func withoutPlace(s string) (string, bool) {
-	before, place, _ := cutLast(s, " in ")
-	_, _, ok := cutNumber(place)
-	if !ok {
-		return s, false
-	}
-	return before, true
-}
 
 func phpInApp(f *Frame) bool {
 	if f.Function == "{main}" {
