@@ -34,9 +34,9 @@ func nativeFrame(line string, f *Frame) bool {
 	}
 	rest, numbered := cutIndex(s)
 	if !numbered {
-		return frameIn(s, f, windowsForms) || frameIn(s, f, plainForms)
+		return windowsFrame(s, f) || frameIn(s, f, plainForms)
 	}
-	if frameIn(rest, f, androidForms) || addressedFrame(rest, f) || frameIn(rest, f, windowsForms) {
+	if frameIn(rest, f, androidForms) || addressedFrame(rest, f) || windowsFrame(rest, f) {
 		return true
 	}
 	if *f = (Frame{Function: rest}); rest == signalHandler {
@@ -78,6 +78,10 @@ func withoutImage(s string) string {
 var windowsForms = []form{
 	formOf("$mod^!$fn [$file @ $line]").checked(dropOffset), formOf("$mod^!$fn [$file : $line + 0x$_]").checked(dropOffset),
 	formOf("$mod^!$fn [$place]").checked(dropOffset), formOf("$mod^!$fn [$_]").checked(dropOffset), formOf("$mod^!$fn").checked(hasOffset),
+}
+
+func windowsFrame(s string, f *Frame) bool {
+	return strings.IndexByte(s, '!') > 0 && frameIn(s, f, windowsForms)
 }
 
 func dropOffset(f *Frame) bool {

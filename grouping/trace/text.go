@@ -1,9 +1,6 @@
 package trace
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // leadingSpace counts leading blanks and tabs.
 func leadingSpace(s string) int {
@@ -71,12 +68,31 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 	return dst
 }
 
-func beginsWithAny(s string, begins []string) bool { return anyOf(begins, s, strings.HasPrefix) }
-func endsWithAny(s string, ends []string) bool     { return anyOf(ends, s, strings.HasSuffix) }
-func containsAny(s string, parts []string) bool    { return anyOf(parts, s, strings.Contains) }
+func beginsWithAny(s string, beginnings []string) bool {
+	for _, begin := range beginnings {
+		if strings.HasPrefix(s, begin) {
+			return true
+		}
+	}
+	return false
+}
 
-func anyOf(words []string, s string, holds func(s, word string) bool) bool {
-	return slices.ContainsFunc(words, func(word string) bool { return holds(s, word) })
+func endsWithAny(s string, ends []string) bool {
+	for _, end := range ends {
+		if strings.HasSuffix(s, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsAny(s string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(s, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutBegins takes each of these off, one after the other.
