@@ -27,33 +27,41 @@ type ScopedHash struct {
 	Hash    Hash
 }
 
-// Fingerprint holds the hashes of an error, from strict to loose. The first
-// Joins of them decide: an error joins the group of the strictest known
-// one, or creates a group. The rest find similar groups. Every hash follows
-// from each stricter one, so Hashes[Joins-1] alone identifies the group.
+// Fingerprint is the hashes of an error, from strict to loose. Some join: an
+// error joins the group of the strictest known one, or creates a group. The
+// rest find similar groups. Every hash follows from each stricter one, so the
+// deciding one alone identifies the group. All but the strictest are made
+// when asked for: of most errors it is known.
 type Fingerprint struct {
-	Hashes []ScopedHash
-	Joins  int
+	Strictest ScopedHash
 
 	grouper *Grouper // still holds the parsed error
 }
 
 // Deciding is the loosest hash that joins. Errors
 // are the same exactly when theirs are equal.
-func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
+func (f Fingerprint) Deciding() ScopedHash { return f.At(Levels[deciding]) }
 
-// Joining returns a copy of the joining hashes, strictest first.
-func (f Fingerprint) Joining() []ScopedHash { return slices.Clone(f.Hashes[:f.Joins]) }
+// Joining are the joining hashes, strictest first.
+func (f Fingerprint) Joining() []ScopedHash {
+	if f.traced() {
+		return []ScopedHash{f.Strictest, f.Deciding()}
+	}
+	return []ScopedHash{f.Strictest}
+}
 
 // Similar is the loosest hash.
-func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
+func (f Fingerprint) Similar() Hash { return f.grouper.similar().Hash }
+
+// traced reports whether the error has a usable stack trace.
+func (f Fingerprint) traced() bool { return len(f.grouper.trace.Site()) > 0 }
 
 // Former are the ordinals, see Learned.Before, for the error's hashes
 // before its last value was learned, and before any was; none if no
 // value changes its hash.
 func (f Fingerprint) Former() []int {
 	known := f.grouper.message.Known()
-	if len(known) == 0 || f.grouper.fault && len(f.grouper.trace.Site()) > 0 {
+	if len(known) == 0 || f.grouper.fault && f.traced() {
 		return nil
 	}
 	if last := slices.Max(known); len(known) > 1 {
@@ -62,11 +70,11 @@ func (f Fingerprint) Former() []int {
 	return []int{1}
 }
 
-// All returns the hashes at all levels, the strictest
-// first; without a usable stack trace, Hashes.
+// All returns the hashes at all levels, the strictest first;
+// without a usable stack trace, the strictest and the loosest.
 func (f Fingerprint) All() (all []ScopedHash) {
-	if len(f.grouper.trace.Site()) == 0 {
-		return slices.Clone(f.Hashes)
+	if !f.traced() {
+		return []ScopedHash{f.Strictest, f.grouper.similar()}
 	}
 	for _, level := range Levels {
 		all = append(all, f.grouper.at(level))
@@ -75,10 +83,10 @@ func (f Fingerprint) All() (all []ScopedHash) {
 }
 
 // At is the hash at any level, even one that is not in
-// Levels; without a usable stack trace, the deciding one.
+// Levels; without a usable stack trace, the strictest.
 func (f Fingerprint) At(level Level) ScopedHash {
-	if len(f.grouper.trace.Site()) == 0 {
-		return f.Deciding()
+	if !f.traced() {
+		return f.Strictest
 	}
 	return f.grouper.at(level)
 }
@@ -107,12 +115,11 @@ type Grouper struct {
 	fault   bool          // the innermost own frame alone locates it
 	cycle   [][]byte      // functions of an endless recursion
 	key     []byte
-	hashes  [stored]ScopedHash
 }
 
 func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 
-// Fingerprint returns e's hashes, valid until the next call.
+// Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Learned.Libraries)
 	if len(g.trace.Site()) == 0 {
@@ -124,46 +131,50 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	if g.kind = g.trace.Language().AppendType(g.kind[:0], g.root.Type); len(g.kind) == 0 {
 		g.kind = append(g.kind, trace.GoFault(g.root.Message)...)
 	}
-	g.fault = g.isFault()
+	mistake, missing := trace.EngineMistake(g.root.Type, g.root.Message)
+	g.fault = g.isFault(mistake)
 	g.findCycle()
-	g.readMessage(&g.message, g.root, trace.MaxWords)
-	similar := g.at(Levels[loosest])
-	g.learn(similar.Hash, e.Learned)
-	found := g.hashes[:0]
-	for _, level := range Levels[:loosest] {
-		if level.Stored {
-			found = append(found, g.at(level))
-		}
-	}
-	return Fingerprint{Hashes: append(found, similar), Joins: joining, grouper: g}
+	g.readMistake(&g.message, g.root, trace.MaxWords, mistake, missing)
+	g.learn(e.Learned)
+	return Fingerprint{g.at(Levels[0]), g}
 }
 
 // readMessage reads the message of an exception.
 func (g *Grouper) readMessage(m *trace.Message, s trace.Span, most int) {
-	if g.applies(WordingRule) {
-		if mistake, missing := trace.EngineMistake(s.Type, s.Message); mistake != "" {
-			m.Set(mistake, missing)
-			return
-		}
+	mistake, missing := trace.EngineMistake(s.Type, s.Message)
+	g.readMistake(m, s, most, mistake, missing)
+}
+
+func (g *Grouper) readMistake(m *trace.Message, s trace.Span, most int, mistake, missing string) {
+	if mistake != "" && g.applies(WordingRule) {
+		m.Set(mistake, missing)
+		return
 	}
 	m.Read(s.Message, most)
 }
 
-// learn makes values of words that vary in the project's messages. Family
-// is the loosest hash, which no word of the message changes.
-func (g *Grouper) learn(family Hash, learned Learned) {
-	g.message.Learn(family.family(), learned.Values, learned.limit())
+// learn makes values of words that vary in the project's messages.
+func (g *Grouper) learn(learned Learned) {
+	if len(learned.Values) > 0 {
+		g.message.Learn(g.similar().Hash.family(), learned.Values, learned.limit())
+	}
+}
+
+// similar is the loosest hash, which no word of the message changes.
+func (g *Grouper) similar() ScopedHash {
+	if len(g.trace.Site()) == 0 {
+		return g.hash(ScopeType, append(g.begin(ScopeType), g.kind...))
+	}
+	return g.at(Levels[loosest])
 }
 
 func (g *Grouper) byMessage(learned Learned) Fingerprint {
 	s := g.trace.Outermost()
 	g.readMessage(&g.message, s, trace.MaxAlone)
 	g.kind = g.trace.Language().AppendType(g.kind[:0], s.Type)
-	g.hashes[1] = g.hash(ScopeType, append(g.begin(ScopeType), g.kind...))
-	g.learn(g.hashes[1].Hash, learned)
+	g.learn(learned)
 	key := append(append(g.begin(ScopeMessage), g.kind...), keyEnd)
-	g.hashes[0] = g.hash(ScopeMessage, g.message.AppendAll(key))
-	return Fingerprint{Hashes: g.hashes[:2], Joins: 1, grouper: g}
+	return Fingerprint{g.hash(ScopeMessage, g.message.AppendAll(key)), g}
 }
 
 // at hashes the error at a level.
@@ -253,8 +264,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 
 // isFault reports whether the innermost own frame alone locates the
 // error: it is a mistake of that function, and the function has a name.
-func (g *Grouper) isFault() bool {
-	if !g.applies(FaultRule) || !g.own() || trace.IsNetworkMistake(g.root.Type, g.root.Message) {
+func (g *Grouper) isFault(mistake string) bool {
+	if !g.applies(FaultRule) || !g.own() || trace.IsNetworkMistake(mistake) {
 		return false
 	}
 	name := g.trace.Identity(g.trace.Site()[0])

@@ -52,18 +52,18 @@ func TestLevels(t *testing.T) {
 	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat a.D.e(D.java:2)\n\tat a.F.g(F.java:2)\n\tat a.H.i(H.java:2)\n\tat a.Z.y(Z.java:1)")
 	library := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.F.g(F.java:1)\n\tat a.H.i(H.java:1)\n\tat a.X.y(X.java:1)\n\tat org.junit.X.y(X.java:1)")
 	f := g.Fingerprint(one)
-	trace, site := f.Hashes[0], f.Deciding()
-	if trace.Scope != ScopeTrace || site.Scope != ScopeSite || f.Joins != 2 || site.Version != Version {
+	trace, site := f.Strictest, f.Deciding()
+	if trace.Scope != ScopeTrace || site.Scope != ScopeSite || len(f.Joining()) != 2 || site.Version != Version {
 		t.Fatalf("fingerprint %+v", f)
 	}
 	f = g.Fingerprint(two)
-	if f.Hashes[0] == trace || f.Deciding() != site {
+	if f.Strictest == trace || f.Deciding() != site {
 		t.Errorf("another outer caller must move %s and not %s", ScopeTrace, ScopeSite)
 	}
-	if g.Fingerprint(library).Hashes[0] != trace {
+	if g.Fingerprint(library).Strictest != trace {
 		t.Errorf("another caller in a library must not move %s", ScopeTrace)
 	}
-	if f := g.Fingerprint(Error{Type: "E"}); f.Deciding().Scope != ScopeMessage || f.Joins != 1 {
+	if f := g.Fingerprint(Error{Type: "E"}); f.Deciding().Scope != ScopeMessage || len(f.Joining()) != 1 {
 		t.Errorf("without a trace: %+v", f)
 	}
 }
@@ -76,7 +76,7 @@ func TestLevelsContainEachOther(t *testing.T) {
 	var g Grouper
 	for _, e := range everyError() {
 		f := g.Fingerprint(e)
-		if f.Joins == 1 {
+		if len(f.Joining()) == 1 {
 			continue
 		}
 		var l levels

@@ -74,7 +74,6 @@ type Level struct {
 	Words   int  // of its message without values, at most; none of a fault
 	Whole   bool // the whole message counts, with where its values are
 	Decides bool // errors that are the same here are one group
-	Stored  bool // groups are found by it
 }
 
 const unlimited = 1 << 20
@@ -82,19 +81,17 @@ const unlimited = 1 << 20
 // Levels are those of errors with a usable stack trace, from strict to
 // loose. Those looser than the deciding one only find similar groups.
 var Levels = [...]Level{
-	{Scope: ScopeTrace, Frames: unlimited, Words: trace.MaxWords, Whole: true, Stored: true},
+	{Scope: ScopeTrace, Frames: unlimited, Words: trace.MaxWords, Whole: true},
 	{Scope: ScopeStack, Frames: 10, Words: trace.MaxWords, Whole: true},
-	{Scope: ScopeSite, Frames: 4, Words: 5, Decides: true, Stored: true},
+	{Scope: ScopeSite, Frames: 4, Words: 5, Decides: true},
 	{Scope: ScopePlace, Frames: 2, Words: 1},
-	{Scope: ScopePoint, Frames: 1, Stored: true},
+	{Scope: ScopePoint, Frames: 1},
 }
 
-// Properties of Levels.
+// Indexes of Levels.
 const (
-	deciding = 2 // the index of the level that decides
-	loosest  = 4 // the index of the level that only finds similar groups
-	stored   = 3 // how many are stored; of these
-	joining  = 2 // so many join
+	deciding = 2 // of the one that decides
+	loosest  = 4 // of the one that finds similar groups
 )
 
 // Occurrence is one log entry that carries an error.

@@ -90,7 +90,7 @@ func (t *Tally) Add(o Occurrence) {
 	o.Environment = trace.Clip(o.Environment, MaxEnvironment)
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
-	key := countKey{o.Organization, o.Project, hour.Unix(), f.Hashes[0].Hash}
+	key := countKey{o.Organization, o.Project, hour.Unix(), f.Strictest.Hash}
 	c, ok := t.counts[key]
 	if !ok {
 		c = &Count{

@@ -53,7 +53,7 @@ esac`
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return platform{name: "Fake", program: "go/shop.go", find: []string{path}, version: "--version", run: []string{"{tool}", "{source}"}}
+	return platform{name: "Fake", program: "go/shop.go", find: path, run: "{tool} {source}"}
 }
 
 // A matrix has each fault in each variant, and counts what moves.
@@ -62,12 +62,12 @@ func TestMatrix(t *testing.T) {
 	if err != nil || m.platform != "Fake 7.1" || len(m.faults) != 2 {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	s := m.score(atLevel(deciding()))
+	s := m.score(deciding().keyOf, nil)
 	if (s.kept != share{9, 12}) || (s.apart != share{1, 1}) || *s.columns["3 callers"] != (share{1, 2}) {
 		t.Errorf("%+v, %v", s, s.columns["3 callers"])
 	}
 	broken := fake(t)
-	broken.run = []string{"sh", "-c", "echo one"}
+	broken.run = "echo one"
 	if _, err := broken.matrix(); err == nil || !strings.Contains(err.Error(), "printed no error") {
 		t.Errorf("a program that does not fail: %v", err)
 	}
@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run(&out, options{data: path}, []platform{fake(t), {name: "Absent", find: []string{"no such program"}}}); err != nil {
+	if err := run(&out, options{data: path}, []platform{fake(t), {name: "Absent", find: "no-such-program"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Weir site (default)", "Sentry", "On errors from 2013-01-04", "Tuned on q", "by the tuning half", "RR@1",

@@ -68,7 +68,7 @@ func (p platform) matrix() (m matrix, err error) {
 	defer os.RemoveAll(root)
 	w := &workshop{platform: p, root: root}
 	base := setup{folder: "srv/shop", file: p.file, callers: "0", id: "4711", name: "alice", mode: "caught"}
-	for _, base.flags = range append(slices.Clip(p.flags), nil) {
+	for _, base.flags = range append(slices.Clip(p.flags), "") {
 		if err = w.make(tools[0], base); err == nil {
 			break
 		}
@@ -140,12 +140,11 @@ func (w *workshop) make(t tool, s setup) error {
 		return err
 	}
 	values := map[string]string{"{tool}": t.path, "{bin}": filepath.Dir(t.path), "{source}": source, "{out}": filepath.Join(filepath.Dir(source), "shop")}
-	w.command = fill(w.run, values, nil)
-	if build := fill(w.build, values, s.flags); len(build) > 0 {
-		_, err = w.execute(build, s.env)
+	if w.command = fill(w.run, "", values); w.build != "" {
+		_, err = w.execute(fill(w.build, s.flags, values), s.env)
 	}
-	if len(w.unbuilt) > 0 && errors.Is(err, fs.ErrNotExist) {
-		w.command, err = fill(w.unbuilt, values, nil), nil
+	if w.unbuilt != "" && errors.Is(err, fs.ErrNotExist) {
+		w.command, err = fill(w.unbuilt, "", values), nil
 	}
 	if err == nil {
 		w.last = key

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,13 +18,13 @@ type platform struct {
 	name      string
 	program   string // in testdata/programs
 	file      string // as which it is run; "": its own name
-	find      []string
-	version   string // argument that prints it
-	build     []string
-	run       []string
-	unbuilt   []string // runs the source where the builder is missing
+	find      string // names and patterns of paths of its tools
+	version   string // argument that prints it; "": --version
+	build     string
+	run       string
+	unbuilt   string // runs the source where the builder is missing
 	env       []string
-	flags     [][]string // of the build; the first that works is the base
+	flags     []string // of the build; the first that works is the base
 	variants  []dimension
 	transform func(source string, build int) string
 }
@@ -34,7 +35,7 @@ type setup struct {
 	file     string // of the program
 	blank    int    // lines in front of it
 	build    int    // of which release, see transform
-	flags    []string
+	flags    string
 	env      []string
 	callers  string // how many more functions call
 	id, name string // in messages
@@ -64,45 +65,52 @@ var (
 	wrapped  = dimension{"form", "wrapped", func(s *setup) { s.mode = "wrapped" }}
 )
 
-func built(flags ...string) dimension {
-	return dimension{"build", strings.Join(flags, " "), func(s *setup) { s.flags = flags }}
+func built(flags string) dimension {
+	return dimension{"build", flags, func(s *setup) { s.flags = flags }}
 }
 
 // platforms are those of which programs exist.
 var platforms = []platform{
 	{
-		name: "Go", program: "go/shop.go", version: "version",
-		find:  []string{"go", "~/sdk/go*/bin/go", "~/go/pkg/mod/golang.org/toolchain@*/bin/go"},
-		build: []string{"{tool}", "build", "{flags}", "-o", "{out}", "{source}"}, run: []string{"{out}"},
-		env:      []string{"GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0"},
+		name: "Go", program: "go/shop.go", find: "go ~/sdk/go*/bin/go ~/go/pkg/mod/golang.org/toolchain@*/bin/go", version: "version",
+		build: "{tool} build {flags} -o {out} {source}", run: "{out}", env: []string{"GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0"},
 		variants: []dimension{uncaught, built("-trimpath"), built("-ldflags=-s"), built("-gcflags=-l")},
 	}, {
-		name: "Python", program: "python/shop.py", find: []string{"~/.pyenv/versions/*/bin/python3", "python3", "python3.*"}, version: "--version",
-		run: []string{"{tool}", "{source}"}, variants: []dimension{uncaught},
+		name: "Python", program: "python/shop.py", find: "~/.pyenv/versions/*/bin/python3 python3 python3.*", run: "{tool} {source}",
+		variants: []dimension{uncaught},
 	}, {
-		name: "Node", program: "node/shop.js", find: []string{"node", "~/.nvm/versions/node/*/bin/node"}, version: "--version",
-		run: []string{"{tool}", "{source}"}, variants: []dimension{uncaught},
+		name: "Node", program: "node/shop.js", find: "node ~/.nvm/versions/node/*/bin/node", run: "{tool} {source}", variants: []dimension{uncaught},
 	}, {
-		name: "Minified", program: "node/shop.js", find: []string{"node"}, version: "--version",
-		run: []string{"{tool}", "{source}"}, transform: minify, file: "main.3f9a1c2e.js",
+		name: "Minified", program: "node/shop.js", find: "node", run: "{tool} {source}", transform: minify, file: "main.3f9a1c2e.js",
 		variants: []dimension{uncaught, {"build", "names of another release", func(s *setup) { s.build, s.file = 1, "main.b81d04f7.js" }}},
 	}, {
-		name: "Java", program: "java/Shop.java", find: []string{"java", "/usr/lib/jvm/*/bin/java"}, version: "--version",
-		build:    []string{"{bin}/javac", "{flags}", "-d", "{out}", "{source}"},
-		run:      []string{"{tool}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", "{out}", "com.acme.shop.Shop"},
-		unbuilt:  []string{"{tool}", "{source}"},
+		name: "Java", program: "java/Shop.java", find: "java /usr/lib/jvm/*/bin/java", build: "{bin}/javac {flags} -d {out} {source}",
+		run:      "{tool} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp {out} com.acme.shop.Shop",
+		unbuilt:  "{tool} {source}",
 		variants: []dimension{uncaught, wrapped, built("-g:none")},
 	}, {
-		name: "Rust", program: "rust/shop.rs", find: []string{"rustc", "~/.rustup/toolchains/*/bin/rustc"}, version: "--version",
-		build: []string{"{tool}", "{flags}", "-o", "{out}", "{source}"}, run: []string{"{out}"},
-		env: []string{"RUST_BACKTRACE=1"}, flags: [][]string{{"-g"}},
+		name: "Rust", program: "rust/shop.rs", find: "rustc ~/.rustup/toolchains/*/bin/rustc",
+		build: "{tool} {flags} -o {out} {source}", run: "{out}", env: []string{"RUST_BACKTRACE=1"}, flags: []string{"-g"},
 		variants: []dimension{
 			{"form", "RUST_BACKTRACE=full", func(s *setup) { s.env = []string{"RUST_BACKTRACE=full"} }},
-			built("-O"), built("-O", "-g"), built("-g", "-Csymbol-mangling-version=v0"),
+			built("-O"), built("-O -g"), built("-g -Csymbol-mangling-version=v0"),
 		},
 	},
-	native("C", "c/shop.c", "gcc", "gcc-[0-9]*", "clang"),
-	native("C++", "cpp/shop.cpp", "g++", "g++-[0-9]*", "clang++"),
+	native("C", "c/shop.c", "gcc gcc-[0-9]* clang"),
+	native("C++", "cpp/shop.cpp", "g++ g++-[0-9]* clang++"),
+}
+
+// native is a platform with a sanitizer or, where it does
+// not link, with the addresses that glibc prints.
+func native(name, program, find string) platform {
+	const address = "-fsanitize=address"
+	return platform{
+		name: name, program: program, find: find, build: "{tool} {flags} -w -o {out} {source}", run: "{out}",
+		env: []string{"ASAN_OPTIONS=handle_abort=1:detect_leaks=0"}, flags: []string{address + " -g", "-g -rdynamic"},
+		variants: []dimension{
+			built(address + " -O1 -g"), built(address + " -O2 -g"), built(address), built(address + " -O1"), built("-fsanitize=address,undefined -g"),
+		},
+	}
 }
 
 // chosen are the platforms that a list names; "": all.
@@ -115,20 +123,6 @@ func chosen(platforms []platform, only string) (some []platform) {
 	return some
 }
 
-// native is a platform with a sanitizer or, where it does
-// not link, with the addresses that glibc prints.
-func native(name, program string, find ...string) platform {
-	const address = "-fsanitize=address"
-	return platform{
-		name: name, program: program, find: find, version: "--version",
-		build: []string{"{tool}", "{flags}", "-w", "-o", "{out}", "{source}"}, run: []string{"{out}"},
-		env: []string{"ASAN_OPTIONS=handle_abort=1:detect_leaks=0"}, flags: [][]string{{address, "-g"}, {"-g", "-rdynamic"}},
-		variants: []dimension{
-			built(address, "-O1", "-g"), built(address, "-O2", "-g"), built(address), built(address, "-O1"), built("-fsanitize=address,undefined", "-g"),
-		},
-	}
-}
-
 // tool is an installed compiler or interpreter.
 type tool struct{ path, version string }
 
@@ -137,9 +131,9 @@ var firstNumber = regexp.MustCompile(`\d[\d.]*`)
 // tools are those of a platform that work, each version once.
 func (p platform) tools() (found []tool) {
 	var seen []string
-	for _, pattern := range p.find {
+	for _, pattern := range strings.Fields(p.find) {
 		for _, path := range matches(pattern) {
-			said, err := exec.Command(path, p.version).Output()
+			said, err := exec.Command(path, cmp.Or(p.version, "--version")).Output()
 			line := first(string(said))
 			if _, behind, ok := strings.Cut(line, " "); ok { // the name, which may be "gcc-12"
 				line = behind
@@ -170,18 +164,14 @@ func matches(pattern string) (paths []string) {
 }
 
 // fill replaces the names in braces of a command.
-func fill(command []string, values map[string]string, flags []string) (filled []string) {
-	for _, word := range command {
-		if word == "{flags}" {
-			filled = append(filled, flags...)
-			continue
-		}
+func fill(command, flags string, values map[string]string) (words []string) {
+	for _, word := range strings.Fields(strings.Replace(command, "{flags}", flags, 1)) {
 		for name, value := range values {
 			word = strings.ReplaceAll(word, name, value)
 		}
-		filled = append(filled, word)
+		words = append(words, word)
 	}
-	return filled
+	return words
 }
 
 var (

@@ -28,9 +28,9 @@ func printRanking(out io.Writer, all map[int]ranked, h half) {
 			}
 		}
 	}
-	i := mrrInterval(places)
-	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %.3f\t%v\tRR@10 %.3f\n",
-		len(places), within(places, 1), meanReciprocal(places), i, within(places, 10))
+	mean := meanReciprocal(places)
+	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %s\tRR@10 %.3f\n",
+		len(places), within(places, 1), mean.columns("%.3f"), within(places, 10))
 	fmt.Fprintf(out, "shown, as worth a look\tat most %d, of %.1f or more\tright among them %.3f\tof those shown right %.3f\n",
 		grouping.MaxSimilar, grouping.MinSimilarity, ratio(found, len(places)), ratio(found, shown))
 }
@@ -50,24 +50,20 @@ func within(places []int, last int) float64 {
 	return ratio(n, len(places))
 }
 
-func meanReciprocal(places []int) (mean float64) {
-	for _, place := range places {
-		if place > 0 {
-			mean += 1 / float64(place) / float64(len(places))
+// meanReciprocal is the mean reciprocal rank, as rounds resample it.
+func meanReciprocal(places []int) figure {
+	random := rand.New(rand.NewPCG(1, 2))
+	return func(round int) (mean float64) {
+		for _, place := range places {
+			if round != now {
+				place = places[random.IntN(len(places))]
+			}
+			if place > 0 {
+				mean += 1 / float64(place) / float64(len(places))
+			}
 		}
+		return mean
 	}
-	return mean
-}
-
-// mrrInterval is that of the mean reciprocal rank.
-func mrrInterval(places []int) interval {
-	random, sample := rand.New(rand.NewPCG(1, 2)), make([]int, len(places))
-	return intervalOf(func(int) float64 {
-		for i := range sample {
-			sample[i] = places[random.IntN(len(places))]
-		}
-		return meanReciprocal(sample)
-	})
 }
 
 // rank ranks, for each duplicate, by its index,

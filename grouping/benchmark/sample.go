@@ -6,16 +6,19 @@ import (
 	"slices"
 )
 
-// rounds is how often the reports are resampled,
-// to show how much of a figure is chance.
-const rounds = 1000
+// rounds is how often the reports are resampled, to show how
+// much of a figure is chance; now is the figure as it is.
+const (
+	rounds = 1000
+	now    = rounds
+)
 
 // sampler resamples the reports of a half. It draws all reports of
 // one true group together, as they depend on each other.
 type sampler struct {
 	half
 	unit  []int   // of each report, the number of its group
-	draws [][]int // how often each round draws each unit
+	draws [][]int // how often each round draws each unit, and now, once
 }
 
 // newSampler draws as many units as there are,
@@ -39,75 +42,71 @@ func newSampler(reports []report, h half) *sampler {
 		}
 		s.draws = append(s.draws, draw)
 	}
+	s.draws = append(s.draws, slices.Repeat([]int{1}, len(numbers)))
 	return s
 }
 
-// measured is a rule's result in a half:
-// as it is, and once for each round.
+// measured is a rule's result in a half.
 type measured struct {
 	name string
 	tally
-	samples []point
+	points []point // of each round, and now
 }
 
-func (s *sampler) measure(r rule) measured {
-	m := measured{name: r.name, tally: count(r.verdicts, s.half)}
-	units := make([]tally, len(s.draws[0]))
-	for i, v := range r.verdicts {
-		if s.holds[i] {
-			units[s.unit[i]][v]++
-		}
-	}
-	for _, draw := range s.draws {
-		var t tally
-		for unit, times := range draw {
-			for v, n := range units[unit] {
-				t[v] += n * times
+func (s *sampler) measure(rules ...rule) (all []measured) {
+	for _, r := range rules {
+		m := measured{name: r.name, tally: count(r.verdicts, s.half)}
+		units := make([]tally, len(s.draws[now]))
+		for i, v := range r.verdicts {
+			if s.holds[i] {
+				units[s.unit[i]][v]++
 			}
 		}
-		m.samples = append(m.samples, t.point())
-	}
-	return m
-}
-
-func (s *sampler) measureAll(rules []rule) (all []measured) {
-	for _, r := range rules {
-		all = append(all, s.measure(r))
+		for _, draw := range s.draws {
+			var t tally
+			for unit, times := range draw {
+				for v, n := range units[unit] {
+					t[v] += n * times
+				}
+			}
+			m.points = append(m.points, t.point())
+		}
+		all = append(all, m)
 	}
 	return all
 }
 
-// curve is the points of rules in one round; now: as they are.
-func curve(rules []measured, round int) (points []point) {
+// capture is what a curve of rules captures in
+// a round at a share of false joins.
+func capture(rules []measured, round int, mistakes float64) float64 {
+	var curve []point
 	for _, m := range rules {
-		if round == now {
-			points = append(points, m.point())
-		} else {
-			points = append(points, m.samples[round])
-		}
+		curve = append(curve, m.points[round])
 	}
-	return points
+	return captureAt(curve, mistakes)
 }
 
-const now = -1
+// figure is a result in each round.
+type figure func(round int) float64
 
 // interval holds the middle 95 % of a figure in all rounds.
-type interval struct{ low, high float64 }
-
-func intervalOf(figure func(round int) float64) interval {
+func (f figure) interval() (low, high float64) {
 	figures := make([]float64, rounds)
 	for round := range figures {
-		figures[round] = figure(round)
+		figures[round] = f(round)
 	}
 	slices.Sort(figures)
-	return interval{figures[rounds*25/1000], figures[rounds*975/1000]}
+	return figures[rounds*25/1000], figures[rounds*975/1000]
 }
 
-func (i interval) String() string { return fmt.Sprintf("%.3f–%.3f", i.low, i.high) }
+// columns are a figure and its interval.
+func (f figure) columns(format string) string {
+	low, high := f.interval()
+	return fmt.Sprintf(format+"\t"+format+"–"+format, f(now), low, high)
+}
 
 // String is capture and false joins, each with its interval, as four columns.
 func (m measured) String() string {
-	capture := intervalOf(func(round int) float64 { return m.samples[round].capture })
-	mistakes := intervalOf(func(round int) float64 { return m.samples[round].mistakes })
-	return fmt.Sprintf("%.3f\t%v\t%.3f\t%v", m.point().capture, capture, m.point().mistakes, mistakes)
+	capture, mistakes := figure(func(round int) float64 { return m.points[round].capture }), figure(func(round int) float64 { return m.points[round].mistakes })
+	return capture.columns("%.3f") + "\t" + mistakes.columns("%.3f")
 }

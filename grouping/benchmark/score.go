@@ -18,20 +18,13 @@ func (s *share) count(counts bool) {
 	}
 }
 
+func (s *share) add(other share) { s.n, s.of = s.n+other.n, s.of+other.of }
+
 func (s share) String() string {
 	if s.of == 0 {
 		return "–"
 	}
 	return fmt.Sprintf("%d/%d", s.n, s.of)
-}
-
-// keyOf is the key by which a rule groups an error.
-type keyOf func(g *grouping.Grouper, sent grouping.Error) string
-
-func atLevel(level grouping.Level) keyOf {
-	return func(g *grouping.Grouper, sent grouping.Error) string {
-		return g.Fingerprint(sent).At(level).Hash.String()
-	}
 }
 
 // score is how a rule groups the errors of a matrix: of the
@@ -43,22 +36,28 @@ type score struct {
 	apart   share
 }
 
-func (m matrix) score(key keyOf) score {
+// score also tells moved, if it is not nil, what counts against the rule.
+func (m matrix) score(key keyOf, moved func(f, other fault, o *occurrence)) score {
 	var g grouping.Grouper
 	s := score{columns: map[string]*share{}}
+	for _, column := range columns {
+		s.columns[column] = &share{}
+	}
 	keys := make([]string, len(m.faults))
 	for i, f := range m.faults {
 		keys[i] = key(&g, f.base)
-		for _, other := range keys[:i] {
-			s.apart.count(keys[i] != other)
-		}
-		for _, o := range f.again {
-			if s.columns[o.column] == nil {
-				s.columns[o.column] = &share{}
-			}
+		for k := range f.again {
+			o := &f.again[k]
 			same := key(&g, o.Error) == keys[i]
 			s.columns[o.column].count(same)
-			s.kept.count(same)
+			if s.kept.count(same); !same && moved != nil {
+				moved(f, f, o)
+			}
+		}
+		for k, other := range m.faults[:i] {
+			if s.apart.count(keys[i] != keys[k]); keys[i] == keys[k] && moved != nil {
+				moved(f, other, nil)
+			}
 		}
 	}
 	return s
@@ -67,8 +66,9 @@ func (m matrix) score(key keyOf) score {
 // total scores all matrices as one.
 func total(all []matrix, key keyOf) (sum score) {
 	for _, m := range all {
-		s := m.score(key)
-		sum.kept, sum.apart = share{sum.kept.n + s.kept.n, sum.kept.of + s.kept.of}, share{sum.apart.n + s.apart.n, sum.apart.of + s.apart.of}
+		s := m.score(key, nil)
+		sum.kept.add(s.kept)
+		sum.apart.add(s.apart)
 	}
 	return sum
 }
@@ -84,12 +84,9 @@ func printMatrices(out io.Writer, all []matrix) {
 			fmt.Fprintf(out, "%s\t%s\n", m.platform, m.missing)
 			continue
 		}
-		s := m.score(atLevel(deciding()))
+		s := m.score(deciding().keyOf, nil)
 		fmt.Fprintf(out, "%s\t%v\t%v", m.platform, s.kept, s.apart)
 		for _, column := range columns {
-			if s.columns[column] == nil {
-				s.columns[column] = &share{}
-			}
 			fmt.Fprintf(out, "\t%v", s.columns[column])
 		}
 		fmt.Fprintln(out)
@@ -97,27 +94,21 @@ func printMatrices(out io.Writer, all []matrix) {
 			fmt.Fprintf(out, "  without %s\n", m.missing)
 		}
 	}
-	s := total(all, atLevel(deciding()))
+	s := total(all, deciding().keyOf)
 	fmt.Fprintf(out, "all\t%v\t%v\n", s.kept, s.apart)
 }
 
 // printMoved prints what the table counts against Weir.
 func printMoved(out io.Writer, all []matrix) {
 	var g grouping.Grouper
-	key := atLevel(deciding())
 	for _, m := range all {
-		for i, f := range m.faults {
+		m.score(deciding().keyOf, func(f, other fault, o *occurrence) {
 			why := g.Fingerprint(f.base).Explain().Parts
-			for _, o := range f.again {
-				if key(&g, o.Error) != key(&g, f.base) {
-					fmt.Fprintf(out, "%s, %s, %s:\n  was %q\n  is  %q\n", m.platform, f.bug, o.name, why, g.Fingerprint(o.Error).Explain().Parts)
-				}
+			if o == nil {
+				fmt.Fprintf(out, "%s, %s and %s are one: %q\n", m.platform, other.bug, f.bug, why)
+				return
 			}
-			for _, other := range m.faults[:i] {
-				if key(&g, other.base) == key(&g, f.base) {
-					fmt.Fprintf(out, "%s, %s and %s are one: %q\n", m.platform, other.bug, f.bug, why)
-				}
-			}
-		}
+			fmt.Fprintf(out, "%s, %s, %s:\n  was %q\n  is  %q\n", m.platform, f.bug, o.name, why, g.Fingerprint(o.Error).Explain().Parts)
+		})
 	}
 }

@@ -1,96 +1,37 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and
 // {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
 
-func beamFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	if strings.HasPrefix(strings.TrimLeft(s, "["), "{") {
-		return erlangFrame(strings.TrimLeft(s, "["))
-	}
-	if f, ok := erlangCall(s); ok {
-		return f, true
-	}
-	f := Frame{}
-	if strings.HasPrefix(s, "(") {
-		end := strings.Index(s, ") ")
-		if end < 0 {
-			return Frame{}, false
-		}
-		f.Module, _, _ = strings.Cut(s[1:end], " ")
-		s = s[end+2:]
-	}
-	place, call, ok := strings.Cut(s, ": ")
-	if !ok {
-		return Frame{}, false
-	}
-	file, n, ok := cutNumber(place)
-	f.File, f.Line, f.Function = file, n, beamCall(call)
-	return f, ok && (strings.HasSuffix(file, ".ex") || strings.HasSuffix(file, ".exs") || strings.HasSuffix(file, ".erl")) && f.Function != ""
+var beamForms = []form{
+	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"), formOf("[{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"),
+	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_"), formOf("[{$mod^,$fn^,$_[{file,\"$file\"$_"),
+	formOf("in function $mod^:$fn/$_ ($file~.erl, line $line)"), formOf("in call from $mod^:$fn/$_ ($file~.erl, line $line)"),
+	formOf("($mod) $place~.ex|.exs|.erl: $fn").checked(beamCall),
+	formOf("$place~.ex|.exs|.erl: $fn").checked(beamCall),
 }
 
-// beamCall names a function by its arity.
-func beamCall(s string) string {
-	if open := strings.IndexByte(s, '('); open > 0 {
-		s = s[:open]
+// beamCall names a function without its arguments, and its module without the version.
+func beamCall(f *Frame) bool {
+	f.Module, _, _ = strings.Cut(f.Module, " ")
+	withoutArguments(f)
+	if i := strings.LastIndex(f.Function, " in "); strings.HasPrefix(f.Function, "anonymous fn") && i > 0 {
+		f.Function = f.Function[i+len(" in "):]
 	}
-	if i := strings.LastIndex(s, " in "); strings.HasPrefix(s, "anonymous fn") && i > 0 {
-		s = s[i+len(" in "):]
-	}
-	return s
+	return f.Function != ""
 }
 
-func erlangFrame(s string) (Frame, bool) {
-	place := strings.Index(s, "[{file,\"")
-	module, rest, ok := strings.Cut(s[1:], ",")
-	function, _, called := strings.Cut(rest, ",")
-	if place < 0 || !ok || !called || strings.ContainsAny(module+function, " {[(") {
-		return Frame{}, false
-	}
-	f := Frame{Module: module, Function: function}
-	f.File, rest, _ = strings.Cut(s[place+len("[{file,\""):], "\"")
-	if _, digits, ok := strings.Cut(rest, "{line,"); ok {
-		digits, _, _ = strings.Cut(digits, "}")
-		f.Line = number(strings.TrimSpace(digits))
-	}
-	return f, true
+var beamMarks = []markForm{
+	{header, formOf("** ($type) $msg")}, {header, formOf("$_] ** ($type) $msg")}, {header, formOf("** {$type,[{$_")}, {header, formOf("$class")},
 }
 
-// erlangCall reads what the shell prints: "in function  cart:total/2
-// (src/cart.erl, line 12)", "in call from web:show/2 (src/web.erl, line 9)".
-func erlangCall(s string) (f Frame, ok bool) {
-	if s, ok = strings.CutPrefix(s, "in function "); !ok {
-		if s, ok = strings.CutPrefix(s, "in call from "); !ok {
-			return Frame{}, false
-		}
-	}
-	call, place, _ := strings.Cut(strings.TrimSpace(s), " (")
-	f.Module, f.Function, ok = strings.Cut(call, ":")
-	f.Function, _, _ = strings.Cut(f.Function, "/")
-	file, line, _ := strings.Cut(strings.TrimSuffix(place, ")"), ", line ")
-	f.File, f.Line = file, number(line)
-	return f, ok && f.Function != ""
-}
-
-func beamMark(line string) mark {
-	s := strings.TrimSpace(line)
-	if before, rest, ok := strings.Cut(s, "** ("); ok && (before == "" || strings.HasSuffix(before, "] ")) {
-		if typ, message, ok := strings.Cut(rest, ")"); ok {
-			return mark{header, typ, strings.TrimSpace(message)}
-		}
-	}
-	if rest, ok := strings.CutPrefix(s, "** {"); ok { // the reason, and where
-		if typ, _, ok := strings.Cut(rest, ",[{"); ok {
-			return mark{kind: header, typ: typ}
-		}
-	}
-	return classHeader(s)
-}
-
-var beamLibraries = wordSet(`elixir stdlib kernel phoenix plug plug_cowboy cowboy ranch ecto ecto_sql db_connection postgrex logger mix ex_unit absinthe
-bandit thousand_island phoenix_live_view oban broadway gen_stage jason finch mint req tesla hackney erts gen_server proc_lib lists gen supervisor`)
+var beamLibraries = wordSet(words.BeamLibraries)
 
 func beamInApp(f *Frame) bool {
 	return !beamLibraries[f.Module] && !strings.HasPrefix(f.File, "deps/") && !strings.Contains(f.File, "/deps/")

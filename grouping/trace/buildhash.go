@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Bundlers name files by their content: "index-BqR3_x9k.js",
 // "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
@@ -103,7 +107,4 @@ var trigrams = func() *letterGroups {
 }()
 
 // pageWords are names of scripts whose letters no error message has.
-var pageWords = wordSet(`
-analytics basket bootstrap browse calendar carousel catalogue chart checkout customer dashboard editor explore footer
-gallery header homepage invoice landing layout login marketing navigation nav onboarding payment polyfills pricing
-product settings sidebar signup subscription toolbar vendors webpack widget wishlist`)
+var pageWords = wordSet(words.PageWords)

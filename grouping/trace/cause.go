@@ -18,7 +18,8 @@ func (s Span) Unwrapped() Span {
 		}
 		s.Type, s.Message = typ, message
 	}
-	if noMessages[s.Message] {
+	switch s.Message {
+	case "null", "None", "nil", "undefined": // how languages print an absent message
 		s.Message = ""
 	}
 	return s
@@ -42,9 +43,5 @@ func errorWithin(message string) (typ, rest string, ok bool) {
 	return typ, rest, ok
 }
 
-// genericErrors are names that only mean error, and
-// noMessages is how languages print an absent message.
-var (
-	genericErrors = wordSet("Error Exception Failure Fault Warning")
-	noMessages    = wordSet("null None nil undefined")
-)
+// genericErrors are names that only mean error.
+var genericErrors = wordSet("Error Exception Failure Fault Warning")

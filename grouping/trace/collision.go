@@ -10,28 +10,9 @@ import "strings"
 //	      App\Cart::total()
 //	      +9 vendor frames
 
-func collisionFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	if place, ok := collisionPlace(s); ok {
-		file, n, ok := cutNumber(place)
-		return Frame{File: file, Line: n}, ok && (strings.HasSuffix(file, ".php") || file == "artisan")
-	}
-	open := strings.IndexByte(s, '(')
-	if s == line || open < 1 || s[len(s)-1] != ')' || strings.IndexByte(s[:open], ' ') >= 0 || !strings.Contains(s[:open], "::") {
-		return Frame{}, false
-	}
-	f := Frame{}
-	f.Module, f.Function = phpCall(s)
-	return f, true
-}
-
-// collisionPlace drops "at " or a number before a place.
-func collisionPlace(s string) (place string, ok bool) {
-	if place, ok = strings.CutPrefix(s, "at "); ok {
-		return place, true
-	}
-	n, place, ok := strings.Cut(s, " ")
-	return place[leadingSpace(place):], ok && allDigits(n)
+var collisionForms = []form{
+	formOf("at $place~.php|artisan"), formOf("$n $place~.php|artisan"),
+	formOf("\t$mod^::$fn^($_*)"),
 }
 
 // collisionMark reads the class of an exception,

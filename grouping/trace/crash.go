@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // nativeLine drops the process that Valgrind puts before each line.
 func nativeLine(line string) string {
@@ -11,25 +15,20 @@ func nativeLine(line string) string {
 	return s
 }
 
-var nativeIntros = []intro{
-	{"Uncaught Kotlin exception: ", header, markOf},
-	{"FATAL ERROR: ", header, messageOf}, // by Node
-	{"Previous ", stack, nil}, {"freed by thread", stack, nil}, {"previously allocated by", stack, nil},
-	{"allocated by thread", stack, nil}, {"SUMMARY: ", stack, nil}, {"Thread ", stack, nil},
-	{"Uninitialized value was created", stack, nil}, {"Address 0x", stack, nil}, {"Process terminating", stack, nil},
+var nativeMarks = []markForm{
+	{header, formOf("Uncaught Kotlin exception: $error")}, {header, formOf("FATAL ERROR: $msg")}, // by Node
+	{stack, formOf("Previous $_")}, {stack, formOf("freed by thread$_")}, {stack, formOf("previously allocated by$_")},
+	{stack, formOf("allocated by thread$_")}, {stack, formOf("SUMMARY: $_")}, {stack, formOf("Thread $_")},
+	{stack, formOf("Uninitialized value was created$_")}, {stack, formOf("Address 0x$_")}, {stack, formOf("Process terminating$_")},
+	{messageBelow, formOf("terminate called after throwing an instance of '$type'")},
 }
 
 func nativeMark(s string) mark {
 	if fault, ok := sanitizerFault(s); ok {
 		return mark{kind: header, typ: fault}
 	}
-	if typ, ok := strings.CutPrefix(s, "terminate called after throwing an instance of '"); ok {
-		return mark{kind: messageBelow, typ: strings.TrimSuffix(typ, "'")}
-	}
-	for _, begin := range [...]string{": Fatal error: ", ": runtime error: "} { // by Swift, by UndefinedBehaviorSanitizer
-		if _, message, ok := strings.Cut(s, begin); ok {
-			return mark{kind: header, message: message}
-		}
+	if m := markIn(s, nativeFaults); m.kind != noMark {
+		return m
 	}
 	if i := strings.Index(s, ": Assertion `"); i >= 0 {
 		return mark{kind: header, message: s[i+2:]}
@@ -41,6 +40,11 @@ func nativeMark(s string) mark {
 		return mark{kind: header, typ: signal}
 	}
 	return mark{}
+}
+
+// nativeFaults are those of Swift and UndefinedBehaviorSanitizer.
+var nativeFaults = []markForm{
+	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")},
 }
 
 // sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free
@@ -67,19 +71,13 @@ func (s *Span) withoutBanner() {
 // signalIn is the signal that a line names: "*** Signal 11 (SIGSEGV)".
 // One that a program raises to end itself says nothing.
 func signalIn(s string) string {
-	for i := strings.Index(s, "SIG"); i >= 0 && i < len(s); {
-		end := i
-		for end < len(s) && isAlnum(s[end]) {
-			end++
+	if !strings.Contains(s, "SIG") {
+		return ""
+	}
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > '~' || !isAlnum(byte(r)) }) {
+		if signals[word] {
+			return word
 		}
-		if signals[s[i:end]] {
-			return s[i:end]
-		}
-		next := strings.Index(s[end:], "SIG")
-		if next < 0 {
-			break
-		}
-		i = end + next
 	}
 	return ""
 }
@@ -89,25 +87,15 @@ var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
 // memoryFault reports whether a type only says that memory was misused. Which
 // word a build, a sanitizer or a system has for it is chance.
 func memoryFault(typ string) bool {
-	for rest := typ; rest != ""; {
-		end := 0
-		for end < len(rest) && (isAlnum(rest[end]) || rest[end] == '_' || rest[end] == '-') {
-			end++
-		}
-		if memoryFaults[rest[:end]] {
+	for word := range strings.FieldsFuncSeq(typ, func(r rune) bool { return r > '~' || r != '_' && r != '-' && !isAlnum(byte(r)) }) {
+		if memoryFaults[word] {
 			return true
 		}
-		rest = rest[min(end+1, len(rest)):]
 	}
 	return beginsWithAny(typ, memoryPhrases[:])
 }
 
 var (
-	memoryFaults = wordSet(`SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION EXCEPTION_ACCESS_VIOLATION
-STATUS_ACCESS_VIOLATION EAccessViolation AccessViolationException 0xc0000005 0xC0000005 alloc-dealloc-mismatch bad-free calloc-overflow
-container-overflow double-free dynamic-stack-buffer-overflow global-buffer-overflow heap-buffer-overflow heap-use-after-free
-intra-object-overflow invalid-pointer-pair memcpy-param-overlap negative-size-param stack-buffer-overflow stack-buffer-underflow
-stack-use-after-return stack-use-after-scope strcat-param-overlap strcpy-param-overlap strncpy-param-overlap unknown-crash use-after-poison
-use-of-uninitialized-value wild-access`)
+	memoryFaults  = wordSet(words.MemoryFaults)
 	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
 )

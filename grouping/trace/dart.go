@@ -1,35 +1,22 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web
 // "package:shop/cart.dart 12:5 Cart.total".
 
-func dartFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	if !strings.HasPrefix(s, "#") {
-		return dartWebFrame(s)
-	}
-	rest, ok := cutIndex(s)
-	name, place, called := cutLast(rest, " (")
-	if !ok || !called || !strings.HasSuffix(place, ")") || !isDartPlace(place) {
-		return Frame{}, false
-	}
-	f := Frame{Function: strings.TrimSpace(name), File: place[:len(place)-1]}
-	if file, line, column, ok := cutPosition(f.File); ok {
-		f.File, f.Line, f.Column = file, line, column
-	}
-	return f, true
-}
-
-func dartWebFrame(s string) (Frame, bool) {
-	file, rest, ok := strings.Cut(s, " ")
-	if !ok || !isDartPlace(file) || !strings.HasSuffix(file, ".dart") {
-		return Frame{}, false
-	}
-	position, name, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	line, column, ok := strings.Cut(position, ":")
-	return Frame{File: file, Line: number(line), Column: number(column), Function: strings.TrimSpace(name)}, ok && allDigits(line) && allDigits(column)
+var dartForms = []form{
+	formOf("#$n $fn* ($file)").checked(func(f *Frame) bool {
+		place := f.File
+		f.File, f.Line, f.Column, _ = cutPosition(place)
+		return isDartPlace(place)
+	}),
+	formOf("$file^~.dart $line:$col $fn").checked(func(f *Frame) bool { return isDartPlace(f.File) }),
+	formOf("$file^~.dart $line:$col").checked(func(f *Frame) bool { return isDartPlace(f.File) }),
 }
 
 func isDartPlace(s string) bool {
@@ -37,19 +24,14 @@ func isDartPlace(s string) bool {
 		strings.HasPrefix(s, "org-dartlang")
 }
 
-var dartIntros = []intro{{"Unhandled exception:", messageBelow, nil}}
+// dartMarks read also what Flutter prints above the message and the trace.
+var dartMarks = []markForm{
+	{messageBelow, formOf("Unhandled exception:$_")}, {messageBelow, formOf("The following $type was thrown$_")},
+	{header, formOf("$_Unhandled Exception: $msg")},
+}
 
-// dartMark reads "The following _TypeError was thrown building
-// CartView:", which Flutter prints above the message and the trace.
+// dartMark reads an error that is printed alone.
 func dartMark(s string) mark {
-	if rest, ok := strings.CutPrefix(s, "The following "); ok {
-		if typ, _, thrown := strings.Cut(rest, " was thrown"); thrown {
-			return mark{kind: messageBelow, typ: typ}
-		}
-	}
-	if _, thrown, ok := strings.Cut(s, "Unhandled Exception: "); ok {
-		return mark{kind: header, message: thrown}
-	}
 	if typ, _ := dartError(s); typ != "" {
 		return mark{kind: header, message: s}
 	}
@@ -98,8 +80,7 @@ func dartSpan(s *Span) {
 	}
 }
 
-var dartLibraries = wordSet(`flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async stack_trace test_api test
-sentry firebase_core rxdart shelf grpc collection mobx go_router`)
+var dartLibraries = wordSet(words.DartLibraries)
 
 func dartInApp(f *Frame) bool {
 	name, ok := strings.CutPrefix(f.File, "package:")

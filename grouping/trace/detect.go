@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // sign tells which lines may be calls of a runtime, so that few runtimes
 // are asked about a line. Any digit stands for all, and any capital.
@@ -9,19 +12,49 @@ type sign struct {
 	first, last  string // one of which begins or ends them, blanks aside; empty: anything
 }
 
-// candidate is a syntax that may read lines with a sign.
+// candidate is a form of calls, or what reads others, for lines with a sign.
 type candidate struct {
-	needs, lacks, first, last marks
-	syntax                    int
+	needs, lacks, last marks
+	syntax             int
+	form               *form // nil: the syntax's other calls
 }
 
-// candidates are those for lines that begin with "at ", and for others.
-var atCandidates, candidates = func() (at, other []candidate) {
-	for i := range syntaxes {
-		for _, s := range syntaxes[i].signs {
-			other = append(other, s.candidate(i))
+// byFirst are candidates by the kind of the byte with which lines begin.
+type byFirst [64][]candidate
+
+func (all *byFirst) add(c candidate, first marks) {
+	for kind := range all {
+		if first>>kind&1 != 0 {
+			all[kind] = append(all[kind], c)
 		}
-		for _, needs := range syntaxes[i].at {
+	}
+}
+
+func (all *byFirst) of(line string) []candidate {
+	return all[bits.TrailingZeros64(uint64(kinds[line[0]]))]
+}
+
+// candidates are those for lines that begin otherwise than atCandidates.
+var atCandidates, candidates = func() (at []candidate, other *byFirst) {
+	other = &byFirst{}
+	for i := range syntaxes {
+		s := &syntaxes[i]
+		for k := range s.forms {
+			p := &s.forms[k]
+			first, last := p.ends()
+			if s.bare != nil {
+				first = 0
+			}
+			if c := (candidate{needs: p.needs, last: orAny(last), syntax: i, form: p}); strings.HasPrefix(p.begin, "at ") {
+				at = append(at, c)
+			} else {
+				other.add(c, orAny(first))
+			}
+		}
+		for _, one := range s.signs {
+			other.add(one.candidate(i), orAny(marksOf(one.first)))
+		}
+		for _, needs := range s.at {
 			at = append(at, sign{needs: needs}.candidate(i))
 		}
 	}
@@ -29,14 +62,27 @@ var atCandidates, candidates = func() (at, other []candidate) {
 }()
 
 func (s sign) candidate(syntax int) candidate {
-	c := candidate{marksOf(s.needs), marksOf(s.lacks), marksOf(s.first), marksOf(s.last), syntax}
-	if s.first == "" {
-		c.first = ^marks(0)
+	return candidate{needs: marksOf(s.needs), lacks: marksOf(s.lacks), last: orAny(marksOf(s.last)), syntax: syntax}
+}
+
+// orAny is the set, of all bytes if it is empty.
+func orAny(m marks) marks {
+	if m == 0 {
+		return ^m
 	}
-	if s.last == "" {
-		c.last = ^marks(0)
+	return m
+}
+
+// isCall reports whether a line is such a call.
+func (c *candidate) isCall(line string, f *Frame) bool {
+	switch s := &syntaxes[c.syntax]; {
+	case c.form == nil:
+		return s.other(line, f)
+	case s.bare == nil:
+		return c.form.frame(line, f)
+	default:
+		return c.form.frame(s.bare(line), f)
 	}
-	return c
 }
 
 // detectLead is by how many frames the detected language must lead.
@@ -46,21 +92,22 @@ const detectLead = 2
 type scores struct {
 	of           [len(syntaxes)]int
 	best, second int
+	call         Frame // the last that was tried
 }
 
 // detect returns the syntax that parses most of the first frames.
-func detect(lines []string) *syntax {
-	var score scores
+func (s *scores) detect(lines []string) *syntax {
+	s.of, s.best, s.second = [len(syntaxes)]int{}, 0, 0
 	for _, line := range lines {
-		if score.add(line); score.best-score.second >= detectLead {
+		if s.add(line); s.best-s.second >= detectLead {
 			break
 		}
 	}
-	if score.best == 0 {
-		return detectPlace(lines)
+	if s.best == 0 {
+		return s.detectPlace(lines)
 	}
-	for i := range score.of {
-		if score.of[i] == score.best {
+	for i := range s.of {
+		if s.of[i] == s.best {
 			return &syntaxes[i]
 		}
 	}
@@ -73,24 +120,24 @@ func (s *scores) add(line string) {
 	if bare == "" {
 		return
 	}
-	possible := candidates
+	possible := candidates.of(bare)
 	if strings.HasPrefix(bare, "at ") {
-		if f, ok := javaFrame(bare); ok && isJavaAlone(f) {
+		if javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
 			s.count(java)
 			return
 		}
 		possible = atCandidates
 	}
-	m, asked := marksOf(line), -1
-	first, last := kinds[bare[0]], kinds[bare[len(bare)-1]]
+	m, counted := marksOf(line), -1
+	last := kinds[bare[len(bare)-1]]
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^m != 0 || c.lacks&m != 0 || c.first&first == 0 || c.last&last == 0 || c.syntax == asked {
+		if c.needs&^m != 0 || c.lacks&m != 0 || c.last&last == 0 || c.syntax == counted {
 			continue
 		}
-		asked = c.syntax
-		if _, ok := syntaxes[asked].frame(line); ok {
-			s.count(asked)
+		if c.isCall(line, &s.call) {
+			counted = c.syntax
+			s.count(counted)
 		}
 	}
 }
@@ -109,11 +156,11 @@ func (s *scores) count(syntax int) {
 }
 
 // detectPlace returns the syntax of an error without calls.
-func detectPlace(lines []string) *syntax {
+func (s *scores) detectPlace(lines []string) *syntax {
 	for _, line := range lines[:min(len(lines), prefixLines)] {
 		for i := range syntaxes {
-			if s := &syntaxes[i]; s.callless && s.place(line).File != "" {
-				return s
+			if one := &syntaxes[i]; one.has(callless) && frameIn(line, &s.call, one.places) {
+				return one
 			}
 		}
 	}

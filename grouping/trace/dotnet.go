@@ -7,17 +7,15 @@ import "strings"
 
 func dotnetFrame(line string) (Frame, bool) {
 	s, at := afterAt(line[leadingSpace(line):])
-	if !at {
-		if f, ok := unityFrame(s); ok || !strings.Contains(s, ":line ") {
-			return f, ok
-		}
+	if !at && !strings.Contains(s, ":line ") {
+		return Frame{}, false
 	}
 	open := strings.IndexByte(s, '(')
 	if open < 1 || !at && strings.IndexByte(s[:open], ' ') >= 0 {
 		return Frame{}, false
 	}
 	if s[open-1] == ' ' {
-		return monoFrame(s, open)
+		return Frame{}, false
 	}
 	end := strings.IndexByte(s[open:], ')')
 	if end < 0 || !isParameters(s[open+1:open+end]) {
@@ -29,35 +27,27 @@ func dotnetFrame(line string) (Frame, bool) {
 	return f, f.Function != "" && (strings.IndexByte(s[:open], ' ') < 0 || f.File != "") && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
 }
 
-// monoFrame reads "Ns.Type.Method (String s) [0x00012] in /src/C.cs:42" and
-// "in <8f3a9c>:0", where Mono had no symbols. open is where the parameters begin.
-func monoFrame(s string, open int) (f Frame, ok bool) {
-	_, place, ok := strings.Cut(s[open:], ") [0x")
-	if !ok {
-		return Frame{}, false
-	}
-	f.Module, f.Function = dotnetName(s[:open-1])
-	if _, file, found := strings.Cut(place, "] in "); found && !strings.HasPrefix(file, "<") {
-		f.File, f.Line, _ = cutNumber(trimEnd(file))
-	}
-	return f, f.Module != "" && strings.IndexByte(s[:open-1], ' ') < 0
+// dotnetForms are those of Mono, with and without symbols, and of Unity.
+var dotnetForms = []form{
+	formOf("at $fn^ ($_) [0x$_] in $place").checked(monoCall), formOf("at $fn^ ($_) [0x$_").checked(monoCall),
+	formOf("$fn^ ($_*) (at $place)").checked(func(f *Frame) bool {
+		var ok bool
+		if f.Module, f.Function, ok = strings.Cut(f.Function, ":"); !ok {
+			f.Module, f.Function = dotnetName(f.Module)
+		}
+		if strings.HasPrefix(f.File, "<") { // a build without symbols
+			f.File = ""
+		}
+		return f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
+	}),
 }
 
-// unityFrame reads "Ns.Type:Method (String s) (at Assets/C.cs:42)".
-func unityFrame(s string) (f Frame, ok bool) {
-	call, place, ok := cutLast(s, ") (at ")
-	name, _, called := strings.Cut(call, " (")
-	if !ok || !called || strings.IndexByte(name, ' ') >= 0 {
-		return Frame{}, false
+func monoCall(f *Frame) bool {
+	if strings.HasPrefix(f.File, "<") {
+		f.File, f.Line = "", 0
 	}
-	if f.Module, f.Function, ok = strings.Cut(name, ":"); !ok {
-		f.Module, f.Function = dotnetName(name)
-	}
-	f.File, f.Line, ok = cutNumber(strings.TrimSuffix(trimEnd(place), ")"))
-	if strings.HasPrefix(f.File, "<") { // a build without symbols
-		f.File = ""
-	}
-	return f, ok && f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
+	f.Module, f.Function = dotnetName(f.Function)
+	return f.Module != ""
 }
 
 // withoutResult drops "async Task<int> ",
@@ -77,16 +67,16 @@ func afterAt(s string) (string, bool) {
 
 // dotnetPlace reads " in /src/C.cs:line 42", translated too.
 func dotnetPlace(s string) (file string, line int) {
-	s = strings.TrimRight(s, ".")
-	space := strings.LastIndexByte(s, ' ')
-	if space < 0 || !allDigits(s[space+1:]) {
+	before, n, ok := cutLast(strings.TrimRight(s, "."), " ")
+	place, _, placed := cutLast(before, ":")
+	if !ok || !placed || place == "" || !allDigits(n) {
 		return "", 0
 	}
-	colon := strings.LastIndexByte(s[:space], ':')
-	if colon < 1 {
-		return "", 0
+	place = strings.TrimSpace(place)
+	if _, path, ok := strings.Cut(place, " "); ok { // behind "in"
+		return path, number(n)
 	}
-	return dotnetFile(s[:colon]), number(s[space+1:])
+	return place, number(n)
 }
 
 // isParameters distinguishes a list of "Type name" from the
@@ -115,15 +105,6 @@ func dotnetName(s string) (module, function string) {
 		return "", s
 	}
 	return s[:dot], s[dot+1:]
-}
-
-// dotnetFile drops "in" before the path.
-func dotnetFile(s string) string {
-	s = strings.TrimSpace(s)
-	if _, path, ok := strings.Cut(s, " "); ok {
-		return path
-	}
-	return s
 }
 
 func dotnetMark(line string) mark {

@@ -50,7 +50,7 @@ var phrases = [...]phrase{
 // EngineMistake returns the mistake that a message of an engine's
 // error reports, and the missing name; "" where it has none.
 func EngineMistake(typ, message string) (mistake, missing string) {
-	if !javascriptEngine[typ] {
+	if !strings.HasSuffix(typ, "Error") || !javascriptEngine[typ] {
 		return "", ""
 	}
 	message = strings.TrimSpace(message)
@@ -66,8 +66,7 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 
 // IsNetworkMistake reports whether something could not be fetched: not
 // by a mistake of the function that tried, though the type says so.
-func IsNetworkMistake(typ, message string) bool {
-	mistake, _ := EngineMistake(typ, message)
+func IsNetworkMistake(mistake string) bool {
 	return mistake == "no network" || mistake == "no module"
 }
 

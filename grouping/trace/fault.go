@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // IsFault reports whether an error is a mistake of the function that
 // throws it, such as a null dereference: its caller does not identify
@@ -26,22 +30,17 @@ func GoFault(message string) string {
 	return ""
 }
 
-var faults = wordSet(`
-ArithmeticException ArrayStoreException ConcurrentModificationException IllegalMonitorStateException NegativeArraySizeException
-StackOverflowError UnsupportedOperationException UninitializedPropertyAccessException MatchError
-TypeError ReferenceError AttributeError NameError UnboundLocalError ZeroDivisionError RecursionError NotImplementedError
-NoMethodError FrozenError UncaughtThrowError NilClass
-NullReferenceException InvalidCastException DivideByZeroException ArrayTypeMismatchException NotImplementedException
-UndefinedMethodError ArgumentCountError DivisionByZeroError`)
+var faults = wordSet(words.Faults)
 
 // IsOverflow reports endless recursion. Where it
 // ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {
-	return containsAny(typ, overflowTypes) || strings.Contains(message, "too much recursion") ||
+	return strings.Contains(typ, "Stack") && containsAny(typ, overflowTypes) || strings.HasSuffix(typ, "RecursionError") ||
+		strings.Contains(message, "too much recursion") ||
 		strings.Contains(message, "stack") && (strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "stack overflow"))
 }
 
-var overflowTypes = strings.Fields("StackOverflow RecursionError SystemStackError InsufficientExecutionStack")
+var overflowTypes = strings.Fields("StackOverflow SystemStackError InsufficientExecutionStack")
 
 // typeBreaks are in front of the last part of a type's name.
 var typeBreaks = marksOf(".:\\")

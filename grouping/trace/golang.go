@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and
 // "\t/path/f.go:12 +0x1d". Senders send them together, apart, or on one line.
@@ -126,32 +130,19 @@ func isBareGoCall(f Frame, slash int) bool {
 	return f.Module == "main" || slash > 0 || strings.Contains(f.Function, "(*") || goStandard[f.Module]
 }
 
-var goIntros = []intro{
-	{"goroutine ", stack, nil},
-	{"Previous ", stack, nil}, // access that a race is with
-	{"runtime stack:", otherStack, nil},
-	{"fatal error: ", header, messageOf},
-}
-
-// withoutRecovered drops what Go prints behind a panic that went on.
-func withoutRecovered(message string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(message, " [recovered]"), " [recovered, repanicked]")
+var goMarks = []markForm{
+	{stack, formOf("goroutine $_")}, {stack, formOf("Previous $_")}, // access that a race is with
+	{otherStack, formOf("runtime stack:$_")}, {header, formOf("fatal error: $msg")},
+	{header, formOf("$_http: panic serving $_: $msg")}, // an address, and what the handler panicked with
+	{header, formOf("$_Observed a panic: $_ ($msg)")},  // by Kubernetes: a text, and the value in parentheses
 }
 
 func goMark(line string) mark {
-	if message, ok := strings.CutPrefix(line, "panic: "); ok {
-		return mark{kind: header, message: withoutRecovered(message)}
+	if message, ok := strings.CutPrefix(line, "panic: "); ok { // and maybe that it went on
+		return mark{kind: header, message: strings.TrimSuffix(strings.TrimSuffix(message, " [recovered]"), " [recovered, repanicked]")}
 	}
 	if strings.HasPrefix(line, "WARNING: DATA RACE") {
 		return mark{kind: header, typ: "DATA RACE"}
-	}
-	if _, served, ok := strings.Cut(line, "http: panic serving "); ok { // an address, and what the handler panicked with
-		_, message, _ := strings.Cut(served, ": ")
-		return mark{kind: header, message: message}
-	}
-	if _, observed, ok := strings.Cut(line, "Observed a panic: "); ok { // by Kubernetes: a text, and the value in parentheses
-		_, message, _ := strings.Cut(observed, " (")
-		return mark{kind: header, message: strings.TrimSuffix(message, ")")}
 	}
 	return mark{}
 }
@@ -198,9 +189,7 @@ func isGoStandardFile(path string) bool {
 }
 
 // goStandard are the first elements of the standard library's import paths.
-var goStandard = wordSet(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors
-expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp
-runtime slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak`)
+var goStandard = wordSet(words.GoStandard)
 
 // goIdentity is package and function; closures keep the function
 // that holds them. How a panic travels through the runtime, and

@@ -6,30 +6,31 @@ import "strings"
 // java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
 // senders leave "at" out.
 
-func javaFrame(line string) (Frame, bool) {
+func javaFrame(line string, f *Frame) bool {
 	s, at := strings.CutPrefix(line[leadingSpace(line):], "at ")
 	if !at {
 		s, at = strings.CutPrefix(withoutTool(s), "at ")
 	}
 	open := strings.IndexByte(s, '(')
 	if open < 3 || s[open-1] == ' ' || !at && s[len(s)-1] != ')' {
-		return Frame{}, false
+		return false
 	}
 	end := strings.IndexByte(s[open:], ')')
 	if end < 0 {
-		return Frame{}, false
+		return false
 	}
 	name, place := withoutRemarks(s[:open]), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
 	file, n, numbered := cutNumber(place)
 	if dot < 1 || !javaPlace(file, numbered) || !at && !isElement(name, file, numbered, s[open+end+1:]) {
-		return Frame{}, false
+		return false
 	}
-	return Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}, true
+	*f = Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}
+	return true
 }
 
 // isJavaAlone tells a call from one of JavaScript, whose place has a column.
-func isJavaAlone(f Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
+func isJavaAlone(f *Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
 
 // isElement recognizes what StackTraceElement.toString
 // returns, which has no "at" in front of it.
@@ -89,14 +90,15 @@ func withoutLogcat(s string) string {
 // "File.java:12" and "Native Method" from parameters.
 func javaPlace(file string, numbered bool) bool {
 	switch {
-	case file == "", strings.IndexByte(file, ',') >= 0, strings.IndexByte(file, '(') >= 0,
-		strings.IndexByte(file, ':') >= 0 && strings.Contains(file, "://"):
+	case file == "", notInPlace.occursIn(file), strings.Contains(file, "://"):
 		return false
 	case numbered && file[0] != '<' || isSourceName(file):
 		return true
 	}
 	return !numbered && nowhere[file]
 }
+
+var notInPlace = marksOf(",(")
 
 // nowhere is what Java prints without a file.
 var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
@@ -128,22 +130,15 @@ func withoutLoader(class string) string {
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
 
-var javaIntros = []intro{
-	{"Caused by: ", cause, markOf},
-	{"Wrapped by: ", wrapper, markOf}, // by Logback, which can print the root cause first
-	{"Suppressed: ", suppressed, nil},
-	{"Full thread dump", threadDump, nil}, {"java.lang.Thread.State: ", threadDump, nil},
+var javaMarks = []markForm{
+	{cause, formOf("Caused by: $error")}, {wrapper, formOf("Wrapped by: $error")}, // by Logback, which can print the root cause first
+	{suppressed, formOf("Suppressed: $_")},
+	{threadDump, formOf("Full thread dump$_")}, {threadDump, formOf("java.lang.Thread.State: $_")},
+	{cause, formOf("root cause")}, {cause, formOf("Root Cause")}, // by Tomcat
+	{header, formOf("$_Exception in thread \"$_\" $error")},
 }
 
 func javaMark(s string) mark {
-	if strings.EqualFold(s, "root cause") { // by Tomcat
-		return mark{kind: cause}
-	}
-	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {
-		if _, thrown, ok := strings.Cut(thread, "\" "); ok {
-			return markOf(header, thrown)
-		}
-	}
 	typ, message, ok := typeAndMessage(s)
 	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
 		return mark{}

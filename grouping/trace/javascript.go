@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
@@ -140,9 +142,9 @@ func isGeckoName(name string) bool {
 
 var geckoWords = strings.Fields("global module eval async get set static")
 
-var javascriptIntros = []intro{
-	{"The above error occurred in ", errorEnd, nil}, // by React; components follow
-	{"[cause]: ", cause, markOf}, {"Caused by: ", cause, markOf}, {"caused by: ", cause, markOf},
+var javascriptMarks = []markForm{
+	{errorEnd, formOf("The above error occurred in $_")}, // by React; components follow
+	{cause, formOf("[cause]: $error")}, {cause, formOf("Caused by: $error")}, {cause, formOf("caused by: $error")},
 }
 
 func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }
@@ -163,17 +165,13 @@ func withoutIntro(s string) string {
 	return s
 }
 
-// javascriptPlace reads the place that Node
+// javascriptPlaces read the place that Node
 // prints above a syntax error: "/srv/a.js:3".
-func javascriptPlace(line string) Frame {
-	file, n, column, _ := cutPosition(line)
-	switch name := baseName(file); {
-	case column > 0, len(name) == len(file), strings.IndexByte(name, ' ') >= 0:
-	case strings.HasSuffix(name, "js"), strings.HasSuffix(name, "ts"), strings.HasSuffix(name, "sx"):
-		return Frame{File: file, Line: n}
-	}
-	return Frame{}
-}
+var javascriptPlaces = []form{formOf("$place~js|ts|sx").checked(func(f *Frame) bool {
+	_, _, column := cutNumber(f.File)
+	name := baseName(f.File)
+	return !column && len(name) < len(f.File) && strings.IndexByte(name, ' ') < 0
+})}
 
 func javascriptInApp(f *Frame) bool {
 	switch {
@@ -193,8 +191,7 @@ func javascriptInApp(f *Frame) bool {
 var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://deno.land/")
 
 // nodeCore are files of Node before release 16.
-var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
-events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
+var nodeCore = wordSet(words.NodeCore)
 
 // javascriptLibrary recognizes libraries that pages load separately.
 func javascriptLibrary(file string) bool {

@@ -5,26 +5,17 @@ import "strings"
 // Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two
 // lines, " [1] total(cart::Cart)" and " @ Shop /app/cart.jl:12".
 
-func juliaFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	if place, ok := strings.CutPrefix(s, "@ "); ok {
-		module, path, _ := cutLast(strings.TrimSuffix(place, " [inlined]"), " ")
-		file, n, ok := cutNumber(path)
-		return Frame{Module: module, File: file, Line: n}, ok && strings.Contains(file, ".jl")
-	}
-	end := strings.IndexByte(s, ']')
-	if !strings.HasPrefix(s, "[") || end < 2 || !allDigits(s[1:end]) {
-		return Frame{}, false
-	}
-	call, place, placed := cutLast(s[end+1:], " at ")
-	f := Frame{Function: juliaName(call)}
-	if placed {
-		file, n, ok := cutNumber(strings.TrimSuffix(place, " [inlined]"))
-		if f.File, f.Line = file, n; !ok {
-			return Frame{}, false
-		}
-	}
-	return f, f.Function != "" && (placed || strings.HasSuffix(s, ")"))
+var juliaForms = []form{
+	formOf("@ $mod* $place").checked(isJuliaFile), formOf("@ $mod* $place [inlined]").checked(isJuliaFile),
+	formOf("[$n] $fn* at $place").checked(juliaCall), formOf("[$n] $fn* at $place [inlined]").checked(juliaCall),
+	formOf("[$n] $fn*)").checked(juliaCall),
+}
+
+func isJuliaFile(f *Frame) bool { return strings.Contains(f.File, ".jl") }
+
+func juliaCall(f *Frame) bool {
+	f.Function = juliaName(f.Function)
+	return f.Function != ""
 }
 
 // juliaName is the function without its arguments; "(::var"#3#4")(x)" has
@@ -42,7 +33,7 @@ func juliaName(s string) string {
 	return strings.TrimSpace(s)
 }
 
-var juliaIntros = []intro{{"ERROR: ", header, markOf}, {"caused by: ", cause, markOf}}
+var juliaMarks = []markForm{{header, formOf("ERROR: $error")}, {cause, formOf("caused by: $error")}}
 
 var juliaLibraries = wordSet("Base Core Main.Base Test Distributed REPL Pkg")
 

@@ -27,23 +27,9 @@ const (
 	R          Language = "r"
 )
 
-// syntax is how one runtime prints traces and names
-// things. Its functions get lines without line breaks.
-type syntax struct {
+// runtime is how a language names things, in whatever form they are printed.
+type runtime struct {
 	language Language
-	// frame parses one line. A frame with a file and no function
-	// belongs to the line before it.
-	frame func(line string) (Frame, bool)
-	// signs tell which lines may be calls; at is what those need
-	// that begin with "at ", after blanks at most.
-	signs []sign
-	at    []string
-	// clean prepares a line for intros and mark. nil: it is trimmed.
-	clean func(line string) string
-	// intros are how lines begin that begin or end exceptions.
-	intros []intro
-	// mark recognizes other such lines.
-	mark func(line string) mark
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
 	// home is the part of a module's name that its vendor
@@ -55,22 +41,72 @@ type syntax struct {
 	// identity appends what names the frame in every
 	// occurrence; nothing where the frame does not count.
 	identity func(dst []byte, f *Frame) []byte
+	// named corrects type and message of an exception; nil where nothing is to be.
+	named func(s *Span)
+}
+
+// syntax is how a runtime prints traces.
+// Its functions get lines without line breaks.
+type syntax struct {
+	*runtime
+	// forms are those of calls. A call with a file and
+	// no function belongs to the line before it.
+	forms []form
+	// bare drops what may be before a call; nil where nothing is to be.
+	bare func(line string) string
+	// other reads calls that have no form; nil where all have, and
+	// signs and at tell which lines may be such calls: at those that
+	// begin with "at ", after blanks at most.
+	other func(line string, f *Frame) bool
+	signs []sign
+	at    []string
+	// clean prepares a line for marks and mark. nil: it is trimmed.
+	clean func(line string) string
+	// marks are the forms of lines that begin or end exceptions.
+	marks []markForm
+	// mark recognizes other such lines; nil where there are none.
+	mark func(line string) mark
 	// opens reads frames that begin an exception
 	// and name it; nil where none does.
 	opens func(line string) mark
-	// named corrects type and message of an exception; nil where nothing is to be.
-	named func(s *Span)
-	// place reads the file of a syntax error, or of an error
-	// without calls; nil where it is printed as a frame.
-	place func(line string) Frame
-	// callless: errors without calls are recognized by their place.
-	callless bool
-	// twoLines: a call's place has its own line.
-	twoLines bool
-	// placeFirst: the call is below its place.
-	placeFirst bool
-	// crashLast: the innermost call is printed last.
-	crashLast bool
+	// places are forms with the file of a syntax error, or of an
+	// error without calls; none where it is printed as a frame.
+	places []form
+	layout
+}
+
+// layout is in which order a trace is printed.
+type layout uint8
+
+const (
+	twoLines   layout = 1 << iota // a call's place has its own line
+	placeFirst                    // the call is below its place
+	crashLast                     // the innermost call is printed last
+	callless                      // errors without calls are recognized by their place
+)
+
+func (l layout) has(one layout) bool { return l&one != 0 }
+
+// frame reads the call in a line.
+func (s *syntax) frame(line string, f *Frame) bool {
+	if len(s.forms) > 0 {
+		bare := line
+		if s.bare != nil {
+			bare = s.bare(line)
+		}
+		if frameIn(bare, f, s.forms) {
+			return true
+		}
+	}
+	return s.other != nil && s.other(line, f)
+}
+
+// byValue makes a reader of calls of one that returns them.
+func byValue(read func(line string) (Frame, bool)) func(line string, f *Frame) bool {
+	return func(line string, f *Frame) (ok bool) {
+		*f, ok = read(line)
+		return ok
+	}
 }
 
 // mark is how a line that is no frame changes the chain of exceptions.
@@ -100,16 +136,6 @@ const (
 	threadDump            // stacks of all threads, not of an error
 )
 
-// intro is the beginning of a line, what it means,
-// and how the rest is read; nil: it says nothing.
-type intro struct {
-	begin string
-	kind  markKind
-	read  func(kind markKind, rest string) mark
-}
-
-func messageOf(kind markKind, rest string) mark { return mark{kind: kind, message: rest} }
-
 // markOf reads a line that is no frame.
 func (s *syntax) markOf(line string) mark {
 	if s.clean == nil {
@@ -117,112 +143,84 @@ func (s *syntax) markOf(line string) mark {
 	} else {
 		line = s.clean(line)
 	}
-	for i := range s.intros {
-		in := &s.intros[i]
-		if rest, ok := strings.CutPrefix(line, in.begin); ok && in.read != nil {
-			return in.read(in.kind, rest)
-		} else if ok {
-			return mark{kind: in.kind}
-		}
+	if m := markIn(line, s.marks); m.kind != noMark || s.mark == nil {
+		return m
 	}
 	return s.mark(line)
 }
 
 func asIs(line string) string { return line }
 
+// The languages of syntaxes.
+var (
+	javaRuntime    = runtime{language: Java, inApp: javaInApp, home: javaHome, identity: javaIdentity}
+	scriptRuntime  = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
+	pythonRuntime  = runtime{language: Python, inApp: pythonInApp, identity: pythonIdentity}
+	goRuntime      = runtime{language: Go, inApp: goInApp, own: goOwn, identity: goIdentity}
+	dotnetRuntime  = runtime{language: DotNet, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity}
+	rubyRuntime    = runtime{language: Ruby, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
+	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
+	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}
+	rustRuntime    = runtime{language: Rust, inApp: rustInApp, identity: rustIdentity}
+	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
+	beamRuntime    = runtime{language: BEAM, inApp: beamInApp, identity: beamIdentity}
+	shellRuntime   = runtime{language: PowerShell, inApp: powershellInApp, identity: powershellIdentity}
+	perlRuntime    = runtime{language: Perl, inApp: perlInApp, identity: perlIdentity}
+	luaRuntime     = runtime{language: Lua, inApp: luaInApp, identity: luaIdentity}
+	juliaRuntime   = runtime{language: Julia, inApp: juliaInApp, identity: juliaIdentity}
+	haskellRuntime = runtime{language: Haskell, inApp: haskellInApp, identity: haskellIdentity}
+	rRuntime       = runtime{language: R, inApp: rInApp, identity: rIdentity}
+	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
+	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
+	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
+)
+
 // syntaxes, in the order in which they are tried;
 // a tie goes to the earlier one, and java is the first.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame,
-		signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|A"}}, at: []string{`(.)`},
-		clean: javaLine, intros: javaIntros,
-		mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity},
-	{language: JavaScript, frame: javascriptFrame,
+	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|A"}}, at: []string{`(.)`},
+		clean: javaLine, marks: javaMarks, mark: javaMark},
+	{runtime: &scriptRuntime, other: byValue(javascriptFrame),
 		signs: []sign{
 			{needs: "@:1", last: "1"}, {needs: "/:1", last: "1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
 			{needs: ":wasm-function[/"},
 		}, at: []string{""},
-		intros: javascriptIntros, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, place: javascriptPlace},
-	{language: Python, frame: pythonFrame,
-		signs: []sign{
-			{needs: `File "", line 1`}, {needs: ".py in ("}, {needs: ".py:1: in "}, {needs: "<ipython-input-> in "},
-			{needs: "Cell In["}, {needs: "File :1 in "}, {needs: "│ :1 in "},
-		},
-		clean: asIs, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Python, frame: faultFrame,
-		signs: []sign{{needs: `File "", line 1 in `}},
-		clean: asIs, intros: faultIntros, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
-	{language: Go, frame: goFrame, signs: goSigns, clean: asIs, intros: goIntros, mark: goMark, inApp: goInApp, own: goOwn, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame,
-		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(at :1)", last: ")1"}, {needs: "(:line 1)"}}, at: []string{"()"},
-		clean: asIs, mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity},
-	{language: Ruby, frame: rubyFrame,
-		signs:  []sign{{needs: ":1:in '"}},
-		intros: rubyIntros, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity},
-	{language: Ruby, frame: rubyTerminalFrame,
-		signs:  []sign{{needs: ":1:in '"}},
-		intros: rubyIntros, mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity, crashLast: true},
-	{language: PHP, frame: phpFrame,
-		signs: []sign{{needs: "#1 ", first: "#"}, {needs: "() at :1.php", last: "1"}},
-		mark:  phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
-	{language: PHP, frame: xdebugFrame,
-		signs: []sign{{needs: "1. () :.php", last: "1"}},
-		mark:  phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
-	{language: PHP, frame: collisionFrame,
-		signs: []sign{{needs: ":1.php ", last: "1"}, {needs: ":1artisan ", last: "1"}, {needs: "(::)", last: ")"}}, at: []string{":1.php", ":1artisan"},
-		mark: collisionMark, inApp: collisionInApp, identity: collisionIdentity, placeFirst: true},
-	{language: Rust, frame: rustFrame,
-		signs: []sign{{needs: "1: ", first: "1"}}, at: []string{".rs:1"},
-		clean: asIs, intros: rustIntros, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true},
-	{language: Dart, frame: dartFrame,
-		signs:  []sign{{needs: "#1 (:)", first: "#", last: ")"}, {needs: ".dart 1:1"}},
-		intros: dartIntros, mark: dartMark, named: dartSpan, inApp: dartInApp, identity: dartIdentity},
-	{language: BEAM, frame: beamFrame,
-		signs: []sign{
-			{needs: `{,[{file,"`, first: "{["}, {needs: "in function :/", first: "i"}, {needs: "in call from :/", first: "i"},
-			{needs: ".e:1: /"}, {needs: ".e:1: ("}, {needs: ".e:1: {"},
-		},
-		mark: beamMark, inApp: beamInApp, identity: beamIdentity},
-	{language: PowerShell, frame: powershellFrame,
-		signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
-		at:    []string{".ps1:1", ", : 1"},
-		mark:  powershellMark, inApp: powershellInApp, identity: powershellIdentity},
-	{language: Perl, frame: perlFrame,
-		signs: []sign{{needs: " called at line 1"}},
-		mark:  perlMark, inApp: perlInApp, identity: perlIdentity},
-	{language: Lua, frame: luaFrame,
-		signs: []sign{{needs: ": in "}},
-		clean: asIs, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
-	{language: Julia, frame: juliaFrame,
-		signs:  []sign{{needs: "[1]", first: "["}, {needs: "@ .jl:1", first: "@"}},
-		intros: juliaIntros, mark: noMarks, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
-	{language: Haskell, frame: haskellFrame,
-		signs: []sign{{needs: ", called at hs:1"}},
-		clean: asIs, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
-	{language: R, frame: rFrame,
-		signs: []sign{{needs: "1: ()", first: "1", last: ")1"}},
-		clean: asIs, mark: rMark, inApp: rInApp, identity: rIdentity},
-	{language: Native, frame: nativeFrame,
+		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
+	{runtime: &pythonRuntime, forms: pythonForms, bare: pythonLine, clean: asIs, mark: pythonMark, layout: crashLast},
+	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks, mark: faultMark},
+	{runtime: &goRuntime, other: byValue(goFrame), signs: goSigns, clean: asIs, marks: goMarks, mark: goMark, layout: twoLines},
+	{runtime: &dotnetRuntime, forms: dotnetForms, other: byValue(dotnetFrame),
+		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}}, at: []string{"()"},
+		clean: asIs, mark: dotnetMark},
+	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
+	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyTerminalLine, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
+	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, places: phpPlaces},
+	{runtime: &phpRuntime, forms: xdebugForms, mark: phpMark, layout: crashLast},
+	{runtime: &laravelRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
+	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
+	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
+	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
+	{runtime: &shellRuntime, other: byValue(powershellFrame), signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
+		at: []string{".ps1:1", ", : 1"}, marks: powershellMarks},
+	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
+	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
+	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},
+	{runtime: &haskellRuntime, forms: haskellForms, clean: asIs, marks: haskellMarks},
+	{runtime: &rRuntime, forms: rForms, clean: asIs, marks: rMarks},
+	{runtime: &nativeRuntime, forms: nativeForms, other: nativeFrame,
 		signs: []sign{
 			{needs: "#1 ", first: "#1"}, {needs: "1 x", first: "1"}, {needs: "1 !", first: "1"}, {needs: "1 `", first: "1"},
-			{needs: "1 @", first: "1"}, {needs: "@ ", first: "@"}, {needs: "=x: (", first: "="}, {needs: "!"},
-			{needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"},
+			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"},
 		}, at: []string{"1"},
-		clean: nativeLine, intros: nativeIntros,
-		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity},
-	{language: Native, frame: backwardFrame,
-		signs: []sign{{needs: `#1 ", in `}},
-		clean: nativeLine, intros: nativeIntros,
-		mark: nativeMark, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity, crashLast: true},
+		clean: nativeLine, marks: nativeMarks, mark: nativeMark},
+	{runtime: &nativeRuntime, forms: backwardForms, clean: nativeLine, marks: nativeMarks, mark: nativeMark, layout: crashLast},
 }
 
-var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: noMarks, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn,
-	identity: unknownIdentity}
-
-// placedSyntax reads calls of any other language.
+// The syntaxes of any other language: unknown reads reports, placed calls.
 var (
-	placedSyntax     = syntax{language: Unknown, frame: placedFrame, mark: placedMark, inApp: unknownInApp, identity: unknownIdentity}
-	placedLastSyntax = syntax{language: Unknown, frame: placedFrame, mark: placedLastMark, inApp: unknownInApp, identity: unknownIdentity, crashLast: true}
+	unknownSyntax    = syntax{runtime: &reportRuntime, other: byValue(unknownFrame), opens: unknownOpens}
+	placedSyntax     = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedMark}
+	placedLastSyntax = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedLastMark, layout: crashLast}
 )
 
 // syntaxOf returns the syntax of a language.

@@ -2,10 +2,20 @@ package trace
 
 import "strings"
 
+// text is the lines of a trace.
+type text struct {
+	lines []string
+	spare []string // the lines without their prefix
+}
+
 // collect splits the pieces into lines. Traces
 // flattened into one line are split as well.
-func (t *Trace) collect(pieces []string) {
+func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
+		if isPlain(piece) {
+			t.line(trimEnd(piece))
+			continue
+		}
 		escaped := isEscaped(piece)
 		for more := true; more; {
 			var line string
@@ -18,7 +28,12 @@ func (t *Trace) collect(pieces []string) {
 	}
 }
 
-func (t *Trace) line(line string) {
+// isPlain reports whether a piece is a line to be read as it is, as most are.
+func isPlain(piece string) bool {
+	return !strings.HasPrefix(piece, "{") && strings.IndexByte(piece, '\\') < 0 && strings.IndexByte(piece, '\n') < 0 && strings.IndexByte(piece, escape[0]) < 0
+}
+
+func (t *text) line(line string) {
 	if elements, ok := strings.CutPrefix(line, "["); ok {
 		line = t.elements(line, elements)
 	}
@@ -49,10 +64,11 @@ func (t *Trace) line(line string) {
 
 // elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as
 // Java prints an array of them, but for the last, which it returns.
-func (t *Trace) elements(line, elements string) (last string) {
+func (t *text) elements(line, elements string) (last string) {
+	var f Frame
 	last = line
 	for end := strings.Index(elements, "), "); end > 0; end = strings.Index(elements, "), ") {
-		if _, ok := javaFrame(elements[:end+1]); !ok {
+		if !javaFrame(elements[:end+1], &f) {
 			break
 		}
 		t.keep(elements[:end+1])
@@ -81,7 +97,7 @@ func isCall(s string) bool {
 }
 
 // keep adds a line. Of too many, middle ones are dropped.
-func (t *Trace) keep(line string) {
+func (t *text) keep(line string) {
 	if len(t.lines) == maxLines+maxLines/2 {
 		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
 	}

@@ -5,18 +5,17 @@ import "strings"
 // Lua: "/app/cart.lua:12: in function 'total'", "[C]: in function 'error'",
 // "...long/path/cart.lua:5: in function <...cart.lua:3>".
 
-func luaFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	place, name, ok := strings.Cut(s, ": in ")
-	if !ok {
-		return Frame{}, false
-	}
-	f := Frame{File: place, Function: luaName(name)}
-	if place == "[C]" {
-		return f, true
-	}
-	f.File, f.Line, ok = cutNumber(place)
-	return f, ok && (strings.HasSuffix(f.File, ".lua") || strings.HasPrefix(f.File, "["))
+var luaForms = []form{
+	formOf("[C]: in $fn").checked(func(f *Frame) bool {
+		f.File, f.Function = "[C]", luaName(f.Function)
+		return true
+	}),
+	formOf("$place~.lua: in $fn").checked(luaCall), formOf("$place~]: in $fn").checked(luaCall),
+}
+
+func luaCall(f *Frame) bool {
+	f.Function = luaName(f.Function)
+	return true
 }
 
 // luaName is the name in "function 'total'", "method 'total'", "upvalue
@@ -33,18 +32,8 @@ func luaName(s string) string {
 	return name[strings.LastIndexAny(name, ".:")+1:]
 }
 
-// luaMark reads the first line, "lua: cart.lua:12: no such cart".
-func luaMark(line string) mark {
-	i := strings.Index(line, ".lua:")
-	if i < 0 {
-		return mark{}
-	}
-	place, message, ok := strings.Cut(line[i:], ": ")
-	if _, _, numbered := cutNumber(place); !ok || !numbered {
-		return mark{}
-	}
-	return mark{kind: header, message: message}
-}
+// luaMarks read the first line, "lua: cart.lua:12: no such cart".
+var luaMarks = []markForm{{header, formOf("$_.lua:$n: $msg")}}
 
 func luaInApp(f *Frame) bool {
 	_, library := after(f.File, "/share/lua/", "/lualib/", "/luarocks/")

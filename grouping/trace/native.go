@@ -22,43 +22,30 @@ import "strings"
 //	==4711==    at 0x401189: Cart::total(int) (cart.cpp:12)            Valgrind
 //	[Callstack] 0x00007ff6 Shop.exe!ACart::Total() [C:\src\Cart.cpp:12] Unreal
 
-func nativeFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
+func nativeFrame(line string, f *Frame) bool {
+	s := withoutIndent(line)
 	if rest, ok := strings.CutPrefix(s, "at "); ok {
 		if s = rest; countDigits(s) == 0 {
-			return Frame{}, false
+			return false
 		}
-	}
-	if rest, ok := strings.CutPrefix(s, "@ "); ok {
-		return stampedFrame(strings.TrimLeft(rest, " "))
-	}
-	if rest, ok := strings.CutPrefix(s, "=="); ok {
-		return valgrindFrame(rest)
 	}
 	if _, rest, ok := strings.Cut(s, "[Callstack] "); ok {
 		s = rest[strings.IndexByte(rest, ' ')+1:]
 	}
-	if rest, ok := cutIndex(s); ok {
-		if f, ok := addressedFrame(rest); ok {
-			return f, true
-		}
-		if f, ok := windowsFrame(rest); ok {
-			return f, true
-		}
-		if rest == signalHandler {
-			return Frame{Function: rest}, true
-		}
-		if strings.IndexByte(s[:len(s)-len(rest)], '#') >= 0 {
-			return gdbCall(withoutImage(rest))
-		}
-		return appleFrame(rest)
+	rest, numbered := cutIndex(s)
+	if !numbered {
+		return windowsFrame(s, f) || frameIn(s, f, plainForms)
 	}
-	for _, read := range [...]func(string) (Frame, bool){windowsFrame, lldbFrame, kernelFrame} {
-		if f, ok := read(s); ok {
-			return f, true
-		}
+	if frameIn(rest, f, androidForms) || addressedFrame(rest, f) || windowsFrame(rest, f) {
+		return true
 	}
-	return glibcFrame(s)
+	if *f = (Frame{Function: rest}); rest == signalHandler {
+		return true
+	}
+	if strings.IndexByte(s[:len(s)-len(rest)], '#') >= 0 {
+		return frameIn(withoutImage(rest), f, gdbForms)
+	}
+	return frameIn(rest, f, appleForms)
 }
 
 // cutIndex cuts off a leading "#12 ", "12  " or "12# ".
@@ -87,238 +74,151 @@ func withoutImage(s string) string {
 	return s
 }
 
-// windowsFrame reads "shop!Cart::total+0x1c [C:\src\cart.cpp @ 12]".
-func windowsFrame(s string) (Frame, bool) {
-	image, call, ok := strings.Cut(s, "!")
-	if !ok || image == "" || strings.IndexByte(image, ' ') >= 0 {
-		return Frame{}, false
-	}
-	call, place, _ := strings.Cut(call, " [")
-	f := Frame{Module: image, Function: withoutOffset(call)}
-	place, placed := strings.CutSuffix(place, "]")
-	if placed {
-		f.File, f.Line = windowsPlace(place)
-	}
-	return f, len(f.Function) < len(call) || placed
+// windowsForms are those of Windows, Breakpad and Unreal.
+var windowsForms = []form{
+	formOf("$mod^!$fn [$file @ $line]").checked(dropOffset), formOf("$mod^!$fn [$file : $line + 0x$_]").checked(dropOffset),
+	formOf("$mod^!$fn [$place]").checked(dropOffset), formOf("$mod^!$fn [$_]").checked(dropOffset), formOf("$mod^!$fn").checked(hasOffset),
 }
 
-// windowsPlace reads "C:\src\cart.cpp @ 12", "cart.cpp : 12 + 0x5" and
-// "C:\src\cart.cpp:12".
-func windowsPlace(s string) (file string, line int) {
-	s, _, _ = strings.Cut(s, " + 0x")
-	for _, mark := range [...]string{" @ ", " : "} {
-		if file, n, ok := strings.Cut(s, mark); ok {
-			return file, number(n)
+func windowsFrame(s string, f *Frame) bool {
+	return strings.IndexByte(s, '!') > 0 && frameIn(s, f, windowsForms)
+}
+
+func dropOffset(f *Frame) bool {
+	f.Function = withoutOffset(f.Function)
+	return true
+}
+
+func hasOffset(f *Frame) bool {
+	before := len(f.Function)
+	return dropOffset(f) && len(f.Function) < before
+}
+
+// nativeForms are those of glog and Folly, and of Valgrind.
+var nativeForms = []form{
+	formOf("@ $hex $fn").checked(func(f *Frame) bool {
+		if f.Function == "(unknown)" {
+			f.Function = ""
 		}
-	}
-	file, line, _ = cutNumber(s)
-	return file, line
+		return true
+	}),
+	formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(func(f *Frame) bool {
+		f.Module = imageOf(f.Module)
+		return true
+	}),
+	formOf("==$n== $_ 0x$_: $fn* ($at)"),
 }
 
-// stampedFrame reads what follows "@": an address, and a name.
-func stampedFrame(s string) (Frame, bool) {
-	address, name, ok := strings.Cut(s, " ")
-	f := Frame{Function: strings.TrimSpace(name)}
-	if f.Function == "(unknown)" {
-		f.Function = ""
-	}
-	return f, ok && len(address) > minPlainHexID && isHexTail(strings.TrimPrefix(address, "0x"))
+// backwardForms are those of the library backward-cpp.
+var backwardForms = []form{
+	formOf(`#$n Source "$file", line $line, in $fn`).checked(withoutAddress),
+	formOf(`#$n Object "$file", at $_, in $fn`).checked(func(f *Frame) bool {
+		f.Module = baseName(f.File)
+		return withoutAddress(f)
+	}),
 }
 
-// valgrindFrame reads "4711==    by 0x4011A9: show (web.c:9)" and
-// "4711==    at 0x48: free (in /usr/lib/vgpreload.so)".
-func valgrindFrame(s string) (f Frame, ok bool) {
-	_, s, ok = strings.Cut(s, "== ")
-	_, s, called := strings.Cut(s, " 0x")
-	_, s, named := strings.Cut(s, ": ")
-	call, place, placed := cutLast(s, " (")
-	if f, _ = nativePlace(strings.TrimSuffix(place, ")")); strings.HasPrefix(place, "in ") {
-		f.Module = imageOf(place)
-	}
-	f.Function = call
-	return f, ok && called && named && placed
+func withoutAddress(f *Frame) bool {
+	f.Function, _, _ = strings.Cut(f.Function, " [0x")
+	return true
 }
 
-// backwardFrame reads `#1    Source "/src/cart.cpp", line 12, in total() [0x55]`
-// of the library backward-cpp, and `Object "/app/shop", at 0x55, in main`.
-func backwardFrame(line string) (f Frame, ok bool) {
-	s, ok := cutIndex(line[leadingSpace(line):])
-	place, name, called := strings.Cut(s, ", in ")
-	f.Function, _, _ = strings.Cut(name, " [0x")
-	if object, found := strings.CutPrefix(place, `Object "`); found {
-		object, _, _ = strings.Cut(object, `"`)
-		f.Module, f.File = baseName(object), object
-		return f, ok && called
-	}
-	file, n, placed := strings.Cut(strings.TrimPrefix(place, `Source "`), `", line `)
-	f.File, f.Line = file, number(n)
-	return f, ok && called && placed
+// plainForms are those of lldb, Linux, also behind "RIP: 0010:", and glibc.
+var plainForms = []form{
+	formOf("$_frame #$n: $_`$fn* at $at").checked(isSource), formOf("$_frame #$n: $_ $mod^`$fn").checked(dropOffset),
+	formOf("$fn+0x$_^/0x$_^ [$mod]").checked(lastWord), formOf("$fn+0x$_^/0x$_^").checked(lastWord),
+	formOf("$file^($fn*) [0x$_]").checked(ofImage), formOf("$file^($fn*)[0x$_]").checked(ofImage),
 }
 
-// lldbFrame reads "* frame #0: 0x0000000100003f24 shop`find(id=7) at cart.c:12:3".
-func lldbFrame(s string) (Frame, bool) {
-	place, call, ok := strings.Cut(s, "`")
-	if !ok || !strings.Contains(place, "frame #") {
-		return Frame{}, false
-	}
-	if f, ok := gdbCall(call); ok {
-		return f, true
-	}
-	return Frame{Module: place[strings.LastIndexByte(place, ' ')+1:], Function: withoutOffset(call)}, true
+func lastWord(f *Frame) bool {
+	f.Function = f.Function[strings.LastIndexAny(f.Function, " :")+1:]
+	return f.Function != ""
 }
 
-// kernelFrame reads "shop_find+0x1c/0x80 [shop]", also behind "RIP: 0010:".
-func kernelFrame(s string) (Frame, bool) {
-	call, offset, ok := strings.Cut(s, "+0x")
-	at, rest, sized := strings.Cut(offset, "/0x")
-	size, module, _ := strings.Cut(rest, " ")
-	name := call[strings.LastIndexAny(call, " :")+1:]
-	if !ok || !sized || name == "" || !isHexTail(at) || !isHexTail(size) {
-		return Frame{}, false
-	}
-	return Frame{Function: name, Module: strings.Trim(module, "[]")}, true
+// ofImage takes the image for the module.
+func ofImage(f *Frame) bool {
+	f.Module = baseName(f.File)
+	return dropOffset(f)
 }
+
+func isSource(f *Frame) bool { return strings.IndexByte(baseName(f.File), '.') >= 0 }
 
 // addressedFrame reads a frame that begins with an address:
 // "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)", "[ra] 0x12
 // f() + 3 in app at a.swift:1:2".
-func addressedFrame(s string) (Frame, bool) {
-	if rest, ok := strings.CutPrefix(s, "pc "); ok {
-		return androidFrame(rest)
+func addressedFrame(s string, f *Frame) bool {
+	s = withoutBegins(s, "[ra] ", "[async] ")
+	_, call, ok := strings.Cut(s, " ")
+	if !ok || !strings.HasPrefix(s, "0x") {
+		return false
 	}
-	s = strings.TrimPrefix(strings.TrimPrefix(s, "[ra] "), "[async] ")
-	if !strings.HasPrefix(s, "0x") {
-		return Frame{}, false
+	call = strings.TrimLeft(call, " ")
+	if strings.HasPrefix(call, "(/") { // nothing but where the library was loaded
+		*f = Frame{Module: imageOf(call)}
+		return true
 	}
-	_, s, ok := strings.Cut(s, " ")
-	if !ok {
-		return Frame{}, false
+	if name, ok := strings.CutPrefix(call, "in "); ok {
+		return frameIn(name, f, gdbForms) || bareCall(name, f)
 	}
-	s = strings.TrimLeft(s, " ")
-	if strings.HasPrefix(s, "(/") { // nothing but where the library was loaded
-		return Frame{Module: imageOf(s)}, true
-	}
-	if name, ok := strings.CutPrefix(s, "in "); ok {
-		if f, ok := gdbCall(name); ok {
-			return f, true
-		}
-		return bareCall(name)
-	}
-	return swiftCall(s)
+	return frameIn(call, f, swiftForms)
 }
 
-// gdbCall reads "f (a=1) at f.c:3", "f(int) /src/f.cpp:54:3", "f () from
-// /lib/libc.so.6" and "f (/lib/libc.so.6+0x20)".
-func gdbCall(s string) (Frame, bool) {
-	if before, place, ok := cutLast(s, " at "); ok {
-		f, ok := nativePlace(place)
-		f.Function = strings.TrimSpace(before)
-		return f, ok
-	}
-	if before, image, ok := cutLast(s, " from "); ok {
-		return Frame{Function: strings.TrimSpace(before), Module: baseName(image)}, strings.IndexByte(image, ' ') < 0
-	}
-	if i := strings.LastIndex(s, " (/"); i > 0 && strings.HasSuffix(withoutBuild(s), ")") {
-		return Frame{Function: s[:i], Module: imageOf(s[i+1:])}, true
-	}
-	if i := strings.LastIndexByte(s, ' '); i > 0 {
-		f, ok := nativePlace(s[i+1:])
-		f.Function = s[:i]
-		return f, ok
-	}
-	return Frame{}, false
+var gdbForms = []form{
+	formOf("$fn* at $at").checked(isSource),
+	formOf("$fn* from $mod^").checked(func(f *Frame) bool {
+		f.Module = baseName(f.Module)
+		return true
+	}),
+	formOf("$fn* (/$mod)$_").checked(func(f *Frame) bool {
+		f.Module = imageOf(f.Module)
+		return true
+	}),
+	formOf("$fn* $at").checked(isSource),
 }
 
 // bareCall reads "cart_total_", whose place gfortran prints on the next line.
-func bareCall(s string) (Frame, bool) {
-	if s == "???" {
-		return Frame{}, true
+func bareCall(s string, f *Frame) bool {
+	if *f = (Frame{Function: s}); s == "???" {
+		f.Function = ""
+		return true
 	}
-	return Frame{Function: s}, s != "" && !strings.ContainsAny(s, " /")
+	return s != "" && !strings.ContainsAny(s, " /")
 }
 
-// swiftCall reads "f() + 24 in shop at /src/main.swift:2:9".
-func swiftCall(s string) (f Frame, ok bool) {
-	if before, place, found := cutLast(s, " at "); found {
-		if f, ok = nativePlace(place); ok {
-			s = before
+// swiftForms are those of Swift, and of systemd and Node.
+var swiftForms = []form{
+	formOf("$fn* in $mod^ at $at").checked(dropOffset), formOf("$fn* at $at").checked(dropOffset),
+	formOf("$fn* ($mod + 0x$_").checked(func(f *Frame) bool {
+		if f.Function == "n/a" {
+			f.Function = ""
 		}
-	}
-	if before, image, found := cutLast(s, " in "); found && strings.IndexByte(image, ' ') < 0 {
-		f.Module, s = image, before
-	}
-	if before, image, found := cutLast(s, " ("); found {
-		if image, _, found = strings.Cut(image, " + 0x"); found {
-			return Frame{Function: nameOrNone(before), Module: image}, true
-		}
-	}
-	if before, image, found := cutLast(s, " ["); found && strings.HasSuffix(image, "]") {
-		return Frame{Function: before, Module: image[:len(image)-1]}, true
-	}
-	f.Function = withoutOffset(s)
-	return f, ok || len(f.Function) < len(s)
+		return true
+	}),
+	formOf("$fn* [$mod]"), formOf("$fn* in $mod^").checked(hasOffset), formOf("$fn").checked(hasOffset),
 }
 
-// nameOrNone is "" for systemd's "n/a".
-func nameOrNone(name string) string {
-	if name == "n/a" {
-		return ""
-	}
-	return name
+var androidForms = []form{
+	formOf("pc $_^ $file ($fn*) (BuildId$_").checked(isImage), formOf("pc $_^ $file (BuildId$_").checked(isImage),
+	formOf("pc $_^ $file ($fn*)").checked(isImage), formOf("pc $_^ $file").checked(isImage),
 }
 
-func androidFrame(s string) (Frame, bool) {
-	_, s, _ = strings.Cut(s, " ")
-	image, call, called := strings.Cut(strings.TrimLeft(s, " "), " (")
-	if image == "" || image[0] != '/' && image[0] != '[' && image[0] != '<' {
-		return Frame{}, false
-	}
-	f := Frame{Module: baseName(image), File: image}
-	if end := strings.LastIndexByte(withoutBuild(call), ')'); called && end > 0 && !strings.HasPrefix(call, "BuildId") {
-		f.Function = withoutOffset(call[:end])
-	}
-	return f, true
+func isImage(f *Frame) bool {
+	f.File, _, _ = strings.Cut(f.File, " (")
+	return f.File != "" && strings.IndexByte("/[<", f.File[0]) >= 0 && ofImage(f)
 }
 
-// appleFrame reads "Shop 0x0000000104a5 -[Cart total:] + 84";
+// appleForms read "Shop 0x0000000104a5 -[Cart total:] + 84";
 // the name of the image may hold blanks.
-func appleFrame(s string) (Frame, bool) {
-	i := strings.Index(s, " 0x")
-	if i < 1 {
-		return Frame{}, false
-	}
-	_, call, ok := strings.Cut(s[i+1:], " ")
-	if !ok {
-		return Frame{}, false
-	}
-	f := Frame{Module: strings.TrimSpace(s[:i])}
-	if before, place, ok := cutLast(call, " ("); ok && strings.HasSuffix(place, ")") {
-		if in, ok := nativePlace(place[:len(place)-1]); ok {
-			f.File, f.Line, call = in.File, in.Line, before
-		}
-	}
-	f.Function = withoutOffset(strings.TrimSpace(call))
-	if strings.HasPrefix(f.Function, "0x") { // not symbolicated
+var appleForms = []form{
+	formOf("$mod 0x$_ $fn* ($at)").checked(func(f *Frame) bool { return isSource(f) && isSymbol(f) }),
+	formOf("$mod 0x$_ $fn").checked(isSymbol),
+}
+
+func isSymbol(f *Frame) bool {
+	if dropOffset(f); strings.HasPrefix(f.Function, "0x") { // not symbolicated
 		f.Function = ""
 	}
-	return f, true
-}
-
-// glibcFrame reads "./shop(_ZN4Cart5totalEv+0x15) [0x400e]".
-func glibcFrame(s string) (Frame, bool) {
-	if !strings.HasSuffix(s, "]") {
-		return Frame{}, false
-	}
-	address := strings.LastIndex(s, "[0x")
-	open := strings.IndexByte(s, '(')
-	if address < 0 || open < 1 || open > address || strings.IndexByte(s[:open], ' ') >= 0 {
-		return Frame{}, false
-	}
-	end := strings.LastIndexByte(s[:address], ')')
-	if end < open {
-		return Frame{}, false
-	}
-	return Frame{Module: baseName(s[:open]), File: s[:open], Function: withoutOffset(s[open+1 : end])}, true
+	return f.Module != ""
 }
 
 // nativePlace reads "/src/cart.cpp:54:3".

@@ -5,36 +5,13 @@ import "strings"
 // Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm
 // line 12". The place is that of the call.
 
-func perlFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	call, place, ok := cutLast(s, " called at ")
-	if !ok {
-		return Frame{}, false
-	}
-	f, ok := perlPlace(place)
-	f.Function = call
-	if open := strings.IndexByte(call, '('); open > 0 {
-		f.Function = call[:open]
-	}
-	return f, ok
+var perlForms = []form{
+	formOf("$fn* called at $file* line $line").checked(withoutArguments),
+	formOf("$fn* called at $file* line $line.").checked(withoutArguments),
 }
 
-// perlPlace reads "/app/Cart.pm line 12".
-func perlPlace(s string) (Frame, bool) {
-	file, n, ok := cutLast(s, " line ")
-	n = strings.TrimSuffix(n, ".")
-	return Frame{File: file, Line: number(n)}, ok && allDigits(n) && file != ""
-}
-
-// perlMark reads the first line, "no such cart at /app/Cart.pm line 12.",
-// whose place is that of the innermost call.
-func perlMark(line string) mark {
-	message, place, ok := cutLast(strings.TrimSpace(line), " at ")
-	if _, isPlace := perlPlace(place); !ok || !isPlace {
-		return mark{}
-	}
-	return mark{kind: header, message: message}
-}
+// perlMarks read the first line, whose place is that of the innermost call.
+var perlMarks = []markForm{{header, formOf("$msg* at $_* line $n.")}, {header, formOf("$msg* at $_* line $n")}}
 
 func perlInApp(f *Frame) bool {
 	_, library := after(f.File, "/perl5/", "/share/perl/", "/lib/perl/", "/site_perl/", "/vendor_perl/", "/local/lib/")

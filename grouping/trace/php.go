@@ -1,68 +1,40 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
 // {closure}()", "#2 {main}". The place is where the function was called.
 
-func phpFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	if len(s) < 4 || s[0] != '#' || !isDigit(s[1]) {
-		return consoleFrame(s)
-	}
-	space := strings.IndexByte(s, ' ')
-	if space < 2 || !allDigits(s[1:space]) {
-		return Frame{}, false
-	}
-	s = strings.TrimSpace(s[space:])
-	if s == "{main}" {
-		return Frame{Function: s}, true
-	}
-	place, call, ok := strings.Cut(s, ": ")
-	if !ok || place == "" || call == "" {
-		return Frame{}, false
-	}
-	f := Frame{File: place}
-	switch {
-	case strings.HasSuffix(place, ")"):
-		open := strings.LastIndexByte(place, '(')
-		if open < 1 || !allDigits(place[open+1:len(place)-1]) {
-			return Frame{}, false
-		}
-		f.File, f.Line = place[:open], number(place[open+1:len(place)-1])
-	case place != "[internal function]":
-		return Frame{}, false
-	}
-	f.Module, f.Function = phpCall(unescaped(call))
-	return f, f.Function != ""
+var phpForms = []form{
+	formOf("#$n $file: $fn").checked(phpPlaced),
+	formOf("#$n $fn").checked(func(f *Frame) bool { return f.Function == "{main}" }),
+	formOf("$fn^() at $place~.php").checked(phpCalled), // Symfony's console
 }
 
-// xdebugFrame reads "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the
+// phpPlaced takes the line off "/a/b.php(12)".
+func phpPlaced(f *Frame) bool {
+	file, line, ok := cutLast(strings.TrimSuffix(f.File, ")"), "(")
+	if ok && allDigits(line) {
+		f.File, f.Line = file, number(line)
+	} else if f.File != "[internal function]" {
+		return false
+	}
+	f.Function = unescaped(f.Function)
+	return phpCalled(f)
+}
+
+func phpCalled(f *Frame) bool {
+	f.Module, f.Function = phpCall(f.Function)
+	return f.Function != ""
+}
+
+// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the
 // innermost call is printed last.
-func xdebugFrame(line string) (Frame, bool) {
-	s := strings.TrimLeft(strings.TrimPrefix(line, "PHP "), " ")
-	n, s, numbered := strings.Cut(s, ". ")
-	call, place, ok := cutLast(s, ") ")
-	file, at, placed := cutNumber(place)
-	f := Frame{File: file, Line: at}
-	if f.Module, f.Function = phpCall(call); f.Function == "{main}" {
-		f.Module = ""
-	}
-	return f, numbered && allDigits(n) && ok && placed && strings.HasSuffix(file, ".php")
-}
-
-// consoleFrame reads "App\Cart->total() at
-// /app/src/Page.php:30", as Symfony's console prints calls.
-func consoleFrame(s string) (Frame, bool) {
-	call, place, ok := strings.Cut(s, "() at ")
-	if !ok {
-		return Frame{}, false
-	}
-	file, n, ok := cutNumber(place)
-	f := Frame{File: file, Line: n}
-	f.Module, f.Function = phpCall(call)
-	return f, ok && strings.HasSuffix(file, ".php") && strings.IndexByte(call, ' ') < 0
-}
+var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 
 // unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
 func unescaped(s string) string {
@@ -92,60 +64,23 @@ func phpCall(s string) (class, function string) {
 	return "", name
 }
 
-func phpMark(line string) mark {
-	s := strings.TrimSpace(line)
-	if rest, ok := strings.CutPrefix(s, "Next "); ok {
-		thrown, _ := withoutPlace(rest)
-		return markOf(wrapper, thrown)
-	}
-	if m := monologHeader(s); m.kind != noMark {
-		return m
-	}
-	_, uncaught, found := strings.Cut(s, "Uncaught ")
-	if !found {
-		uncaught = s
-	}
-	if thrown, ok := withoutPlace(uncaught); ok || found {
-		return markOf(header, thrown)
-	}
-	return classHeader(s)
+var monologForms = []markForm{{header, formOf("$_[object] ($type(code: $_): $msg* at $_")}} // by Monolog, as JSON
+
+var phpMarks = []markForm{
+	{wrapper, formOf("Next $error* in $place")}, {wrapper, formOf("Next $error")},
+	{header, formOf("$_Uncaught $error* in $place")}, {header, formOf("$_Uncaught $error")},
+	{header, formOf("$error* in $place")}, {header, formOf("$class")},
 }
 
-// monologHeader reads an exception in Monolog's JSON:
-// "[object] (A\\B(code: 0): no carrier at /app/a.php:12)".
-func monologHeader(s string) mark {
-	_, object, ok := strings.Cut(s, "[object] (")
-	typ, rest, coded := strings.Cut(object, "(code: ")
-	if !ok || !coded {
-		return mark{}
+func phpMark(s string) mark {
+	if m := markIn(s, monologForms); m.kind != noMark {
+		return mark{m.kind, unescaped(m.typ), m.message}
 	}
-	_, message, _ := strings.Cut(rest, "): ")
-	message, _, _ = cutLast(message, " at ")
-	return mark{header, unescaped(typ), message}
+	return markIn(s, phpMarks)
 }
 
-// phpPlace reads the file of a syntax error: " in /srv/a.php:3" and
-// "thrown in /srv/a.php on line 3".
-func phpPlace(line string) Frame {
-	_, place, _ := cutLast(line, " in ")
-	if file, n, ok := strings.Cut(place, " on line "); ok {
-		return Frame{File: file, Line: number(n)}
-	}
-	if file, n, ok := cutNumber(place); ok {
-		return Frame{File: file, Line: n}
-	}
-	return Frame{}
-}
-
-// withoutPlace drops where an exception was thrown: " in /app/a.php:12".
-func withoutPlace(s string) (string, bool) {
-	before, place, _ := cutLast(s, " in ")
-	_, _, ok := cutNumber(place)
-	if !ok {
-		return s, false
-	}
-	return before, true
-}
+// phpPlaces read the file of a syntax error.
+var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
 
 func phpInApp(f *Frame) bool {
 	if f.Function == "{main}" {
@@ -183,8 +118,7 @@ func isVendored(path string) bool {
 }
 
 // phpPlumbing are functions of the language that only call others.
-var phpPlumbing = wordSet(`call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort iterator_apply
-preg_replace_callback require require_once include include_once`)
+var phpPlumbing = wordSet(words.PhpPlumbing)
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string {

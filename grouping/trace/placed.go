@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // Traces of languages without a parser of their own. A call is a line with a
 // function, a file and a line number, in any order, and hardly other words:
@@ -129,8 +133,7 @@ func (f *Frame) nameFrom(s string) (words int) {
 
 var nameEnds = marksOf(".,;:!?()[]{}<>|-'")
 
-var placedWords = wordSet(`at in from by of on to file line column char character characters function func fn def proc procedure sub method block lambda
-call called calls caller module script raised Raised re-raised Re-raised Called Call Caller At In From File Line Function Script Module`)
+var placedWords = wordSet(words.PlacedWords)
 
 // placedMark reads the lines around calls: a label, or a type and a message.
 func placedMark(s string) mark {

@@ -44,15 +44,9 @@ func powershellPlace(s string) (Frame, bool) {
 	return Frame{File: s[begin : len(script)+len(".ps1")], Line: number(rest[:digits])}, digits > 0
 }
 
-// powershellMark reads an error's category: "+ CategoryInfo :
+// powershellMarks read an error's category: "+ CategoryInfo :
 // ObjectNotFound: (C:\a:String) [Get-Item], ItemNotFoundException".
-func powershellMark(line string) mark {
-	s := strings.TrimSpace(line)
-	if _, typ, ok := cutLast(s, "], "); ok && strings.HasPrefix(s, "+ CategoryInfo") {
-		return mark{kind: trailer, typ: typ}
-	}
-	return classHeader(s)
-}
+var powershellMarks = []markForm{{trailer, formOf("+ CategoryInfo$_*], $type")}, {header, formOf("$class")}}
 
 func powershellInApp(f *Frame) bool {
 	_, module := after(f.File, "/WindowsPowerShell/", "/PowerShell/Modules/", "/powershell/Modules/")

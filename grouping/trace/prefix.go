@@ -84,7 +84,7 @@ func sameButDigits(a, b string) bool {
 
 // withoutColors drops color codes of terminals.
 func withoutColors(line string) string {
-	if !strings.Contains(line, escape) {
+	if strings.IndexByte(line, escape[0]) < 0 {
 		return line
 	}
 	var plain strings.Builder

@@ -9,59 +9,25 @@ import "strings"
 // of exception groups, and the mark of Loguru.
 var pythonIndent = marksOf(" \t|+>")
 
-func pythonFrame(line string) (Frame, bool) {
-	s := pythonIndent.trimLeft(line)
-	s, ok := strings.CutPrefix(s, `File "`)
-	if !ok {
-		return notebookFrame(line)
-	}
-	quote := strings.Index(s, `", line `)
-	if quote < 0 {
-		return Frame{}, false
-	}
-	f := Frame{File: s[:quote]}
-	s = s[quote+len(`", line `):]
-	digits := countDigits(s)
-	f.Line = number(s[:digits])
-	name, called := strings.CutPrefix(s[digits:], ", in ")
-	f.Function = strings.TrimSpace(name)
-	return f, digits > 0 && (called && f.Function != "" || s[digits:] == "") // a syntax error has a place and no function
+func pythonLine(line string) string { return pythonIndent.trimLeft(line) }
+
+var pythonForms = []form{
+	formOf(`File "$file", line $line, in $fn`), formOf(`File "$file", line $line`), // a syntax error has no function
+	// IPython, before release 8 without lines; pytest; Rich
+	formOf("File $place, in $fn").checked(pythonCall), formOf("$file^~.py in $fn").checked(pythonCall), formOf("$file^~> in $fn").checked(pythonCall),
+	formOf("Cell In[$_").checked(func(f *Frame) bool {
+		f.File, f.Function = "<ipython-input>", "<module>"
+		return true
+	}),
+	formOf("$place^~.py: in $fn").checked(pythonCall),
+	formOf("│ $place in $fn│").checked(pythonCall),
 }
 
-// notebookFrame reads "File /app/cart.py:12, in total(self)" and "Cell In[3],
-// line 2", as IPython prints calls, and "│ /app/cart.py:12 in total │" of Rich.
-func notebookFrame(line string) (Frame, bool) {
-	if f, ok := bareFrame(line); ok {
-		return f, true
-	}
-	if strings.HasPrefix(line, "Cell In[") {
-		return Frame{File: "<ipython-input>", Function: "<module>"}, true
-	}
-	s, boxed := strings.CutPrefix(line, "│ ")
-	if boxed {
-		s = strings.TrimRight(s, " │")
-	} else if s, boxed = strings.CutPrefix(line, "File "); !boxed {
-		return Frame{}, false
-	}
-	place, name, called := strings.Cut(s, " in ")
-	file, n, ok := cutNumber(strings.TrimSuffix(place, ","))
-	name, _, _ = strings.Cut(name, "(")
-	return Frame{File: file, Line: n, Function: dots.afterLast(name)}, ok && called && name != ""
-}
-
-// bareFrame reads "~/cart.py in total(self)" and "<ipython-input-3-8f3a> in
-// total(self)" of IPython before release 8, and "cart.py:12: in total" of pytest.
-func bareFrame(line string) (Frame, bool) {
-	place, name, ok := strings.Cut(line, " in ")
-	if !ok || strings.IndexByte(place, ' ') >= 0 {
-		return Frame{}, false
-	}
-	f := Frame{File: place}
-	if file, n, numbered := cutNumber(strings.TrimSuffix(place, ":")); numbered && place[len(place)-1] == ':' {
-		f.File, f.Line = file, n
-	}
-	f.Function, _, _ = strings.Cut(name, "(")
-	return f, f.Function != "" && (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<ipython-input-"))
+// pythonCall drops arguments and class.
+func pythonCall(f *Frame) bool {
+	withoutArguments(f)
+	f.Function = dots.afterLast(f.Function)
+	return f.Function != ""
 }
 
 // pythonMark reads the lines around frames. Those of an
@@ -77,7 +43,7 @@ func pythonMark(line string) mark {
 	case strings.HasPrefix(s, "The above exception was the direct cause"), strings.HasPrefix(s, "During handling of the above exception"):
 		return mark{kind: wrapper}
 	}
-	if m := pythonReport(s); m.kind != noMark {
+	if m := markIn(s, pythonReports); m.kind != noMark {
 		return m
 	}
 	typ, message, ok := typeAndMessage(s)
@@ -87,19 +53,8 @@ func pythonMark(line string) mark {
 	return mark{trailer, typ, message}
 }
 
-// pythonReport reads the name of an error as AWS
-// Lambda prints it above, "[ERROR] KeyError: 'x'", and
-// Django below, "Exception Type: KeyError at /a/".
-func pythonReport(s string) mark {
-	if typ, ok := strings.CutPrefix(s, "Exception Type: "); ok {
-		typ, _, _ = strings.Cut(typ, " ")
-		return mark{kind: trailer, typ: typ}
-	}
-	if rest, ok := strings.CutPrefix(s, "[ERROR]"); ok {
-		return classHeader(rest[strings.LastIndexByte(rest, '\t')+1:])
-	}
-	return mark{}
-}
+// pythonReports read the name of an error as Django prints it below the calls, and AWS Lambda above.
+var pythonReports = []markForm{{trailer, formOf("Exception Type: $type $_")}, {header, formOf("[ERROR]$_*\t$class")}, {header, formOf("[ERROR]$class")}}
 
 // withoutBars drops an exception group's bars.
 func withoutBars(line string) string {
@@ -181,14 +136,9 @@ func withoutCounter(name string) string {
 // Segmentation fault", and the innermost call first: `File "/x/a.py", line 12
 // in fn`.
 
-func faultFrame(line string) (Frame, bool) {
-	s, ok := strings.CutPrefix(line[leadingSpace(line):], `File "`)
-	file, s, placed := strings.Cut(s, `", line `)
-	n, name, called := strings.Cut(s, " in ")
-	return Frame{File: file, Line: number(n), Function: name}, ok && placed && called && allDigits(n) && name != ""
-}
+var faultForms = []form{formOf(`File "$file", line $line in $fn`)}
 
-var faultIntros = []intro{{"Thread 0x", stack, nil}, {"Current thread 0x", stack, nil}}
+var faultMarks = []markForm{{stack, formOf("Thread 0x$_")}, {stack, formOf("Current thread 0x$_")}}
 
 func faultMark(line string) mark {
 	if fault, ok := strings.CutPrefix(line, "Fatal Python error: "); ok {

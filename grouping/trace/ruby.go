@@ -5,35 +5,25 @@ import "strings"
 // Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'";
 // the first may end in ": message (Type)".
 
-func rubyFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	s = strings.TrimPrefix(s, "from ")
-	in := strings.Index(s, ":in ")
-	if in < 1 || len(s) < in+len(":in `x'") {
-		return Frame{}, false
-	}
-	file, n, ok := cutNumber(s[:in])
-	name := s[in+len(":in "):]
-	if _, numbered := cutCallNumber(s); numbered || !ok || name[0] != '`' && name[0] != '\'' {
-		return Frame{}, false
-	}
-	end := strings.IndexByte(name[1:], '\'')
-	if end < 1 {
-		return Frame{}, false
-	}
-	return Frame{File: file, Function: name[1 : 1+end], Line: n}, true
+var rubyForms = []form{
+	formOf("from $place:in `$fn'$_").checked(isRubyCall), formOf("from $place:in '$fn'$_").checked(isRubyCall),
+	formOf("$place:in `$fn'$_").checked(isRubyCall), formOf("$place:in '$fn'$_").checked(isRubyCall),
 }
 
-// rubyTerminalFrame reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby
+func isRubyCall(f *Frame) bool {
+	return f.Function != "" && !strings.Contains(f.File, ": from ")
+}
+
+// rubyTerminalLine reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby
 // 2.5 to 2.7 number calls, and print the innermost last, without a number.
-func rubyTerminalFrame(line string) (Frame, bool) {
+func rubyTerminalLine(line string) string {
 	if call, ok := cutCallNumber(line); ok {
-		return rubyFrame(call)
+		return call
 	}
 	if leadingSpace(line) > 0 {
-		return Frame{}, false
+		return ""
 	}
-	return rubyFrame(line)
+	return line
 }
 
 // cutCallNumber takes "2: from " off a line.
@@ -42,8 +32,9 @@ func cutCallNumber(line string) (call string, ok bool) {
 	return call, ok && allDigits(n)
 }
 
-// rubyIntros are Rake's.
-var rubyIntros = []intro{{"rake aborted!", headerBelow, nil}, {"Caused by:", causeBelow, nil}}
+var rubyMarks = []markForm{
+	{headerBelow, formOf("rake aborted!$_")}, {causeBelow, formOf("Caused by:$_")},
+}
 
 func rubyMark(s string) mark {
 	if m := railsHeader(s); m.kind != noMark {

@@ -3,23 +3,19 @@ package trace
 import (
 	"bytes"
 	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // Rust prints a frame on two lines, "4:
 // krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
 
-func rustFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	digits := countDigits(s)
-	if name, ok := strings.CutPrefix(s[digits:], ": "); ok && digits > 0 {
-		name = rustName(strings.TrimSpace(name))
-		return Frame{Function: name}, strings.Contains(name, "::") && !isOtherCall(name) || name == "main" || name == "rust_begin_unwind"
-	}
-	if place, ok := strings.CutPrefix(s, "at "); ok {
-		file, n, column, ok := cutPosition(place)
-		return Frame{File: file, Line: n, Column: column}, ok && strings.HasSuffix(file, ".rs")
-	}
-	return Frame{}, false
+var rustForms = []form{
+	formOf("at $at~.rs"),
+	formOf("$n: $fn").checked(func(f *Frame) bool {
+		f.Function = rustName(f.Function)
+		return strings.Contains(f.Function, "::") && !isOtherCall(f.Function) || f.Function == "main" || f.Function == "rust_begin_unwind"
+	}),
 }
 
 // isOtherCall recognizes numbered lines of others: Node's "1: 0xb0
@@ -39,47 +35,20 @@ func rustName(s string) string {
 	return s
 }
 
-var rustIntros = []intro{{"Error: ", header, messageOf}} // what main returned
-
-func rustMark(line string) mark {
-	_, message, ok := strings.Cut(line, " panicked at ")
-	if !ok || !strings.HasPrefix(line, "thread ") {
-		return mark{}
-	}
-	if said, _, quoted := strings.Cut(strings.TrimPrefix(message, "'"), "', "); quoted && message[0] == '\'' { // before release 1.73
-		return mark{kind: header, message: said}
-	}
-	if strings.HasSuffix(message, ":") { // a place; the message is on the next line
-		return mark{kind: messageBelow}
-	}
-	return mark{kind: header, message: message}
+// Before release 1.73, the message was in front of the place.
+var rustMarks = []markForm{
+	{header, formOf("Error: $msg")}, // what main returned
+	{header, formOf("thread $_ panicked at '$msg', $_")}, {messageBelow, formOf("thread $_ panicked at $_*:")}, {header, formOf("thread $_ panicked at $msg")},
 }
 
-// rustPlace reads where a thread panicked: "thread 'main' panicked at
-// src/cart.rs:12:5:"; before release 1.73 with the message in front.
-func rustPlace(line string) Frame {
-	_, said, ok := strings.Cut(line, " panicked at ")
-	if !ok || !strings.HasPrefix(line, "thread ") {
-		return Frame{}
-	}
-	if _, place, quoted := cutLast(said, "', "); quoted {
-		said = place
-	}
-	file, n, column, ok := cutPosition(strings.TrimSuffix(said, ":"))
-	if !ok || !strings.HasSuffix(file, ".rs") {
-		return Frame{}
-	}
-	return Frame{File: file, Line: n, Column: column}
+// rustPlaces read where a thread panicked.
+var rustPlaces = []form{
+	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
 }
 
 // rustCrates are libraries that most programs use. Paths
 // exclude others, where the program has debug information.
-var rustCrates = wordSet(`core std alloc test proc_macro __rustc actix_http actix_rt actix_server actix_service actix_web addr2line anyhow async_std
-axum axum_core backtrace bevy_app bevy_ecs bevy_tasks bytes chrono clap clap_builder color_eyre crossbeam crossbeam_utils diesel env_logger eyre
-futures futures_core futures_executor futures_util gimli h2 hashbrown http hyper hyper_util indexmap js_sys libc log mio once_cell parking_lot
-parking_lot_core pyo3 rayon rayon_core redis regex regex_automata reqwest rocket rustls sentry serde serde_json serde_yaml smol sqlx sqlx_core
-tauri thiserror time tokio tokio_postgres tokio_stream tokio_util toml tonic tower tower_http tower_service tracing tracing_core
-tracing_subscriber url uuid warp wasm_bindgen wasm_bindgen_futures web_sys wgpu wgpu_core winit`)
+var rustCrates = wordSet(words.RustCrates)
 
 func rustInApp(f *Frame) bool {
 	if strings.HasPrefix(f.File, "/rustc/") || strings.Contains(f.File, "/.cargo/") || strings.Contains(f.File, "/cargo/registry/") {

@@ -24,45 +24,57 @@ func (m mark) withNext(line string) mark {
 	return m
 }
 
-func (t *Trace) add(f Frame) {
-	if t.skip >= 0 || t.ignoring {
+// chain is the exceptions of a trace. It is made line by line.
+type chain struct {
+	syntax *syntax
+	frames []Frame
+	spans  []Span // the root cause first
+
+	open     int   // the span being read
+	skip     int   // indentation of the suppressed exception being read; -1 outside
+	ignoring bool  // frames belong to no exception until a new stack begins
+	place    Frame // of a syntax error, which is no call
+}
+
+func (c *chain) add(f *Frame) {
+	if c.skip >= 0 || c.ignoring {
 		return
 	}
-	s := &t.spans[t.open]
-	if n := len(t.frames); f.Function == "" && s.End > s.First && t.frames[n-1].File == "" && t.syntax.twoLines {
-		call := &t.frames[n-1]
+	s := &c.spans[c.open]
+	if n := len(c.frames); f.Function == "" && s.End > s.First && c.frames[n-1].File == "" && c.syntax.has(twoLines) {
+		call := &c.frames[n-1]
 		call.File, call.Line, call.Column = f.File, f.Line, f.Column
 		if call.Module == "" {
 			call.Module = f.Module
 		}
 		return
 	}
-	if f.Module == goQuoted || t.syntax.placeFirst && f.File == "" {
-		t.nameLast(f)
+	if f.Module == goQuoted || c.syntax.has(placeFirst) && f.File == "" {
+		c.nameLast(f)
 		return
 	}
-	t.frames = append(t.frames, f)
-	s.End = len(t.frames)
+	c.frames = append(c.frames, *f)
+	s.End = len(c.frames)
 }
 
 // nameLast names the last call, whose place alone is known.
-func (t *Trace) nameLast(f Frame) {
-	if n := len(t.frames); n > 0 && t.frames[n-1].Function == "" {
-		t.frames[n-1].Module, t.frames[n-1].Function = f.Module, f.Function
+func (c *chain) nameLast(f *Frame) {
+	if n := len(c.frames); n > 0 && c.frames[n-1].Function == "" {
+		c.frames[n-1].Module, c.frames[n-1].Function = f.Module, f.Function
 	}
 }
 
 // apply applies a mark. It returns false where the trace ends.
-func (t *Trace) apply(m mark, line string) bool {
+func (c *chain) apply(m mark, line string) bool {
 	if m.kind == suppressed {
-		t.skip = leadingSpace(line)
+		c.skip = leadingSpace(line)
 		return true
 	}
-	if t.skip >= 0 && (m.kind != cause || leadingSpace(line) > 0 && leadingSpace(line) >= t.skip) {
+	if c.skip >= 0 && (m.kind != cause || leadingSpace(line) > 0 && leadingSpace(line) >= c.skip) {
 		return true
 	}
-	t.skip = -1
-	open := &t.spans[t.open]
+	c.skip = -1
+	open := &c.spans[c.open]
 	empty := open.First == open.End
 	switch m.kind {
 	case header:
@@ -75,57 +87,57 @@ func (t *Trace) apply(m mark, line string) bool {
 		}
 	case opening:
 		if m.kind = cause; !empty {
-			t.begin(m)
+			c.begin(m)
 		} else {
 			open.Type, open.Message = m.typ, m.message
 		}
 	case wrapper:
 		if !empty || m.typ != "" {
-			t.begin(m)
+			c.begin(m)
 		}
 	case another:
 		if !empty && open.Type != "" {
-			t.begin(m)
+			c.begin(m)
 		}
 	case cause:
-		t.begin(m)
+		c.begin(m)
 	case otherStack:
-		t.ignoring = true
+		c.ignoring = true
 	case stack:
-		t.ignoring = false
+		c.ignoring = false
 		return empty
 	case errorEnd:
 		return empty
 	case threadDump:
-		t.frames, t.spans, t.open = t.frames[:0], append(t.spans[:0], Span{}), 0
+		c.frames, c.spans, c.open = c.frames[:0], append(c.spans[:0], Span{}), 0
 		return false
 	}
 	return true
 }
 
 // begin opens a cause of the exceptions so far, or one around them.
-func (t *Trace) begin(m mark) {
-	if len(t.spans) == maxSpans {
+func (c *chain) begin(m mark) {
+	if len(c.spans) == maxSpans {
 		return
 	}
-	t.ignoring = false
-	s := Span{m.typ, m.message, len(t.frames), len(t.frames)}
+	c.ignoring = false
+	s := Span{m.typ, m.message, len(c.frames), len(c.frames)}
 	if m.kind == cause {
-		t.spans, t.open = slices.Insert(t.spans, 0, s), 0
+		c.spans, c.open = slices.Insert(c.spans, 0, s), 0
 		return
 	}
-	t.spans, t.open = append(t.spans, s), len(t.spans)
+	c.spans, c.open = append(c.spans, s), len(c.spans)
 }
 
 // order puts each exception's innermost call first, and gives
 // the outermost exception the type and message that were sent.
-func (t *Trace) order(e *sent) {
-	if t.syntax.crashLast {
-		for _, s := range t.spans {
-			slices.Reverse(t.frames[s.First:s.End])
+func (c *chain) order(e *sent) {
+	if c.syntax.has(crashLast) {
+		for _, s := range c.spans {
+			slices.Reverse(c.frames[s.First:s.End])
 		}
 	}
-	outermost := &t.spans[len(t.spans)-1]
+	outermost := &c.spans[len(c.spans)-1]
 	if e.typ != "" {
 		outermost.Type = e.typ
 	}
@@ -133,9 +145,9 @@ func (t *Trace) order(e *sent) {
 		outermost.Message = line
 	}
 	outermost.cutPrefix()
-	if t.syntax.named != nil {
-		for i := range t.spans {
-			t.syntax.named(&t.spans[i])
+	if c.syntax.named != nil {
+		for i := range c.spans {
+			c.syntax.named(&c.spans[i])
 		}
 	}
 }
@@ -157,15 +169,15 @@ func (s *Span) cutPrefix() {
 
 // insertPlace inserts the place of a syntax error before the calls that
 // read the file, or of an error without calls where calls would be.
-func (t *Trace) insertPlace() {
-	root := &t.spans[0]
-	if t.place.File == "" || !isSyntaxError(root.Type) && len(t.frames) > 0 {
+func (c *chain) insertPlace() {
+	root := &c.spans[0]
+	if c.place.File == "" || !isSyntaxError(root.Type) && len(c.frames) > 0 {
 		return
 	}
-	t.frames = slices.Insert(t.frames, root.First, t.place)
+	c.frames = slices.Insert(c.frames, root.First, c.place)
 	root.End++
-	for i := range t.spans[1:] {
-		if s := &t.spans[i+1]; s.First >= root.First {
+	for i := range c.spans[1:] {
+		if s := &c.spans[i+1]; s.First >= root.First {
 			s.First, s.End = s.First+1, s.End+1
 		}
 	}
@@ -177,20 +189,26 @@ func isSyntaxError(typ string) bool {
 
 // Root is the innermost exception with frames. If it
 // has no type, that of the exception around it counts.
-func (t *Trace) Root() Span {
-	for i, s := range t.spans {
+func (c *chain) Root() Span {
+	for i, s := range c.spans {
 		if s.First == s.End {
 			continue
 		}
-		for _, around := range t.spans[i:] {
+		for _, around := range c.spans[i:] {
 			if s.Type == "" {
 				s.Type, s.Message = around.Type, around.Message
 			}
 		}
 		return s
 	}
-	return t.Outermost()
+	return c.Outermost()
 }
 
 // Outermost is the last exception of the chain.
-func (t *Trace) Outermost() Span { return t.spans[len(t.spans)-1] }
+func (c *chain) Outermost() Span { return c.spans[len(c.spans)-1] }
+
+// Spans are the exceptions of the chain, the root cause first.
+func (c *chain) Spans() []Span { return c.spans }
+
+// Frames are those of all spans, each one's innermost first.
+func (c *chain) Frames() []Frame { return c.frames }

@@ -11,8 +11,16 @@ func leadingSpace(s string) int {
 	return i
 }
 
+func withoutIndent(line string) string { return line[leadingSpace(line):] }
+
 // trimEnd drops white space at the end of a line.
-func trimEnd(s string) string { return strings.TrimRight(s, " \t\r") }
+func trimEnd(s string) string {
+	end := len(s)
+	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t' || s[end-1] == '\r') {
+		end--
+	}
+	return s[:end]
+}
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
@@ -109,14 +117,20 @@ func number(s string) int {
 
 // cutNumber takes ":123" off the end of s.
 func cutNumber(s string) (rest string, n int, ok bool) {
+	rest, digits, ok := cutDigits(s)
+	return rest, number(digits), ok
+}
+
+// cutDigits takes ":123" off the end of s.
+func cutDigits(s string) (rest, digits string, ok bool) {
 	i := len(s)
 	for i > 0 && isDigit(s[i-1]) {
 		i--
 	}
 	if i == len(s) || i < 1 || s[i-1] != ':' {
-		return s, 0, false
+		return s, "", false
 	}
-	return s[:i-1], number(s[i:]), true
+	return s[:i-1], s[i:], true
 }
 
 // cutLast cuts s at the last mark. It searches from the

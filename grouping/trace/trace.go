@@ -15,20 +15,13 @@ const MaxShown = 100
 
 // Trace is a parsed stack trace. It reuses its memory.
 type Trace struct {
-	syntax   *syntax
-	lines    []string
-	spare    []string // the lines without their prefix
-	frames   []Frame
-	spans    []Span  // the root cause first
+	text
+	scores scores
+	chain
 	names    []byte  // identities, one after another
 	idents   []ident // where each frame's identity is in names, once asked for
 	site     []int   // the frames that locate the error, the innermost first
 	repeated []bool  // per element of site: recursion repeated it
-
-	open     int   // the span being read
-	skip     int   // indentation of the suppressed exception being read; -1 outside
-	ignoring bool  // frames belong to no exception until a new stack begins
-	place    Frame // of a syntax error, which is no call
 
 	libraries map[string]bool // of the project
 }
@@ -80,14 +73,14 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 // detect finds the syntax, if need be behind a prefix of all lines.
 // What all lines share may be more than the prefix: "web_1 | at".
 func (t *Trace) detect() {
-	t.syntax = detect(t.lines)
+	t.syntax = t.scores.detect(t.lines)
 	if t.syntax != &unknownSyntax && !isCollected(t.lines) {
 		return
 	}
 	words := commonWords(t.lines)
 	for least := max(1, words-maxCommon); words >= least; words-- {
 		t.spare = withoutWords(t.spare[:0], t.lines, words)
-		if s := detect(t.spare[:min(len(t.spare), prefixLines)]); s != &unknownSyntax {
+		if s := t.scores.detect(t.spare[:min(len(t.spare), prefixLines)]); s != &unknownSyntax {
 			t.syntax, t.lines, t.spare = s, t.spare, t.lines
 			return
 		}
@@ -103,8 +96,9 @@ func (t *Trace) reset() {
 }
 
 func (t *Trace) read() {
+	f := &t.scores.call
 	for i, line := range t.lines {
-		f, ok := t.syntax.frame(line)
+		ok := t.syntax.frame(line, f)
 		if ok && t.syntax.opens == nil {
 			t.add(f)
 			continue
@@ -113,8 +107,8 @@ func (t *Trace) read() {
 		if ok {
 			m = t.syntax.opens(line)
 		} else {
-			if t.syntax.place != nil && t.place.File == "" {
-				t.place = t.syntax.place(line)
+			if t.place.File == "" && !frameIn(line, &t.place, t.syntax.places) {
+				t.place = Frame{}
 			}
 			m = t.syntax.markOf(line)
 		}
@@ -144,9 +138,3 @@ func (t *Trace) Load(language Language, exceptions []Exception) {
 
 // Language is the one that was recognized.
 func (t *Trace) Language() Language { return t.syntax.language }
-
-// Spans are the exceptions of the chain, the root cause first.
-func (t *Trace) Spans() []Span { return t.spans }
-
-// Frames are those of all spans, each one's innermost first.
-func (t *Trace) Frames() []Frame { return t.frames }

@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirlog/weir/grouping/trace/words"
+)
 
 // The type of an error is a class or a code. Some programs put ids into
 // it, as in "Timeout<1234>" or "Error_8f3a9c", so that no two errors
@@ -201,8 +205,7 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 
 var dots = marksOf(".")
 
-var goPlainErrors = wordSet(`*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage *fmt.wrapError *fmt.wrapErrors
-runtime.errorString runtime.plainError runtime.boundsError runtime.errorAddressString`)
+var goPlainErrors = wordSet(words.GoPlainErrors)
 
 // appendType appends an error's type
 // without what differs between occurrences.

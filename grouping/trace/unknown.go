@@ -20,8 +20,6 @@ func unknownFrame(line string) (Frame, bool) {
 	return Frame{Function: Clip(s, maxUnknownLine)}, s != ""
 }
 
-func noMarks(string) mark { return mark{} }
-
 // unknownOpens reads the error that a report
 // names: "Fatal error: no such cart".
 func unknownOpens(line string) mark {

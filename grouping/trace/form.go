@@ -1,0 +1,238 @@
+package trace
+
+import "strings"
+
+// form is how a line is written: text with fields, as in
+//
+//	$fn, called at $at~hs in $mod
+//
+// A field ends before the text that follows it, where that is first found;
+// "$fn*" ends where it is last found, "$fn^" is one word, and "$file~.py|.pyx"
+// ends in one of these. Blanks around a field do not count. A form that
+// begins with a tab is of lines with indentation only.
+type form struct {
+	begin    string // the text before the first field
+	fields   []field
+	needs    marks // what each such line holds
+	indented bool
+	check    func(f *Frame) bool
+}
+
+type field struct {
+	what   content
+	late   bool     // end where it is last found
+	word   bool     // one word
+	suffix []string // one of which it ends in
+	end    string   // the text behind it; "": the line ends
+}
+
+// content is what a field holds.
+type content uint8
+
+const (
+	anyField      content = iota
+	functionField         // Frame.Function
+	moduleField           // Frame.Module
+	fileField             // Frame.File
+	lineField             // Frame.Line
+	columnField           // Frame.Column
+	numberField           // a number that does not count
+	addressField          // the same in hexadecimal, of more than eight characters
+	placeField            // "file:12"
+	positionField         // "file:12" or "file:12:3"
+	errorField            // "Type: message", or a message
+	classField            // "Type: message", of a type that is called an error
+	typeField             // mark.typ
+	messageField          // mark.message
+)
+
+var contents = map[string]content{ // bounded by the constants above
+	"_": anyField, "fn": functionField, "mod": moduleField, "file": fileField, "line": lineField, "col": columnField, "n": numberField,
+	"hex": addressField, "place": placeField, "at": positionField, "error": errorField, "class": classField, "type": typeField, "msg": messageField,
+}
+
+// formOf compiles a form.
+func formOf(pattern string) (p form) {
+	pattern, p.indented = strings.CutPrefix(pattern, "\t")
+	begin, rest, more := strings.Cut(pattern, "$")
+	p.begin, p.needs = begin, marksOf(begin)
+	for more {
+		var f field
+		tail := formNames.trimLeft(rest)
+		f.what, rest = contents[rest[:len(rest)-len(tail)]], tail
+		rest, f.late = strings.CutPrefix(rest, "*")
+		rest, f.word = strings.CutPrefix(rest, "^")
+		if rest, more = strings.CutPrefix(rest, "~"); more {
+			tail = suffixMarks.trimLeft(rest)
+			f.suffix, rest = strings.Split(rest[:len(rest)-len(tail)], "|"), tail
+		}
+		f.end, rest, more = strings.Cut(rest, "$")
+		p.needs |= marksOf(f.end) | f.needs()
+		p.fields = append(p.fields, f)
+	}
+	return p
+}
+
+var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]")
+
+// needs is what each such field holds.
+func (p *field) needs() (m marks) {
+	for i, suffix := range p.suffix {
+		if m &= marksOf(suffix); i == 0 {
+			m = marksOf(suffix)
+		}
+	}
+	switch p.what {
+	case lineField, columnField, numberField:
+		m |= kinds['0']
+	case placeField, positionField:
+		m |= kinds['0'] | kinds[':']
+	}
+	return m
+}
+
+// checked is a form whose calls are corrected, or rejected.
+func (p form) checked(check func(f *Frame) bool) form {
+	p.check = check
+	return p
+}
+
+// ends are the bytes with which lines of a form begin and end; 0 for any.
+func (p *form) ends() (first, last marks) {
+	first, last = marksOf(p.begin[:min(len(p.begin), 1)]), p.fields[len(p.fields)-1].last()
+	if first == 0 && p.fields[0].what == numberField {
+		first = kinds['0']
+	}
+	return first, last
+}
+
+// last are the bytes with which a form ends whose last field this is.
+func (p *field) last() marks {
+	switch p.what {
+	case lineField, columnField, numberField, placeField, positionField:
+		if p.end == "" {
+			return kinds['0']
+		}
+	}
+	return marksOf(p.end[max(len(p.end)-1, 0):])
+}
+
+// read reads a line that has the form.
+func (p *form) read(s string, f *Frame, m *mark) bool {
+	if !strings.HasPrefix(s, p.begin) {
+		return false
+	}
+	s = s[len(p.begin):]
+	for i := range p.fields {
+		one := &p.fields[i]
+		s = s[leadingSpace(s):]
+		end, next := len(s), len(s)
+		if one.end != "" {
+			if end = strings.Index(s, one.end); end < 0 {
+				return false
+			}
+			if one.late {
+				end = strings.LastIndex(s, one.end)
+			}
+			next = end + len(one.end)
+		}
+		if !one.read(trimEnd(s[:end]), f, m) {
+			return false
+		}
+		s = s[next:]
+	}
+	return s == ""
+}
+
+var notInWord = marksOf(" \t\"'=(){}[]")
+
+// read reads the value of a field.
+func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
+	ok = true
+	switch p.what {
+	case functionField:
+		f.Function = value
+	case moduleField:
+		f.Module = value
+	case fileField:
+		f.File = value
+	case lineField:
+		f.Line, ok = number(value), allDigits(value)
+	case columnField:
+		f.Column, ok = number(value), allDigits(value)
+	case numberField:
+		ok = allDigits(value)
+	case addressField:
+		ok = len(value) > minPlainHexID && isHexTail(strings.TrimPrefix(value, "0x"))
+	case placeField:
+		f.File, f.Line, ok = cutNumber(value)
+		value = f.File
+	case positionField:
+		f.File, f.Line, f.Column, ok = cutPosition(value)
+		value = f.File
+	case errorField:
+		*m = markOf(noMark, value)
+	case classField:
+		*m = classHeader(value)
+		ok = m.kind != noMark
+	case typeField:
+		m.typ = value
+	case messageField:
+		m.message = value
+	}
+	return ok && (!p.word || value != "" && !notInWord.occursIn(value)) && (p.suffix == nil || endsWithAny(value, p.suffix))
+}
+
+// frame reads the call in a line of this form.
+func (p *form) frame(line string, f *Frame) bool {
+	*f = Frame{}
+	s := withoutIndent(line)
+	return (!p.indented || len(s) < len(line)) && p.read(s, f, nil) && (p.check == nil || p.check(f))
+}
+
+// withoutArguments drops the arguments of a call.
+func withoutArguments(f *Frame) bool {
+	if open := strings.IndexByte(f.Function, '('); open > 0 {
+		f.Function = f.Function[:open]
+	}
+	return true
+}
+
+// frameIn reads the call in a line of any of these forms.
+func frameIn(line string, f *Frame, forms []form) bool {
+	s, found := withoutIndent(line), marks(0) // what is in s, once a form did not fit
+	for i := range forms {
+		p := &forms[i]
+		if !p.mayBegin(s) || found != 0 && p.needs&^found != 0 {
+			continue
+		}
+		if p.frame(line, f) {
+			return true
+		}
+		if found == 0 && i+1 < len(forms) {
+			found = marksOf(s)
+		}
+	}
+	return false
+}
+
+// mayBegin is faster than to read the form.
+func (p *form) mayBegin(s string) bool { return p.begin == "" || s != "" && s[0] == p.begin[0] }
+
+// markForm is the form of a line that begins or ends an exception.
+type markForm struct {
+	kind markKind
+	form
+}
+
+// markIn is the mark in a line of any of these forms.
+func markIn(s string, forms []markForm) mark {
+	var f Frame // of places, which do not count
+	for i := range forms {
+		var m mark
+		if p := &forms[i]; p.mayBegin(s) && p.read(s, &f, &m) {
+			return mark{p.kind, m.typ, m.message}
+		}
+	}
+	return mark{}
+}
