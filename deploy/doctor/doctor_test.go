@@ -51,8 +51,9 @@ type installation struct {
 // healthy returns the doctor's configuration for it, without a fault.
 func (i *installation) healthy() Config {
 	return Config{
-		Brokers: i.brokers, DataDir: i.dir, Hosts: []string{"localhost"}, MaxLag: time.Hour,
-		LogPartitions: 12, LogRetention: 7 * 24 * time.Hour,
+		Brokers: i.brokers, MaxLag: time.Hour,
+		FolderConfig: FolderConfig{DataDir: i.dir}, CertificateConfig: CertificateConfig{Hosts: []string{"localhost"}},
+		LogConfig: LogConfig{LogPartitions: 12, LogRetention: 7 * 24 * time.Hour},
 		Machine: Machine{
 			Space: func(string) (Space, error) { return Space{Free: 50, Total: 100}, nil },
 			Files: func() (int, error) { return 20_000, nil },
@@ -276,7 +277,7 @@ func TestReadinessIsFound(t *testing.T) {
 	httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return nil, httpapi.Part("broker", refuses) })
 	server := httptest.NewServer(router)
 	defer server.Close()
-	config := Config{DataDir: t.TempDir()}
+	config := Config{FolderConfig: FolderConfig{DataDir: t.TempDir()}}
 	env := allinone.DevEnv{BaseURL: server.URL + "/v1"}
 	must(t, env.Write(filepath.Join(config.DataDir, allinone.EnvFile)))
 	broker, err := kafka.Start(kafka.Config{Dir: filepath.Join(config.DataDir, "kafka"), Logger: slog.New(slog.DiscardHandler)})

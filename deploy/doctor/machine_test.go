@@ -103,7 +103,7 @@ func serve(t *testing.T, c *Config, issued time.Time) {
 func TestOneLookForEachFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "kafka"), 0o700))
-	c := &hostChecker{checker: newChecker(Config{DataDir: dir})}
+	c := &hostChecker{checker: newChecker(Config{FolderConfig: FolderConfig{DataDir: dir}})}
 	c.directories()
 	if n := len(c.report.Findings); n != 1 {
 		t.Errorf("%d looks: %+v", n, c.report.Findings)

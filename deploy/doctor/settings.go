@@ -131,29 +131,43 @@ type Config struct {
 	Brokers      []string   `help:"Kafka brokers, host:port. Without them, the one that weir run has started in the data directory." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access `embed:"" prefix:"brokers-"`
 
-	LogPartitions int           `help:"How many partitions weir.logs.v1 should have." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
+	LogConfig `embed:""`
 
-	TLSCertFile string   `help:"PEM file with the server's certificate." env:"WEIR_TLS_CERT_FILE"`
-	TLSKeyFile  string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
-	CAFile      string   `help:"Authorities that the certificate is checked against, PEM; the system's when empty." env:"WEIR_CA_FILE"`
-	Hosts       []string `name:"host" help:"Names that the certificate has to be for, beside that of WEIR_CONSOLE_ORIGIN."`
-
-	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example." env:"WEIR_CONSOLE_ORIGIN"`
+	CertificateConfig `embed:""`
 
 	Connections httpapi.ConnectionConfig `embed:""`
 	Deletions   erasure.Retention        `embed:""`
 
-	DataDir   string        `help:"Data directory of a weir run; if WEIR_BROKERS or a database is not set, those of this directory are checked." env:"WEIR_DATA_DIR" default:".weir"`
-	StateDir  string        `help:"Directory in which services keep what others published." env:"WEIR_STATE_DIR"`
-	BackupDir string        `help:"Directory of backups: its newest file shows their age. Empty: not checked." env:"WEIR_BACKUP_DIR"`
-	BackupAge time.Duration `help:"How old the newest backup may be." env:"WEIR_BACKUP_AGE" default:"26h"`
+	FolderConfig `embed:""`
 
 	Replicas     int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
 	MaxLag       time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
 	CheckTimeout time.Duration `help:"How long each check may take." default:"30s"`
 
 	Machine Machine `kong:"-"`
+}
+
+// LogConfig is how weir.logs.v1 should be.
+type LogConfig struct {
+	LogPartitions int           `help:"How many partitions weir.logs.v1 should have." env:"WEIR_LOG_PARTITIONS" default:"12"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
+}
+
+// CertificateConfig is the server's certificate, and what it should be for.
+type CertificateConfig struct {
+	TLSCertFile   string   `help:"PEM file with the server's certificate." env:"WEIR_TLS_CERT_FILE"`
+	TLSKeyFile    string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
+	CAFile        string   `help:"Authorities that the certificate is checked against, PEM; the system's when empty." env:"WEIR_CA_FILE"`
+	Hosts         []string `name:"host" help:"Names that the certificate has to be for, beside that of WEIR_CONSOLE_ORIGIN."`
+	ConsoleOrigin string   `help:"Origin under which people reach the console, such as https://weir.example." env:"WEIR_CONSOLE_ORIGIN"`
+}
+
+// FolderConfig is what is kept on this machine.
+type FolderConfig struct {
+	DataDir   string        `help:"Data directory of a weir run; if WEIR_BROKERS or a database is not set, those of this directory are checked." env:"WEIR_DATA_DIR" default:".weir"`
+	StateDir  string        `help:"Directory in which services keep what others published." env:"WEIR_STATE_DIR"`
+	BackupDir string        `help:"Directory of backups: its newest file shows their age. Empty: not checked." env:"WEIR_BACKUP_DIR"`
+	BackupAge time.Duration `help:"How old the newest backup may be." env:"WEIR_BACKUP_AGE" default:"26h"`
 }
 
 // A Machine is what the doctor checks besides the servers; nil fields

@@ -160,8 +160,8 @@ func newWatched(t *testing.T) *watched {
 	}
 	w.start()
 	w.intake, err = ingest.New(t.Context(), ingest.Config{
-		Config:         base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(database)}, Telemetry: measured},
-		PublishTimeout: time.Second,
+		Config:  base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(database)}, Telemetry: measured},
+		Publish: ingest.PublishConfig{PublishTimeout: time.Second},
 	}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, w.intake.Run)

@@ -172,7 +172,7 @@ func (s *siege) found(organizations int) {
 	receiver, authority := webhooktest.Serve(s.t, http.HandlerFunc(s.push))
 	people, err := tenants.New(s.t.Context(), tenants.Config{
 		Config:        base.Config{Servers: s.config.Servers},
-		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
+		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", TestConfig: tenants.TestConfig{CheapPasswords: true},
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: authority},
 	}, testenv.Logger(s.t))
 	must(s.t, err)

@@ -82,7 +82,7 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	testenv.Run(t, books.Run)
 	p.people, err = tenants.New(t.Context(), tenants.Config{
 		Config:        base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: database}, Clock: func() time.Time { return time.Unix(0, p.now.Load()) }},
-		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true, InForceWait: time.Minute,
+		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", TestConfig: tenants.TestConfig{CheapPasswords: true}, InForceWait: time.Minute,
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.Authority},
 		Mail:     tenants.MailConfig{URL: httpapi.Secret("smtp://" + office.Address), From: "Weir <weir@example.com>"},
 	}, testenv.Logger(t))

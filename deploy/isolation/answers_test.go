@@ -49,7 +49,7 @@ func TestEveryAnswerIsGiven(t *testing.T) {
 		set.Ingest.Limits.ReadsPerMinute, set.Ledger.Limits.ReadsPerMinute = readsPerMinute, readsPerMinute
 		set.Grouping.Limits.ReadsPerMinute, set.Tenants.Limits.ReadsPerMinute = readsPerMinute, readsPerMinute
 		set.Tenants.Bounds.MaxProjects, set.Tenants.DeletionGrace = maxProjects, time.Hour
-		set.Tenants.LeakReports, set.Tenants.LeakKeysFile = true, s.published
+		set.Tenants.Leaks.Reports, set.Tenants.Leaks.KeysFile = true, s.published
 	})
 	a := w.tenant(t, "Acorn")
 	a.things["owner"] = a.member(t, "owner", "owner@example.com")

@@ -45,7 +45,7 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 	}
 	m := &module{}
 	c, err := consumer.New(consumer.Config{
-		Brokers: brokers, Group: "test." + schema, Topic: topic, Pool: pool, ParkedWatch: 20 * time.Millisecond,
+		Brokers: brokers, Group: "test." + schema, Topic: topic, Pool: pool, Tuning: consumer.Tuning{ParkedWatch: 20 * time.Millisecond},
 		Handle: func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
 			if !m.healed.Load() {
 				return bus.Permanent(errors.New("cannot read it\nfor several reasons"))

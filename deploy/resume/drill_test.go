@@ -334,7 +334,10 @@ func (d *drill) sound(t *testing.T) {
 
 func (d *drill) doctorFinds(t *testing.T, words ...string) {
 	t.Helper()
-	report := doctor.Run(t.Context(), doctor.Config{Brokers: d.brokers, DataDir: d.dir, BackupDir: d.backups(), LogPartitions: contract.DefaultLogPartitions})
+	report := doctor.Run(t.Context(), doctor.Config{
+		Brokers: d.brokers, FolderConfig: doctor.FolderConfig{DataDir: d.dir, BackupDir: d.backups()},
+		LogConfig: doctor.LogConfig{LogPartitions: contract.DefaultLogPartitions},
+	})
 	var table bytes.Buffer
 	must(t, report.Table(&table))
 	for _, word := range words {

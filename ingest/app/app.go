@@ -77,10 +77,10 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err := a.store.migrateAtStart(ctx); err != nil && !pg.IsTransient(err) {
 		return err
 	}
-	if err := a.base.OpenReads(ctx, postgres.Schema, a.config.searches()); err != nil {
+	if err := a.base.OpenReads(ctx, postgres.Schema, a.config.Search.concurrency()); err != nil {
 		return err
 	}
-	if err := a.base.OpenPublisher(publisher.Config{DeliveryTimeout: a.config.timeout()}); err != nil {
+	if err := a.base.OpenPublisher(publisher.Config{DeliveryTimeout: a.config.Publish.timeout()}); err != nil {
 		return err
 	}
 	if err := a.build(); err != nil {
@@ -127,23 +127,23 @@ func (a *App) guard() *identity.Guard {
 }
 
 func (a *App) intakeService() *intake.Service {
-	a.gate.LimitWaste(a.config.waste())
+	a.gate.LimitWaste(a.config.Bodies.waste())
 	return &intake.Service{
 		Credentials: a.followed.credentials,
 		Gate:        a.gate,
-		Clients:     a.config.clients(),
+		Clients:     a.config.Bodies.clients(),
 		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
-		Publisher:   &bus.Publisher{Bus: a.base.Publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
+		Publisher:   &bus.Publisher{Bus: a.base.Publisher, Spread: cmp.Or(a.config.Publish.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
 		Meter:       a.uses.meter,
 		Outcomes:    a.uses.outcomes,
-		Timeout:     a.config.publishTimeout(),
+		Timeout:     a.config.Publish.whole(),
 		Clock:       a.base.Clock,
 		NewBatch:    newBatch,
 	}
 }
 
 func (a *App) newIntake() *http.Intake {
-	bodies, anonymous := a.config.bodies(a.base.Clock)
+	bodies, anonymous := a.config.Bodies.open(a.base.Clock)
 	return &http.Intake{
 		Service:         a.intakeService(),
 		Bodies:          bodies,
@@ -221,7 +221,9 @@ func (a *App) Close() { a.base.Close() }
 func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
 
 // Connections is how many a process has to its database at most.
-func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.searches()) }
+func (c Config) Connections() int {
+	return pg.Connections(c.DatabaseURL.Reveal(), c.Search.concurrency())
+}
 
 // OpenAPI describes the module's API.
 func OpenAPI() []byte { return http.OpenAPI() }

@@ -18,9 +18,9 @@ func TestDrainIsLongerThanAPublish(t *testing.T) {
 	}{
 		{"by default", Config{}, false},
 		{"a stop that is quicker than the brokers may be", Config{Config: draining(10 * time.Second)}, true},
-		{"a slow publish", Config{PublishTimeout: time.Minute}, true},
-		{"both are slow", Config{PublishTimeout: time.Minute, Config: draining(2 * time.Minute)}, false},
-		{"small bodies alone", Config{MaxBodyBytes: 1 << 20, Config: draining(13 * time.Second)}, false},
+		{"a slow publish", Config{Publish: PublishConfig{PublishTimeout: time.Minute}}, true},
+		{"both are slow", Config{Publish: PublishConfig{PublishTimeout: time.Minute}, Config: draining(2 * time.Minute)}, false},
+		{"small bodies alone", Config{Bodies: BodyConfig{MaxBodyBytes: 1 << 20}, Config: draining(13 * time.Second)}, false},
 	} {
 		err := test.config.Validate() // of more than this, which is left open here
 		if refused := strings.Contains(err.Error(), "WEIR_DRAIN"); refused != test.refused {

@@ -58,7 +58,7 @@ func TestPostStatuses(t *testing.T) {
 	slow := r.key("org_a", "prj_a", func(c *contract.Credential) { c.RatePerMinute = 1 })
 	full, small := r.key("org_full", "prj_full", nil), r.key("org_small", "prj_small", nil)
 	suspended, stranger := r.key("org_suspended", "prj_s", nil), r.key("org_unknown", "prj_u", nil)
-	p := r.start(func(c *app.Config) { c.MaxBodyBytes = 1 << 20 })
+	p := r.start(func(c *app.Config) { c.Bodies.MaxBodyBytes = 1 << 20 })
 
 	fine := bodyOf(entry("m"))
 	var gone [24]byte
@@ -306,7 +306,7 @@ func TestPostWithoutBroker(t *testing.T) {
 	r := newRigOn(t, []string{broker.Addr()})
 	r.account("org_a", nil)
 	key := r.key("org_a", "prj_a", nil)
-	p := r.start(func(c *app.Config) { c.PublishTimeout = 500 * time.Millisecond })
+	p := r.start(func(c *app.Config) { c.Publish.PublishTimeout = 500 * time.Millisecond })
 	if got := p.post(key, bodyOf(entry("before"))); got.status != 200 {
 		t.Fatalf("%d %s", got.status, got.text)
 	}
@@ -385,7 +385,9 @@ func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 	r.account("org_quiet", nil)
 	noisy, quiet := r.key("org_noisy", "prj_noisy", nil), r.key("org_quiet", "prj_quiet", nil)
 	registry := telemetry.New()
-	p := r.start(func(c *app.Config) { c.MaxBodyBytes, c.InFlightBytes, c.Telemetry.Registry = 8<<20, 32<<20, registry })
+	p := r.start(func(c *app.Config) {
+		c.Bodies.MaxBodyBytes, c.Bodies.InFlightBytes, c.Telemetry.Registry = 8<<20, 32<<20, registry
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	var attacks sync.WaitGroup
 	defer attacks.Wait()

@@ -55,7 +55,7 @@ func TestPostLimitsAnonymousClients(t *testing.T) {
 	r.account("org_a", nil)
 	key := r.key("org_a", "prj_a", nil)
 	now := time.Now()
-	p := r.start(func(c *app.Config) { c.ClientsPerMinute = 3; c.Clock = func() time.Time { return now } })
+	p := r.start(func(c *app.Config) { c.Bodies.ClientsPerMinute = 3; c.Clock = func() time.Time { return now } })
 	legacy := []byte(`{"api_key":"` + key + `","logs":[` + entry("m") + `]}`)
 	for range 5 {
 		if got := p.post("", legacy); got.status != 200 || got.header.Get("Deprecation") == "" || got.header.Get("Sunset") == "" || got.header.Get("Link") == "" {

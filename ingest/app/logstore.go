@@ -47,7 +47,7 @@ func (s *logStore) build() error {
 // buildStore makes the log store and the searches in it.
 func (s *logStore) buildStore() {
 	limits := postgres.DefaultLimits()
-	limits.Bytes, limits.Time = cmp.Or(s.config.SearchBytes, limits.Bytes), cmp.Or(s.config.SearchTime, limits.Time)
+	limits.Bytes, limits.Time = cmp.Or(s.config.Search.SearchBytes, limits.Bytes), cmp.Or(s.config.Search.SearchTime, limits.Time)
 	s.store = postgres.NewStore(postgres.Config{
 		Readers: s.base.Reads, Replica: s.base.Replica, Limits: limits, Clock: s.base.Clock, Metrics: s.base.Metrics,
 	})
@@ -55,7 +55,7 @@ func (s *logStore) buildStore() {
 		Store: s.store, Pool: s.base.Pool, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
 	})
 	s.searches = searches.New(searches.Config{
-		Store: s.store, Concurrency: s.config.searches(), AnswerBytes: cmp.Or(s.config.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
+		Store: s.store, Concurrency: s.config.Search.concurrency(), AnswerBytes: cmp.Or(s.config.Search.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
 	})
 }
 
@@ -118,7 +118,7 @@ func (s *logStore) migrate(ctx context.Context) error {
 // It retries until there is a broker.
 func (s *logStore) ensureTopics(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := s.base.EnsureTopics(ctx, contract.Topics(s.config.LogPartitions, s.config.LogRetention))
+		err := s.base.EnsureTopics(ctx, contract.Topics(s.config.Publish.LogPartitions, s.config.Publish.LogRetention))
 		if err == nil {
 			break
 		}

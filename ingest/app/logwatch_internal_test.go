@@ -90,7 +90,7 @@ func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		err = c.migrate(&logStore{base: &service.Base{Pool: pool, Cursors: httpapi.NewCursors(identity.OrganizationOf)}}, t.Context())
+		err = c.migrate(&logStore{base: &service.Base{Opened: service.Opened{Pool: pool}, Cursors: httpapi.NewCursors(identity.OrganizationOf)}}, t.Context())
 		if err != nil || seen.all == 0 || (seen.limited > 0) != c.limited {
 			t.Errorf("%s: %d of %d statements have a deadline, %v", name, seen.limited, seen.all, err)
 		}

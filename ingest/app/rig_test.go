@@ -54,7 +54,7 @@ func newRigOn(t testing.TB, brokers []string) *rig {
 	r.config.Config = service.Config{Servers: service.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}}
 	r.config.Listen = "127.0.0.1:0"
 	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
-	r.config.LogPartitions = 4 // ingest creates its own topics itself
+	r.config.Publish.LogPartitions = 4 // ingest creates its own topics itself
 	r.Others = contracttest.New(t, "ingest", brokers, 0)
 	return r
 }

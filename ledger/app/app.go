@@ -114,11 +114,15 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) buildServices() {
 	a.services = services.New(services.Config{
-		Reads: a.base.Reads, Replica: a.base.Replica, Writes: a.base.Pool,
-		Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_ledger", Noun: "reads"}, a.base.Metrics),
-		Save:    bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, Time: a.config.databaseTime(),
-		Deciding: httpapi.NewLimiter(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics), End: a.log.End, Owns: a.known.directory.Owns,
-		Metrics: a.base.Metrics,
+		Reads: services.Reads{
+			Pool: a.base.Reads, Replica: a.base.Replica,
+			Limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: readers, Module: "weir_ledger", Noun: "reads"}, a.base.Metrics),
+		},
+		Decisions: services.Decisions{
+			Pool: a.base.Pool, Limiter: httpapi.NewLimiter(unitofwork.Deciders(deciders, longestTurn), a.base.Metrics),
+			Save: bus.SaveEvents, IDs: newID, Time: a.config.databaseTime(),
+		},
+		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, End: a.log.End, Owns: a.known.directory.Owns, Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
 }

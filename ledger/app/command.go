@@ -138,7 +138,10 @@ const dropTimeout = time.Minute
 
 func (c Config) rebuild(ctx context.Context, source, target *pgxpool.Pool, dialer *sharedbus.Dialer) (result Rebuilt, err error) {
 	replay := &bus.Replay{Brokers: c.Brokers, Dialer: dialer, Pool: target, Shares: c.RebuildShares, BatchSize: c.RebuildBatch}
-	of := services.New(services.Config{Reads: target, Writes: target, Save: bus.SaveEvents, Kept: ledger.DefaultRetention(), Clock: replay.Now})
+	of := services.New(services.Config{
+		Reads: services.Reads{Pool: target}, Decisions: services.Decisions{Pool: target, Save: bus.SaveEvents},
+		Kept: ledger.DefaultRetention(), Clock: replay.Now,
+	})
 	replay.Consumer = &bus.Consumer{Services: of, Clock: replay.Now, Conflicts: bus.NewConflicts(prometheus.NewRegistry())}
 	work := rebuild.Rebuild{
 		Source: source, Target: target, Log: replay, Work: of.Work,

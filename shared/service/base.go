@@ -35,28 +35,36 @@ import (
 
 // A Base holds what every service uses.
 type Base struct {
-	Clock     func() time.Time
-	Logger    *slog.Logger
-	Dialer    *bus.Dialer    // for the brokers
-	Proxies   []netip.Prefix // whose X-Forwarded headers are trusted
+	Clock   func() time.Time
+	Logger  *slog.Logger
+	Dialer  *bus.Dialer      // for the brokers
+	Proxies []netip.Prefix   // whose X-Forwarded headers are trusted
+	Cursors *httpapi.Cursors // of lists
+	States  state.Config     // how topics are followed in memory; the caller sets topic and Apply
+	Logs    Logs
+
+	Observed
+	Opened
+
+	name   string
+	config Config
+}
+
+// Observed is how a service is observed.
+type Observed struct {
 	Telemetry *telemetry.Service
 	Metrics   prometheus.Registerer // of Telemetry
 	Tracer    *tracing.Tracer
-	Cursors   *httpapi.Cursors // of lists
-	States    state.Config     // how topics are followed in memory; the caller sets topic and Apply
+}
 
-	// Each is nil until it is opened.
+// Opened is what was opened. Each is nil before.
+type Opened struct {
 	Pool      *pgxpool.Pool
 	CursorKey []byte          // of the schema of Pool, once it is migrated
 	Reads     *pgxpool.Pool   // for requests
 	Replica   *replica.Reader // for heavy requests
 	Publisher *publisher.Publisher
 	Endpoint  *httpapi.Endpoint
-
-	Logs Logs
-
-	name   string
-	config Config
 }
 
 // New returns the base of the service of that name, such as "ledger".
@@ -64,7 +72,7 @@ type Base struct {
 func New(name string, config Config, logger *slog.Logger) (b *Base, err error) {
 	telemetry := config.Telemetry.Service(name, logger)
 	b = &Base{
-		Clock: config.WallClock(), Logger: logger, Telemetry: telemetry, Metrics: telemetry.Registerer,
+		Clock: config.WallClock(), Logger: logger, Observed: Observed{Telemetry: telemetry, Metrics: telemetry.Registerer},
 		Cursors: httpapi.NewCursors(identity.OrganizationOf), name: name, config: config,
 	}
 	if b.Dialer, err = config.BrokerAccess.Dialer(); err != nil {

@@ -152,7 +152,7 @@ func organizationsIn(in *query.Reader) signin.Organizations { return registry.Ne
 func (a *App) buildUsageConsumer() (err error) {
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Source, Clock: a.base.Clock, Logger: a.base.Logger}
 	a.in.plaintext = keyfact.NewWatch(a.in.credentials, facts.Exposed, a.base.Clock, a.base.Logger)
-	if a.rooms.leakKeys, err = a.config.leakKeys(a.base.Clock); err != nil {
+	if a.rooms.leakKeys, err = a.config.Leaks.keys(a.base.Clock); err != nil {
 		return err
 	}
 	a.in.usage, err = a.base.NewConsumer(consumer.Config{

@@ -44,37 +44,80 @@ type Config struct {
 
 	Mail MailConfig `embed:"" prefix:"smtp-"`
 
-	AuditDays int `help:"For how many days the audit keeps a line." env:"WEIR_AUDIT_DAYS" default:"400"`
+	KeptConfig `embed:""`
 
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
-	DeletionGrace time.Duration `help:"How long a deletion of an organization or project can be cancelled before anything is erased, at most 90 days; 0: it begins at once." env:"WEIR_DELETION_GRACE" default:"0s"`
-
-	LeakReports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
-	LeakKeysURL  string `help:"Where the keys are published that leak reports are signed with." env:"WEIR_LEAK_KEYS_URL" default:"https://api.github.com/meta/public_keys/secret_scanning"`
-	LeakKeysFile string `help:"File with these keys, in the same form, instead of the address." env:"WEIR_LEAK_KEYS_FILE"`
+	Leaks LeakConfig `embed:"" prefix:"leak-"`
 
 	Output io.Writer `kong:"-"` // gets the link for the first owner; nil: no link
 
-	CompareInterval time.Duration `kong:"-"` // between comparisons of topics and tables; 0: 10 min
+	TestConfig `kong:"-"`
+}
 
-	CheapPasswords bool `kong:"-"` // password hashes cost next to nothing; only for tests, so there is no setting
+// TestConfig is what only tests set, so that there are no settings.
+type TestConfig struct {
+	CompareInterval time.Duration // between comparisons of topics and tables; 0: 10 min
+	CheapPasswords  bool          // password hashes cost next to nothing
+}
+
+// KeptConfig is how long what is past, or deleted, is kept.
+type KeptConfig struct {
+	AuditDays     int           `help:"For how many days the audit keeps a line." env:"WEIR_AUDIT_DAYS" default:"400"`
+	DeletionGrace time.Duration `help:"How long a deletion of an organization or project can be cancelled before anything is erased, at most 90 days; 0: it begins at once." env:"WEIR_DELETION_GRACE" default:"0s"`
+}
+
+func (c KeptConfig) validate() error {
+	var errs []error
+	if c.AuditDays != 0 && c.AuditDays < minAuditDays {
+		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, minAuditDays))
+	}
+	if c.DeletionGrace < 0 || c.DeletionGrace > tenants.MaxDeletionGrace {
+		errs = append(errs, fmt.Errorf("WEIR_DELETION_GRACE is %s: use 0 to %s", c.DeletionGrace, tenants.MaxDeletionGrace))
+	}
+	return errors.Join(errs...)
+}
+
+// auditDays is the default: a year, and some time to review it.
+const auditDays = 400
+
+// minAuditDays is longer than anything in the audit is under way.
+const minAuditDays = 30
+
+func (c KeptConfig) auditKept() time.Duration {
+	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
+}
+
+// LeakConfig is whether reports of leaked API keys are taken, and who signs them.
+type LeakConfig struct {
+	Reports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
+	KeysURL  string `help:"Where the keys are published that leak reports are signed with." env:"WEIR_LEAK_KEYS_URL" default:"https://api.github.com/meta/public_keys/secret_scanning"`
+	KeysFile string `help:"File with these keys, in the same form, instead of the address." env:"WEIR_LEAK_KEYS_FILE"`
+}
+
+func (c LeakConfig) validate() error {
+	if u, err := url.Parse(c.KeysURL); c.KeysURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+		return fmt.Errorf("WEIR_LEAK_KEYS_URL is %q: use an address such as %s", c.KeysURL, leak.GitHubKeys)
+	}
+	return nil
+}
+
+// keys are those that sign reports; nil: reports are not accepted.
+func (c LeakConfig) keys(clock func() time.Time) (*leak.Keys, error) {
+	switch {
+	case !c.Reports:
+		return nil, nil
+	case c.KeysFile != "":
+		return leak.ReadKeys(c.KeysFile)
+	}
+	return leak.FetchKeys(cmp.Or(c.KeysURL, leak.GitHubKeys), clock), nil
 }
 
 // Validate joins all faults of the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate()}
-	if c.AuditDays != 0 && c.AuditDays < minAuditDays {
-		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, minAuditDays))
-	}
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
-	}
-	if c.DeletionGrace < 0 || c.DeletionGrace > tenants.MaxDeletionGrace {
-		errs = append(errs, fmt.Errorf("WEIR_DELETION_GRACE is %s: use 0 to %s", c.DeletionGrace, tenants.MaxDeletionGrace))
-	}
-	if u, err := url.Parse(c.LeakKeysURL); c.LeakKeysURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("WEIR_LEAK_KEYS_URL is %q: use an address such as %s", c.LeakKeysURL, leak.GitHubKeys))
 	}
 	if _, err := c.origin(); err != nil {
 		errs = append(errs, err)
@@ -82,21 +125,9 @@ func (c Config) Validate() error {
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
 	}
-	errs = append(errs, c.Bounds.validate(), c.Webhooks.validate(), c.Mail.validate())
+	errs = append(errs, c.KeptConfig.validate(), c.Leaks.validate(), c.Bounds.validate(), c.Webhooks.validate(), c.Mail.validate())
 	origin, err := c.origin()
 	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
-}
-
-// leakKeys are the keys that sign leak
-// reports; nil: reports are not accepted.
-func (c Config) leakKeys(clock func() time.Time) (*leak.Keys, error) {
-	switch {
-	case !c.LeakReports:
-		return nil, nil
-	case c.LeakKeysFile != "":
-		return leak.ReadKeys(c.LeakKeysFile)
-	}
-	return leak.FetchKeys(cmp.Or(c.LeakKeysURL, leak.GitHubKeys), clock), nil
 }
 
 func (c Config) passwordCost() password.Cost {
@@ -290,16 +321,6 @@ func (c Config) relyingParty(logger *slog.Logger) *passkey.RelyingParty {
 		return nil
 	}
 	return party
-}
-
-// auditDays is the default: a year, and some time to review it.
-const auditDays = 400
-
-// minAuditDays is longer than anything in the audit is under way.
-const minAuditDays = 30
-
-func (c Config) auditKept() time.Duration {
-	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
 }
 
 // deletionsKnownSince is since when deletions are known:

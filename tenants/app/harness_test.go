@@ -120,10 +120,10 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Config:        service.Config{Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database)}, Clock: w.clock, Start: w.begin},
-		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, DeletionGrace: w.grace, CheapPasswords: !w.expensivePasswords,
+		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, KeptConfig: app.KeptConfig{DeletionGrace: w.grace},
 		ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks,
-		LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
-		CompareInterval: 200 * time.Millisecond,
+		Leaks:      app.LeakConfig{Reports: w.leakKeys != "", KeysFile: w.leakKeys},
+		TestConfig: app.TestConfig{CompareInterval: 200 * time.Millisecond, CheapPasswords: !w.expensivePasswords},
 	}
 	if w.rests {
 		config.CompareInterval = time.Hour

@@ -139,7 +139,7 @@ func TestProviderSettings(t *testing.T) {
 	} {
 		config := app.Config{
 			Config:      service.Config{Servers: service.Servers{Brokers: []string{"b:1"}, DatabaseURL: httpapi.Secret("postgres://x")}},
-			InForceWait: time.Second, ConsoleOrigin: "https://weir.example", OIDC: good, LeakKeysURL: "https://x.example",
+			InForceWait: time.Second, ConsoleOrigin: "https://weir.example", OIDC: good, Leaks: app.LeakConfig{KeysURL: "https://x.example"},
 		}
 		c.change(&config)
 		err := config.Validate()

@@ -144,7 +144,7 @@ func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	recordTiers(t, pool, ledger.DefaultTiers())
-	return &bus.Consumer{Services: services.New(services.Config{Reads: pool, Writes: pool, Clock: time.Now}), Clock: time.Now,
+	return &bus.Consumer{Services: services.New(services.Config{Reads: services.Reads{Pool: pool}, Decisions: services.Decisions{Pool: pool}, Clock: time.Now}), Clock: time.Now,
 		Conflicts: bus.NewConflicts(prometheus.NewRegistry())}, pool
 }
 

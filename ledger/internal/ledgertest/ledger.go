@@ -101,11 +101,15 @@ func On(t testing.TB, pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Services = services.New(services.Config{
-		Reads: l.Pool, Writes: l.Pool,
-		Reading: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: Readers, Module: "weir_ledger", Noun: "reads"}, prometheus.NewRegistry()),
-		Save:    l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
-		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
-		Deciding: httpapi.NewLimiter(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
+		Reads: services.Reads{
+			Pool:    l.Pool,
+			Limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: Readers, Module: "weir_ledger", Noun: "reads"}, prometheus.NewRegistry()),
+		},
+		Decisions: services.Decisions{
+			Pool: l.Pool, Limiter: httpapi.NewLimiter(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()),
+			Save: l.note, IDs: l.newID, Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
+		},
+		Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now, Owns: func(string, string) bool { return true },
 	})
 	l.SetTiers(t, smallTiers())
 	return l

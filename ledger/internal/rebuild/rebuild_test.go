@@ -323,7 +323,9 @@ func (h *history) rebuild() (rebuild.Report, error) {
 	}
 	defer source.Close()
 	of := services.New(services.Config{
-		Reads: target, Writes: target, Save: func(context.Context, pgx.Tx, []ledger.Event) error { return nil }, Kept: ledger.DefaultRetention(), Clock: h.log.clock,
+		Reads:     services.Reads{Pool: target},
+		Decisions: services.Decisions{Pool: target, Save: func(context.Context, pgx.Tx, []ledger.Event) error { return nil }},
+		Kept:      ledger.DefaultRetention(), Clock: h.log.clock,
 	})
 	h.log.target, h.log.services = target, of
 	work := rebuild.Rebuild{Source: source, Target: target, Log: h.log, Work: of.Work, Relay: "none", Tenants: "none", Outcomes: "none"}

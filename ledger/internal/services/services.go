@@ -43,30 +43,40 @@ type Services struct {
 
 // Config configures the services.
 type Config struct {
-	Reads    *pgxpool.Pool   // for reads
-	Replica  *replica.Reader // for lists; nil: none
-	Writes   *pgxpool.Pool   // for decisions
-	Reading  *httpapi.Limiter
-	Save     unitofwork.SaveEvents
-	IDs      func() string // unique, URL-safe, at most 60 characters
-	Tiers    ledger.Tiers  // upgrades to propose
-	Kept     ledger.Retention
-	Clock    func() time.Time
-	Time     unitofwork.DatabaseTime
-	Deciding *httpapi.Limiter
-	Owns     ledger.Owns
-	End      snapshot.LogEnd       // nil: the end of the log is unknown
-	Metrics  prometheus.Registerer // nil: none
+	Reads     Reads
+	Decisions Decisions
+	Tiers     ledger.Tiers // upgrades to propose
+	Kept      ledger.Retention
+	Clock     func() time.Time
+	Owns      ledger.Owns
+	End       snapshot.LogEnd       // nil: the end of the log is unknown
+	Metrics   prometheus.Registerer // nil: none
+}
+
+// Reads are where and how the services read.
+type Reads struct {
+	Pool    *pgxpool.Pool
+	Replica *replica.Reader // for lists; nil: none
+	Limiter *httpapi.Limiter
+}
+
+// Decisions are where and how the services decide.
+type Decisions struct {
+	Pool    *pgxpool.Pool
+	Limiter *httpapi.Limiter
+	Save    unitofwork.SaveEvents
+	IDs     func() string // unique, URL-safe, at most 60 characters
+	Time    unitofwork.DatabaseTime
 }
 
 // New returns the services.
 func New(c Config) *Services {
-	reads := &snapshot.Reader{Pool: c.Reads, Limiter: c.Reading, Clock: c.Clock}
-	lists := reads.From(c.Replica)
+	reads := &snapshot.Reader{Pool: c.Reads.Pool, Limiter: c.Reads.Limiter, Clock: c.Clock}
+	lists, to := reads.From(c.Reads.Replica), c.Decisions
 	waiter := &balances.Waiter{Reads: reads, End: c.End}
 	work := &unitofwork.Writer{
-		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Time: c.Time,
-		Limiter: c.Deciding, Settle: waiter.Settle,
+		Pool: to.Pool, Decisions: postgres.NewDecisionStore(to.Pool), Save: to.Save, IDs: to.IDs, Time: to.Time, Limiter: to.Limiter,
+		Settle: waiter.Settle,
 	}
 	balance := &balances.Service{Reads: reads, Lists: lists, Kept: c.Kept, Waiter: waiter}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}

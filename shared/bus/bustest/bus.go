@@ -193,8 +193,10 @@ func Applied(t testing.TB, pool *pgxpool.Pool, n int) {
 // a group named as its topic.
 func QuickConsumer(brokers []string, topic string, pool *pgxpool.Pool, handle consumer.Handler) consumer.Config {
 	return consumer.Config{
-		Brokers: brokers, Group: topic, Topic: topic, Pool: pool, Handle: handle, HeartbeatInterval: 100 * time.Millisecond,
-		SessionTimeout: 6 * time.Second, RebalanceTimeout: 3 * time.Second, JoinBackoff: 50 * time.Millisecond, PartitionWatch: 300 * time.Millisecond,
+		Brokers: brokers, Group: topic, Topic: topic, Pool: pool, Handle: handle, Tuning: consumer.Tuning{
+			HeartbeatInterval: 100 * time.Millisecond, SessionTimeout: 6 * time.Second, RebalanceTimeout: 3 * time.Second,
+			JoinBackoff: 50 * time.Millisecond, PartitionWatch: 300 * time.Millisecond,
+		},
 	}
 }
 

@@ -53,12 +53,6 @@ type Config struct {
 	// it. Default 250 ms.
 	MaxWait time.Duration
 
-	// TransactionTimeout limits one transaction, Handle and commit
-	// included. After it the connection is dropped and the same records
-	// come again; default 1 minute. It is for a database that neither
-	// answers nor closes the connection.
-	TransactionTimeout time.Duration
-
 	// AcceptLost lets a partition that was never read begin after the
 	// lost beginning of its log. Otherwise it is stopped: data derived
 	// from the log would silently lack records.
@@ -82,6 +76,17 @@ type Config struct {
 
 	Metrics prometheus.Registerer // for the instruments; nil: none
 	Tracer  *tracing.Tracer       // links transactions to the requests of their records; nil: none
+
+	Tuning
+}
+
+// Tuning are the sizes and intervals of a Consumer that suit all modules.
+type Tuning struct {
+	// TransactionTimeout limits one transaction, Handle and commit
+	// included. After it the connection is dropped and the same records
+	// come again; default 1 minute. It is for a database that neither
+	// answers nor closes the connection.
+	TransactionTimeout time.Duration
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
 	FetchWait   time.Duration // how long a broker may delay an empty answer, which costs it a request; default 5 s

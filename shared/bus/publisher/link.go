@@ -172,7 +172,7 @@ func (w *worker) connect() (err error) {
 		return nil
 	}
 	w.hangUp()
-	w.conn, err = broker.Connect(w.publisher.ctx, w.publisher.cluster.Dialer, address)
+	w.conn, err = broker.Connect(w.publisher.workers.ctx, w.publisher.cluster.Dialer, address)
 	w.address = address
 	return err
 }
@@ -188,7 +188,7 @@ func (w *worker) hangUp() {
 func (w *worker) ship(shipments []shipment) {
 	timeout := w.publisher.cfg.RequestTimeout
 	request := &production{clientID: w.publisher.cluster.Dialer.ClientID, shipments: shipments, timeout: timeout, socket: w.conn.Socket}
-	if _, err := w.conn.RoundTrip(w.publisher.ctx, timeout, request); err != nil {
+	if _, err := w.conn.RoundTrip(w.publisher.workers.ctx, timeout, request); err != nil {
 		w.hangUp()
 		for _, s := range shipments {
 			s.batch.Doubtful = true // from here on it may be in the log
@@ -205,7 +205,7 @@ func (w *worker) ship(shipments []shipment) {
 // a missing one.
 func (p *Publisher) identity() (batch.Identity, error) {
 	return p.producer.get(func() (batch.Identity, error) {
-		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.RequestTimeout)
+		ctx, cancel := context.WithTimeout(p.workers.ctx, p.cfg.RequestTimeout)
 		defer cancel()
 		return p.cluster.NewIdentity(ctx)
 	})
@@ -305,7 +305,7 @@ func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 // up when its time is over.
 func (p *Publisher) retry(s shipment, cause error) {
 	failures := s.partition.failed()
-	if p.ctx.Err() != nil {
+	if p.workers.ctx.Err() != nil {
 		return // Close settles the rest
 	}
 	if b := s.batch; b != nil && !clock.Now().Before(b.Deadline) {
@@ -349,7 +349,7 @@ func (p *Publisher) settle(s shipment, offset int64, err error) {
 		p.rest(s.partition)
 	}
 	p.budget.give(reserved)
-	p.pending.Add(-count)
+	p.gate.pending.Add(-count)
 }
 
 // rest ends the partition's turn, or schedules it again if it has more.

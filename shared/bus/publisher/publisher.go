@@ -84,16 +84,43 @@ type Publisher struct {
 	budget  *budget
 	metrics publisherMetrics
 
-	ctx    context.Context // ends the workers
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	routes *routes
-
-	mu       sync.RWMutex
-	closed   bool
-	pending  sync.WaitGroup // messages accepted and unanswered
+	workers  workers
+	routes   *routes
+	gate     gate
 	producer producer
 	turn     atomic.Uint32 // for messages without a key
+}
+
+// workers run until they are stopped.
+type workers struct {
+	ctx  context.Context // with which they end
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// A gate lets messages in until it is closed.
+type gate struct {
+	mu      sync.RWMutex
+	closed  bool
+	pending sync.WaitGroup // messages accepted and unanswered
+}
+
+// enter registers messages as pending unless the gate is closed.
+func (g *gate) enter(n int) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if !g.closed {
+		g.pending.Add(n)
+	}
+	return !g.closed
+}
+
+// close reports whether the gate was closed before.
+func (g *gate) close() (already bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	already, g.closed = g.closed, true
+	return already
 }
 
 // New returns a publisher that is ready at once; it connects on first use.
@@ -110,9 +137,9 @@ func New(cfg Config, logger *slog.Logger) (*Publisher, error) {
 	if p.codec, err = newCodec(cfg); err != nil {
 		return nil, err
 	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.workers.ctx, p.workers.stop = context.WithCancel(context.Background())
 	p.routes = newRoutes(p)
-	p.wg.Go(p.routes.follow)
+	p.workers.wg.Go(p.routes.follow)
 	return p, nil
 }
 
@@ -205,22 +232,11 @@ func (p *Publisher) accept(ctx context.Context, topic string, partitions []*part
 	if err := p.budget.take(ctx, total); err != nil {
 		return nil, fmt.Errorf("cannot publish to %q, no room in the buffer: %w", topic, err)
 	}
-	if !p.enter(len(messages)) {
+	if !p.gate.enter(len(messages)) {
 		p.budget.give(total)
 		return nil, fmt.Errorf("cannot publish to %q: %w", topic, bus.ErrClosed)
 	}
 	return p.distribute(partitions, records), nil
-}
-
-// enter registers messages as pending unless the publisher is closed.
-func (p *Publisher) enter(n int) bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.closed {
-		return false
-	}
-	p.pending.Add(n)
-	return true
 }
 
 func (p *Publisher) distribute(partitions []*partition, records []batch.Outgoing) []ticket {
@@ -275,24 +291,20 @@ func worse(a, b error) error {
 // answered. After CloseTimeout the rest are reported as not delivered
 // or as unknown. Closing twice is harmless.
 func (p *Publisher) Close() error {
-	p.mu.Lock()
-	already := p.closed
-	p.closed = true
-	p.mu.Unlock()
-	if already {
-		p.wg.Wait()
+	if p.gate.close() {
+		p.workers.wg.Wait()
 		return nil
 	}
 	p.budget.close()
 	drained := make(chan struct{})
 	go func() {
-		p.pending.Wait()
+		p.gate.pending.Wait()
 		close(drained)
 	}()
 	left := p.drain(drained)
-	p.cancel()
+	p.workers.stop()
 	p.routes.close()
-	p.wg.Wait()
+	p.workers.wg.Wait()
 	p.abandon()
 	<-drained
 	return left

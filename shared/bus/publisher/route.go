@@ -88,7 +88,7 @@ func (r *routes) follow() {
 	for {
 		timer := time.NewTimer(wait)
 		select {
-		case <-r.publisher.ctx.Done():
+		case <-r.publisher.workers.ctx.Done():
 			timer.Stop()
 			return
 		case <-r.refill:
@@ -96,7 +96,7 @@ func (r *routes) follow() {
 		case <-timer.C:
 		}
 		wait = r.refresh()
-		lifecycle.Pause(r.publisher.ctx, metadataPause)
+		lifecycle.Pause(r.publisher.workers.ctx, metadataPause)
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *routes) refresh() time.Duration {
 	if len(names) == 0 {
 		return metadataAge
 	}
-	ctx, cancel := context.WithTimeout(r.publisher.ctx, r.publisher.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(r.publisher.workers.ctx, r.publisher.cfg.RequestTimeout)
 	defer cancel()
 	seen, err := r.publisher.cluster.Layout(ctx, names...)
 	if err == nil {
@@ -149,14 +149,14 @@ func (r *routes) adoptBroker(id int32, address string) {
 		l.move(address)
 		return
 	}
-	if r.publisher.ctx.Err() != nil {
+	if r.publisher.workers.ctx.Err() != nil {
 		return
 	}
 	l := newLink(id, address)
 	r.links[id] = l
 	for range r.publisher.cfg.InFlight {
 		w := &worker{publisher: r.publisher, link: l}
-		r.publisher.wg.Go(w.run)
+		r.publisher.workers.wg.Go(w.run)
 	}
 }
 
@@ -225,7 +225,7 @@ func (r *routes) partitionsOf(ctx context.Context, name string) ([]*partition, e
 		select {
 		case <-changed:
 			lifecycle.Pause(ctx, metadataPause)
-		case <-r.publisher.ctx.Done():
+		case <-r.publisher.workers.ctx.Done():
 			return nil, fmt.Errorf("cannot publish to %q: %w", name, bus.ErrClosed)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("cannot publish to %q: %w: %w", name, err, ctx.Err())
