@@ -70,8 +70,8 @@ type LogsQuery struct {
 	From    time.Time
 	To      time.Time
 	Levels  []string
-	Words   string
-	Limit   int // of Page; 0: as many as a page can hold
+	Query   string // see ingest/docs/searching.md
+	Limit   int    // of Page; 0: as many as a page can hold
 }
 
 func (q LogsQuery) path() string {
@@ -79,8 +79,8 @@ func (q LogsQuery) path() string {
 	if q.Limit > 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))
 	}
-	if q.Words != "" {
-		values.Set("q", q.Words)
+	if q.Query != "" {
+		values.Set("q", q.Query)
 	}
 	if !q.From.IsZero() {
 		values.Set("from", q.From.UTC().Format(time.RFC3339Nano))

@@ -21,6 +21,7 @@ and groups the errors.
 
   weir run     starts everything on https://localhost:8443 and prints what to do next
   weir demo    sends a minute of traffic to it, in a second terminal
+  weir logs    searches what was sent
   weir doctor  says what is wrong with it, or with an installation, and what to do
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
@@ -31,6 +32,7 @@ type commands struct {
 
 	Run     runCommand     `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
 	Demo    demoCommand    `cmd:"" help:"Send a minute of realistic traffic through the public API."`
+	Logs    logsCommand    `cmd:"" help:"Search logs in a terminal."`
 	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
 

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+const logsHelp = `Prints the newest entries that match, the newest last:
+
+  weir logs                               the last hour
+  weir logs timeout level:error           a word and a level
+  weir logs 'metadata.status:>=500' --since=24h
+  weir logs --json 'user.id:42' | jq .message
+  weir logs -- -healthcheck               what begins with - stands behind --
+
+ingest/docs/searching.md has the whole language. Without an address and a key it reads what ` + "`weir run`" + ` has started.`
+
+type logsCommand struct {
+	Query []string `arg:"" optional:"" help:"What the entries have to match."`
+
+	Since   time.Duration `help:"How far to look back." default:"1h"`
+	From    time.Time     `help:"Events from this time on, in RFC 3339, instead of --since." format:"2006-01-02T15:04:05Z07:00"`
+	To      time.Time     `help:"Events before this time, in RFC 3339." format:"2006-01-02T15:04:05Z07:00"`
+	Project string        `help:"Only this project, by its id."`
+	Limit   int           `help:"How many entries at most." default:"100"`
+	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
+
+	BaseURL string         `help:"Address of the API, such as https://weir.example.com/v1." env:"WEIR_BASE_URL"`
+	APIKey  httpapi.Secret `name:"api-key" help:"An API key that may read." env:"WEIR_API_KEY"`
+	CAFile  string         `name:"ca-file" help:"Authority of the address, if no public one." env:"WEIR_CA_FILE"`
+	DataDir string         `help:"Data directory of a running weir; its dev.env has the address and a key." env:"WEIR_DATA_DIR" default:".weir"`
+}
+
+// Help is called by kong.
+func (logsCommand) Help() string { return logsHelp }
+
+// Validate is called by kong.
+func (l *logsCommand) Validate() error {
+	if l.Limit < 1 || l.Since <= 0 {
+		return errors.New("--limit and --since must be more than 0")
+	}
+	return nil
+}
+
+// Run prints entries.
+func (l *logsCommand) Run(ctx context.Context) error {
+	if l.BaseURL == "" {
+		env, err := allinone.ReadDevEnv(filepath.Join(l.DataDir, allinone.EnvFile))
+		if err != nil {
+			return err
+		}
+		if env.BaseURL == "" || env.APIKey == "" {
+			return fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address and a key with WEIR_BASE_URL and WEIR_API_KEY", l.DataDir)
+		}
+		l.BaseURL, l.CAFile, l.APIKey = env.BaseURL, env.CAFile, httpapi.Secret(env.APIKey)
+	}
+	api, err := client.New(l.BaseURL, l.CAFile, 1)
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	return l.print(ctx, api, os.Stdout, time.Now())
+}
+
+// errEnough ends a search with enough entries.
+var errEnough = errors.New("enough")
+
+func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writer, now time.Time) error {
+	query := client.LogsQuery{Project: l.Project, Query: strings.Join(l.Query, " "), From: l.From, To: l.To, Limit: min(l.Limit, 1000)}
+	if query.From.IsZero() {
+		query.From = now.Add(-l.Since)
+	}
+	var newest []client.StoredEntry
+	err := api.EachLog(ctx, l.APIKey.Reveal(), query, func(entry client.StoredEntry) error {
+		if newest = append(newest, entry); len(newest) == l.Limit {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	lines := bufio.NewWriter(out)
+	for _, entry := range slices.Backward(newest) {
+		if l.JSON {
+			fmt.Fprintf(lines, "%s\n", entry.Entry)
+			continue
+		}
+		line, err := lineOf(entry)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(lines, line)
+	}
+	return lines.Flush()
+}
+
+// lineOf is an entry for a person: time, level, environment, message and error.
+func lineOf(stored client.StoredEntry) (string, error) {
+	var entry struct {
+		Timestamp time.Time
+		Level     string
+		Message   string
+		Error     *struct{ Type, Message string }
+	}
+	if err := json.Unmarshal(stored.Entry, &entry); err != nil {
+		return "", fmt.Errorf("cannot read entry %s: %w", stored.ID, err)
+	}
+	line := fmt.Sprintf("%s %-5s %s  %s", entry.Timestamp.Local().Format("2006-01-02 15:04:05.000"), strings.ToUpper(entry.Level), stored.Environment, entry.Message)
+	if entry.Error != nil {
+		line += "  " + strings.TrimSuffix(entry.Error.Type+": "+entry.Error.Message, ": ")
+	}
+	return printable(line), nil
+}
+
+// printable replaces what a terminal would obey or hide.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, line)
+}

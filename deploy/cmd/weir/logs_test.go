@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// The newest entries that match are printed, the newest last, and none of
+// their text commands the terminal.
+func TestLogs(t *testing.T) {
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("x-api-key") != "key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		asked = r.URL.Query().Get("q") + " " + r.URL.Query().Get("from")
+		fmt.Fprint(w, `{"items":[{"id":"3","environment":"prod","entry":{"timestamp":"2026-11-21T09:30:02Z","level":"error","message":"no \u001b[2J\nroute","error":{"type":"IOError","message":"x"}}},`+
+			`{"id":"2","environment":"dev","entry":{"timestamp":"2026-11-21T09:30:01.5Z","level":"info","message":"cart opened"}},`+
+			`{"id":"1","entry":{}}],"next_cursor":null}`)
+	}))
+	defer server.Close()
+	api, err := client.New(server.URL, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Local = time.UTC
+	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, APIKey: httpapi.Secret("key")}
+	var out strings.Builder
+	if err := command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	want := "2026-11-21 09:30:01.500 INFO  dev  cart opened\n2026-11-21 09:30:02.000 ERROR prod  no \ufffd[2J route  IOError: x\n"
+	if out.String() != want || asked != "level:error OR cart 2026-11-21T09:00:00Z" {
+		t.Errorf("asked for %q, printed %q", asked, out.String())
+	}
+	out.Reset()
+	command.JSON, command.Limit = true, 1
+	if err := command.print(t.Context(), api, &out, time.Now()); err != nil || !strings.HasPrefix(out.String(), `{"timestamp"`) || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	command.APIKey = "another"
+	if err := command.print(t.Context(), api, &out, time.Now()); err == nil {
+		t.Error("a wrong key reads")
+	}
+}
