@@ -134,7 +134,11 @@ type Fault struct {
 
 // Error makes a Problem an error.
 func (p *Problem) Error() string {
-	return fmt.Sprintf("%d %s: %s (%s)", p.Status, p.Code, p.Detail, p.RequestID)
+	detail := p.Detail
+	if len(p.Errors) == 1 {
+		detail = strings.TrimSpace(detail + " " + p.Errors[0].Fix)
+	}
+	return fmt.Sprintf("%d %s: %s (%s)", p.Status, p.Code, detail, p.RequestID)
 }
 
 // Temporary reports whether the same request may succeed later.
