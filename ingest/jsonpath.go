@@ -17,7 +17,7 @@ func (p jsonPath) find(object []byte, each func(value []byte) bool) bool {
 	}
 	switch object[0] {
 	case '[':
-		return eachElement(object, func(element []byte) bool { return p.find(element, each) })
+		return eachItem(object, func(item []byte) bool { return item[0] == '{' && p.find(item, each) })
 	case '{':
 		return eachMember(object, func(name, value []byte) bool {
 			rest, found := strings.CutPrefix(string(p), string(decodedString(name)))
@@ -34,7 +34,7 @@ func (p jsonPath) find(object []byte, each func(value []byte) bool) bool {
 }
 
 func visit(value []byte, each func(value []byte) bool) bool {
-	return each(value) || value[0] == '[' && eachElement(value, func(element []byte) bool { return visit(element, each) })
+	return each(value) || value[0] == '[' && eachItem(value, each)
 }
 
 // eachMember calls each with the members of an object, names in quotes,
@@ -47,12 +47,12 @@ func eachMember(object []byte, each func(name, value []byte) bool) (stopped bool
 // members is eachMember, and returns the offset of what ended it.
 func members(object []byte, each func(name, value []byte) bool) (i int, stopped bool) {
 	for i = 1; i < len(object) && object[i] != '}'; {
-		if object[i] == ',' {
+		if object[i] == ',' && i > 1 {
 			i++
 		}
 		colon := valueEnd(object, i)
 		end := valueEnd(object, colon+1)
-		if end <= colon+1 || object[i] != '"' {
+		if end <= colon+1 || object[i] != '"' || object[colon] != ':' {
 			break
 		}
 		if each(object[i:colon], object[colon+1:end]) {
@@ -63,20 +63,20 @@ func members(object []byte, each func(name, value []byte) bool) (i int, stopped 
 	return i, false
 }
 
-// eachElement calls each with the elements of an array until it returns true.
-func eachElement(array []byte, each func(element []byte) bool) bool {
-	for i := 1; i < len(array) && array[i] != ']'; {
-		if array[i] == ',' {
+// eachItem calls each with what is in an array, and in arrays in it, until
+// it returns true.
+func eachItem(array []byte, each func(item []byte) bool) bool {
+	for i := 0; i < len(array); {
+		switch array[i] {
+		case '[', ']', ',':
 			i++
+		default:
+			end := valueEnd(array, i)
+			if each(array[i:end]) {
+				return true
+			}
+			i = max(end, i+1)
 		}
-		end := valueEnd(array, i)
-		if end <= i {
-			return false
-		}
-		if each(array[i:end]) {
-			return true
-		}
-		i = end
 	}
 	return false
 }

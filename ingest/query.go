@@ -28,7 +28,7 @@ func (q Query) MayMatch(header *Header) bool { return q.root == nil || q.root.ma
 
 // NeedsWords reports whether the header's words can make a difference to MayMatch.
 func (q Query) NeedsWords() bool {
-	for _, levels := range []SeveritySet{0, everyLevel} {
+	for levels := range SeveritySet(1 << (SeverityFatal + 1)) {
 		if q.MayMatch(&Header{Levels: levels}) != q.MayMatch(&Header{Levels: levels, Words: noWords}) {
 			return true
 		}
@@ -36,7 +36,7 @@ func (q Query) NeedsWords() bool {
 	return false
 }
 
-var noWords, everyLevel = WordFilter{0}, SeveritySet(0xff)
+var noWords = WordFilter{0}
 
 // A condition is a part of a query. mayMatch has no false negatives.
 type condition interface {
@@ -236,10 +236,13 @@ func appendFolded(dst, text []byte) []byte {
 			continue
 		}
 		r, size := utf8.DecodeRune(text[i:])
-		dst = utf8.AppendRune(dst, unicode.ToLower(r))
+		dst = utf8.AppendRune(dst, lower(r))
 		i += size
 	}
 	return dst
 }
 
 func fold(text string) string { return string(appendFolded(nil, []byte(text))) }
+
+// lower is one of the letters that differ by case only: σ for Σ and ς.
+func lower(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }

@@ -43,10 +43,38 @@ func TestQueries(t *testing.T) {
 		"status:>500": true, "status:>=503": true, "status:<503": false, "status:<=503": true, "ms:>12.4": true, "user.id:>0": false, `status:">500"`: false,
 		"exists:status": true, "exists:none": false, "exists:user": true, "exists:trace": false, "-exists:trace": true,
 		"absent OR checkout": true, "absent OR other": false, "checkout OR absent absent": true, "(checkout OR absent) absent": false,
+		`error.message:*"route to"*`: false, `quote:*"\"h"*`: true, "metadata.error.type:x": false, "user.error:x": false, "-(-checkout)": true, "--absent": false,
+		"absent\u00a0OR\u3000checkout": true, `absent OR"checkout"`: true,
 		"checkout AND failed": true, "checkout and failed": false, "-(absent OR other)": true, "-absent -other": true, "((checkout))": true, "route(host)": true,
 	} {
 		if got := query(text).Matches(&checkout); got != want {
 			t.Errorf("%s: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// Letters that differ by case alone are the same, in a filter too.
+func TestCase(t *testing.T) {
+	for query1, message := range map[string]string{"οδος": "ΟΔΟΣ", "ΟΔΟΣ": "οδος", "fiS": "fiſ", "\u212a": "k", "ID": "ユーザーID", "ユーザー": "ユーザーID", "istanbul": "ISTANBUL"} {
+		entry := ingest.Stored{Text: fmt.Appendf(nil, `{"message":%q,"metadata":{"v":%q}}`, message, message)}
+		var builder ingest.Builder
+		builder.Add(entry)
+		header := builder.Build().Header
+		for _, q := range []string{query1, "v:*" + query1 + "*"} {
+			if !query(q).Matches(&entry) || !query(q).MayMatch(&header) {
+				t.Errorf("%s does not find %s", q, message)
+			}
+		}
+	}
+}
+
+// Words decide beside levels, too.
+func TestQueriesThatNeedWords(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "level:error": false, "timeout": true, "-timeout": false, "time*": false, "(level:error timeout) OR level:fatal": true, "status:503": true, "status:>5": false,
+	} {
+		if got := query(text).NeedsWords(); got != want {
+			t.Errorf("%s: %t", text, got)
 		}
 	}
 }
@@ -57,7 +85,9 @@ func TestFaultyQueries(t *testing.T) {
 		"é level:loud": 3, "level:": 7, "?!": 1, `a "b`: 3, "(a": 1, "a)": 2, "a ()": 3, "OR a": 1, "a OR": 2, "a OR OR b": 2, "-": 1, "a - b": 3, "-)": 1,
 		"status:>many": 1, "status:>": 1, ":a": 1, "12:30:05": 1, "https://example.com": 1, "level:err*": 1,
 		strings.Repeat("a ", 33): 65, strings.Repeat("(", 17) + "a" + strings.Repeat(")", 17): 17, strings.Repeat("a", 2001): 2000,
-		`"` + strings.Repeat("a ", 33) + `"`: 1,
+		`"` + strings.Repeat("a ", 33) + `"`: 1, "-\u3000": 1, "-\u00a0a": 1, "!health": 1, "status=503": 1, "status>500": 1, "status:!=5": 1, "status:=5": 1, "10.0.0.1:80": 1,
+		"2026-01-31T12:00:00Z": 1, "a || b": 3, "a && b": 3, "exists:user.*": 1, "exists:*": 1, "us*r:42": 1, "time*out": 1, "a:b*c": 1, "AND": 1, "a AND": 3, "a:>nan": 1, "a:>inf": 1,
+		strings.Repeat("a.", 17) + "a:1": 1, strings.Repeat("é", 1001): 1000, "level:(error OR warn)": 7,
 	} {
 		_, err := ingest.ParseQuery(text)
 		var fault *ingest.QueryError
@@ -88,6 +118,7 @@ func TestSearchingPage(t *testing.T) {
 }
 
 func FuzzParseQuery(f *testing.F) {
+	f.Add("-\u3000")
 	f.Add(`-(a OR "b c*") level:error x.y:>=-1e3 exists:z`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		if parsed, err := ingest.ParseQuery(text); err == nil {

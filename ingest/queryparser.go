@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ const (
 	MaxQueryBytes = 2000
 	MaxQueryTerms = 32 // words, phrases and fields
 	maxQueryDepth = 16 // of parentheses
+	maxPathDots   = 16
 )
 
 // A QueryError is why a query can't be read.
@@ -28,28 +30,11 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("cannot read query: at character %d: %s %s", e.At, e.Detail, e.Fix)
 }
 
-// ParseQuery reads a query, with a *QueryError where it can't. Terms are
-// separated by spaces, and an entry has to match all of them:
-//
-//	timeout                  a word of the message; message:timeout is the same
-//	"no route to host"       words of the message one after the other
-//	time*  *out              words that begin or end so
-//	level:error              a level
-//	environment:prod         the entry's environment, else its key's
-//	metadata.user.id:42      the text of a value, at any path of the entry
-//	user.id:42               the same, also below metadata
-//	error.type:Timeout*      a text that begins so
-//	metadata.path:"/a b"     a text with spaces
-//	metadata.ms:>500         numbers: > >= < <=
-//	exists:metadata.trace    a value that is not null
-//	-term  NOT term          entries that don't match it
-//	a OR b                   either; OR binds less than a space
-//	(a OR b) c               parentheses group
-//
-// Letters match whatever their case, except in names of fields.
+// ParseQuery reads a query in the language of docs/searching.md, with a
+// *QueryError where it can't.
 func ParseQuery(text string) (Query, error) {
 	if len(text) > MaxQueryBytes {
-		return Query{}, &QueryError{At: MaxQueryBytes, Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes)}
+		return Query{}, &QueryError{At: utf8.RuneCountInString(text[:MaxQueryBytes]), Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes)}
 	}
 	p := queryParser{text: text}
 	root := p.alternatives(0)
@@ -91,7 +76,7 @@ func (p *queryParser) spaces() byte {
 func (p *queryParser) operator(word string) bool {
 	p.spaces()
 	rest, found := strings.CutPrefix(p.text[p.at:], word)
-	if !found || rest != "" && !strings.ContainsRune(" \t\r\n()", rune(rest[0])) {
+	if next, _ := utf8.DecodeRuneInString(rest); !found || rest != "" && !unicode.IsSpace(next) && !strings.ContainsRune(`()"`, next) {
 		return false
 	}
 	p.at += len(word)
@@ -124,7 +109,10 @@ func (p *queryParser) conjunction(depth int) condition {
 			p.at = at
 			break
 		}
-		if p.operator("AND") {
+		if at := p.at; p.operator("AND") {
+			if c := p.spaces(); len(list) == 0 || c == 0 || c == ')' {
+				return p.fail(at, "AND has nothing beside it.", `Put it between two terms, or in quotes: "AND".`)
+			}
 			continue
 		}
 		list = append(list, p.term(depth))
@@ -144,10 +132,9 @@ func (p *queryParser) term(depth int) condition {
 	c := p.spaces()
 	if !not && c == '-' {
 		p.at++
-		if not = true; p.at < len(p.text) && !unicode.IsSpace(rune(p.text[p.at])) {
-			c = p.text[p.at]
-		} else {
-			c = 0
+		not, c = true, 0
+		if dash := p.at; p.spaces() != 0 && p.at == dash {
+			c = p.text[dash]
 		}
 	}
 	switch {
@@ -156,7 +143,11 @@ func (p *queryParser) term(depth int) condition {
 	case c == 0 || c == ')':
 		return p.fail(at, "There is nothing to exclude.", `Write the term right behind it, such as -debug, or put it in quotes: "-".`)
 	}
-	return negation{p.term(depth)}
+	of := p.term(depth)
+	if twice, ok := of.(negation); ok {
+		return twice.of
+	}
+	return negation{of}
 }
 
 func (p *queryParser) plainTerm(depth int) condition {
@@ -169,19 +160,24 @@ func (p *queryParser) plainTerm(depth int) condition {
 		p.terms--
 		return p.group(depth + 1)
 	case '"':
-		return p.words(at, pattern{text: p.quoted()})
+		return p.words(at, p.quotedPattern(false))
+	}
+	if strings.IndexByte("!=<>&|", p.text[at]) >= 0 {
+		return p.fail(at, fmt.Sprintf("%q is no operator here.", p.text[at:at+1]), `Write -term to exclude it, a OR b for either, field:value, or field:>5; or use quotes.`)
 	}
 	run := p.run()
 	name, value, isField := strings.Cut(run, ":")
 	switch {
+	case !isField && strings.ContainsAny(run, "=<>"):
+		return p.fail(at, "This is no field: a field has a colon.", "Write field:value or field:>500, or put the text in quotes.")
 	case !isField:
-		return p.words(at, starred(run))
-	case strings.HasPrefix(value, "//") || strings.TrimFunc(name, unicode.IsDigit) == "":
+		return p.words(at, p.starred(at, run))
+	case strings.HasPrefix(value, "//") || strings.Trim(name, "0123456789.-T") == "":
 		return p.fail(at, "A colon separates a field from its value.", fmt.Sprintf("Put the text in quotes to look for it: %q.", run))
+	case p.at < len(p.text) && p.text[p.at] == '"' && (value == "" || value == "*"):
+		return p.field(at, name, p.quotedPattern(value == "*"), true)
 	case value != "":
-		return p.field(at, name, starred(value))
-	case p.at < len(p.text) && p.text[p.at] == '"':
-		return p.field(at, name, pattern{text: p.quoted()})
+		return p.field(at, name, p.starred(at, value), false)
 	}
 	return p.fail(p.at, fmt.Sprintf("%s has no value.", name), fmt.Sprintf(`Write it right behind the colon, such as %s:value or %s:"two words".`, name, name))
 }
@@ -224,6 +220,15 @@ func (p *queryParser) quoted() string {
 	return ""
 }
 
+// quotedPattern reads a text in quotes, and a star right behind it.
+func (p *queryParser) quotedPattern(before bool) pattern {
+	text, then := p.quoted(), false
+	if p.at < len(p.text) && p.text[p.at] == '*' {
+		p.at, then = p.at+1, true
+	}
+	return pattern{text, before, then}
+}
+
 // run reads up to a space, a parenthesis or a quote.
 func (p *queryParser) run() string {
 	start := p.at
@@ -236,9 +241,12 @@ func (p *queryParser) run() string {
 }
 
 // starred reads the stars at the ends of a text.
-func starred(text string) pattern {
+func (p *queryParser) starred(at int, text string) pattern {
 	text, then := strings.CutSuffix(text, "*")
 	text, before := strings.CutPrefix(text, "*")
+	if strings.Contains(text, "*") {
+		p.fail(at, "There is a star inside.", "Put it at an end, or the text in quotes.")
+	}
 	return pattern{text, before, then}
 }
 
@@ -261,12 +269,13 @@ func (p *queryParser) words(at int, text pattern) condition {
 	return found
 }
 
-// topNames are the names of what an entry has at its top.
-var topNames = []string{
-	entryfield.Timestamp, entryfield.Level, entryfield.Message, entryfield.Environment, entryfield.Metadata, entryfield.Error, entryfield.ProjectID,
-}
-
-func (p *queryParser) field(at int, name string, value pattern) condition {
+func (p *queryParser) field(at int, name string, value pattern, quoted bool) condition {
+	if strings.Contains(name, "*") || name == "exists" && (!value.whole() || value.text == "") {
+		return p.fail(at, "A name of a field has no star.", "Write the whole name, such as metadata.user.id.")
+	}
+	if strings.Count(name, ".") > maxPathDots {
+		return p.fail(at, "The path is too long.", fmt.Sprintf("Use at most %d dots.", maxPathDots))
+	}
 	switch name {
 	case "":
 		return p.fail(at, "There is no name before the colon.", "Write field:value, such as metadata.status:503.")
@@ -275,7 +284,7 @@ func (p *queryParser) field(at int, name string, value pattern) condition {
 	case entryfield.Level:
 		level, ok := ParseSeverity([]byte(fold(value.text)))
 		if !ok || !value.whole() {
-			return p.fail(at, fmt.Sprintf("%q is not a level.", value.text), "Use level:debug, info, warn, error or fatal; join several by OR.")
+			return p.fail(at, fmt.Sprintf("%q is not a level.", p.text[at:p.at]), "Use level:debug, info, warn, error or fatal; join several by OR.")
 		}
 		return levels(SeveritySet(0).With(level))
 	case entryfield.Message:
@@ -283,12 +292,15 @@ func (p *queryParser) field(at int, name string, value pattern) condition {
 	case entryfield.Environment:
 		return inEnvironment(folded(value))
 	}
-	operator := value.text[:len(value.text)-len(strings.TrimLeft(value.text, "<>="))]
-	if !slices.Contains([]string{">", ">=", "<", "<="}, operator) || p.text[p.at-1] == '"' {
+	operator := value.text[:len(value.text)-len(strings.TrimLeft(value.text, "<>=!"))]
+	if operator == "" || quoted {
 		return textField(pathsOf(name), folded(value))
 	}
+	if !slices.Contains([]string{">", ">=", "<", "<="}, operator) {
+		return p.fail(at, fmt.Sprintf("%q is no comparison.", operator), fmt.Sprintf(`Use >, >=, < or <=; %[1]s:value for equality; -%[1]s:value to exclude it.`, name))
+	}
 	number, err := strconv.ParseFloat(value.text[len(operator):], 64)
-	if err != nil || !value.whole() {
+	if err != nil || !value.whole() || math.IsNaN(number) || math.IsInf(number, 0) {
 		return p.fail(at, fmt.Sprintf("%q is not a number.", value.text[len(operator):]), fmt.Sprintf(`Compare with a number, such as %s:%s500, or put the text in quotes.`, name, operator))
 	}
 	return field{pathsOf(name), isNumber(operator, number), ""}
@@ -299,12 +311,7 @@ func folded(value pattern) pattern {
 	return value
 }
 
-// pathsOf are where a field may be: what is no member of an entry, below
-// its metadata, too.
+// pathsOf are where a field may be.
 func pathsOf(name string) []jsonPath {
-	first, _, _ := strings.Cut(name, ".")
-	if slices.Contains(topNames, first) {
-		return []jsonPath{jsonPath(name)}
-	}
 	return []jsonPath{jsonPath(name), jsonPath(entryfield.Metadata + "." + name)}
 }

@@ -46,7 +46,7 @@ func eachWord(text []byte, each func(word []byte) bool) {
 		if kind == separator {
 			continue
 		}
-		if lower := unicode.ToLower(r); len(word)+utf8.RuneLen(lower) <= maxWordBytes {
+		if lower := lower(r); len(word)+utf8.RuneLen(lower) <= maxWordBytes {
 			word = utf8.AppendRune(word, lower)
 		}
 		if kind == wholeWord {
@@ -86,7 +86,7 @@ func kindOf(r rune) kind {
 			return partOfWord
 		}
 		return separator
-	case unicode.In(r, unspaced...):
+	case unicode.In(r, unspaced...), r == 'ー', r == 'ｰ':
 		return wholeWord
 	case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
 		return partOfWord

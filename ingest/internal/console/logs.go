@@ -71,7 +71,7 @@ func (c *console) hideFuture(r *http.Request, search *ingest.Search) (shown stri
 	search.To = &now
 	query := r.URL.Query()
 	query.Del("cursor")
-	query.Set("to", "9999-12-31T23:59:59Z")
+	query.Set("to", "9999-12-31T23:59:59.999999999Z")
 	return r.URL.Path + "?" + query.Encode()
 }
 

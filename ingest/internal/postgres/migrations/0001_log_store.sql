@@ -12,7 +12,7 @@ CREATE TABLE blocks (
 	levels       smallint    NOT NULL, -- bit n: holds an entry of level n
 	entries      int         NOT NULL,
 	text_bytes   int         NOT NULL, -- of the entries, uncompressed
-	words        bytea       NOT NULL, -- which words its messages can hold
+	words        bytea       NOT NULL, -- which words and values its entries can hold
 	data         bytea       NOT NULL, -- zstd of the entries
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
