@@ -223,7 +223,8 @@ func (p *entryParser) timestamp(text quoted) {
 
 func (p *entryParser) level(text quoted) {
 	if _, ok := ParseSeverity(text.decode(&p.scratch)); !ok {
-		p.faults.add(CodeInvalidLevel, memberNames[entryLevel], quoteShort(text.raw)+" is not a level.", "Send one of debug, info, warn, error, fatal, in lower case.")
+		p.faults.add(CodeInvalidLevel, memberNames[entryLevel], quoteShort(text.raw)+" is not a level.",
+			"Send one of debug, info, warn, error, fatal, in lower case.")
 	}
 }
 

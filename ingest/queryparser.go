@@ -34,7 +34,9 @@ func (e *QueryError) Error() string {
 // *QueryError where it can't.
 func ParseQuery(text string) (Query, error) {
 	if len(text) > MaxQueryBytes {
-		return Query{}, &QueryError{At: utf8.RuneCountInString(text[:MaxQueryBytes]), Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes)}
+		return Query{}, &QueryError{
+			At: utf8.RuneCountInString(text[:MaxQueryBytes]), Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes),
+		}
 	}
 	p := queryParser{text: text}
 	root := p.alternatives(0)
@@ -163,7 +165,8 @@ func (p *queryParser) plainTerm(depth int) condition {
 		return p.words(at, p.quotedPattern(false))
 	}
 	if strings.IndexByte("!=<>&|", p.text[at]) >= 0 {
-		return p.fail(at, fmt.Sprintf("%q is no operator here.", p.text[at:at+1]), `Write -term to exclude it, a OR b for either, field:value, or field:>5; or use quotes.`)
+		return p.fail(at, fmt.Sprintf("%q is no operator here.", p.text[at:at+1]),
+			`Write -term to exclude it, a OR b for either, field:value, or field:>5; or use quotes.`)
 	}
 	run := p.run()
 	name, value, isField := strings.Cut(run, ":")
@@ -297,11 +300,13 @@ func (p *queryParser) field(at int, name string, value pattern, quoted bool) con
 		return textField(pathsOf(name), folded(value))
 	}
 	if !slices.Contains([]string{">", ">=", "<", "<="}, operator) {
-		return p.fail(at, fmt.Sprintf("%q is no comparison.", operator), fmt.Sprintf(`Use >, >=, < or <=; %[1]s:value for equality; -%[1]s:value to exclude it.`, name))
+		return p.fail(at, fmt.Sprintf("%q is no comparison.", operator),
+			fmt.Sprintf(`Use >, >=, < or <=; %[1]s:value for equality; -%[1]s:value to exclude it.`, name))
 	}
 	number, err := strconv.ParseFloat(value.text[len(operator):], 64)
 	if err != nil || !value.whole() || math.IsNaN(number) || math.IsInf(number, 0) {
-		return p.fail(at, fmt.Sprintf("%q is not a number.", value.text[len(operator):]), fmt.Sprintf(`Compare with a number, such as %s:%s500, or put the text in quotes.`, name, operator))
+		return p.fail(at, fmt.Sprintf("%q is not a number.", value.text[len(operator):]),
+			fmt.Sprintf(`Compare with a number, such as %s:%s500, or put the text in quotes.`, name, operator))
 	}
 	return field{pathsOf(name), isNumber(operator, number), ""}
 }

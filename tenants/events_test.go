@@ -62,7 +62,7 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.session_renewed":         sessionRenewed(),
 		"tenants.v1.session_confirmed":       sessionConfirmed(),
 		"tenants.v1.api_key_rotated":         tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: later, At: noon},
-		"tenants.v1.api_key_changed": tenants.APIKeyChanged{APIKey: "key_1", Name: "Shop, live", RatePerMinute: 30, Access: tenants.WriteAccess, At: later},
+		"tenants.v1.api_key_changed":         tenants.APIKeyChanged{APIKey: "key_1", Name: "Shop, live", RatePerMinute: 30, Access: tenants.WriteAccess, At: later},
 		"tenants.v1.api_key_issued+access":   narrow,
 		"tenants.v1.api_key_exposed":         keyExposed(),
 		"tenants.v1.api_key_curtailed":       tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: later, Reason: "found in public", At: noon},

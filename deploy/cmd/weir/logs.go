@@ -64,7 +64,8 @@ func (l *logsCommand) Run(ctx context.Context) error {
 			return err
 		}
 		if env.BaseURL == "" || env.APIKey == "" {
-			return fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address and a key with WEIR_BASE_URL and WEIR_API_KEY", l.DataDir)
+			return fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address with WEIR_BASE_URL and a key with WEIR_API_KEY",
+				l.DataDir)
 		}
 		l.BaseURL, l.CAFile, l.APIKey = env.BaseURL, env.CAFile, httpapi.Secret(env.APIKey)
 	}
@@ -120,7 +121,8 @@ func lineOf(stored client.StoredEntry) (string, error) {
 	if err := json.Unmarshal(stored.Entry, &entry); err != nil {
 		return "", fmt.Errorf("cannot read entry %s: %w", stored.ID, err)
 	}
-	line := fmt.Sprintf("%s %-5s %s  %s", entry.Timestamp.Local().Format("2006-01-02 15:04:05.000"), strings.ToUpper(entry.Level), stored.Environment, entry.Message)
+	at := entry.Timestamp.Local().Format("2006-01-02 15:04:05.000")
+	line := fmt.Sprintf("%s %-5s %s  %s", at, strings.ToUpper(entry.Level), stored.Environment, entry.Message)
 	if entry.Error != nil {
 		line += "  " + strings.TrimSuffix(entry.Error.Type+": "+entry.Error.Message, ": ")
 	}

@@ -80,7 +80,8 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	r = ui.WithTimesInUTC(r)
 	search, err := ingesthttp.ParseSearch(r)
-	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}, c.Clock(), err)}
+	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
+	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), line, c.Clock(), err)}
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
