@@ -35,7 +35,8 @@ func (e *QueryError) Error() string {
 func ParseQuery(text string) (Query, error) {
 	if len(text) > MaxQueryBytes {
 		return Query{}, &QueryError{
-			At: utf8.RuneCountInString(text[:MaxQueryBytes]), Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes),
+			At:     utf8.RuneCountInString(text[:MaxQueryBytes]),
+			Detail: fmt.Sprintf("The query has %d bytes.", len(text)), Fix: fmt.Sprintf("Use at most %d.", MaxQueryBytes),
 		}
 	}
 	p := queryParser{text: text}
