@@ -67,7 +67,10 @@ func TestMatrix(t *testing.T) {
 		t.Errorf("%+v, %v", s, s.columns["3 callers"])
 	}
 	broken := fake(t)
-	broken.run = "echo one"
+	broken.find = filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken.find, []byte("#!/bin/sh\necho one 7.1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := broken.matrix(); err == nil || !strings.Contains(err.Error(), "printed no error") {
 		t.Errorf("a program that does not fail: %v", err)
 	}
