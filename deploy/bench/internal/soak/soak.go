@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -161,6 +162,7 @@ type run struct {
 	visitors known // of this month
 	day      int
 	accepted atomic.Int64 // records of weir.logs.v1
+	signing  sync.Mutex   // one network signs in one at a time, else some are told to wait
 	report   Report
 }
 
