@@ -117,34 +117,37 @@ type wordSet struct {
 // add adds the words of an entry's message and the values of its other fields.
 func (s *wordSet) add(entry []byte) {
 	left := maxValues
-	for i := 1; i < len(entry) && entry[i] != '}'; {
-		if entry[i] == ',' {
-			i++
-		}
-		colon := valueEnd(entry, i)
-		if colon+1 >= len(entry) {
-			return // damaged
-		}
-		name := string(decodedString(entry[i:colon]))
-		i = colon + 1
-		switch name {
+	eachMember(entry, func(name, value []byte) bool {
+		switch string(decodedString(name)) {
 		case entryfield.Timestamp, entryfield.Level, entryfield.Environment:
-			i = valueEnd(entry, i)
 		case entryfield.Message:
-			end := valueEnd(entry, i)
-			if entry[i] == '"' {
-				s.addWords(decodedString(entry[i:end]))
+			if value[0] == '"' {
+				s.addWords(decodedString(value))
 			}
-			i = end
 		case entryfield.Error:
-			i, left = s.addValues(entry, i, left, entryfield.ErrorStackTrace)
+			left = s.addError(value, left)
 		default:
-			i, left = s.addValues(entry, i, left, "")
+			left = s.addValues(value, left)
 		}
-	}
+		return false
+	})
 	if left < 0 {
 		s.insert(hashValue(tooMany))
 	}
+}
+
+// addError is addValues without the frames of an error.
+func (s *wordSet) addError(value []byte, left int) int {
+	if value[0] != '{' {
+		return s.addValues(value, left)
+	}
+	eachMember(value, func(name, value []byte) bool {
+		if string(decodedString(name)) != entryfield.ErrorStackTrace {
+			left = s.addValues(value, left)
+		}
+		return false
+	})
+	return left
 }
 
 func (s *wordSet) addWords(message []byte) {
@@ -165,41 +168,24 @@ const (
 // longer than a value there.
 var tooMany = bytes.Repeat([]byte{'?'}, maxValueBytes+1)
 
-// addValues adds the scalars of the value at i, at most left, without
-// those of a member of it, and returns the offset behind the value, and
-// how many more there may be; negative: there were too many.
-func (s *wordSet) addValues(text []byte, i, left int, without string) (end, rest int) {
-	for depth := 0; i < len(text); {
-		switch text[i] {
-		case '{', '[':
-			depth++
+// addValues adds the scalars of a value, at most left, and returns how
+// many more there may be; negative: there were too many.
+func (s *wordSet) addValues(value []byte, left int) int {
+	for i := 0; i < len(value) && left >= 0; {
+		switch value[i] {
+		case '{', '}', '[', ']', ',', ':':
 			i++
 			continue
-		case '}', ']':
-			depth--
-			i++
-		case ',':
-			i++
-			continue
-		default:
-			end = scalarEnd(text, i)
-			if end < len(text) && text[end] == ':' {
-				if depth == 1 && without != "" && string(decodedString(text[i:end])) == without {
-					end = valueEnd(text, end+1) - 1
-				}
-				i = end + 1
-				continue
-			}
+		}
+		end := scalarEnd(value, i)
+		if end == len(value) || value[end] != ':' { // it is no name
 			if left--; left >= 0 {
-				s.addValue(text[i:end])
+				s.addValue(value[i:end])
 			}
-			i = max(end, i+1)
 		}
-		if depth <= 0 {
-			return i, left
-		}
+		i = end
 	}
-	return len(text), left
+	return left
 }
 
 func (s *wordSet) addValue(value []byte) {
