@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/terminal"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -96,12 +96,16 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 		return err
 	}
 	lines := bufio.NewWriter(out)
+	screen := terminal.Of(out)
+	screen.Writer = lines
 	for _, entry := range slices.Backward(newest) {
 		if l.JSON {
-			fmt.Fprintf(lines, "%s\n", entry.Entry)
+			if err := screen.JSON(entry.Entry); err != nil {
+				return err
+			}
 			continue
 		}
-		line, err := lineOf(entry)
+		line, err := lineOf(screen, entry)
 		if err != nil {
 			return err
 		}
@@ -111,7 +115,7 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 }
 
 // lineOf is an entry for a person: time, level, environment, message and error.
-func lineOf(stored client.StoredEntry) (string, error) {
+func lineOf(screen terminal.Screen, stored client.StoredEntry) (string, error) {
 	var entry struct {
 		Timestamp time.Time
 		Level     string
@@ -122,22 +126,10 @@ func lineOf(stored client.StoredEntry) (string, error) {
 		return "", fmt.Errorf("cannot read entry %s: %w", stored.ID, err)
 	}
 	at := entry.Timestamp.Local().Format("2006-01-02 15:04:05.000")
-	line := fmt.Sprintf("%s %-5s %s  %s", at, strings.ToUpper(entry.Level), stored.Environment, entry.Message)
+	line := fmt.Sprintf(" %s  %s", stored.Environment, entry.Message)
 	if entry.Error != nil {
 		line += "  " + strings.TrimSuffix(entry.Error.Type+": "+entry.Error.Message, ": ")
 	}
-	return printable(line), nil
-}
-
-// printable replaces what a terminal would obey or hide.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, line)
+	level := screen.Level(entry.Level, fmt.Sprintf("%-5s", terminal.Line(strings.ToUpper(entry.Level))))
+	return at + " " + level + terminal.Line(line), nil
 }

@@ -37,7 +37,7 @@ func TestLogs(t *testing.T) {
 	if err := command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	want := "2026-11-21 09:30:01.500 INFO  dev  cart opened\n2026-11-21 09:30:02.000 ERROR prod  no \ufffd[2J route  IOError: x\n"
+	want := "2026-11-21 09:30:01.500 INFO  dev  cart opened\n2026-11-21 09:30:02.000 ERROR prod  no \\x1b[2J route  IOError: x\n"
 	if out.String() != want || asked != "level:error OR cart 2026-11-21T09:00:00Z" {
 		t.Errorf("asked for %q, printed %q", asked, out.String())
 	}
