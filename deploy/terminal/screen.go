@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -72,78 +73,76 @@ func (s Screen) JSON(value []byte) error {
 	return err
 }
 
-// Bounds of cells on a terminal, in columns.
+// List writes items as JSON, each on a line, or as a table of their cells;
+// none is said in words.
+func (s Screen) List(asJSON bool, items []json.RawMessage, none string, head []string, cells func(json.RawMessage) ([]string, error)) error {
+	var rows [][]string
+	for _, item := range items {
+		if asJSON {
+			if err := s.JSON(item); err != nil {
+				return err
+			}
+			continue
+		}
+		row, err := cells(item)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case asJSON:
+		return nil
+	case len(rows) == 0:
+		_, err := fmt.Fprintln(s, none)
+		return err
+	}
+	return s.Table(head, rows)
+}
+
+// Bounds of cells on a terminal, in characters.
 const (
 	widestCell   = 36 // an id is whole
 	narrowestEnd = 10 // of the last column, whatever the terminal
 )
 
 // Table writes a head and rows of foreign text. On a terminal long cells
-// are cut, and the last ones where the line ends. Column level is coloured.
+// are cut, and the last ones where the line ends. Column LEVEL is coloured.
 func (s Screen) Table(head []string, rows [][]string) error {
-	level, widths := slices.Index(head, "LEVEL"), make([]int, len(head))
+	last, widths, left := len(head)-1, make([]int, len(head)), s.Width
 	table := append([][]string{head}, rows...)
-	for i, row := range table {
-		table[i] = slices.Clone(row)
-		for j := range row {
-			table[i][j] = Line(row[j])
-			if s.Width > 0 && j < len(row)-1 {
-				table[i][j] = cut(table[i][j], widestCell)
-			}
-			widths[j] = max(widths[j], columns(table[i][j]))
+	for j := range head {
+		most := widestCell
+		if j == last {
+			most = max(left, narrowestEnd)
 		}
-	}
-	left := s.Width
-	for _, width := range widths[:len(head)-1] {
-		left -= width + 2
+		for i, row := range table {
+			table[i] = slices.Clone(row)
+			if table[i][j] = Line(row[j]); s.Width > 0 {
+				table[i][j] = cut(table[i][j], most)
+			}
+			widths[j] = max(widths[j], utf8.RuneCountInString(table[i][j]))
+		}
+		left -= widths[j] + 2
 	}
 	var text strings.Builder
 	for i, row := range table {
-		for j, cell := range row[:len(row)-1] {
-			padding := strings.Repeat(" ", widths[j]-columns(cell)+2)
-			if j == level && i > 0 {
-				cell = s.Level(cell, cell)
+		for j, cell := range row[:last] {
+			padded := fmt.Sprintf("%-*s  ", widths[j], cell)
+			if head[j] == "LEVEL" && i > 0 {
+				padded = s.Level(cell, padded)
 			}
-			text.WriteString(cell + padding)
+			text.WriteString(padded)
 		}
-		last := row[len(row)-1]
-		if s.Width > 0 {
-			last = cut(last, max(left, narrowestEnd))
-		}
-		text.WriteString(last + "\n")
+		text.WriteString(row[last] + "\n")
 	}
 	_, err := io.WriteString(s, text.String())
 	return err
 }
 
-// cut shortens a line to so many columns.
 func cut(s string, most int) string {
-	if columns(s) <= most {
+	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
-	used := 1 // for …
-	for i, r := range s {
-		if used += columnsOf(r); used > most {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
-func columns(s string) (n int) {
-	for _, r := range s {
-		n += columnsOf(r)
-	}
-	return n
-}
-
-// columnsOf returns how many columns most terminals give a character.
-func columnsOf(r rune) int {
-	switch {
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || r >= 0x1f300 && r < 0x20000:
-		return 2
-	}
-	return 1
+	return string([]rune(s)[:most-1]) + "…"
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Foreign text is shown, and none of it commands the terminal.
@@ -43,15 +44,15 @@ func TestTable(t *testing.T) {
 		t.Errorf("got\n%s", whole)
 	}
 	narrow := table(Screen{Width: 60})
-	if want := "grp_1" + strings.Repeat(" ", 33) + "error  no route to \u4e16\u2026\n"; !strings.Contains(narrow, want) {
+	if want := "grp_1" + strings.Repeat(" ", 33) + "error  no route to \u4e16\u754c\u2026\n"; !strings.Contains(narrow, want) {
 		t.Errorf("got\n%s", narrow)
 	}
 	for line := range strings.Lines(narrow) {
-		if n := columns(strings.TrimSuffix(line, "\n")); n > 60 {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 60 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if colored := table(Screen{Width: 60, Color: true}); !strings.Contains(colored, "\x1b[31merror\x1b[0m  no") || strings.Count(colored, "\x1b") != 2 {
+	if colored := table(Screen{Width: 60, Color: true}); !strings.Contains(colored, "\x1b[31merror  \x1b[0mno") || strings.Count(colored, "\x1b") != 2 {
 		t.Errorf("got %q", colored)
 	}
 }

@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/terminal"
-	"github.com/weirlog/weir/shared/httpapi"
 )
 
 const logsHelp = `Prints the newest entries that match, the newest last:
@@ -27,7 +24,7 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs --json 'user.id:42' | jq .message
   weir logs -- -healthcheck               what begins with - stands behind --
 
-ingest/docs/searching.md has the whole language. Without an address and a key it reads what ` + "`weir run`" + ` has started.`
+ingest/docs/searching.md has the whole language. Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
 
 type logsCommand struct {
 	Query []string `arg:"" optional:"" help:"What the entries have to match."`
@@ -39,10 +36,7 @@ type logsCommand struct {
 	Limit   int           `help:"How many entries at most." default:"100"`
 	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
 
-	BaseURL string         `help:"Address of the API, such as https://weir.example.com/v1." env:"WEIR_BASE_URL"`
-	APIKey  httpapi.Secret `name:"api-key" help:"An API key that may read." env:"WEIR_API_KEY"`
-	CAFile  string         `name:"ca-file" help:"Authority of the address, if no public one." env:"WEIR_CA_FILE"`
-	DataDir string         `help:"Data directory of a running weir; its dev.env has the address and a key." env:"WEIR_DATA_DIR" default:".weir"`
+	reader
 }
 
 // Help is called by kong.
@@ -58,18 +52,7 @@ func (l *logsCommand) Validate() error {
 
 // Run prints entries.
 func (l *logsCommand) Run(ctx context.Context) error {
-	if l.BaseURL == "" {
-		env, err := allinone.ReadDevEnv(filepath.Join(l.DataDir, allinone.EnvFile))
-		if err != nil {
-			return err
-		}
-		if env.BaseURL == "" || env.APIKey == "" {
-			return fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address with WEIR_BASE_URL and a key with WEIR_API_KEY",
-				l.DataDir)
-		}
-		l.BaseURL, l.CAFile, l.APIKey = env.BaseURL, env.CAFile, httpapi.Secret(env.APIKey)
-	}
-	api, err := client.New(l.BaseURL, l.CAFile, 1)
+	api, _, err := l.open()
 	if err != nil {
 		return err
 	}

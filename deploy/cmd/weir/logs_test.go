@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // The newest entries that match are printed, the newest last, and none of
@@ -32,7 +31,7 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Local = time.UTC
-	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, APIKey: httpapi.Secret("key")}
+	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, reader: reader{APIKey: "key"}}
 	var out strings.Builder
 	if err := command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
