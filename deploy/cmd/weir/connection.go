@@ -18,7 +18,7 @@ import (
 // that is named goes before that of the profile; a named address never
 // gets those of a profile.
 type connection struct {
-	Profile string `help:"Profile to use, instead of the one in use (weir profile list)." env:"WEIR_PROFILE"`
+	Profile string `help:"Profile to use, instead of the one in use (weir profile list)." env:"WEIR_PROFILE" complete:"profile"`
 	BaseURL string `help:"Address of the API, such as https://weir.example.com/v1." env:"WEIR_BASE_URL"`
 	CAFile  string `name:"ca-file" help:"Authority of the address, if no public one." env:"WEIR_CA_FILE"`
 	DataDir string `help:"Data directory of a running weir; its dev.env has the address and a key." env:"WEIR_DATA_DIR" default:".weir"`

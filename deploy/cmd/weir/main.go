@@ -53,6 +53,9 @@ type commands struct {
 
 	Docs docsCommand `cmd:"" hidden:"" help:"Write the pages of deploy/docs that are made from the source."`
 
+	Completion completionCommand `cmd:"" help:"Print what completes commands in a shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"List what the last word may be."`
+
 	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 

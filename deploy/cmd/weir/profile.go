@@ -176,7 +176,7 @@ func (l *profileList) print(screen terminal.Screen) error {
 }
 
 type profileUse struct {
-	Name string `arg:"" help:"Name of the profile."`
+	Name string `arg:"" complete:"profile" help:"Name of the profile."`
 }
 
 // Run is called by kong.
@@ -189,7 +189,7 @@ func (u *profileUse) Run() error {
 }
 
 type profileRemove struct {
-	Name string `arg:"" help:"Name of the profile."`
+	Name string `arg:"" complete:"profile" help:"Name of the profile."`
 }
 
 // Run is called by kong.
