@@ -36,6 +36,7 @@ type commands struct {
 	Logs    logsCommand    `cmd:"" help:"Search logs in a terminal."`
 	Errors  errorsCommand  `cmd:"" help:"List the groups of errors, or show one."`
 	Usage   usageCommand   `cmd:"" help:"Show what was used of the quota."`
+	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let an assistant read logs, errors and usage, by the Model Context Protocol over standard input and output."`
 	Profile profileCommand `cmd:"" help:"Keep how installations are reached, by name."`
 	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`

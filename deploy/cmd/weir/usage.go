@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/profile"
 	"github.com/weirlog/weir/deploy/terminal"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/ui"
@@ -34,15 +35,19 @@ type usageCommand struct {
 	Limit int  `help:"How many rows at most." default:"100"`
 	JSON  bool `name:"json" help:"Print one object: the balance, and the rows as items."`
 
+	connection
 	billing
 }
 
-// A billing reads what an organization used.
+// A billing is as whom usage is read.
 type billing struct {
-	connection
-
 	ServiceToken httpapi.Secret `help:"A service token with billing:read." env:"WEIR_SERVICE_TOKEN"`
 	Organization string         `help:"Id of the organization." env:"WEIR_ORGANIZATION"`
+}
+
+// complete takes from a profile what is not named.
+func (b *billing) complete(from profile.Profile) {
+	b.ServiceToken, b.Organization = cmp.Or(b.ServiceToken, from.ServiceToken), cmp.Or(b.Organization, from.Organization)
 }
 
 // Help is called by kong.
@@ -62,10 +67,11 @@ func (u *usageCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if u.ServiceToken = cmp.Or(u.ServiceToken, found.ServiceToken); u.ServiceToken == "" {
+	u.complete(found)
+	switch {
+	case u.ServiceToken == "":
 		return missing("a service token with billing:read", "WEIR_SERVICE_TOKEN")
-	}
-	if u.Organization = cmp.Or(u.Organization, found.Organization); u.Organization == "" {
+	case u.Organization == "":
 		return missing("the organization's id", "WEIR_ORGANIZATION")
 	}
 	api, err := client.New(found.BaseURL, found.CAFile, 1)
