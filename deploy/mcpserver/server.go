@@ -47,6 +47,7 @@ func New(api *client.Client, as profile.Profile, clock func() time.Time) *mcp.Se
 	})
 	r := reader{api, as, clock}
 	add(server, "search_logs", searching, r.logs)
+	add(server, "log_stats", "Count log entries: in all, by level, over time, and by the values of fields. It reads less than search_logs does: ask it first.", r.stats)
 	add(server, "list_error_groups", "List groups of equal errors, the one last seen first, with how often and when each was seen.", r.groups)
 	add(server, "get_error_group", "Show an error group: counts, samples with their stack traces, and why these errors are one group.", r.group)
 	add(server, "get_usage", "Show what an organization used, the latest first, and its balance: what is left of the period. All sizes are bytes.", r.usage)
@@ -75,11 +76,24 @@ type reader struct {
 	clock func() time.Time
 }
 
+// A spanIn limits by time.
+type spanIn struct {
+	From  string `json:"from,omitempty" jsonschema:"from this time on, in RFC 3339 and UTC, such as 2026-11-21T09:30:00Z"`
+	To    string `json:"to,omitempty" jsonschema:"before this time, in RFC 3339 and UTC"`
+	Since string `json:"since,omitempty" jsonschema:"how far to look back instead of from, such as 15m or 72h"`
+}
+
+// orLastDay is a span, or the last day where nothing is named.
+func (in spanIn) orLastDay() spanIn {
+	if in.From == "" && in.To == "" {
+		in.Since = cmp.Or(in.Since, defaultSince.String())
+	}
+	return in
+}
+
 // A listIn selects a part of a list.
 type listIn struct {
-	From   string `json:"from,omitempty" jsonschema:"from this time on, in RFC 3339 and UTC, such as 2026-11-21T09:30:00Z"`
-	To     string `json:"to,omitempty" jsonschema:"before this time, in RFC 3339 and UTC"`
-	Since  string `json:"since,omitempty" jsonschema:"how far to look back instead of from, such as 15m or 72h"`
+	spanIn
 	Limit  int    `json:"limit,omitempty" jsonschema:"most items, 1 to 1000; 50 by default"`
 	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before, which goes on with its filters"`
 }
@@ -119,14 +133,39 @@ type logsIn struct {
 }
 
 func (r reader) logs(ctx context.Context, in logsIn) ([]byte, error) {
-	if in.From == "" && in.To == "" {
-		in.Since = cmp.Or(in.Since, defaultSince.String())
-	}
+	in.spanIn = in.orLastDay()
 	query, err := r.query(in.listIn, map[string]string{"q": in.Query, "project": in.Project})
 	if err != nil {
 		return nil, err
 	}
 	return r.list(ctx, r.byKey(), "/logs", query, in.Limit, nil)
+}
+
+type statsIn struct {
+	Query   string   `json:"query,omitempty" jsonschema:"what entries have to match, as for search_logs"`
+	Project string   `json:"project,omitempty" jsonschema:"only this project, by its id"`
+	By      []string `json:"by,omitempty" jsonschema:"count by the values of these fields, such as level, environment or metadata.service; at most 8"`
+	Every   string   `json:"every,omitempty" jsonschema:"also count over time, in buckets of this width, such as 5m, 1h or 1d, or auto"`
+	Of      string   `json:"of,omitempty" jsonschema:"sum up the numbers in this field, such as metadata.ms, with their quantiles"`
+	Top     int      `json:"top,omitempty" jsonschema:"how many values of each field, 1 to 100; 10 by default"`
+	spanIn
+}
+
+func (r reader) stats(ctx context.Context, in statsIn) ([]byte, error) {
+	parameters := map[string]string{"q": in.Query, "project": in.Project, "every": in.Every, "of": in.Of}
+	if in.Top != 0 {
+		parameters["top"] = strconv.Itoa(in.Top)
+	}
+	query, err := r.query(listIn{spanIn: in.orLastDay()}, parameters)
+	if err != nil {
+		return nil, err
+	}
+	query["by"] = in.By
+	counted, err := client.Read[json.RawMessage](ctx, r.api, r.byKey(), "/logs/stats", query)
+	if err == nil && len(counted) > maxAnswer {
+		err = fmt.Errorf("the answer would have %d bytes, and may have %d: use wider buckets, fewer fields or a smaller top", len(counted), maxAnswer)
+	}
+	return counted, err
 }
 
 type groupsIn struct {

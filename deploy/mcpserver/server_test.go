@@ -57,6 +57,15 @@ func fakeAPI(t *testing.T) *client.Client {
 		}
 		fmt.Fprintf(w, `{"items":[%s],"next_cursor":%s}`, strings.Join(items, ","), next)
 	})
+	mux.HandleFunc("/logs/stats", func(w http.ResponseWriter, r *http.Request) {
+		asked := r.URL.Query()
+		if asked.Get("every") == "1s" {
+			fmt.Fprintf(w, `{"buckets":[%s0]}`, strings.Repeat("0,", maxAnswer))
+			return
+		}
+		asked.Del("from")
+		fmt.Fprintf(w, `{"asked":%q}`, asked.Encode())
+	})
 	mux.HandleFunc("/projects/prj_1/error-groups", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"items":[{"id":"grp_1"},{"status":%q,"q":%q}],"next_cursor":null}`, r.URL.Query().Get("status"), r.URL.Query().Get("q"))
 	})
@@ -122,7 +131,7 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s: %s, %s", tool.Name, tool.Description, schema)
 		}
 	}
-	if names != "get_error_group get_usage list_error_groups search_logs " {
+	if names != "get_error_group get_usage list_error_groups log_stats search_logs " {
 		t.Errorf("got %s", names)
 	}
 	page, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: searchingURI})
@@ -180,6 +189,8 @@ func TestArguments(t *testing.T) {
 		want      string
 	}{
 		{"list_error_groups", map[string]any{"status": "resolved", "text": "no total"}, `{"items":[{"id":"grp_1"},{"status":"resolved","q":"no total"}],"next_cursor":null}`},
+		{"log_stats", map[string]any{"query": "level:error", "by": []string{"level", "service"}, "every": "auto", "top": 3},
+			`{"asked":"by=level&by=service&every=auto&q=level%3Aerror&top=3"}`},
 		{"get_usage", map[string]any{"by": "key"}, `{"balance":{"remaining":42},"items":[{"by":"key","asked":"Bearer token"}],"next_cursor":null}`},
 	} {
 		if text, failed := call(t, session, c.tool, c.arguments); failed || text != c.want {
@@ -202,6 +213,7 @@ func TestMistakes(t *testing.T) {
 		{session, "search_logs", map[string]any{"words": "x"}, "words"},
 		{session, "search_logs", map[string]any{"since": "yesterday"}, "15m"},
 		{session, "search_logs", map[string]any{"cursor": "%"}, "next_cursor"},
+		{session, "log_stats", map[string]any{"every": "1s"}, "wider buckets"},
 		{session, "get_error_group", map[string]any{}, "id"},
 		{session, "get_error_group", map[string]any{"id": "../logs"}, "404"},
 		{poor, "list_error_groups", map[string]any{}, "name a project"},

@@ -21,6 +21,7 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs                               the last hour
   weir logs timeout level:error           a word and a level
   weir logs 'metadata.status:>=500' --since=24h
+  weir logs level:error --count-by=service       how many of which service
   weir logs --json 'user.id:42' | jq .message
   weir logs -- -healthcheck               what begins with - stands behind --
 
@@ -35,6 +36,7 @@ type logsCommand struct {
 	Project string        `help:"Only this project, by its id."`
 	Limit   int           `help:"How many entries at most." default:"100"`
 	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
+	CountBy []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
 	reader
 }
@@ -67,6 +69,9 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 	query := client.LogsQuery{Project: l.Project, Query: strings.Join(l.Query, " "), From: l.From, To: l.To, Limit: min(l.Limit, 1000)}
 	if query.From.IsZero() {
 		query.From = now.Add(-l.Since)
+	}
+	if len(l.CountBy) > 0 {
+		return l.count(ctx, api, terminal.Of(out), query.From)
 	}
 	var newest []client.StoredEntry
 	err := api.EachLog(ctx, l.APIKey.Reveal(), query, func(entry client.StoredEntry) error {

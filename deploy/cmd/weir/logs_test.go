@@ -50,3 +50,31 @@ func TestLogs(t *testing.T) {
 		t.Error("a wrong key reads")
 	}
 }
+
+// Counts are tables of values, or what the API has.
+func TestLogsCount(t *testing.T) {
+	const counted = `{"entries":12346,"fields":[{"field":"service","values":[{"value":"cart\u009b","entries":12340}],"without":6}],"exact_after":"2026-11-21T09:30:00Z"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked := r.URL.String(); asked != "/logs/stats?by=service&from=2026-11-21T09%3A00%3A00Z&q=level%3Aerror" {
+			t.Errorf("asked for %s", asked)
+		}
+		fmt.Fprint(w, counted)
+	}))
+	defer server.Close()
+	api, err := client.New(server.URL, "", 1)
+	must(t, err)
+	time.Local = time.UTC
+	command := logsCommand{Query: []string{"level:error"}, Since: time.Hour, Limit: 2, CountBy: []string{"service"}}
+	for asJSON, want := range map[bool]string{
+		true: counted + "\n",
+		false: "ENTRIES  service\n12,340   cart\\u009b\n6        (none)\n\n12,346 entries match.\n" +
+			"The count is incomplete: it is exact after 2026-11-21 09:30. Name a shorter time.\n",
+	} {
+		var out strings.Builder
+		command.JSON = asJSON
+		must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
+		if out.String() != want {
+			t.Errorf("got\n%s", out.String())
+		}
+	}
+}
