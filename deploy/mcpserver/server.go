@@ -47,7 +47,7 @@ func New(api *client.Client, as profile.Profile, clock func() time.Time) *mcp.Se
 	})
 	r := reader{api, as, clock}
 	add(server, "search_logs", searching, r.logs)
-	add(server, "log_stats", "Count log entries: in all, by level, over time, and by the values of fields. It reads less than search_logs does: ask it first.", r.stats)
+	add(server, "log_stats", "Count log entries: in all, by level, over time, and by the values of fields. Ask it before search_logs.", r.stats)
 	add(server, "list_error_groups", "List groups of equal errors, the one last seen first, with how often and when each was seen.", r.groups)
 	add(server, "get_error_group", "Show an error group: counts, samples with their stack traces, and why these errors are one group.", r.group)
 	add(server, "get_usage", "Show what an organization used, the latest first, and its balance: what is left of the period. All sizes are bytes.", r.usage)

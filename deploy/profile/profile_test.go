@@ -48,6 +48,18 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// Without a home there are none, and none can be kept.
+func TestHomeless(t *testing.T) {
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	if all, err := Read(); err != nil || len(all.ByName) != 0 {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if err := Change(func(*Profiles) error { return nil }); err == nil || !strings.Contains(err.Error(), "set HOME") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
