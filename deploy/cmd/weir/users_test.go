@@ -169,6 +169,21 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// A redirect takes no key to another address.
+func TestKeysStay(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("asked with the key %q", r.Header.Get("X-Api-Key"))
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	api, err := client.New(server.URL, "", 1)
+	must(t, err)
+	if _, err := client.Read[client.Listing](t.Context(), api, client.ByKey("key"), "/logs", nil); err == nil {
+		t.Error("a redirect is an answer")
+	}
+}
+
 // The key comes from the environment, a file that it names, or standard
 // input; there is no flag for it.
 func TestProfileAddTakesSecrets(t *testing.T) {
