@@ -328,7 +328,7 @@ func (k *Counter) Result(top int) Counted {
 // (Misra and Gries, "Finding repeated elements", 1982, with decrements for
 // many values at once; Agarwal et al., "Mergeable summaries", 2012).
 type tally struct {
-	values  map[string]*tracked // fewer than twice most
+	values  map[string]*tracked // bounded by trim: fewer than twice most
 	most    int
 	buckets int64
 	numbers bool

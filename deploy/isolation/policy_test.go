@@ -44,6 +44,8 @@ var policies = []policy{
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
 	{route: "GET /v1/logs", who: wideReaders, path: "/v1/logs?project={second}"},
+	{route: "GET /v1/logs/stats", who: readers, path: "/v1/logs/stats?by=message&by=project"},
+	{route: "GET /v1/logs/stats", who: wideReaders, path: "/v1/logs/stats?by=message&project={second}"},
 
 	// Errors.
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},
