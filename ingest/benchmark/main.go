@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -24,11 +25,11 @@ PostgreSQL and in VictoriaLogs, and asks both the same. Answers that differ are 
 // options are what is measured.
 type options struct {
 	entries  int
-	victoria string        // VictoriaLogs' program; "": it is left out
-	each     time.Duration // for how long a question is repeated at most
-	repeats  int           // how often it is repeated at most
-	profiles string        // folder for a CPU profile of storing and of each question; "": none
-	only     string        // questions to ask, by a part of their names
+	victoria string         // VictoriaLogs' program; "": it is left out
+	each     time.Duration  // for how long a question is repeated at most
+	repeats  int            // how often it is repeated at most
+	profiles string         // folder for a CPU profile of storing and of each question; "": none
+	only     *regexp.Regexp // names of questions to ask
 }
 
 // short is a run for a moment, which still has blocks and searches of every kind.
@@ -41,7 +42,11 @@ func main() {
 	flag.DurationVar(&o.each, "each", 20*time.Second, "for how long a question is repeated at most, for each store")
 	flag.IntVar(&o.repeats, "repeats", 40, "how often it is repeated at most, each time with other values")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile of storing and of each question")
-	flag.StringVar(&o.only, "only", "", "ask only questions with this in their names")
+	o.only = regexp.MustCompile("")
+	flag.Func("only", "ask only questions whose names match this, such as 'word|trace'", func(text string) (err error) {
+		o.only, err = regexp.Compile(text)
+		return err
+	})
 	brief := flag.Bool("short", false, fmt.Sprintf("store %d entries, and ask three times", short))
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), help)

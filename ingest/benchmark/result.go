@@ -27,8 +27,11 @@ type store interface {
 	settle(ctx context.Context) error // until what came in is merged
 	rest(ctx context.Context) error   // what it would do by itself, not counted
 	size(ctx context.Context) (all int64, parts string, err error)
-	ask(ctx context.Context, a ask, took *measure.Samples) (answer, error)
+	ask(ctx context.Context, a ask, measured measured) (answer, error)
 }
+
+// measured does what counts of an answer.
+type measured func(do func() error) error
 
 // writers store chunks at the same time, as replicas of ingest do.
 const writers = 2
@@ -62,7 +65,30 @@ type stored struct {
 type asked struct {
 	question question
 	took     []*measure.Samples
-	found    int // entries or numbers of all answers
+	cpu      [][]time.Duration // of all answers: each store, its database
+
+	processes [][]measure.Process
+}
+
+// measure adds an answer of a store.
+func (a asked) measure(store int) measured {
+	return func(do func() error) error {
+		database := measure.CPU(a.processes[store][1:]...) // a look at all of its processes takes as long as an answer
+		own := measure.CPU(a.processes[store][0])
+		err := a.took[store].Time(do)
+		a.cpu[store][0] += own(1)[0]
+		a.cpu[store][1] += database(1)[0]
+		return err
+	}
+}
+
+// each is the CPU of an answer of a store, on a machine that others use as well.
+func (a asked) each(store int) []time.Duration {
+	all := slices.Clone(a.cpu[store])
+	for i := range all {
+		all[i] /= time.Duration(max(1, a.took[store].Count()))
+	}
+	return all
 }
 
 // store stores the day.
@@ -108,7 +134,7 @@ func (r *result) store(ctx context.Context, s store) (err error) {
 // ask asks every question of every store, with the same values.
 func (r *result) ask(ctx context.Context, out io.Writer, stores []store) error {
 	for _, q := range questions {
-		if !strings.Contains(q.name, r.only) {
+		if !r.only.MatchString(q.name) {
 			continue
 		}
 		fmt.Fprintln(out, "asking for:", q.name)
@@ -142,8 +168,9 @@ func (r *result) startProfile(of string) (stop func() error, err error) {
 
 func (r *result) repeat(ctx context.Context, stores []store, q question) (asked, error) {
 	a := asked{question: q}
-	for range stores {
-		a.took = append(a.took, new(measure.Samples))
+	for _, s := range stores {
+		a.processes = append(a.processes, s.processes(ctx))
+		a.took, a.cpu = append(a.took, new(measure.Samples)), append(a.cpu, make([]time.Duration, 2))
 	}
 	random := rand.New(rand.NewPCG(1, uint64(len(q.name))))
 	for begun, n := time.Now(), 0; n < r.repeats && time.Since(begun) < r.each*time.Duration(len(stores)); n++ {
@@ -158,13 +185,12 @@ func (r *result) repeat(ctx context.Context, stores []store, q question) (asked,
 func (r *result) askOnce(ctx context.Context, stores []store, a *asked, values ask) error {
 	var first answer
 	for i, s := range stores {
-		found, err := s.ask(ctx, values, a.took[i])
+		found, err := s.ask(ctx, values, a.measure(i))
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name(), err)
 		}
 		if i == 0 {
 			first = found
-			a.found += len(found.times) + len(found.counts)
 		} else if !slices.Equal(first.times, found.times) || !maps.Equal(first.counts, found.counts) {
 			r.differ = append(r.differ, fmt.Sprintf("%s (%s%s): %s has %s, %s %s", a.question.name, values.query, values.to.Format(" 15:04:05.000"),
 				stores[0].name(), first, s.name(), found))
@@ -187,9 +213,9 @@ func (r *result) print(out io.Writer) error {
 		r.entries, writers, entriesOfRequest*requestsOfChunk))
 	r.storing(table)
 	for _, a := range r.asked {
-		row := []string{fmt.Sprintf("%s, p50 / p95", a.question.name)}
-		for _, took := range a.took {
-			row = append(row, measure.Millis(took.Percentiles(50, 95)...))
+		row := []string{a.question.name + ", p50 / p95, CPU"}
+		for i, took := range a.took {
+			row = append(row, measure.Millis(took.Percentiles(50, 95)...)+", "+measure.Millis(a.each(i)...))
 		}
 		table.Row(row...)
 	}

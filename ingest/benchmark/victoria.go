@@ -117,7 +117,7 @@ func (v *victoria) size(context.Context) (all int64, parts string, err error) {
 	return bytes["all"], "", err
 }
 
-func (v *victoria) ask(ctx context.Context, a ask, took *measure.Samples) (answer, error) {
+func (v *victoria) ask(ctx context.Context, a ask, measured measured) (answer, error) {
 	query := "*"
 	if a.logsQL != "" {
 		query = a.logsQL
@@ -145,7 +145,7 @@ func (v *victoria) ask(ctx context.Context, a ask, took *measure.Samples) (answe
 	}
 	values.Set("query", query)
 	var text []byte
-	err := took.Time(func() (err error) {
+	err := measured(func() (err error) {
 		text, err = v.call(ctx, "/select/logsql/query", values, nil)
 		return err
 	})

@@ -112,7 +112,7 @@ func (w *weir) size(ctx context.Context) (all int64, parts string, err error) {
 	return all, parts, err
 }
 
-func (w *weir) ask(ctx context.Context, a ask, took *measure.Samples) (answer, error) {
+func (w *weir) ask(ctx context.Context, a ask, measured measured) (answer, error) {
 	search := ingest.Search{Limit: pageSize}
 	if !a.from.IsZero() {
 		from := ingest.InstantOf(a.from)
@@ -127,7 +127,7 @@ func (w *weir) ask(ctx context.Context, a ask, took *measure.Samples) (answer, e
 		return answer{}, err
 	}
 	if a.count != nil {
-		return w.count(ctx, search, a.count, took)
+		return w.count(ctx, search, a.count, measured)
 	}
 	for range a.page { // whoever reads a page has its cursor from the page before
 		result, err := w.searched.Search(ctx, organization, search)
@@ -137,7 +137,7 @@ func (w *weir) ask(ctx context.Context, a ask, took *measure.Samples) (answer, e
 		search.Start = *result.Next
 	}
 	var found answer
-	err = took.Time(func() error {
+	err = measured(func() error {
 		for {
 			result, err := w.searched.Search(ctx, organization, search)
 			if err != nil {
@@ -155,7 +155,7 @@ func (w *weir) ask(ctx context.Context, a ask, took *measure.Samples) (answer, e
 	return found, err
 }
 
-func (w *weir) count(ctx context.Context, search ingest.Search, c *count, took *measure.Samples) (answer, error) {
+func (w *weir) count(ctx context.Context, search ingest.Search, c *count, measured measured) (answer, error) {
 	asked := ingest.Count{Search: search, Every: c.every}
 	if c.by != "" {
 		field, err := ingest.ParseField(c.by)
@@ -165,7 +165,7 @@ func (w *weir) count(ctx context.Context, search ingest.Search, c *count, took *
 		asked.By = []ingest.Field{field}
 	}
 	var counted ingest.Counted
-	err := took.Time(func() (err error) {
+	err := measured(func() (err error) {
 		counted, err = w.counted.Count(ctx, organization, asked, ingest.MaxValues)
 		return err
 	})
