@@ -106,7 +106,7 @@ func (s *scan) Next() (*ingest.Candidate, error) {
 		}
 		next := &from.fetched[0]
 		from.fetched = from.fetched[1:]
-		s.read += headerBytes + len(next.Words)
+		s.read += headerBytes
 		return next, nil
 	}
 }
