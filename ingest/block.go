@@ -57,6 +57,17 @@ func (c LevelCounts) Sum() (all int64) {
 	return all
 }
 
+// ByName returns them by the names of the levels, without levels that have none.
+func (c LevelCounts) ByName() map[string]int64 {
+	names := map[string]int64{}
+	for level, n := range c {
+		if n > 0 {
+			names[Severity(level).String()] = n //nolint:gosec // at most SeverityFatal
+		}
+	}
+	return names
+}
+
 // A Block is some entries of one project in the order of their places.
 type Block struct {
 	Header

@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
-	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/deploy/terminal"
 )
 
 const logsHelp = `Prints the newest entries that match, the newest last:
@@ -24,10 +21,11 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs                               the last hour
   weir logs timeout level:error           a word and a level
   weir logs 'metadata.status:>=500' --since=24h
+  weir logs level:error --count-by=service       how many of which service
   weir logs --json 'user.id:42' | jq .message
   weir logs -- -healthcheck               what begins with - stands behind --
 
-ingest/docs/searching.md has the whole language. Without an address and a key it reads what ` + "`weir run`" + ` has started.`
+ingest/docs/searching.md has the whole language. Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
 
 type logsCommand struct {
 	Query []string `arg:"" optional:"" help:"What the entries have to match."`
@@ -38,11 +36,9 @@ type logsCommand struct {
 	Project string        `help:"Only this project, by its id."`
 	Limit   int           `help:"How many entries at most." default:"100"`
 	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
+	CountBy []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
-	BaseURL string         `help:"Address of the API, such as https://weir.example.com/v1." env:"WEIR_BASE_URL"`
-	APIKey  httpapi.Secret `name:"api-key" help:"An API key that may read." env:"WEIR_API_KEY"`
-	CAFile  string         `name:"ca-file" help:"Authority of the address, if no public one." env:"WEIR_CA_FILE"`
-	DataDir string         `help:"Data directory of a running weir; its dev.env has the address and a key." env:"WEIR_DATA_DIR" default:".weir"`
+	reader
 }
 
 // Help is called by kong.
@@ -58,18 +54,7 @@ func (l *logsCommand) Validate() error {
 
 // Run prints entries.
 func (l *logsCommand) Run(ctx context.Context) error {
-	if l.BaseURL == "" {
-		env, err := allinone.ReadDevEnv(filepath.Join(l.DataDir, allinone.EnvFile))
-		if err != nil {
-			return err
-		}
-		if env.BaseURL == "" || env.APIKey == "" {
-			return fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address with WEIR_BASE_URL and a key with WEIR_API_KEY",
-				l.DataDir)
-		}
-		l.BaseURL, l.CAFile, l.APIKey = env.BaseURL, env.CAFile, httpapi.Secret(env.APIKey)
-	}
-	api, err := client.New(l.BaseURL, l.CAFile, 1)
+	api, _, err := l.open()
 	if err != nil {
 		return err
 	}
@@ -85,6 +70,9 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 	if query.From.IsZero() {
 		query.From = now.Add(-l.Since)
 	}
+	if len(l.CountBy) > 0 {
+		return l.count(ctx, api, terminal.Of(out), query.From)
+	}
 	var newest []client.StoredEntry
 	err := api.EachLog(ctx, l.APIKey.Reveal(), query, func(entry client.StoredEntry) error {
 		if newest = append(newest, entry); len(newest) == l.Limit {
@@ -96,12 +84,16 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 		return err
 	}
 	lines := bufio.NewWriter(out)
+	screen := terminal.Of(out)
+	screen.Writer = lines
 	for _, entry := range slices.Backward(newest) {
 		if l.JSON {
-			fmt.Fprintf(lines, "%s\n", entry.Entry)
+			if err := screen.JSON(entry.Entry); err != nil {
+				return err
+			}
 			continue
 		}
-		line, err := lineOf(entry)
+		line, err := lineOf(screen, entry)
 		if err != nil {
 			return err
 		}
@@ -111,7 +103,7 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 }
 
 // lineOf is an entry for a person: time, level, environment, message and error.
-func lineOf(stored client.StoredEntry) (string, error) {
+func lineOf(screen terminal.Screen, stored client.StoredEntry) (string, error) {
 	var entry struct {
 		Timestamp time.Time
 		Level     string
@@ -122,22 +114,10 @@ func lineOf(stored client.StoredEntry) (string, error) {
 		return "", fmt.Errorf("cannot read entry %s: %w", stored.ID, err)
 	}
 	at := entry.Timestamp.Local().Format("2006-01-02 15:04:05.000")
-	line := fmt.Sprintf("%s %-5s %s  %s", at, strings.ToUpper(entry.Level), stored.Environment, entry.Message)
+	line := fmt.Sprintf(" %s  %s", stored.Environment, entry.Message)
 	if entry.Error != nil {
 		line += "  " + strings.TrimSuffix(entry.Error.Type+": "+entry.Error.Message, ": ")
 	}
-	return printable(line), nil
-}
-
-// printable replaces what a terminal would obey or hide.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, line)
+	level := screen.Level(entry.Level, fmt.Sprintf("%-5s", terminal.Line(strings.ToUpper(entry.Level))))
+	return at + " " + level + terminal.Line(line), nil
 }
