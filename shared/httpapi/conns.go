@@ -377,6 +377,9 @@ const (
 	TypeLines = "application/x-ndjson"
 	TypeCSV   = "text/csv"
 	TypeHTML  = "text/html"
+
+	// TypeEvents is that of server-sent events: such an answer lasts.
+	TypeEvents = "text/event-stream"
 )
 
 // Preferred returns the offered media type that the client prefers; the
