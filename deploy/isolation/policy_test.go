@@ -44,6 +44,9 @@ var policies = []policy{
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
 	{route: "GET /v1/logs", who: wideReaders, path: "/v1/logs?project={second}"},
+	{route: "GET /v1/logs/tail", who: readers},
+	{route: "GET /v1/logs/tail", who: readers, path: "/v1/logs/tail?project={project}"},
+	{route: "GET /v1/logs/tail", who: wideReaders, path: "/v1/logs/tail?project={second}"},
 
 	// Errors.
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},

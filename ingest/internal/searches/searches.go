@@ -167,7 +167,7 @@ type Service struct {
 // Search finds a page of what the caller may read: entries of a project of its
 // organization, or of its key's own project.
 func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*Answer, error) {
-	project, err := s.readable(who, search.Project)
+	project, err := s.Readable(who, search.Project)
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +175,8 @@ func (s *Service) Search(ctx context.Context, who identity.Principal, search ing
 	return s.Searches.Page(ctx, who.Organization, search)
 }
 
-// readable is the project that a search is kept to; empty: to none.
-func (s *Service) readable(who identity.Principal, project string) (string, error) {
+// Readable is the project that a search is kept to; empty: to none.
+func (s *Service) Readable(who identity.Principal, project string) (string, error) {
 	if project == "" {
 		if own, alone := who.OnlyProject(); alone {
 			return own, nil

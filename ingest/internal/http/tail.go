@@ -1,0 +1,178 @@
+package http
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/tails"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// Tails serves GET /v1/logs/tail: the entries of the caller's organization
+// as they come.
+type Tails struct {
+	Hub     *tails.Hub
+	Service *searches.Service
+	Guard   *identity.Guard
+	Clock   func() time.Time
+	Longest time.Duration // of one tail
+}
+
+// tailQuery is the query of GET /v1/logs/tail.
+type tailQuery struct {
+	Project     string   `query:"project" description:"Only this project"`
+	Levels      []string `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
+	Environment string   `query:"environment" description:"The entry's environment, or its key's where it names none"`
+	Query       string   `query:"q" description:"What the entries have to match, as of GET /v1/logs"`
+}
+
+// Show answers with events until the client, or one of the limits, ends it.
+func (t *Tails) Show(w http.ResponseWriter, r *http.Request) error {
+	return t.Stream(w, r, func(out io.Writer, found *ingest.Found) error {
+		return writeItem(out, identity.FromContext(r.Context()).Organization, found)
+	})
+}
+
+// Stream is Show with another form of items, in one line each.
+func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, item func(out io.Writer, found *ingest.Found) error) error {
+	search, err := parseTail(r)
+	if err != nil {
+		return err
+	}
+	asked, who := search.Project, identity.FromContext(r.Context())
+	if search.Project, err = t.Service.Readable(who, asked); err != nil {
+		return NotFound(err, search)
+	}
+	viewer, err := t.Hub.Watch(r.Context(), who.Organization, search)
+	if err != nil {
+		return err
+	}
+	defer viewer.Close()
+	w.Header().Set("Content-Type", httpapi.TypeEvents)
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	s := &tail{Tails: t, r: r, viewer: viewer, asked: asked, item: item, out: httpapi.NewEventWriter(w, t.Longest+endTime)}
+	return s.run()
+}
+
+// parseTail parses the query of GET /v1/logs/tail, and refuses what only a
+// search of the past has.
+func parseTail(r *http.Request) (search ingest.Search, err error) {
+	if err := openapi.OnlyKnown(r, tailQuery{}); err != nil {
+		return search, err
+	}
+	query := r.URL.Query()
+	search.Project, search.Environment = query.Get("project"), query.Get("environment")
+	if err := readLevels(&search.Levels, query); err != nil {
+		return search, err
+	}
+	return search, readQuery(&search.Query, query)
+}
+
+// The pace of a tail.
+const (
+	checkInterval = time.Second      // whether the caller may still read, and what was skipped
+	heartbeat     = 15 * time.Second // proxies end what is silent
+	endTime       = time.Minute      // for the last events
+)
+
+// Why a tail ends.
+const (
+	endTimeUp     = "time_is_up"
+	endStopping   = "server_stops"
+	endCredential = "credential_ended"
+	endProject    = "project_deleted"
+	endEvicted    = "overloaded"
+)
+
+// A tail is one answer.
+type tail struct {
+	*Tails
+	r       *http.Request
+	viewer  *tails.Viewer
+	asked   string // project
+	item    func(out io.Writer, found *ingest.Found) error
+	out     *httpapi.PacedWriter
+	checked time.Time
+}
+
+func (t *tail) run() error {
+	checks, beats, end := time.NewTicker(checkInterval), time.NewTicker(heartbeat), time.NewTimer(t.Longest)
+	defer checks.Stop()
+	defer beats.Stop()
+	defer end.Stop()
+	text := "retry: 2000\n\n" // how long a browser waits before it comes back
+	for reason := ""; reason == ""; text = "" {
+		_, _ = io.WriteString(t.out, text)
+		if err := t.out.Flush(); err != nil {
+			return err
+		}
+		select {
+		case <-t.viewer.Ready():
+		case <-checks.C:
+		case <-beats.C:
+			_, _ = io.WriteString(t.out, ": heartbeat\n\n")
+		case <-end.C:
+			reason = endTimeUp
+		case <-t.viewer.Evicted():
+			reason = endEvicted
+		case <-httpapi.Stopping(t.r.Context()):
+			reason = endStopping
+		case <-t.r.Context().Done():
+			return nil
+		}
+		if reason == "" {
+			reason = t.check()
+		}
+		if err := t.write(reason); err != nil {
+			return err
+		}
+	}
+	return t.out.Flush()
+}
+
+// check returns why the tail has to end; empty: it has not. Once a second it
+// looks, and says what was skipped.
+func (t *tail) check() (reason string) {
+	now := t.Clock()
+	if now.Sub(t.checked) < checkInterval {
+		return ""
+	}
+	t.checked = now
+	for _, s := range t.viewer.Skipped() {
+		_, _ = fmt.Fprintf(t.out, "event: skipped\ndata: {\"entries\":%d,\"reason\":%q}\n\n", s.Entries, s.Reason)
+	}
+	if !t.Guard.Holds(t.r) {
+		return endCredential
+	}
+	if _, err := t.Service.Readable(identity.FromContext(t.r.Context()), t.asked); err != nil {
+		return endProject
+	}
+	return ""
+}
+
+// write writes what has come, and why the tail ends. Nothing is shown to one
+// who may no longer read.
+func (t *tail) write(reason string) error {
+	if reason != endCredential && reason != endProject {
+		for _, found := range t.viewer.Take() {
+			_, _ = io.WriteString(t.out, "event: entry\ndata: ")
+			if err := t.item(t.out, found); err != nil {
+				return err
+			}
+			_, _ = io.WriteString(t.out, "\n\n")
+		}
+	}
+	if reason != "" {
+		_, _ = fmt.Fprintf(t.out, "event: end\ndata: {\"reason\":%q}\n\n", reason)
+	}
+	return nil
+}

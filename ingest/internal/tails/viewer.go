@@ -1,0 +1,104 @@
+package tails
+
+import (
+	"sync"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/fairshare"
+)
+
+// maxBuffered is how many bytes wait for a viewer, besides one entry.
+const maxBuffered = 256 << 10
+
+// perEntry is what an entry costs beside its text.
+const perEntry = 256
+
+func sizeOf(found *ingest.Found) int { return len(found.Text) + perEntry }
+
+// A Viewer gets entries of one organization. One goroutine reads it.
+type Viewer struct {
+	hub          *Hub
+	organization string
+	group        *group
+	lease        *fairshare.Lease
+	ready        chan struct{}
+	evicted      chan struct{}
+
+	mu      sync.Mutex
+	waiting []*ingest.Found
+	bytes   int // of waiting
+	skipped []Skipped
+}
+
+// Skipped is how many entries a viewer did not get, and why: it is too slow,
+// or they were not compared, as its organization has had its share.
+type Skipped struct {
+	Reason  string
+	Entries int
+}
+
+func newViewer(h *Hub, organization string, lease *fairshare.Lease) *Viewer {
+	return &Viewer{hub: h, organization: organization, lease: lease, ready: make(chan struct{}, 1), evicted: make(chan struct{})}
+}
+
+// Ready gets a value when there is something to Take.
+func (v *Viewer) Ready() <-chan struct{} { return v.ready }
+
+// Evicted is closed when another organization needs the viewer's place.
+func (v *Viewer) Evicted() <-chan struct{} { return v.evicted }
+
+// Close ends the viewer. It may be called once.
+func (v *Viewer) Close() {
+	v.hub.leave(v)
+	v.lease.Release()
+}
+
+// Take returns the entries that have come.
+func (v *Viewer) Take() []*ingest.Found {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	taken := v.waiting
+	v.waiting, v.bytes = nil, 0
+	return taken
+}
+
+// Skipped returns what was skipped since the last call.
+func (v *Viewer) Skipped() []Skipped {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	skipped := v.skipped
+	v.skipped = nil
+	return skipped
+}
+
+func (v *Viewer) push(found *ingest.Found) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.bytes > 0 && v.bytes+sizeOf(found) > maxBuffered {
+		v.count(skippedSlow, 1)
+		return
+	}
+	v.waiting, v.bytes = append(v.waiting, found), v.bytes+sizeOf(found)
+	select {
+	case v.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (v *Viewer) skip(reason string, entries int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.count(reason, entries)
+}
+
+// count counts skipped entries. The caller holds the lock.
+func (v *Viewer) count(reason string, entries int) {
+	v.hub.skipped.WithLabelValues(reason).Add(float64(entries))
+	for i := range v.skipped {
+		if v.skipped[i].Reason == reason {
+			v.skipped[i].Entries += entries
+			return
+		}
+	}
+	v.skipped = append(v.skipped, Skipped{reason, entries})
+}
