@@ -68,10 +68,12 @@ type SearchConfig struct {
 
 // TailConfig bounds tails.
 type TailConfig struct {
-	Tails              int           `help:"Tails at once; one organization has at most an eighth of them." env:"WEIR_INGEST_TAILS" default:"256"`
-	TailBytesPerSecond int64         `help:"Bytes of entries that are compared for tails and shown by them each second; one organization has at most half, and an equal part beside others. What is beyond is skipped." env:"WEIR_INGEST_TAIL_BYTES_PER_SECOND" default:"67108864"`
+	Tails              int           `help:"Tails at once; one organization has at most an eighth of them." env:"WEIR_INGEST_TAILS" default:"128"`
+	TailBytesPerSecond int64         `help:"Bytes of entries that are compared for tails and shown by them each second; one organization has at most half, and an equal part beside others. What is beyond is skipped. 0: 32 MiB for each processor." env:"WEIR_INGEST_TAIL_BYTES_PER_SECOND" default:"0"`
 	TailTime           time.Duration `help:"How long a tail lasts; then its client comes back." env:"WEIR_INGEST_TAIL_TIME" default:"1h"`
 }
+
+func (c TailConfig) rate() int64 { return cmp.Or(c.TailBytesPerSecond, tailRate*int64(runtime.GOMAXPROCS(0))) }
 
 // concurrency is how many searches run at once, so that one organization
 // has half of the processors.
@@ -98,8 +100,8 @@ const (
 	maxSearches        = 4
 	defaultAnswers     = 64 << 20
 	minAnswers         = 16 << 20
-	defaultTails       = 256
-	defaultTailRate    = 64 << 20
+	defaultTails       = 128
+	tailRate           = 32 << 20 // for each processor
 	defaultTailTime    = time.Hour
 )
 

@@ -163,16 +163,21 @@ func (t *tail) check() (reason string) {
 // who may no longer read.
 func (t *tail) write(reason string) error {
 	if reason != endCredential && reason != endProject {
-		for _, found := range t.viewer.Take() {
-			_, _ = io.WriteString(t.out, "event: entry\ndata: ")
-			if err := t.item(t.out, found); err != nil {
-				return err
-			}
-			_, _ = io.WriteString(t.out, "\n\n")
+		if err := t.viewer.Take(t.entry); err != nil {
+			return err
 		}
 	}
 	if reason != "" {
 		_, _ = fmt.Fprintf(t.out, "event: end\ndata: {\"reason\":%q}\n\n", reason)
 	}
 	return nil
+}
+
+func (t *tail) entry(found *ingest.Found) error {
+	_, _ = io.WriteString(t.out, "event: entry\ndata: ")
+	if err := t.item(t.out, found); err != nil {
+		return err
+	}
+	_, err := io.WriteString(t.out, "\n\n")
+	return err
 }

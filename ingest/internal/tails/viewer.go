@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/fairshare"
 )
 
-// maxBuffered is how many bytes wait for a viewer, besides one entry.
-const maxBuffered = 256 << 10
+// maxBuffered is how many bytes wait for a viewer, unless it is one entry.
+const maxBuffered = 512 << 10
 
 // perEntry is what an entry costs beside its text.
 const perEntry = 256
@@ -26,7 +26,7 @@ type Viewer struct {
 
 	mu      sync.Mutex
 	waiting []*ingest.Found
-	bytes   int // of waiting
+	bytes   int // of waiting, and of what is being written
 	skipped []Skipped
 }
 
@@ -53,13 +53,24 @@ func (v *Viewer) Close() {
 	v.lease.Release()
 }
 
-// Take returns the entries that have come.
-func (v *Viewer) Take() []*ingest.Found {
+// Take passes the entries that have come to write, one after the other, and
+// takes their room until they are written.
+func (v *Viewer) Take(write func(*ingest.Found) error) error {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	taken := v.waiting
-	v.waiting, v.bytes = nil, 0
-	return taken
+	taken, bytes := v.waiting, v.bytes
+	v.waiting = nil
+	v.mu.Unlock()
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.bytes -= bytes
+	}()
+	for _, found := range taken {
+		if err := write(found); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Skipped returns what was skipped since the last call.
