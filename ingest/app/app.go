@@ -126,7 +126,7 @@ func (a *App) buildAPI() {
 func (a *App) newTails(guard *identity.Guard, found *searches.Service) *http.Tails {
 	config := a.config.Tail
 	a.tails = tails.New(tails.Config{
-		Directory: a.followed.directory, Viewers: cmp.Or(config.Tails, defaultTails), BytesPerSecond: config.rate(),
+		Directory: a.followed.directory, Viewers: cmp.Or(config.Tails, defaultTails), Work: config.work(),
 		Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
 	return &http.Tails{Hub: a.tails, Service: found, Guard: guard, Clock: a.base.Clock, Longest: cmp.Or(config.TailTime, defaultTailTime)}

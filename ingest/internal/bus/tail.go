@@ -40,9 +40,7 @@ func (t *Tail) offer(record bus.Record) (err error) {
 		}
 	}()
 	entries, _ := strconv.Atoi(record.Header(contract.HeaderEntries))
-	known := tails.Record{
-		Organization: organization(record), Project: record.Header(contract.HeaderProject), Entries: entries, Bytes: len(record.Value),
-	}
+	known := tails.Record{Organization: organization(record), Project: record.Header(contract.HeaderProject), Entries: entries}
 	return t.Hub.Offer(known, func(each func(ingest.Stored)) error {
 		logs, err := contract.ParseLogsAccepted(record.Lookup(), record.Value)
 		if err != nil {

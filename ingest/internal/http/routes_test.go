@@ -32,7 +32,7 @@ func newRoutes(t *testing.T) http.Handler {
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: in.Service.Clock})
 	directory := identity.NewDirectory()
 	found := &searches.Service{Searches: &tape{n: 1}, Directory: directory}
-	hub := tails.New(tails.Config{Directory: directory, Viewers: 1, BytesPerSecond: 1, Clock: in.Service.Clock})
+	hub := tails.New(tails.Config{Directory: directory, Viewers: 1, Work: time.Second, Clock: in.Service.Clock})
 	testenv.Run(t, func(ctx context.Context) error { return hub.Run(ctx, readNothing, nil) })
 	Mount(router, guard, in, &Logs{Service: found, Clock: in.Service.Clock},
 		&Tails{Hub: hub, Service: found, Guard: guard, Clock: in.Service.Clock, Longest: 20 * time.Millisecond})

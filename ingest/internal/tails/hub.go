@@ -21,20 +21,27 @@ import (
 
 // Config is what a Hub works with.
 type Config struct {
-	Directory      *identity.Directory
-	Viewers        int   // at once, at least 1; one organization has at most an eighth of them, rounded up
-	BytesPerSecond int64 // compared and shown in all; one organization has at most half of them
-	Clock          func() time.Time
-	Metrics        prometheus.Registerer
+	Directory *identity.Directory
+	Viewers   int           // at once, at least 1; one organization has at most an eighth of them, rounded up
+	Work      time.Duration // a second, of comparing and showing entries; one organization has at most half of it
+	Clock     func() time.Time
+	Metrics   prometheus.Registerer
 }
 
 const (
 	shareOfViewers = 8
-	shareOfBytes   = 2
+	shareOfWork    = 2
 	longestWait    = time.Second     // for room that another organization has to give
 	longestStart   = 5 * time.Second // until the log is read
 	retryOverload  = 5 * time.Second
-	maxShares      = 1 << 12 // organizations whose share of bytes is remembered
+	maxShares      = 1 << 12 // organizations whose share of work is remembered
+
+	// longestTurn is how long the entries of one record are compared: others
+	// wait meanwhile.
+	longestTurn = 100 * time.Millisecond
+
+	// workPerByte is what it costs to send a byte to a viewer.
+	workPerByte = 10 * time.Nanosecond
 
 	// linger is how long the log is read on for the next viewer.
 	linger = 5 * time.Second
@@ -253,43 +260,28 @@ func (h *Hub) stopWhenIdle(ctx context.Context, stop func()) {
 // A Record is what is known of a record without reading its entries.
 type Record struct {
 	Organization, Project string
-	Entries, Bytes        int
+	Entries               int
 }
 
 // Offer passes on the entries of a record, which read reads, if somebody
-// watches them. The entries are copied.
+// watches them. The entries are copied. What an organization takes is time,
+// as no size tells what a query costs.
 func (h *Hub) Offer(record Record, read func(each func(ingest.Stored)) error) error {
 	groups, rate := h.audience(&record)
 	if len(groups) == 0 {
 		return nil
 	}
-	if h.shares.Wait(h.config.Clock(), record.Organization, rate) > 0 {
-		for _, g := range groups {
-			for _, v := range g.viewers {
-				v.skip(skippedShare, record.Entries)
-			}
+	began := h.config.Clock()
+	if h.shares.Wait(began, record.Organization, rate) > 0 {
+		for i := range groups {
+			groups[i].skip(record.Entries)
 		}
 		return nil
 	}
-	shown := 0
-	err := read(func(entry ingest.Stored) {
-		var found *ingest.Found
-		for i := range groups {
-			if !groups[i].search.Matches(&entry) {
-				continue
-			}
-			if found == nil {
-				entry.Text = slices.Clone(entry.Text) // the record's memory is lent
-				found = &ingest.Found{Stored: entry, Project: record.Project}
-			}
-			for _, v := range groups[i].viewers {
-				v.push(found)
-				shown += sizeOf(found)
-			}
-		}
-	})
-	cost := int64(record.Bytes)*int64(1+len(groups)) + int64(shown) // read once, compared for each, shown to some
-	h.shares.Spend(h.config.Clock(), record.Organization, cost, rate)
+	t := turn{groups: groups, clock: h.config.Clock, ends: began.Add(longestTurn), project: record.Project}
+	err := read(t.show)
+	now := h.config.Clock()
+	h.shares.Spend(now, record.Organization, int64(now.Sub(began)+time.Duration(t.sent)*workPerByte), rate)
 	if err != nil {
 		return fmt.Errorf("cannot show a record of %s: %w", record.Project, err)
 	}
@@ -309,10 +301,48 @@ func (h *Hub) audience(record *Record) (groups []group, rate fairshare.Rate) {
 	if len(groups) == 0 || h.hides(record.Organization, record.Project) {
 		return nil, rate
 	}
-	share := max(1, h.config.BytesPerSecond/int64(max(shareOfBytes, len(h.watched))))
+	share := max(1, int64(h.config.Work)/int64(max(shareOfWork, len(h.watched))))
 	return groups, fairshare.Rate{Burst: share, PerSecond: share}
 }
 
 func (h *Hub) hides(organization, project string) bool {
 	return h.config.Directory.Hides(organization, "") || h.config.Directory.Hides(organization, project)
+}
+
+// A turn shows the entries of one record.
+type turn struct {
+	groups  []group
+	clock   func() time.Time
+	ends    time.Time
+	project string
+	sent    int // bytes
+}
+
+func (t *turn) show(entry ingest.Stored) {
+	var found *ingest.Found
+	for i := range t.groups {
+		g := &t.groups[i]
+		if t.clock().After(t.ends) {
+			g.skip(1)
+			continue
+		}
+		if !g.search.Matches(&entry) {
+			continue
+		}
+		if found == nil {
+			entry.Text = slices.Clone(entry.Text) // the record's memory is lent
+			found = &ingest.Found{Stored: entry, Project: t.project}
+		}
+		for _, v := range g.viewers {
+			v.push(found)
+			t.sent += sizeOf(found)
+		}
+	}
+}
+
+// skip counts entries that are not compared for a group.
+func (g *group) skip(entries int) {
+	for _, v := range g.viewers {
+		v.skip(skippedShare, entries)
+	}
 }

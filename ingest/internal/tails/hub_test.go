@@ -25,17 +25,18 @@ type bench struct {
 	*tails.Hub
 	t         *testing.T
 	directory *identity.Directory
-	now       atomic.Int64 // seconds
+	now       atomic.Int64  // nanoseconds
+	takes     time.Duration // to read an entry
 	reading   atomic.Int64
 	parsed    int // records
 }
 
-func newBench(t *testing.T, viewers int, bytesPerSecond int64) *bench {
+func newBench(t *testing.T, viewers int) *bench {
 	t.Helper()
 	b := &bench{t: t, directory: identity.NewDirectory()}
 	b.Hub = tails.New(tails.Config{
-		Directory: b.directory, Viewers: viewers, BytesPerSecond: bytesPerSecond, Metrics: prometheus.NewRegistry(),
-		Clock: func() time.Time { return time.Unix(b.now.Load(), 0) },
+		Directory: b.directory, Viewers: viewers, Work: time.Second, Metrics: prometheus.NewRegistry(),
+		Clock: func() time.Time { return time.Unix(0, b.now.Load()) },
 	})
 	read := func(ctx context.Context, begun func()) error {
 		b.reading.Add(1)
@@ -61,13 +62,10 @@ func (b *bench) watch(organization string, search ingest.Search) *tails.Viewer {
 // offer offers a record of entries with these messages.
 func (b *bench) offer(organization, project string, messages ...string) {
 	b.t.Helper()
-	size := 0
-	for _, message := range messages {
-		size += len(message)
-	}
-	err := b.Offer(tails.Record{Organization: organization, Project: project, Entries: len(messages), Bytes: size}, func(each func(ingest.Stored)) error {
+	err := b.Offer(tails.Record{Organization: organization, Project: project, Entries: len(messages)}, func(each func(ingest.Stored)) error {
 		b.parsed++
 		for _, message := range messages {
+			b.now.Add(int64(b.takes))
 			each(ingest.Stored{Level: ingest.SeverityInfo, Environment: "prod", Text: []byte(`{"message":"` + message + `"}`)})
 		}
 		return nil
@@ -106,7 +104,7 @@ func query(t *testing.T, text string) ingest.Query {
 // A viewer gets what its search finds, and nothing of others. A record that
 // nobody watches is not read, and one that many watch is read once.
 func TestViewersGetWhatTheySearch(t *testing.T) {
-	b := newBench(t, 80, 1<<30)
+	b := newBench(t, 80)
 	all, again := b.watch("org_1", ingest.Search{}), b.watch("org_1", ingest.Search{})
 	own, words := b.watch("org_1", ingest.Search{Project: "prj_1"}), b.watch("org_1", ingest.Search{Query: query(t, "time* -level:error")})
 	level := b.watch("org_1", ingest.Search{Levels: ingest.SeveritySet(0).With(ingest.SeverityError)})
@@ -131,7 +129,7 @@ func TestViewersGetWhatTheySearch(t *testing.T) {
 
 // What is deleted, or is to be, is not shown.
 func TestDeletedProjectsAreNotShown(t *testing.T) {
-	b := newBench(t, 8, 1<<30)
+	b := newBench(t, 8)
 	v := b.watch("org_1", ingest.Search{})
 	hide := func(project string) {
 		fact, err := json.Marshal(contract.DeletionRequested{Organization: "org_1", Project: project})
@@ -154,7 +152,7 @@ func isOverloaded(err error) bool {
 // An organization has an eighth of the viewers. When there is no room, the
 // first of another one takes the place of one of many.
 func TestViewersAreBounded(t *testing.T) {
-	b := newBench(t, 16, 1<<30)
+	b := newBench(t, 16)
 	var viewers []*tails.Viewer
 	for i := range 8 {
 		organization := fmt.Sprint("org_", i)
@@ -183,7 +181,7 @@ func TestViewersAreBounded(t *testing.T) {
 // A viewer that does not read loses what is beyond its buffer, and learns
 // how much; others lose nothing.
 func TestSlowViewersSkip(t *testing.T) {
-	b := newBench(t, 16, 1<<30)
+	b := newBench(t, 16)
 	slow, fast := b.watch("org_1", ingest.Search{}), b.watch("org_1", ingest.Search{})
 	got := 0
 	for range 100 {
@@ -203,34 +201,49 @@ func TestSlowViewersSkip(t *testing.T) {
 	}
 }
 
-// What an organization sends beyond its share is not read for its viewers,
-// and they learn how much; others have their own share.
-func TestSharesOfBytes(t *testing.T) {
-	b := newBench(t, 16, 100<<10)
+// What takes more time than an organization's share is not compared for its
+// viewers, and they learn how much; others have their own share.
+func TestSharesOfWork(t *testing.T) {
+	b := newBench(t, 16)
 	loud, quiet := b.watch("loud", ingest.Search{Query: query(t, "never")}), b.watch("quiet", ingest.Search{})
+	b.takes = 20 * time.Millisecond
 	for range 100 {
-		b.offer("loud", "prj_1", strings.Repeat("x", 1<<10), "more")
+		b.offer("loud", "prj_1", "a", "b")
 	}
-	if b.parsed > 26 { // each costs twice its bytes, of 50 KB
+	if b.parsed > 26 { // 40 ms each, of half a second that comes back while they take
 		t.Errorf("%d records were read", b.parsed)
 	}
 	if skipped := loud.Skipped(); len(skipped) != 1 || skipped[0] != (tails.Skipped{Reason: "share", Entries: 2 * (100 - b.parsed)}) {
 		t.Errorf("skipped %v, of %d that were read", skipped, b.parsed)
 	}
+	b.takes = 0
 	b.offer("quiet", "prj_2", "fine")
 	shows(t, quiet, "fine")
 	loud.Close()
 	again := b.watch("loud", ingest.Search{})
 	b.offer("loud", "prj_1", "to come again gives no new share")
 	shows(t, again)
-	b.now.Add(1)
+	b.now.Add(int64(time.Second))
 	b.offer("loud", "prj_1", "a second later")
 	shows(t, again, "a second later")
 }
 
+// A record whose entries take long is not compared to its end: the viewers of
+// others wait for it.
+func TestLongTurnsEnd(t *testing.T) {
+	b := newBench(t, 16)
+	v := b.watch("org_1", ingest.Search{})
+	b.takes = 40 * time.Millisecond
+	b.offer("org_1", "prj_1", "a", "b", "c", "d")
+	shows(t, v, "a", "b")
+	if skipped := v.Skipped(); len(skipped) != 1 || skipped[0] != (tails.Skipped{Reason: "share", Entries: 2}) {
+		t.Errorf("skipped %v", skipped)
+	}
+}
+
 // The log is read while somebody watches, and a little longer.
 func TestReadOnlyWhileWatched(t *testing.T) {
-	b := newBench(t, 8, 1<<30)
+	b := newBench(t, 8)
 	reads := func(want int64) func() error {
 		return func() error {
 			if got := b.reading.Load(); got != want {
@@ -244,7 +257,7 @@ func TestReadOnlyWhileWatched(t *testing.T) {
 		v := b.watch("org_1", ingest.Search{})
 		testenv.Must(t, reads(1)())
 		v.Close()
-		b.now.Add(10)
+		b.now.Add(int64(time.Minute))
 		testenv.Eventually(t, reads(0))
 	}
 }
