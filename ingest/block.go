@@ -40,10 +40,21 @@ type Stored struct {
 type Header struct {
 	Min, Max     Instant // event times of its first and last entry
 	Levels       SeveritySet
+	Entries      LevelCounts
 	Environments EnvironmentSet
 	Words        WordFilter
-	Entries      int
 	Bytes        int // of text
+}
+
+// LevelCounts is the number of entries of each level.
+type LevelCounts [SeverityFatal + 1]int64
+
+// Sum returns the number of entries of all levels.
+func (c LevelCounts) Sum() (all int64) {
+	for _, n := range c {
+		all += n
+	}
+	return all
 }
 
 // A Block is some entries of one project in the order of their places.
@@ -57,6 +68,7 @@ type Builder struct {
 	list         []Stored
 	bytes        int
 	levels       SeveritySet
+	entries      LevelCounts
 	environments EnvironmentSet
 	words        wordSet
 }
@@ -66,6 +78,7 @@ func (b *Builder) Add(entry Stored) {
 	b.list = append(b.list, entry)
 	b.bytes += len(entry.Text)
 	b.levels = b.levels.With(entry.Level)
+	b.entries[entry.Level]++
 	if n := len(b.list); n == 1 || b.list[n-2].Environment != entry.Environment {
 		b.environments = b.environments.With(entry.Environment)
 	}
@@ -86,24 +99,24 @@ func (b *Builder) Build() Block {
 	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
 	header := Header{
 		Min: b.list[0].Time, Max: b.list[len(b.list)-1].Time,
-		Levels: b.levels, Environments: b.environments, Words: b.words.filter(), Entries: len(b.list), Bytes: b.bytes,
+		Levels: b.levels, Entries: b.entries, Environments: b.environments, Words: b.words.filter(), Bytes: b.bytes,
 	}
 	block := Block{Header: header, List: b.list}
 	*b = Builder{}
 	return block
 }
 
-// blockVersion is the first byte of a stored block. Old versions stay readable.
+// blockVersion is the first byte of a stored directory.
 const blockVersion = 1
 
 // errBlock means that a block's stored form is damaged.
 var errBlock = errors.New("cannot read block: its form is damaged")
 
-// AppendBinary appends the block's stored form, uncompressed: a
-// version, the environments, the batches, the directory (per entry:
-// time, level, environment, batch, index, length), then all texts.
-// Numbers are varints of encoding/binary.
-func (b Block) AppendBinary(dst []byte) []byte {
+// AppendDirectory appends the stored form of all but the texts,
+// uncompressed: a version, the environments, the batches, and per entry:
+// time, level, environment, batch, index, length of the text. Numbers are
+// varints of encoding/binary.
+func (b Block) AppendDirectory(dst []byte) []byte {
 	environments, batches := newTable[string](), newTable[batchOf]()
 	for _, entry := range b.List {
 		environments.number(entry.Environment)
@@ -123,6 +136,14 @@ func (b Block) AppendBinary(dst []byte) []byte {
 	return b.appendEntries(dst, &environments, &batches)
 }
 
+// AppendTexts appends the stored form of the texts, uncompressed: one after the other.
+func (b Block) AppendTexts(dst []byte) []byte {
+	for _, entry := range b.List {
+		dst = append(dst, entry.Text...)
+	}
+	return dst
+}
+
 type batchOf struct {
 	id            [16]byte
 	receivedNanos int64
@@ -140,9 +161,6 @@ func (b Block) appendEntries(dst []byte, environments *table[string], batches *t
 		dst = binary.AppendUvarint(dst, uint64(entry.Index))
 		dst = binary.AppendUvarint(dst, uint64(len(entry.Text)))
 		previous = entry.Time.Seconds
-	}
-	for _, entry := range b.List {
-		dst = append(dst, entry.Text...)
 	}
 	return dst
 }
@@ -170,11 +188,34 @@ func (t *table[T]) number(value T) uint64 {
 	return number
 }
 
-// ParseEntries reads the entries back in order. Their texts share data's memory.
-func ParseEntries(data []byte) ([]Stored, error) {
+// ParseEntries reads the entries of a block back in order. Their texts share the memory of texts.
+func ParseEntries(directory, texts []byte) ([]Stored, error) {
+	entries, lengths, err := parseDirectory(directory)
+	if err != nil {
+		return nil, err
+	}
+	for i, length := range lengths {
+		if length > len(texts) {
+			return nil, errBlock
+		}
+		entries[i].Text, texts = texts[:length:length], texts[length:]
+	}
+	if len(texts) > 0 {
+		return nil, errBlock
+	}
+	return entries, nil
+}
+
+// ParseDirectory reads the entries of a block back in order, without their texts.
+func ParseDirectory(directory []byte) ([]Stored, error) {
+	entries, _, err := parseDirectory(directory)
+	return entries, err
+}
+
+func parseDirectory(data []byte) (entries []Stored, lengths []int, err error) {
 	r := blockReader{data: data}
 	if version := r.byte(); version != blockVersion {
-		return nil, fmt.Errorf("cannot read block of version %d", version)
+		return nil, nil, fmt.Errorf("cannot read block of version %d", version)
 	}
 	environments := make([]string, r.count())
 	for i := range environments {
@@ -185,34 +226,31 @@ func ParseEntries(data []byte) ([]Stored, error) {
 		copy(batches[i].id[:], r.bytes(16))
 		batches[i].receivedNanos = r.varint()
 	}
-	entries := r.entries(environments, batches)
+	entries, lengths = r.entries(environments, batches)
 	if r.failed || len(r.data) > 0 {
-		return nil, errBlock
+		return nil, nil, errBlock
 	}
-	return entries, nil
+	return entries, lengths, nil
 }
 
-func (r *blockReader) entries(environments []string, batches []batchOf) []Stored {
-	entries := make([]Stored, r.count())
-	lengths := make([]int, len(entries))
+func (r *blockReader) entries(environments []string, batches []batchOf) (entries []Stored, lengths []int) {
+	entries = make([]Stored, r.count())
+	lengths = make([]int, len(entries))
 	seconds := int64(0)
 	for i := range entries {
 		seconds += r.varint()
-		entry := Stored{Place: Place{Time: Instant{seconds, uint32(min(r.uvarint(), math.MaxUint32))}}, Level: Severity(r.byte())}
+		entry := Stored{Place: Place{Time: Instant{seconds, uint32(min(r.uvarint(), math.MaxUint32))}}, Level: r.level()}
 		environment, batch := r.uvarint(), r.uvarint()
-		entry.Index, lengths[i] = r.index(), r.count()
+		entry.Index, lengths[i] = r.int(), r.int()
 		if environment >= uint64(len(environments)) || batch >= uint64(len(batches)) {
 			r.failed = true
-			return nil
+			return nil, nil
 		}
 		entry.Environment, entry.Batch = environments[environment], batches[batch].id
 		entry.ReceivedAt = time.Unix(0, batches[batch].receivedNanos).UTC()
 		entries[i] = entry
 	}
-	for i := range entries {
-		entries[i].Text = r.bytes(lengths[i])
-	}
-	return entries
+	return entries, lengths
 }
 
 // A blockReader reads from the front of data; after a failure it returns zeros.
@@ -263,7 +301,16 @@ func (r *blockReader) count() int {
 	return int(value)
 }
 
-func (r *blockReader) index() int {
+func (r *blockReader) level() Severity {
+	level := Severity(r.byte())
+	if level > SeverityFatal {
+		r.failed = true
+		return SeverityNone
+	}
+	return level
+}
+
+func (r *blockReader) int() int {
 	value := r.uvarint()
 	if value > math.MaxInt32 {
 		r.failed = true

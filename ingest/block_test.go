@@ -55,7 +55,7 @@ func TestBlockSurvivesItsStoredForm(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	_, list := blocks(random, 500)
 	for _, block := range list {
-		entries, err := ingest.ParseEntries(block.AppendBinary(nil))
+		entries, err := ingest.ParseEntries(block.AppendDirectory(nil), block.AppendTexts(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,21 +71,29 @@ func TestBlockSurvivesItsStoredForm(t *testing.T) {
 // A damaged block is an error, never a panic and never a huge allocation.
 func TestParseEntriesRefusesDamage(t *testing.T) {
 	_, list := blocks(rand.New(rand.NewPCG(3, 4)), 40)
-	whole := list[0].AppendBinary(nil)
-	for cut := range whole {
-		if _, err := ingest.ParseEntries(whole[:cut]); err == nil {
-			t.Errorf("a block cut at %d of %d bytes was read", cut, len(whole))
+	directory, texts := list[0].AppendDirectory(nil), list[0].AppendTexts(nil)
+	for cut := range directory {
+		if _, err := ingest.ParseEntries(directory[:cut], texts); err == nil {
+			t.Errorf("a directory cut at %d of %d bytes was read", cut, len(directory))
 		}
 	}
-	if _, err := ingest.ParseEntries(append(whole, 0)); err == nil {
-		t.Error("a block with a byte too many was read")
+	for cut := range texts {
+		if _, err := ingest.ParseEntries(directory, texts[:cut]); err == nil {
+			t.Errorf("texts cut at %d of %d bytes were read", cut, len(texts))
+		}
+	}
+	if _, err := ingest.ParseEntries(append(directory, 0), texts); err == nil {
+		t.Error("a directory with a byte too many was read")
+	}
+	if _, err := ingest.ParseEntries(directory, append(texts, 0)); err == nil {
+		t.Error("texts with a byte too many were read")
 	}
 }
 
 func FuzzParseEntries(f *testing.F) {
 	_, list := blocks(rand.New(rand.NewPCG(5, 6)), 40)
-	f.Add(list[0].AppendBinary(nil))
-	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ingest.ParseEntries(data) })
+	f.Add(list[0].AppendDirectory(nil), list[0].AppendTexts(nil))
+	f.Fuzz(func(_ *testing.T, directory, texts []byte) { _, _ = ingest.ParseEntries(directory, texts) })
 }
 
 // A block's filter has no false negatives and few false positives.

@@ -162,7 +162,7 @@ func TestMergedBlocksHoldTheSame(t *testing.T) {
 
 func read(t *testing.T, block ingest.Block) []ingest.Stored {
 	t.Helper()
-	entries, err := ingest.ParseEntries(block.AppendBinary(nil))
+	entries, err := ingest.ParseEntries(block.AppendDirectory(nil), block.AppendTexts(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

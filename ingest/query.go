@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -184,19 +183,16 @@ func textField(paths []jsonPath, want pattern) field {
 // isNumber compares numbers; a string is none.
 func isNumber(operator string, want float64) func(value []byte) bool {
 	return func(value []byte) bool {
-		if c := value[0]; c != '-' && (c < '0' || c > '9') {
-			return false
-		}
-		got, _ := strconv.ParseFloat(string(value), 64)
+		got, ok := numberOf(value)
 		switch operator {
 		case ">":
-			return got > want
+			return ok && got > want
 		case ">=":
-			return got >= want
+			return ok && got >= want
 		case "<":
-			return got < want
+			return ok && got < want
 		}
-		return got <= want
+		return ok && got <= want
 	}
 }
 

@@ -216,6 +216,7 @@ type Result struct {
 	Found      []Found
 	Next       *Position // where the next page starts; nil: there is none
 	Incomplete bool      // the share was used up before the page was full
+	Read       int64     // bytes that were read for it
 }
 
 // Find finds a page. It reads blocks until the page is complete or its

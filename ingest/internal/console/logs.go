@@ -79,7 +79,7 @@ func (c *console) hideFuture(r *http.Request, search *ingest.Search) (shown stri
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	r = ui.WithTimesInUTC(r)
-	search, err := ingesthttp.ParseSearch(r)
+	search, err := ingesthttp.ParseSearch(r, c.Clock())
 	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
 	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), line, c.Clock(), err)}
 	if page.Filters.Faulty() {

@@ -37,6 +37,10 @@ func (s *shelf) Page(_ context.Context, organization string, search ingest.Searc
 	return &searches.Answer{Result: s.found[organization]}, nil
 }
 
+func (s *shelf) Count(_ context.Context, _ string, count ingest.Count, top int) (ingest.Counted, error) {
+	return count.NewCounter().Result(top), nil
+}
+
 func entry(t *testing.T, members map[string]any) ingest.Found {
 	t.Helper()
 	line := map[string]any{"timestamp": "2026-11-21T09:30:00.25Z", "level": "error", "message": "checkout failed"}

@@ -111,11 +111,12 @@ func TestPaddedBodiesEnd(t *testing.T) {
 // A tape finds entries 0 to n-1, a few at a time, and fails at one if
 // fail is set.
 type tape struct {
-	n      int
-	failAt int // 0: never
-	fail   error
-	pages  int
-	now    func()
+	searches.Finder // nil: nothing is counted
+	n               int
+	failAt          int // 0: never
+	fail            error
+	pages           int
+	now             func()
 }
 
 func (f *tape) Page(_ context.Context, _ string, search ingest.Search) (*searches.Answer, error) {

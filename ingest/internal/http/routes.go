@@ -26,8 +26,9 @@ func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs,
 	httpapi.Describe(router, module.Name, OpenAPI())
 	sending(intake).Mount(router)
 	reading := router.With(guard.RequireAPIKey())
-	searching(logs).Mount(reading)
-	tailing(tails).Mount(reading)
+	for _, operation := range append(searching(logs), tailing(tails)) {
+		operation.Mount(reading)
+	}
 }
 
 var module = openapi.Module{
@@ -56,7 +57,7 @@ type problemBody struct {
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document([]openapi.Operation{sending(new(Intake)), searching(new(Logs)), tailing(new(Tails))})
+	return module.Document(append(searching(new(Logs)), sending(new(Intake)), tailing(new(Tails))))
 }
 
 // sending checks API keys by itself.
@@ -64,19 +65,31 @@ func sending(intake *Intake) openapi.Operation {
 	return openapi.Operation{Route: "POST /v1/logs", Handle: intake.Metrics.watch(intake.Post), Written: postLogs}
 }
 
-func searching(logs *Logs) openapi.Operation {
-	return openapi.Operation{
-		Route: "GET /v1/logs", Handle: logs.List, ID: "searchLogs",
-		Summary: "Find entries of the organization",
-		Query:   logsQuery{},
-		Answer: openapi.Answer{
-			Type: pageBody{}, Texts: []openapi.Text{{Media: httpapi.TypeLines, Description: "An entry on each line"}},
-			Description: "A page. It ends at 8 MiB of entries, whatever its limit: it can hold fewer items than asked for and still have a next one. " +
-				"Where lines are preferred: all entries that match, each alone on its line, to the end, or to the limit where one is given. " +
-				"The trailer Weir-Incomplete says `true` where the lines had to end before that, and Weir-Next-Cursor where they go on; " +
-				"an answer without these trailers was cut",
+func searching(logs *Logs) []openapi.Operation {
+	noProject := map[int]string{http.StatusNotFound: "There is no such project in the organization"}
+	return []openapi.Operation{
+		{
+			Route: "GET /v1/logs", Handle: logs.List, ID: "searchLogs",
+			Summary: "Find entries of the organization",
+			Query:   logsQuery{},
+			Answer: openapi.Answer{
+				Type: pageBody{}, Texts: []openapi.Text{{Media: httpapi.TypeLines, Description: "An entry on each line"}},
+				Description: "A page. It ends at 8 MiB of entries, whatever its limit: it can hold fewer items than asked for and still have a next one. " +
+					"Where lines are preferred: all entries that match, each alone on its line, to the end, or to the limit where one is given. " +
+					"The trailer Weir-Incomplete says `true` where the lines had to end before that, and Weir-Next-Cursor where they go on; " +
+					"an answer without these trailers was cut",
+			},
+			Problems: noProject,
 		},
-		Problems: map[int]string{http.StatusNotFound: "There is no such project in the organization"},
+		{
+			Route: "GET /v1/logs/stats", Handle: logs.Stats, ID: "countLogs",
+			Summary: "Count entries of the organization: in all, over time, and by the values of fields",
+			Query:   statsQuery{},
+			Answer: openapi.Answer{Type: statsBody{}, Texts: []openapi.Text{{
+				Media: httpapi.TypeCSV, Description: "A head and a row for each value and bucket: at, field, value, entries, count, sum, min, max, p50, p90, p95, p99",
+			}}},
+			Problems: noProject,
+		},
 	}
 }
 

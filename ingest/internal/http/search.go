@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
@@ -24,11 +25,11 @@ type Logs struct {
 	Clock   func() time.Time
 }
 
-// List answers with a page of entries, or, by preference, with a
+// List serves GET /v1/logs. It answers with a page of entries, or, by preference, with a
 // line per matching entry.
 func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
-	search, err := ParseSearch(r)
+	search, err := ParseSearch(r, l.Clock())
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer answer.Close()
 	w.Header().Set("Content-Type", "application/json")
-	page := page{organization: who.Organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete}
+	page := page{organization: who.Organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete, read: answer.Read}
 	out := httpapi.NewPacedWriter(w)
 	answer.AllowEviction(out.Stop)
 	return page.write(out)
@@ -56,41 +57,56 @@ func NotFound(err error, search ingest.Search) error {
 	return err
 }
 
+// selection is what selects entries in a query.
+type selection struct {
+	Project     string   `query:"project" description:"Only this project"`
+	From        string   `query:"from" description:"Event time, inclusive: 2026-01-31T12:00:00Z, or before now: -15m, -24h, -7d"`
+	To          string   `query:"to" description:"Event time, exclusive, written like from"`
+	Levels      []string `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
+	Environment string   `query:"environment" description:"The entry's environment, or its key's where it names none"`
+	Query       string   `query:"q" description:"What the entries have to match: words of the message, \"phrases\", level:error, any field such as metadata.status:>=500 or exists:metadata.trace_id, -not, OR, parentheses"`
+}
+
 // logsQuery is the query of GET /v1/logs.
 type logsQuery struct {
-	Project     string    `query:"project" description:"Only this project"`
-	From        time.Time `query:"from" description:"Event time, inclusive"`
-	To          time.Time `query:"to" description:"Event time, exclusive"`
-	Levels      []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
-	Environment string    `query:"environment" description:"The entry's environment, or its key's where it names none"`
-	Query       string    `query:"q" description:"What the entries have to match: words of the message, \"phrases\", level:error, any field such as metadata.status:>=500 or exists:metadata.trace_id, -not, OR, parentheses"`
-	Order       string    `query:"order" enum:"desc,asc" default:"desc" description:"By event time"`
+	selection
+	Order string `query:"order" enum:"desc,asc" default:"desc" description:"By event time"`
 	httpapi.Page
 }
 
 // ParseSearch parses the query of GET /v1/logs. An invalid parameter is
 // a 400 that names it: an ignored filter would show too much.
-func ParseSearch(r *http.Request) (ingest.Search, error) {
+func ParseSearch(r *http.Request, now time.Time) (ingest.Search, error) {
 	if err := openapi.OnlyKnown(r, logsQuery{}); err != nil {
 		return ingest.Search{}, err
 	}
 	if err := httpapi.CursorsReady(r); err != nil {
 		return ingest.Search{}, err
 	}
-	query := r.URL.Query()
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return ingest.Search{}, err
 	}
-	search := ingest.Search{Project: query.Get("project"), Environment: query.Get("environment"), Limit: page.Limit}
+	search, err := parseSelection(r.URL.Query(), now)
+	if err == nil {
+		err = readOrder(&search.OldestFirst, r.URL.Query())
+	}
+	if err == nil {
+		err = readCursor(&search.Start, r, page.Cursor)
+	}
+	search.Limit = page.Limit
+	return search, err
+}
+
+// parseSelection reads which entries a query selects.
+func parseSelection(query url.Values, now time.Time) (ingest.Search, error) {
+	search := ingest.Search{Project: query.Get("project"), Environment: query.Get("environment")}
 	for _, read := range []func() error{
-		func() error { return readTime(&search.From, query, "from") },
-		func() error { return readTime(&search.To, query, "to") },
+		func() error { return readTime(&search.From, query, "from", now) },
+		func() error { return readTime(&search.To, query, "to", now) },
 		func() error { return checkSpan(&search, query) },
 		func() error { return readLevels(&search.Levels, query) },
 		func() error { return readQuery(&search.Query, query) },
-		func() error { return readOrder(&search.OldestFirst, query) },
-		func() error { return readCursor(&search.Start, r, page.Cursor) },
 	} {
 		if err := read(); err != nil {
 			return ingest.Search{}, err
@@ -99,18 +115,34 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 	return search, nil
 }
 
-func readTime(into **ingest.Instant, query url.Values, name string) error {
+func readTime(into **ingest.Instant, query url.Values, name string, now time.Time) error {
 	text := query.Get(name)
 	if text == "" {
 		return nil
 	}
 	at, ok := ingest.ParseInstant([]byte(text))
+	if ago, found := strings.CutPrefix(text, "-"); found {
+		var span time.Duration
+		span, ok = parseSpan(ago)
+		at = ingest.InstantOf(now.Add(-span))
+	}
 	if !ok {
-		return httpapi.Invalid("?"+name, "invalid_timestamp", fmt.Sprintf("%s is %q, not a UTC time of RFC 3339.", name, text),
-			"Write it as 2026-01-31T12:00:00Z, with a fraction of 1 to 9 digits or none.")
+		return httpapi.Invalid("?"+name, "invalid_timestamp", fmt.Sprintf("%s is %q, not a time.", name, text),
+			"Write UTC as 2026-01-31T12:00:00Z, with a fraction of 1 to 9 digits or none, or a time before now as -15m, -24h or -7d.")
 	}
 	*into = &at
 	return nil
+}
+
+// parseSpan reads a whole number of seconds, minutes, hours or days: 30s, 5m, 24h, 7d.
+func parseSpan(text string) (time.Duration, bool) {
+	if text == "" {
+		return 0, false
+	}
+	unit, known := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[text[len(text)-1]]
+	count, err := strconv.ParseUint(text[:len(text)-1], 10, 31)
+	span := time.Duration(count) * unit //nolint:gosec // 31 bits
+	return span, known && err == nil && span/unit == time.Duration(count)
 }
 
 func checkSpan(search *ingest.Search, query url.Values) error {
@@ -157,12 +189,14 @@ type page struct {
 	found        []ingest.Found
 	next         *string
 	incomplete   bool
+	read         int64 // bytes
 }
 
 // pageBody is what a page is written as.
 type pageBody struct {
 	httpapi.List[foundBody]
-	Incomplete bool `json:"incomplete,omitempty" const:"true" description:"The search had its share of time or of bytes before the page was full. What it holds is certain; next_cursor goes on"`
+	ScannedBytes int64 `json:"scanned_bytes" description:"What was read for the page, unpacked"`
+	Incomplete   bool  `json:"incomplete,omitempty" const:"true" description:"The search had its share of time or of bytes before the page was full. What it holds is certain; next_cursor goes on"`
 }
 
 type foundBody struct {
@@ -200,7 +234,7 @@ func (p *page) write(out flusher) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, `],"next_cursor":%s`, next)
+	_, _ = fmt.Fprintf(out, `],"next_cursor":%s,"scanned_bytes":%d`, next, p.read)
 	if p.incomplete {
 		_, _ = io.WriteString(out, `,"incomplete":true`)
 	}

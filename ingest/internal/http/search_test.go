@@ -16,11 +16,13 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
+var now = time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC)
+
 // parse is what a handler reads of a request.
 func parse(target string) (search ingest.Search, err error) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	err = errors.New("no handler was called")
-	router.Get("/v1/logs", func(_ http.ResponseWriter, r *http.Request) { search, err = ingesthttp.ParseSearch(r) })
+	router.Get("/v1/logs", func(_ http.ResponseWriter, r *http.Request) { search, err = ingesthttp.ParseSearch(r, now) })
 	router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil))
 	return search, err
 }
@@ -56,12 +58,24 @@ func TestParseSearch(t *testing.T) {
 	}
 }
 
+// Times before now are counted from the moment of the request.
+func TestTimesBeforeNow(t *testing.T) {
+	search, err := parse("/v1/logs?from=-7d&to=-90s")
+	if err != nil || search.From.String() != "2026-11-14T12:00:30Z" || search.To.String() != "2026-11-21T11:59:00Z" {
+		t.Errorf("from %v to %v, %v", search.From, search.To, err)
+	}
+}
+
 // An invalid parameter is refused with its name: an ignored filter
 // would show too much.
 func TestParseSearchRefuses(t *testing.T) {
 	for _, c := range []struct{ name, value, pointer, code string }{
 		{"from", "yesterday", "?from", "invalid_timestamp"},
 		{"to", "2026-11-21T12:00:00+02:00", "?to", "invalid_timestamp"},
+		{"from", "-15", "?from", "invalid_timestamp"},
+		{"from", "-", "?from", "invalid_timestamp"},
+		{"from", "-99999999999d", "?from", "invalid_timestamp"},
+		{"from", "--1d", "?from", "invalid_timestamp"},
 		{"level", "loud", "?level", "invalid_level"},
 		{"q", "!?", "?q", "invalid_request"},
 		{"order", "newest", "?order", "invalid_request"},
@@ -91,7 +105,7 @@ func TestParseSearchOverlooksNothing(t *testing.T) {
 		"cursor=&cursor=a":                "?cursor",
 		"from=2026-11-21T12:00:00.000000001Z&to=2026-11-21T12:00:00Z": "?to",
 	} {
-		_, err := ingesthttp.ParseSearch(httptest.NewRequest("GET", "/v1/logs?"+query, nil))
+		_, err := ingesthttp.ParseSearch(httptest.NewRequest("GET", "/v1/logs?"+query, nil), now)
 		var problem *httpapi.Problem
 		if !errors.As(err, &problem) || problem.Status != 400 || problem.Code != "invalid_request" || problem.Faults[0].Pointer != pointer {
 			t.Errorf("%s: %v, want invalid_request at %s", query, err, pointer)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/compression"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -49,7 +50,7 @@ func (b *Block) latest() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "data", "retention", "environments"}
+	"levels", "entries", "text_bytes", "words", "directory", "texts", "retention", "environments"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -103,23 +104,47 @@ func (s *Store) rows(blocks []*Block) [][]any {
 }
 
 func (s *Store) row(b *Block) []any {
-	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
+	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
+	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
-		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
-		s.codec.Pack(text), int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
+		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
+		directory, texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
-// unpack decompresses a block, into buffer as far as that goes.
-func (s *Store) unpack(data, buffer []byte) ([]byte, error) {
-	text, err := s.codec.Unpack(data, buffer)
-	if err != nil {
-		return nil, fmt.Errorf("cannot unpack %d bytes: %w", len(data), err)
+// A packed block is what its row has of its entries, compressed.
+type packed struct{ directory, texts []byte }
+
+func scanPacked(row pgx.CollectableRow) (p packed, err error) {
+	err = row.Scan(&p.directory, &p.texts)
+	return p, err
+}
+
+// unpacked is memory to unpack blocks into, one after the other.
+type unpacked struct{ directory, texts []byte }
+
+// size is how many bytes the last block has.
+func (u *unpacked) size() int { return len(u.directory) + len(u.texts) }
+
+// entries unpacks a block, without texts where they were not read. The entries are valid as long as into is not used again.
+func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ingest.Stored, err error) {
+	if into.directory, err = codec.Unpack(p.directory, into.directory); err != nil {
+		return nil, fmt.Errorf("cannot unpack a directory of %d bytes: %w", len(p.directory), err)
 	}
-	return text, nil
+	if p.texts == nil {
+		return ingest.ParseDirectory(into.directory)
+	}
+	if into.texts, err = codec.Unpack(p.texts, into.texts); err != nil {
+		return nil, fmt.Errorf("cannot unpack texts of %d bytes: %w", len(p.texts), err)
+	}
+	return ingest.ParseEntries(into.directory, into.texts)
 }
 
-// headerPageSize is how many headers of blocks are read together.
-const headerPageSize = 64
+// The least and the most headers of blocks that are read together: twice
+// as many each time, as most searches end soon.
+const (
+	minHeaders = 64
+	maxHeaders = 1024
+)
 
 // narrow is the longest span of a block, in seconds, outside the
 // indexes of wide blocks.
@@ -137,6 +162,7 @@ type headers struct {
 	bound   ingest.Instant
 	behind  *ingest.Key // the last one that was fetched, or that an earlier page has seen
 	fetched []ingest.Candidate
+	size    int // how many to read next
 	begun   bool
 	ended   bool
 }
@@ -147,7 +173,7 @@ func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
 	for _, r := range reaches {
 		first, last := ingest.Instant{Seconds: r.from}, ingest.Instant{Seconds: r.to, Nanos: maxNanos}
 		if search.Reaches(first, last) {
-			all = append(all, &headers{reach: r, bound: search.First(&ingest.Header{Min: first, Max: last}), behind: search.Start.Seen})
+			all = append(all, &headers{reach: r, bound: search.First(&ingest.Header{Min: first, Max: last}), behind: search.Start.Seen, size: minHeaders})
 		}
 	}
 	return all
@@ -177,7 +203,10 @@ func (h *headers) fetch(s *scan) error {
 	if err != nil {
 		return err
 	}
-	h.ended = len(h.fetched) < headerPageSize
+	h.ended = len(h.fetched) < h.size
+	if !s.search.Query.NeedsWords() { // which are large
+		h.size = min(2*h.size, maxHeaders)
+	}
 	if !h.ended {
 		last := s.search.Key(&h.fetched[len(h.fetched)-1])
 		h.behind = &last
@@ -189,7 +218,7 @@ func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 	var minNanos, maxNanos int32
 	var levels int16
 	var environments int64
-	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &environments, &c.Bytes,
+	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
 		(*[]byte)(&c.Words))
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
@@ -220,7 +249,7 @@ func newHeaderQuery(organization string, search *ingest.Search, h *headers) *hea
 	} else {
 		q.near()
 	}
-	q.end()
+	q.end(h.size)
 	return q
 }
 
@@ -236,7 +265,7 @@ func (q *headerQuery) arg(value any) string {
 // partition by its columns.
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
-	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes,
+	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes,
 		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
 		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
 	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
@@ -270,11 +299,11 @@ func (q *headerQuery) needsWords() string {
 	return `levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0`
 }
 
-func (q *headerQuery) end() {
+func (q *headerQuery) end(size int) {
 	if q.search.OldestFirst {
-		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, headerPageSize)
+		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, size)
 	} else {
-		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC LIMIT %d`, headerPageSize)
+		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC LIMIT %d`, size)
 	}
 }
 

@@ -153,7 +153,7 @@ func (m *Merger) merge(ctx context.Context, h projectDay, now time.Time) (next t
 	}
 	m.metrics.blocks.Add(float64(w.taken))
 	for _, b := range w.written {
-		m.metrics.entries.Add(float64(b.Entries))
+		m.metrics.entries.Add(float64(b.Entries.Sum()))
 		m.metrics.bytes.Add(float64(b.Bytes))
 	}
 	return next, nil
@@ -213,26 +213,21 @@ func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 
 // merge takes a run of blocks and merges them.
 func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
-	data, err := w.of.take(ctx, w.tx, run)
+	blocks, err := w.of.take(ctx, w.tx, run)
 	if err != nil {
 		return fmt.Errorf("cannot take %d small blocks: %w", len(run), err)
 	}
 	var entries []ingest.Stored
-	for _, packed := range data {
-		text, err := w.m.Store.unpack(packed, nil)
-		if err != nil {
-			return err
-		}
-		stored, err := ingest.ParseEntries(text)
+	for _, block := range blocks {
+		stored, err := block.entries(w.m.Store.codec, new(unpacked))
 		if err != nil {
 			return err
 		}
 		entries = append(entries, stored...)
 	}
-	blocks := ingest.Merge(entries)
 	w.taken += len(run)
-	for i := range blocks {
-		w.written = append(w.written, w.block(blocks[i], run[len(run)-1].ReceivedAt))
+	for _, made := range ingest.Merge(entries) {
+		w.written = append(w.written, w.block(made, run[len(run)-1].ReceivedAt))
 	}
 	return nil
 }

@@ -264,7 +264,7 @@ func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
 	}
 	r.keep(blocks...)
 	r.spoil(func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `UPDATE blocks SET data = '' WHERE block = $1`, blocks[2].ID)
+		_, err := tx.Exec(t.Context(), `UPDATE blocks SET texts = '' WHERE block = $1`, blocks[2].ID)
 		return err
 	})
 	later := time.Now().AddDate(0, 0, 7)
@@ -300,7 +300,7 @@ func TestReplicasShareMerges(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if left, entries := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT sum(entries) FROM blocks`); left != 9 || entries != 600 {
+	if left, entries := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT sum(n) FROM blocks, unnest(entries) AS n`); left != 9 || entries != 600 {
 		t.Errorf("%d blocks of %d entries, want 9 of 600", left, entries)
 	}
 }
@@ -378,7 +378,7 @@ func TestAMergeOutlastsItsClaim(t *testing.T) {
 	if err := errors.Join(<-first, <-second); err != nil {
 		t.Error(err)
 	}
-	if left, entries := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT sum(entries) FROM blocks`); left != 1 || entries != 20 {
+	if left, entries := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT sum(n) FROM blocks, unnest(entries) AS n`); left != 1 || entries != 20 {
 		t.Errorf("%d blocks of %d entries, want one of 20", left, entries)
 	}
 	if due := r.count(`SELECT count(*) FROM small_blocks`); due != 0 {

@@ -22,10 +22,24 @@ const headerBytes = 128
 // Search finds a page of an organization's entries, within the
 // store's limits for one page.
 func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (result ingest.Result, err error) {
+	err = s.scan(ctx, organization, &search, func(scan *scan) error {
+		result, err = scan.search.Find(scan)
+		if result.Next != nil && result.Next.Seen != nil {
+			result.Next.Merges = scan.merges
+		}
+		result.Read = int64(scan.read)
+		s.metrics.searched(scan.read, result.Incomplete)
+		return err
+	})
+	return result, err
+}
+
+// scan has read go through the blocks of a search.
+func (s *Store) scan(ctx context.Context, organization pg.Organization, search *ingest.Search, read func(*scan) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
-	err = s.replica.Snapshot(ctx, s.readers, func(tx pgx.Tx) error {
-		search := search // a retry begins like the first try
+	return s.replica.Snapshot(ctx, s.readers, func(tx pgx.Tx) error {
+		search := *search // a retry begins like the first try
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
 			ends: s.clock().Add(s.limits.Time),
@@ -33,14 +47,8 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 		if err := scan.begin(); err != nil {
 			return fmt.Errorf("cannot search the log store: %w", err)
 		}
-		result, err = search.Find(&scan)
-		if result.Next != nil && result.Next.Seen != nil {
-			result.Next.Merges = scan.merges
-		}
-		s.metrics.searched(scan.read, result.Incomplete)
-		return err
+		return read(&scan)
 	})
-	return result, err
 }
 
 // searchSlack is how long a search may exceed its share to read one more block.
@@ -58,7 +66,7 @@ type scan struct {
 	read         int // bytes of text and of headers
 	headers      []*headers
 	merges       int64 // of the organization's blocks, so far
-	unpacked     []byte
+	unpacked     unpacked
 }
 
 // begin finds the organization's partitions and what became of passed blocks.
@@ -129,25 +137,26 @@ func (s *scan) due(from *headers) (due *headers) {
 }
 
 // Read unpacks a block's entries.
-func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
-	var data []byte
+func (s *scan) Read(block ingest.Ref) (entries []ingest.Stored, err error) {
+	var found packed
 	args := []any{s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)} //nolint:gosec // bounded by the contract
-	err := s.query(`SELECT data FROM blocks WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5`,
+	err = s.query(`SELECT directory, texts FROM blocks
+		WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5`,
 		args, func(rows pgx.Rows) (err error) {
-			data, err = pgx.CollectOneRow(rows, pgx.RowTo[[]byte])
+			found, err = pgx.CollectOneRow(rows, scanPacked)
 			return err
 		})
 	if errors.Is(err, pgx.ErrNoRows) { // its day was dropped, or it was merged
 		return nil, nil
 	}
 	if err == nil {
-		s.unpacked, err = s.store.unpack(data, s.unpacked)
+		entries, err = found.entries(s.store.codec, &s.unpacked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read block %s: %w", uuidText(block.ID), err)
 	}
-	s.read += len(s.unpacked)
-	return ingest.ParseEntries(s.unpacked)
+	s.read += s.unpacked.size()
+	return entries, nil
 }
 
 func uuidText(id [16]byte) string { return hex.EncodeToString(id[:]) }

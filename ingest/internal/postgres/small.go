@@ -133,7 +133,7 @@ const maxSmallBlocks = 4096
 
 // smallQuery lists the small blocks of a project and day in the
 // order of their receipt.
-var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes, ''::bytea
+var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, ''::bytea
 	FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
 	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, maxSmallBlocks)
@@ -157,10 +157,10 @@ var errGone = errors.New("blocks to be merged are gone")
 // partition by its columns.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
-		AND b.received_at = t.received_at AND b.block = t.block RETURNING data`
+		AND b.received_at = t.received_at AND b.block = t.block RETURNING directory, texts`
 
 // take removes blocks and returns what they hold.
-func (h projectDay) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([][]byte, error) {
+func (h projectDay) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([]packed, error) {
 	ids, received := make([]string, len(blocks)), make([]time.Time, len(blocks))
 	for i := range blocks {
 		ids[i], received[i] = uuidText(blocks[i].ID), blocks[i].ReceivedAt
@@ -169,9 +169,9 @@ func (h projectDay) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candida
 	if err != nil {
 		return nil, err
 	}
-	data, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-	if err == nil && len(data) != len(blocks) {
+	taken, err := pgx.CollectRows(rows, scanPacked)
+	if err == nil && len(taken) != len(blocks) {
 		err = errGone
 	}
-	return data, err
+	return taken, err
 }

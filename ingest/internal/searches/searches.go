@@ -38,6 +38,7 @@ var leastRoom = 2 * maxEntry
 type Config struct {
 	Store interface {
 		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error)
+		Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (ingest.Counted, error)
 	}
 	Concurrency int   // searches at work, at least 1; one organization has at most half of them, rounded up
 	AnswerBytes int64 // of all answers that are looked for or sent
@@ -119,6 +120,17 @@ func (s *Searches) Page(ctx context.Context, organization string, search ingest.
 	return &Answer{Result: result, lease: lease}, nil
 }
 
+// Count counts in the fair order of organizations. A Problem 429 means
+// that its share is used up.
+func (s *Searches) Count(ctx context.Context, organization string, count ingest.Count, top int) (ingest.Counted, error) {
+	release, err := s.limiter.Acquire(ctx, organization)
+	if err != nil {
+		return ingest.Counted{}, err
+	}
+	defer release()
+	return s.config.Store.Count(ctx, pg.Organization(organization), count, top)
+}
+
 // lend lends the memory of the smallest page.
 func (s *Searches) lend(ctx context.Context, organization string) (*fairshare.Lease, error) {
 	lease, err := s.answers.Acquire(ctx, organization, leastRoom)
@@ -153,9 +165,10 @@ func sizeOf(found []ingest.Found) (size int64) {
 // ErrNoProject means that there is no such project that the caller can read.
 var ErrNoProject = errors.New("there is no such project")
 
-// A Finder finds a page of an organization's entries.
+// A Finder finds and counts an organization's entries.
 type Finder interface {
 	Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error)
+	Count(ctx context.Context, organization string, count ingest.Count, top int) (ingest.Counted, error)
 }
 
 // A Service keeps each search to what its caller may read.
@@ -167,12 +180,25 @@ type Service struct {
 // Search finds a page of what the caller may read: entries of a project of its
 // organization, or of its key's own project.
 func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*Answer, error) {
-	project, err := s.Readable(who, search.Project)
-	if err != nil {
+	if err := s.keepTo(who, &search); err != nil {
 		return nil, err
 	}
-	search.Project, search.Hidden = project, s.Directory.Hidden(who.Organization)
 	return s.Searches.Page(ctx, who.Organization, search)
+}
+
+// Count counts what the caller may read, with the top values of each field.
+func (s *Service) Count(ctx context.Context, who identity.Principal, count ingest.Count, top int) (ingest.Counted, error) {
+	if err := s.keepTo(who, &count.Search); err != nil {
+		return ingest.Counted{}, err
+	}
+	return s.Searches.Count(ctx, who.Organization, count, top)
+}
+
+// keepTo keeps a search to what the caller may read.
+func (s *Service) keepTo(who identity.Principal, search *ingest.Search) (err error) {
+	search.Hidden = s.Directory.Hidden(who.Organization)
+	search.Project, err = s.Readable(who, search.Project)
+	return err
 }
 
 // Readable is the project that a search is kept to; empty: to none.

@@ -40,6 +40,11 @@ func (d *desk) Search(ctx context.Context, _ pg.Organization, search ingest.Sear
 	return ingest.Result{Found: d.found}, nil
 }
 
+func (d *desk) Count(ctx context.Context, organization pg.Organization, count ingest.Count, _ int) (ingest.Counted, error) {
+	_, err := d.Search(ctx, organization, count.Search)
+	return ingest.Counted{}, err
+}
+
 func newSearches(d *desk, answerBytes int64) *searches.Searches {
 	return searches.New(searches.Config{Store: d, Concurrency: 4, AnswerBytes: answerBytes, Metrics: prometheus.NewRegistry()})
 }
@@ -108,6 +113,11 @@ func (s *seen) Page(_ context.Context, _ string, search ingest.Search) (*searche
 	return &searches.Answer{}, nil
 }
 
+func (s *seen) Count(_ context.Context, _ string, count ingest.Count, _ int) (ingest.Counted, error) {
+	s.project = count.Search.Project
+	return ingest.Counted{}, nil
+}
+
 // A search is limited to the projects that its caller may read.
 func TestSearchStaysInside(t *testing.T) {
 	directory := identity.NewDirectory()
@@ -135,6 +145,11 @@ func TestSearchStaysInside(t *testing.T) {
 		_, err := s.Search(t.Context(), c.who, ingest.Search{Project: c.asked})
 		if !errors.Is(err, c.err) || finder.project != c.want {
 			t.Errorf("%+v asks for %q: %v, searched in %q", c.who, c.asked, err, finder.project)
+		}
+		finder.project = ""
+		_, err = s.Count(t.Context(), c.who, ingest.Count{Search: ingest.Search{Project: c.asked}}, 1)
+		if !errors.Is(err, c.err) || finder.project != c.want {
+			t.Errorf("%+v counts %q: %v, in %q", c.who, c.asked, err, finder.project)
 		}
 	}
 }

@@ -10,10 +10,11 @@ CREATE TABLE blocks (
 	max_seconds  bigint      NOT NULL,
 	max_nanos    int         NOT NULL,
 	levels       smallint    NOT NULL, -- bit n: holds an entry of level n
-	entries      int         NOT NULL,
+	entries      int[]       NOT NULL, -- how many of each level, from level 0 on
 	text_bytes   int         NOT NULL, -- of the entries, uncompressed
 	words        bytea       NOT NULL, -- which words and values its entries can hold
-	data         bytea       NOT NULL, -- zstd of the entries
+	directory    bytea       NOT NULL, -- zstd of the entries' times, levels, environments and lengths
+	texts        bytea       NOT NULL, -- zstd of their texts
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
 	PRIMARY KEY (organization, project, received_at, block, retention),
@@ -21,7 +22,8 @@ CREATE TABLE blocks (
 ) PARTITION BY LIST (retention);
 
 -- Compressed already: toast would try in vain.
-ALTER TABLE blocks ALTER COLUMN data SET STORAGE EXTERNAL;
+ALTER TABLE blocks ALTER COLUMN directory SET STORAGE EXTERNAL;
+ALTER TABLE blocks ALTER COLUMN texts SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN words SET STORAGE EXTERNAL;
 
 -- A search goes through blocks in the order of one end of their spans, then of their ids, so that it can stop at any block

@@ -1,0 +1,251 @@
+package ingest_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// Counters that share the blocks of random entries among them, by
+// headers where these suffice, count what a plain loop counts.
+func TestCountersAgreeWithAPlainLoop(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	read := map[ingest.Reading]int{}
+	for range 300 {
+		list, all := countedBlocks(random)
+		count := someCount(random)
+		counters := []*ingest.Counter{count.NewCounter(), count.NewCounter()}
+		for i, block := range list {
+			candidate := ingest.Candidate{Header: block.Header, Ref: ingest.Ref{Project: "prj_1"}}
+			reads, counter := count.Reads(&candidate), counters[i%2]
+			read[reads]++
+			switch reads {
+			case ingest.ReadNothing:
+			case ingest.ReadHeader:
+				counter.AddHeader(&candidate)
+			case ingest.ReadDirectory:
+				entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				counter.Add(entries, "prj_1")
+			case ingest.ReadTexts:
+				counter.Add(block.List, "prj_1")
+			}
+		}
+		counters[0].Merge(counters[1])
+		checkCounted(t, &count, counters[0].Result(ingest.MaxValues), all)
+	}
+	for reading := range ingest.ReadTexts + 1 {
+		if read[reading] < 20 {
+			t.Errorf("%d blocks were read as far as %d: the test does not show it", read[reading], reading)
+		}
+	}
+}
+
+func countedBlocks(random *rand.Rand) (list []ingest.Block, all []ingest.Stored) {
+	var builder ingest.Builder
+	for i := range random.IntN(100) {
+		entry, message := someStored(random)
+		entry.Index = i
+		entry.Text = fmt.Appendf(nil, `{"message":%q,"metadata":{"n":%d,"s":"x%d","t":["a",%d]}}`, message, random.IntN(5), random.IntN(3), random.IntN(2))
+		if random.IntN(4) == 0 {
+			entry.Text = fmt.Appendf(nil, `{"message":%q,"n":-2.5}`, message)
+		}
+		all = append(all, entry)
+		builder.Add(entry)
+		if random.IntN(4) == 0 {
+			list = append(list, builder.Build())
+		}
+	}
+	if builder.Len() > 0 {
+		list = append(list, builder.Build())
+	}
+	return list, all
+}
+
+func someCount(random *rand.Rand) (count ingest.Count) {
+	if random.IntN(2) == 0 {
+		count.Search.From, count.Search.To = &ingest.Instant{Seconds: -15}, &ingest.Instant{Seconds: 15, Nanos: uint32(random.IntN(2))}
+		count.Every = time.Duration(random.IntN(8)) * time.Second
+	}
+	count.Search.Query = query([]string{"", "", "level:error", "-level:info", "level:warn OR environment:prod", "retry", "n:>2"}[random.IntN(7)])
+	if random.IntN(4) == 0 {
+		count.Search.Environment = "prod"
+	}
+	names := []string{"level", "project", "environment", "n", "metadata.s", "t", "absent"}
+	for range random.IntN(3) {
+		count.By = append(count.By, field(names[random.IntN(len(names))]))
+	}
+	if random.IntN(3) == 0 {
+		count.Of = field("n")
+	}
+	return count
+}
+
+func field(name string) ingest.Field {
+	f, err := ingest.ParseField(name)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// naiveValues are the values of the entries of countedBlocks.
+func naiveValues(entry *ingest.Stored, name string) []string {
+	text := string(entry.Text)
+	after := func(mark string) string {
+		_, rest, _ := strings.Cut(text, mark)
+		return rest[:max(0, strings.IndexAny(rest, `,"]}`))]
+	}
+	switch {
+	case name == "level":
+		return []string{entry.Level.String()}
+	case name == "project":
+		return []string{"prj_1"}
+	case name == "environment" && entry.Environment != "":
+		return []string{entry.Environment}
+	case name == "n":
+		return []string{after(`"n":`)}
+	case name == "metadata.s" && strings.Contains(text, `"s":`):
+		return []string{after(`"s":"`)}
+	case name == "t" && strings.Contains(text, `"t":`):
+		return []string{"a", after(`"a",`)}
+	}
+	return nil
+}
+
+func checkCounted(t *testing.T, count *ingest.Count, got ingest.Counted, all []ingest.Stored) {
+	t.Helper()
+	var sum ingest.LevelCounts
+	buckets, values, without := map[int64]int64{}, make([]map[string]int64, len(count.By)), make([]int64, len(count.By))
+	numbers := 0.0
+	for i := range all {
+		entry := &all[i]
+		if !count.Search.Matches(entry) {
+			continue
+		}
+		sum[entry.Level]++
+		if count.Every > 0 {
+			buckets[(entry.Time.Seconds-count.FirstBucket())/int64(count.Every/time.Second)]++
+		}
+		var n float64
+		_, _ = fmt.Sscan(naiveValues(entry, "n")[0], &n)
+		numbers += n
+		for at, by := range count.By {
+			found := naiveValues(entry, by.String())
+			for _, value := range found {
+				if values[at] == nil {
+					values[at] = map[string]int64{}
+				}
+				values[at][value]++
+			}
+			if len(found) == 0 {
+				without[at]++
+			}
+		}
+	}
+	if got.Levels != sum || got.Numbers != nil && (got.Numbers.Sum != numbers || got.Numbers.Count != sum.Sum()) {
+		t.Fatalf("counted %v and %+v, want %v and the sum %v, for %+v", got.Levels, got.Numbers, sum, numbers, count)
+	}
+	for i, bucket := range got.Buckets {
+		if bucket.Sum() != buckets[int64(i)] {
+			t.Fatalf("bucket %d has %v, want %d, for %+v", i, bucket, buckets[int64(i)], count)
+		}
+	}
+	for at, of := range got.Fields {
+		found := map[string]int64{}
+		for _, value := range of.Values {
+			found[value.Value] = value.Entries
+			inBuckets := int64(0)
+			for _, n := range value.Buckets {
+				inBuckets += n
+			}
+			if value.Buckets != nil && inBuckets != value.Entries || value.Numbers != nil && value.Numbers.Count != value.Entries {
+				t.Fatalf("the buckets or numbers of %+v are not those of its entries", value)
+			}
+		}
+		if !maps.Equal(found, values[at]) || of.Without != without[at] || of.Uncertain != 0 {
+			t.Fatalf("%s: %v, without it %d, want %v and %d, for %+v", of.Field, found, of.Without, values[at], without[at], count)
+		}
+	}
+}
+
+// With far more values than are tracked, each frequent one is found, and
+// no count is further off than is said.
+func TestFrequentValuesAreFoundAmongMany(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	count := ingest.Count{By: []ingest.Field{field("id")}}
+	counters := []*ingest.Counter{count.NewCounter(), count.NewCounter(), count.NewCounter()}
+	exact := map[string]int64{}
+	const many = 200_000
+	for i := range many {
+		id := fmt.Sprintf("rare%d", random.IntN(many))
+		if random.IntN(4) == 0 {
+			id = fmt.Sprintf("often%d", random.IntN(20))
+		}
+		exact[id]++
+		entry := ingest.Stored{Level: ingest.SeverityInfo, Text: fmt.Appendf(nil, `{"metadata":{"id":%q}}`, id)}
+		counters[i%3].Add([]ingest.Stored{entry}, "prj_1")
+	}
+	counters[0].Merge(counters[1])
+	counters[0].Merge(counters[2])
+	got := counters[0].Result(20).Fields[0]
+	for _, value := range got.Values {
+		if off := exact[value.Value] - value.Entries; !strings.HasPrefix(value.Value, "often") || off < 0 || off > got.Uncertain {
+			t.Errorf("%s: %d, exactly %d, uncertain by %d", value.Value, value.Entries, exact[value.Value], got.Uncertain)
+		}
+	}
+	if len(got.Values) != 20 || got.Uncertain == 0 || got.Uncertain > many/500 {
+		t.Errorf("%d values, uncertain by %d", len(got.Values), got.Uncertain)
+	}
+}
+
+// Quantiles are within 1 % of the exact ones.
+func TestQuantiles(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	parts, all := []*ingest.Numbers{{}, {}}, []float64{}
+	for i := range 10_000 {
+		number := math.Exp(random.NormFloat64() * 3)
+		if i%10 == 0 {
+			number = -number
+		}
+		parts[i%2].Add(number)
+		all = append(all, number)
+	}
+	numbers := new(ingest.Numbers)
+	numbers.Merge(parts[0])
+	numbers.Merge(parts[1])
+	slices.Sort(all)
+	for _, share := range []float64{0, 0.01, 0.09, 0.5, 0.9, 0.95, 0.99, 1} {
+		want := all[int(share*float64(len(all)-1))]
+		if got := numbers.Quantile(share); math.Abs(got-want) > 0.0101*math.Abs(want) {
+			t.Errorf("quantile %v is %v, want %v", share, got, want)
+		}
+	}
+}
+
+func TestQuantilesOfExtremes(t *testing.T) {
+	numbers := new(ingest.Numbers)
+	for _, number := range []float64{0, 1e-300, 1e300, math.MaxFloat64, math.MaxFloat64} {
+		numbers.Add(number)
+	}
+	if low, high := numbers.Quantile(0), numbers.Quantile(1); low != 0 || math.IsInf(high, 0) || high < 1e15*0.98 || math.IsInf(numbers.Sum, 0) {
+		t.Errorf("from %v to %v, sum %v", low, high, numbers.Sum)
+	}
+}
+
+func TestParseFieldRefuses(t *testing.T) {
+	for _, name := range []string{"", "a b", "a*", "a:b", `a"`, strings.Repeat("a.", 17) + "a"} {
+		if _, err := ingest.ParseField(name); err == nil {
+			t.Errorf("%q was taken", name)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A count of random blocks is that of a plain loop over their entries:
+// by headers, directories and texts, over days and projects.
+func TestCountsAgreeWithAPlainLoop(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 11))
+	r := newRig(t)
+	all := r.keepCounted(random, 400)
+	store := r.store(postgres.DefaultLimits())
+	for range 200 {
+		count := ingest.Count{Search: someSearch(random)}
+		count.Search.Query = mustQuery([]string{"", "level:error", "service:api OR level:warn"}[random.IntN(3)])
+		if count.Search.From != nil && count.Search.To != nil {
+			count.Every = time.Duration(1+random.IntN(100_000)) * time.Second
+			if count.Buckets() > ingest.MaxBuckets {
+				count.Every = 0
+			}
+		}
+		for _, name := range []string{"project", "service"}[:random.IntN(3)] {
+			count.By = append(count.By, mustField(name))
+		}
+		got, err := store.Count(t.Context(), "org_1", count, ingest.MaxValues)
+		if err != nil || got.From != nil {
+			t.Fatalf("%v, incomplete from %v", err, got.From)
+		}
+		checkCount(t, &count, got, all)
+	}
+	if other, err := store.Count(t.Context(), "org_2", ingest.Count{}, 1); err != nil || other.Levels.Sum() != 0 {
+		t.Errorf("another organization counts %d entries, %v", other.Levels.Sum(), err)
+	}
+}
+
+func (r *rig) keepCounted(random *rand.Rand, blocks int) (all []ingest.Found) {
+	var kept []postgres.Block
+	for range blocks {
+		project, begin := fmt.Sprint("prj_", random.IntN(3)), random.Int64N(1<<20)
+		var entries []ingest.Stored
+		for range 1 + random.IntN(8) {
+			e := r.entry(begin+random.Int64N(int64(1)<<random.IntN(14)), "")
+			e.Level, e.Environment = ingest.Severity(1+random.IntN(5)), environments[random.IntN(len(environments))]
+			e.Text = fmt.Appendf(nil, `{"metadata":{"service":%q}}`, []string{"api", "worker"}[random.IntN(2)])
+			entries = append(entries, e)
+			all = append(all, ingest.Found{Stored: e, Project: project})
+		}
+		block := r.block("org_1", project, entries...)
+		block.Retention = 7 + 23*random.IntN(2)
+		kept = append(kept, block)
+	}
+	r.keep(kept...)
+	return all
+}
+
+func checkCount(t *testing.T, count *ingest.Count, got ingest.Counted, all []ingest.Found) {
+	t.Helper()
+	counter := count.NewCounter()
+	for i := range all {
+		if count.Search.Project == "" || count.Search.Project == all[i].Project {
+			counter.Add([]ingest.Stored{all[i].Stored}, all[i].Project)
+		}
+	}
+	want := counter.Result(ingest.MaxValues)
+	got.Read = 0
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("counted %+v, want %+v, for %+v", got, want, count)
+	}
+}
+
+func mustQuery(text string) ingest.Query {
+	query, err := ingest.ParseQuery(text)
+	if err != nil {
+		panic(err)
+	}
+	return query
+}
+
+func mustField(name string) ingest.Field {
+	field, err := ingest.ParseField(name)
+	if err != nil {
+		panic(err)
+	}
+	return field
+}
+
+// A count that has had its share says from when on it is exact, and is so.
+func TestACountEndsAtItsShare(t *testing.T) {
+	r := newRig(t)
+	r.keepCounted(rand.New(rand.NewPCG(12, 12)), 400)
+	count := ingest.Count{
+		Search: ingest.Search{From: &ingest.Instant{}, To: &ingest.Instant{Seconds: 1 << 21}}, Every: 5000 * time.Second,
+		By: []ingest.Field{mustField("service")},
+	}
+	whole, err := r.store(postgres.DefaultLimits()).Count(t.Context(), "org_1", count, ingest.MaxValues)
+	if err != nil || whole.From != nil {
+		t.Fatalf("incomplete from %v, %v", whole.From, err)
+	}
+	for _, bytes := range []int{1, 60_000, 80_000} {
+		got, err := r.store(postgres.Limits{Bytes: bytes, Time: time.Minute}).Count(t.Context(), "org_1", count, ingest.MaxValues)
+		if err != nil || got.From == nil {
+			t.Fatalf("a count with a share of %d bytes has read all, %v", bytes, err)
+		}
+		if got.Levels.Sum() == 0 || got.Levels.Sum() >= whole.Levels.Sum() {
+			t.Errorf("%d bytes: counted %d of %d entries", bytes, got.Levels.Sum(), whole.Levels.Sum())
+		}
+		for i := range got.Buckets {
+			exact := int64(i)*5000 > got.From.Seconds
+			if newer, counted := whole.Buckets[i].Sum(), got.Buckets[i].Sum(); counted > newer || exact && counted < newer {
+				t.Errorf("%d bytes: counted %d of %d in bucket %d, exact after %s", bytes, counted, newer, i, got.From)
+			}
+		}
+	}
+}
+
+// Another organization's blocks of the same project name are not counted.
+func TestACountIsOfOneOrganization(t *testing.T) {
+	r := newRig(t)
+	r.keep(r.block("org_1", "prj_1", r.entry(1, "")), r.block("org_2", "prj_1", r.entry(1, ""), r.entry(2, "")))
+	for organization, want := range map[pg.Organization]int64{"org_1": 1, "org_2": 2} {
+		got, err := r.store(postgres.DefaultLimits()).Count(t.Context(), organization, ingest.Count{By: []ingest.Field{mustField("message")}}, 5)
+		if err != nil || got.Levels.Sum() != want {
+			t.Errorf("%s counts %d entries, want %d, %v", organization, got.Levels.Sum(), want, err)
+		}
+	}
+}
