@@ -118,8 +118,9 @@ func (a *App) buildAPI() {
 	measureState(a.base.Metrics, a.gate, posts)
 	measureLog(a.base.Metrics, a.logIntact)
 	guard := a.guard()
-	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, a.newTails(guard, found))
-	console.Mount(router, console.Config{Service: found, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	watched := a.newTails(guard, found)
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched)
+	console.Mount(router, console.Config{Service: found, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
 }
 

@@ -31,6 +31,7 @@ const (
 // Config holds what the page needs.
 type Config struct {
 	Service   *searches.Service
+	Tails     *ingesthttp.Tails
 	Directory *identity.Directory
 	Guard     *identity.Guard
 	Clock     func() time.Time
@@ -46,6 +47,7 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
+		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 	})
 }
 
@@ -56,6 +58,7 @@ type logsPage struct {
 	Oldest   bool   // the oldest first
 	Future   string // the address of the same with entries of the future; empty: they are not hidden
 	Pager    ui.Pager
+	Live     ui.Live
 }
 
 // skew is how far ahead of this clock an event may be without being of the future.
@@ -90,6 +93,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	search.Limit, search.MaxBytes = pageSize, maxPage
+	page.Live = liveOf(r)
 	page.Oldest, page.Future = search.OldestFirst, c.hideFuture(r, &search)
 	answer, err := c.Service.Search(r.Context(), who, search)
 	if err != nil {

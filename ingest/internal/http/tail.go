@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Tails serves GET /v1/logs/tail: the entries of the caller's organization
@@ -34,13 +35,20 @@ type tailQuery struct {
 
 // Show answers with events until the client, or one of the limits, ends it.
 func (t *Tails) Show(w http.ResponseWriter, r *http.Request) error {
-	return t.Stream(w, r, func(out io.Writer, found *ingest.Found) error {
+	return t.Stream(w, r, Form{Write: func(out io.Writer, found *ingest.Found) error {
 		return writeItem(out, identity.FromContext(r.Context()).Organization, found)
-	})
+	}})
 }
 
-// Stream is Show with another form of items, in one line each.
-func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, item func(out io.Writer, found *ingest.Found) error) error {
+// A Form is how entries are shown.
+type Form struct {
+	Write  func(out io.Writer, found *ingest.Found) error // in one line
+	AtOnce int                                            // most entries at once; 0: no limit
+	Every  time.Duration                                  // least time between them
+}
+
+// Stream is Show in another form.
+func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, form Form) error {
 	search, err := parseTail(r)
 	if err != nil {
 		return err
@@ -49,7 +57,7 @@ func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, item func(out io.
 	if search.Project, err = t.Service.Readable(who, asked); err != nil {
 		return NotFound(err, search)
 	}
-	viewer, err := t.Hub.Watch(r.Context(), who.Organization, search)
+	viewer, err := t.Hub.Watch(r.Context(), who.Organization, search, form.AtOnce)
 	if err != nil {
 		return err
 	}
@@ -59,7 +67,7 @@ func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, item func(out io.
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	s := &tail{Tails: t, r: r, viewer: viewer, asked: asked, item: item, out: httpapi.NewEventWriter(w, t.Longest+endTime)}
+	s := &tail{Tails: t, r: r, viewer: viewer, asked: asked, form: form, out: httpapi.NewEventWriter(w, t.Longest+endTime)}
 	return s.run()
 }
 
@@ -99,7 +107,7 @@ type tail struct {
 	r       *http.Request
 	viewer  *tails.Viewer
 	asked   string // project
-	item    func(out io.Writer, found *ingest.Found) error
+	form    Form
 	out     *httpapi.PacedWriter
 	checked time.Time
 }
@@ -114,6 +122,9 @@ func (t *tail) run() error {
 		_, _ = io.WriteString(t.out, text)
 		if err := t.out.Flush(); err != nil {
 			return err
+		}
+		if t.form.Every > 0 {
+			lifecycle.Pause(t.r.Context(), t.form.Every)
 		}
 		select {
 		case <-t.viewer.Ready():
@@ -175,7 +186,7 @@ func (t *tail) write(reason string) error {
 
 func (t *tail) entry(found *ingest.Found) error {
 	_, _ = io.WriteString(t.out, "event: entry\ndata: ")
-	if err := t.item(t.out, found); err != nil {
+	if err := t.form.Write(t.out, found); err != nil {
 		return err
 	}
 	_, err := io.WriteString(t.out, "\n\n")

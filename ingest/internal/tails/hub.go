@@ -114,8 +114,9 @@ func (h *Hub) measure(metrics promauto.Factory) {
 }
 
 // Watch returns a viewer of what an organization sends from now on, as far
-// as the search matches. It has to be closed.
-func (h *Hub) Watch(ctx context.Context, organization string, search ingest.Search) (*Viewer, error) {
+// as the search matches. At most so many entries wait for it, by their bytes
+// where that is 0. It has to be closed.
+func (h *Hub) Watch(ctx context.Context, organization string, search ingest.Search, most int) (*Viewer, error) {
 	lease, err := h.slots.Acquire(ctx, organization, 1)
 	switch {
 	case errors.Is(err, fairshare.ErrTooMany):
@@ -125,7 +126,7 @@ func (h *Hub) Watch(ctx context.Context, organization string, search ingest.Sear
 	case err != nil:
 		return nil, err
 	}
-	v := newViewer(h, organization, lease)
+	v := newViewer(h, organization, lease, most)
 	begun := h.enter(v, search)
 	lease.AllowEviction(func() { close(v.evicted) })
 	if err := await(ctx, begun); err != nil {

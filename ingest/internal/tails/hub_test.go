@@ -54,7 +54,7 @@ func newBench(t *testing.T, viewers int) *bench {
 
 func (b *bench) watch(organization string, search ingest.Search) *tails.Viewer {
 	b.t.Helper()
-	v, err := b.Watch(b.t.Context(), organization, search)
+	v, err := b.Watch(b.t.Context(), organization, search, 0)
 	testenv.Must(b.t, err)
 	return v
 }
@@ -157,7 +157,7 @@ func TestViewersAreBounded(t *testing.T) {
 	for i := range 8 {
 		organization := fmt.Sprint("org_", i)
 		viewers = append(viewers, b.watch(organization, ingest.Search{}), b.watch(organization, ingest.Search{}))
-		if _, err := b.Watch(t.Context(), organization, ingest.Search{}); !isOverloaded(err) {
+		if _, err := b.Watch(t.Context(), organization, ingest.Search{}, 0); !isOverloaded(err) {
 			t.Fatalf("the third of an organization: %v", err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestViewersAreBounded(t *testing.T) {
 	for i := range 8 {
 		b.watch(fmt.Sprint("new_", i), ingest.Search{})
 	}
-	if _, err := b.Watch(t.Context(), "too many", ingest.Search{}); !isOverloaded(err) {
+	if _, err := b.Watch(t.Context(), "too many", ingest.Search{}, 0); !isOverloaded(err) {
 		t.Errorf("when each has one: %v", err)
 	}
 }
@@ -199,6 +199,10 @@ func TestSlowViewersSkip(t *testing.T) {
 	if len(taken(slow)) != 1 {
 		t.Error("an entry larger than the buffer is never shown")
 	}
+	few, err := b.Watch(t.Context(), "org_2", ingest.Search{}, 2)
+	testenv.Must(t, err)
+	b.offer("org_2", "prj_2", "a", "b", "c")
+	shows(t, few, "a", "b")
 }
 
 // What takes more time than an organization's share is not compared for its

@@ -21,6 +21,7 @@ type Viewer struct {
 	organization string
 	group        *group
 	lease        *fairshare.Lease
+	most         int // entries that wait; 0: no limit
 	ready        chan struct{}
 	evicted      chan struct{}
 
@@ -37,8 +38,8 @@ type Skipped struct {
 	Entries int
 }
 
-func newViewer(h *Hub, organization string, lease *fairshare.Lease) *Viewer {
-	return &Viewer{hub: h, organization: organization, lease: lease, ready: make(chan struct{}, 1), evicted: make(chan struct{})}
+func newViewer(h *Hub, organization string, lease *fairshare.Lease, most int) *Viewer {
+	return &Viewer{hub: h, organization: organization, lease: lease, most: most, ready: make(chan struct{}, 1), evicted: make(chan struct{})}
 }
 
 // Ready gets a value when there is something to Take.
@@ -85,7 +86,7 @@ func (v *Viewer) Skipped() []Skipped {
 func (v *Viewer) push(found *ingest.Found) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.bytes > 0 && v.bytes+sizeOf(found) > maxBuffered {
+	if v.bytes > 0 && v.bytes+sizeOf(found) > maxBuffered || v.most > 0 && len(v.waiting) >= v.most {
 		v.count(skippedSlow, 1)
 		return
 	}
