@@ -135,7 +135,7 @@ const (
 // unless it is refused for good.
 func (l *logsCommand) follow(ctx context.Context, api *client.Client, out, said io.Writer) error {
 	query := client.LogsQuery{Project: l.Project, Query: strings.Join(l.Query, " ")}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		var failed error // to print
 		err := api.Tail(ctx, l.APIKey.Reveal(), query, func(event client.Event) error {
 			pause = firstPause
@@ -148,11 +148,9 @@ func (l *logsCommand) follow(ctx context.Context, api *client.Client, out, said 
 		})
 		problem := (*client.Problem)(nil)
 		switch isProblem := errors.As(err, &problem); {
-		case ctx.Err() != nil:
-			return nil
 		case failed != nil, isProblem && !problem.Temporary():
 			return err
-		case err != nil:
+		case err != nil && ctx.Err() == nil:
 			fmt.Fprintf(said, "%v; entries may be missing, and it is tried again\n", err)
 		}
 		wait := pause/2 + rand.N(pause) // at random, so that clients do not return together
@@ -161,6 +159,7 @@ func (l *logsCommand) follow(ctx context.Context, api *client.Client, out, said 
 		}
 		lifecycle.Pause(ctx, wait)
 	}
+	return nil
 }
 
 // skippedBy says why entries are not shown.

@@ -100,9 +100,11 @@ func tailing(tails *Tails) openapi.Operation {
 		Query:   tailQuery{},
 		Answer: openapi.Answer{
 			Texts: []openapi.Text{{Media: httpapi.TypeEvents, Description: "Server-sent events: entry, skipped and end"}},
-			Description: "Events, in no certain order of time. `entry` has an item as of GET /v1/logs. `skipped` has how many `entries` were not shown, and the `reason`: " +
-				"`slow`, as the client reads too slowly, or `share`, as its organization had its share and they were not compared. `end` is the last, with its `reason`: " +
-				"`time_is_up`, `server_stops`, `credential_ended`, `project_deleted`, or `overloaded`, as another organization needs the place. A comment comes every 15 seconds",
+			Description: "Events, in no certain order of time. `entry` has an item as of GET /v1/logs. " +
+				"`skipped` has how many `entries` were not shown, and the `reason`: `slow`, as the client reads too slowly, " +
+				"or `share`, as its organization had its share and they were not compared. `end` is the last, with its `reason`: `time_is_up`, " +
+				"`server_stops`, `credential_ended`, `project_deleted`, or `overloaded`, as another organization needs the place. " +
+				"A comment comes every 15 seconds",
 		},
 		Problems: map[int]string{http.StatusNotFound: "There is no such project in the organization"},
 	}

@@ -196,14 +196,7 @@ func (h *Hub) leave(v *Viewer) {
 // Run has the log read while somebody watches: read reads it from its end
 // on, calls begun once it knows where that is, and Offer for each record.
 func (h *Hub) Run(ctx context.Context, read func(ctx context.Context, begun func()) error, failed func(context.Context, error)) error {
-	for {
-		select {
-		case <-ctx.Done():
-		case <-h.awaiting:
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
+	for h.awaitViewer(ctx) {
 		reading, stop := context.WithCancel(ctx)
 		go h.stopWhenIdle(reading, stop)
 		err := read(reading, h.begin)
@@ -214,6 +207,16 @@ func (h *Hub) Run(ctx context.Context, read func(ctx context.Context, begun func
 		}
 		stop()
 	}
+	return nil
+}
+
+// awaitViewer waits for a viewer, and reports whether there is one before ctx ends.
+func (h *Hub) awaitViewer(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+	case <-h.awaiting:
+	}
+	return ctx.Err() == nil
 }
 
 func (h *Hub) begin() {
