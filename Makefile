@@ -28,7 +28,7 @@ test test-race test-kafka test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs golden run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
+.PHONY: help docs golden run demo bench soak bench-fair bench-ledger bench-bus bench-store bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -60,6 +60,14 @@ bench-bus: ## measure the bus beside other Kafka clients, with the embedded brok
 
 bench-grouping: ## measure how well errors are grouped, beside the rules of other products; DATA= names labelled errors
 	@$(GO) run ./grouping/benchmark -data='$(DATA)' $(ARGS)
+
+# VictoriaLogs is compiled from its module. Without it the store is measured alone, and the table says so.
+VICTORIA_LOGS = github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@v1.52.2
+bin/victoria-logs:
+	-CGO_ENABLED=0 GOBIN=$(CURDIR)/bin $(GO) install $(VICTORIA_LOGS)
+
+bench-store: bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
+	@$(GO) run ./ingest/benchmark -victoria=$< $(ARGS)
 
 .PHONY: bin/weir bin/bench
 bin/weir:

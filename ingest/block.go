@@ -57,6 +57,17 @@ func (c LevelCounts) Sum() (all int64) {
 	return all
 }
 
+// ByName returns them by the names of the levels, without levels that have none.
+func (c LevelCounts) ByName() map[string]int64 {
+	names := map[string]int64{}
+	for level, n := range c {
+		if n > 0 {
+			names[Severity(level).String()] = n //nolint:gosec // at most SeverityFatal
+		}
+	}
+	return names
+}
+
 // A Block is some entries of one project in the order of their places.
 type Block struct {
 	Header
@@ -113,9 +124,9 @@ const blockVersion = 1
 var errBlock = errors.New("cannot read block: its form is damaged")
 
 // AppendDirectory appends the stored form of all but the texts,
-// uncompressed: a version, the environments, the batches, and per entry:
-// time, level, environment, batch, index, length of the text. Numbers are
-// varints of encoding/binary.
+// uncompressed: a version, the environments, the batches, and of the entries
+// each in turn: times, levels, environments, batches, indexes, lengths of the
+// texts. Numbers are varints of encoding/binary.
 func (b Block) AppendDirectory(dst []byte) []byte {
 	environments, batches := newTable[string](), newTable[batchOf]()
 	for _, entry := range b.List {
@@ -151,19 +162,51 @@ type batchOf struct {
 
 func (b Block) appendEntries(dst []byte, environments *table[string], batches *table[batchOf]) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b.List)))
-	previous := int64(0)
-	for _, entry := range b.List {
-		dst = binary.AppendVarint(dst, entry.Time.Seconds-previous)
-		dst = binary.AppendUvarint(dst, uint64(entry.Time.Nanos))
-		dst = append(dst, byte(entry.Level))
-		dst = binary.AppendUvarint(dst, environments.number(entry.Environment))
+	dst = b.appendTimes(dst)
+	for i := range b.List {
+		dst = append(dst, byte(b.List[i].Level))
+	}
+	for i := range b.List {
+		dst = binary.AppendUvarint(dst, environments.number(b.List[i].Environment))
+	}
+	for i := range b.List {
+		entry := &b.List[i]
 		dst = binary.AppendUvarint(dst, batches.number(batchOf{entry.Batch, entry.ReceivedAt.UnixNano()}))
-		dst = binary.AppendUvarint(dst, uint64(entry.Index))
-		dst = binary.AppendUvarint(dst, uint64(len(entry.Text)))
-		previous = entry.Time.Seconds
+	}
+	for i := range b.List {
+		dst = binary.AppendUvarint(dst, uint64(b.List[i].Index))
+	}
+	for i := range b.List {
+		dst = binary.AppendUvarint(dst, uint64(len(b.List[i].Text)))
 	}
 	return dst
 }
+
+// appendTimes appends the seconds since the entry before and, in a unit that
+// all have in common, the part of a second: in the same second since the
+// entry before.
+func (b Block) appendTimes(dst []byte) []byte {
+	unit := uint32(nanosOfSecond)
+	for i := range b.List {
+		for b.List[i].Time.Nanos%unit != 0 {
+			unit /= 1000
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(unit))
+	var last Instant
+	for i := range b.List {
+		at := b.List[i].Time
+		dst = binary.AppendVarint(dst, at.Seconds-last.Seconds)
+		if at.Seconds != last.Seconds {
+			last.Nanos = 0
+		}
+		dst = binary.AppendVarint(dst, (int64(at.Nanos)-int64(last.Nanos))/int64(unit))
+		last = at
+	}
+	return dst
+}
+
+const nanosOfSecond = 1_000_000_000
 
 // A table numbers distinct values in order of arrival; most equal the one before.
 type table[T comparable] struct {
@@ -236,21 +279,51 @@ func parseDirectory(data []byte) (entries []Stored, lengths []int, err error) {
 func (r *blockReader) entries(environments []string, batches []batchOf) (entries []Stored, lengths []int) {
 	entries = make([]Stored, r.count())
 	lengths = make([]int, len(entries))
-	seconds := int64(0)
+	r.times(entries)
 	for i := range entries {
-		seconds += r.varint()
-		entry := Stored{Place: Place{Time: Instant{seconds, uint32(min(r.uvarint(), math.MaxUint32))}}, Level: r.level()}
-		environment, batch := r.uvarint(), r.uvarint()
-		entry.Index, lengths[i] = r.int(), r.int()
-		if environment >= uint64(len(environments)) || batch >= uint64(len(batches)) {
-			r.failed = true
-			return nil, nil
-		}
-		entry.Environment, entry.Batch = environments[environment], batches[batch].id
-		entry.ReceivedAt = time.Unix(0, batches[batch].receivedNanos).UTC()
-		entries[i] = entry
+		entries[i].Level = r.level()
+	}
+	for i := range entries {
+		entries[i].Environment = itemAt(r, environments)
+	}
+	for i := range entries {
+		batch := itemAt(r, batches)
+		entries[i].Batch, entries[i].ReceivedAt = batch.id, time.Unix(0, batch.receivedNanos).UTC()
+	}
+	for i := range entries {
+		entries[i].Index = r.int()
+	}
+	for i := range lengths {
+		lengths[i] = r.int()
 	}
 	return entries, lengths
+}
+
+func (r *blockReader) times(entries []Stored) {
+	unit := int64(r.int())
+	var last Instant
+	for i := range entries {
+		seconds := r.varint()
+		if seconds != 0 {
+			last.Nanos = 0
+		}
+		nanos := int64(last.Nanos) + r.varint()*unit
+		if nanos < 0 || nanos >= nanosOfSecond {
+			r.failed, nanos = true, 0
+		}
+		last = Instant{last.Seconds + seconds, uint32(nanos)}
+		entries[i].Time = last
+	}
+}
+
+// itemAt reads the number of an item.
+func itemAt[T any](r *blockReader, items []T) (item T) {
+	number := r.uvarint()
+	if number >= uint64(len(items)) {
+		r.failed = true
+		return item
+	}
+	return items[number]
 }
 
 // A blockReader reads from the front of data; after a failure it returns zeros.

@@ -29,6 +29,8 @@ type Count struct {
 	Every  time.Duration // the width of a bucket, whole seconds; 0: no buckets. It needs From and To
 	By     []Field       // at most MaxCountFields
 	Of     Field         // whose numbers are summed up; its zero value: none
+
+	MaxBytes int // to read for it, at most; 0: as a search may
 }
 
 // FirstBucket is when the first bucket begins: a multiple of Every.
@@ -81,6 +83,15 @@ func ParseField(name string) (Field, error) {
 
 // String returns its name.
 func (f Field) String() string { return f.name }
+
+// Value returns the first value of an entry there; "" for none.
+func (f Field) Value(entry *Stored, project string) (first string) {
+	f.values(entry, project, func(value []byte) bool {
+		first = string(value)
+		return true
+	})
+	return first
+}
 
 // values calls each with the values of an entry there, until it returns true.
 func (f Field) values(entry *Stored, project string, each func(value []byte) bool) {

@@ -19,18 +19,33 @@ func (p jsonPath) find(object []byte, each func(value []byte) bool) bool {
 	case '[':
 		return eachItem(object, func(item []byte) bool { return item[0] == '{' && p.find(item, each) })
 	case '{':
-		return eachMember(object, func(name, value []byte) bool {
-			rest, found := strings.CutPrefix(string(p), string(decodedString(name)))
-			switch {
-			case !found:
-				return false
-			case rest == "":
-				return visit(value, each)
-			}
-			return rest[0] == '.' && jsonPath(rest[1:]).find(value, each)
-		})
+		_, found := p.findIn(object, each)
+		return found
 	}
 	return false
+}
+
+// findIn is find in an object, of which more text may follow. It returns the
+// object's end, so that most objects are read once; 0: it does not know.
+func (p jsonPath) findIn(object []byte, each func(value []byte) bool) (end int, found bool) {
+	last, found := walk(object, func(name, rest []byte) (end int, found bool) {
+		path, begins := strings.CutPrefix(string(p), string(decodedString(name)))
+		switch {
+		case !begins || path != "" && path[0] != '.':
+			return 0, false
+		case path != "" && rest[0] == '{':
+			return jsonPath(path[1:]).findIn(rest, each)
+		}
+		end = valueEnd(rest, 0)
+		if path == "" {
+			return end, visit(rest[:end], each)
+		}
+		return end, jsonPath(path[1:]).find(rest[:end], each)
+	})
+	if last < len(object) && object[last] == '}' {
+		end = last + 1
+	}
+	return end, found
 }
 
 func visit(value []byte, each func(value []byte) bool) bool {
@@ -46,19 +61,33 @@ func eachMember(object []byte, each func(name, value []byte) bool) (stopped bool
 
 // members is eachMember, and returns the offset of what ended it.
 func members(object []byte, each func(name, value []byte) bool) (i int, stopped bool) {
+	return walk(object, func(name, rest []byte) (end int, stopped bool) {
+		end = valueEnd(rest, 0)
+		return end, each(name, rest[:end])
+	})
+}
+
+// walk calls each with the names of an object's members and all that follows
+// their colons, until it returns true. It also returns the value's end if it
+// knows, else 0.
+func walk(object []byte, each func(name, rest []byte) (end int, stopped bool)) (i int, stopped bool) {
 	for i = 1; i < len(object) && object[i] != '}'; {
 		if object[i] == ',' && i > 1 {
 			i++
 		}
 		colon := valueEnd(object, i)
-		end := valueEnd(object, colon+1)
-		if end <= colon+1 || object[i] != '"' || object[colon] != ':' {
+		if colon+1 >= len(object) || object[i] != '"' || object[colon] != ':' {
 			break
 		}
-		if each(object[i:colon], object[colon+1:end]) {
+		rest := object[colon+1:]
+		end, stopped := each(object[i:colon], rest)
+		if stopped {
 			return i, true
 		}
-		i = end
+		if end == 0 {
+			end = valueEnd(rest, 0)
+		}
+		i = colon + 1 + end
 	}
 	return i, false
 }
@@ -83,6 +112,9 @@ func eachItem(array []byte, each func(item []byte) bool) bool {
 
 // valueEnd returns the offset behind the value at i, at most the length.
 func valueEnd(text []byte, i int) int {
+	if i < len(text) && text[i] == '"' { // most are
+		return stringEnd(text, i)
+	}
 	for depth := 0; i < len(text); {
 		switch text[i] {
 		case '{', '[':

@@ -96,11 +96,21 @@ type phrase []pattern
 func (p phrase) matches(entry *Stored) (found bool) {
 	jsonPath(entryfield.Message).find(entry.Text, func(value []byte) bool {
 		if value[0] == '"' {
-			found = p.in(decodedString(value))
+			found = p.needle().mayBeIn(value) && p.in(decodedString(value))
 		}
 		return true
 	})
 	return found
+}
+
+// needle is that of the word that most texts lack, by its length.
+func (p phrase) needle() (longest needle) {
+	for i := range p {
+		if len(p[i].needle.text) > len(longest.text) {
+			longest = p[i].needle
+		}
+	}
+	return longest
 }
 
 // in finds the phrase in a text. Bit i of begun says that the words up to
@@ -144,12 +154,16 @@ func (inEnvironment) mayMatch(*Header) bool { return true }
 
 // A field is a condition on a value at one of some paths.
 type field struct {
-	paths []jsonPath
-	holds func(value []byte) bool
-	value string // the only one that holds, folded; empty: there are others
+	paths  []jsonPath
+	holds  func(value []byte) bool
+	value  string // the only one that holds, folded; empty: there are others
+	needle needle // of each entry that matches
 }
 
 func (f field) matches(entry *Stored) bool {
+	if !f.needle.mayBeIn(entry.Text) {
+		return false
+	}
 	for _, path := range f.paths {
 		if path.find(entry.Text, f.holds) {
 			return true
@@ -174,10 +188,11 @@ func textField(paths []jsonPath, want pattern) field {
 		var buffer [2 * maxValueBytes]byte
 		return value[0] != '{' && value[0] != '[' && want.fits(appendText(buffer[:0], value))
 	}
+	f := field{paths: paths, holds: holds, needle: needleIn(want.text)}
 	if want.whole() {
-		return field{paths, holds, want.text}
+		f.value = want.text
 	}
-	return field{paths, holds, ""}
+	return f
 }
 
 // isNumber compares numbers; a string is none.
@@ -202,7 +217,8 @@ func isPresent(value []byte) bool { return string(value) != "null" }
 // both, for any text there.
 type pattern struct {
 	text         string
-	before, then bool // a star before it, and behind it
+	before, then bool   // a star before it, and behind it
+	needle       needle // empty: it is not looked for first
 }
 
 func (p pattern) whole() bool { return !p.before && !p.then }

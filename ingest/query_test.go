@@ -68,6 +68,34 @@ func TestCase(t *testing.T) {
 	}
 }
 
+// An entry is found wherever a word stands in it, however JSON writes it, and
+// with whatever characters whose lower case is a letter of ASCII.
+func TestEntriesAreNotSkippedThatMatch(t *testing.T) {
+	for padding := range 1100 {
+		entry := ingest.Stored{Text: fmt.Appendf(nil, `{"message":"%s Order-4711 FAILED","metadata":{"Order":7}}`, strings.Repeat("é", padding))}
+		for _, text := range []string{"4711", "failed", "*aile*", `"order 4711"`, "metadata.Order:>6", "exists:Order"} {
+			if !query(text).Matches(&entry) {
+				t.Fatalf("%s is not found behind %d characters", text, padding)
+			}
+		}
+	}
+	for written, text := range map[string]string{
+		`f\u0061iled`: "failed", `\u0046AILED`: "failed", `a\/b`: `"a b"`, `a\nb`: `"a b"`, `\"b\"`: "b", `\u0034711`: "4711",
+	} {
+		entry := ingest.Stored{Text: []byte(`{"message":"` + written + `"}`)}
+		if !query(text).Matches(&entry) {
+			t.Errorf("%s is not found in %s", text, written)
+		}
+	}
+	for r := rune(0x80); r <= unicode.MaxRune; r++ {
+		lower := unicode.ToLower(unicode.ToUpper(r))
+		entry := ingest.Stored{Text: []byte(`{"metadata":{"v":"` + string(r) + `"}}`)}
+		if lower < 0x80 && !query("v:"+string(lower)).Matches(&entry) {
+			t.Errorf("%c is not found in %c", lower, r)
+		}
+	}
+}
+
 // Words decide beside levels, too.
 func TestQueriesThatNeedWords(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -103,8 +131,12 @@ func TestSearchingPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	queries, _, found := strings.Cut(string(page), "## Counting")
+	if !found {
+		t.Fatal("the page has no part on counting, behind the queries")
+	}
 	tried := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(queries, -1) {
 		for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			tried++
 			if _, err := ingest.ParseQuery(quoted[1]); err != nil {

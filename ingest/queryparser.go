@@ -230,7 +230,7 @@ func (p *queryParser) quotedPattern(before bool) pattern {
 	if p.at < len(p.text) && p.text[p.at] == '*' {
 		p.at, then = p.at+1, true
 	}
-	return pattern{text, before, then}
+	return pattern{text: text, before: before, then: then}
 }
 
 // run reads up to a space, a parenthesis or a quote.
@@ -251,14 +251,14 @@ func (p *queryParser) starred(at int, text string) pattern {
 	if strings.Contains(text, "*") {
 		p.fail(at, "There is a star inside.", "Put it at an end, or the text in quotes.")
 	}
-	return pattern{text, before, then}
+	return pattern{text: text, before: before, then: then}
 }
 
 // words are those of a text, one after the other.
 func (p *queryParser) words(at int, text pattern) condition {
 	var found phrase
 	eachWord([]byte(text.text), func(word []byte) bool {
-		found = append(found, pattern{text: string(word)})
+		found = append(found, pattern{text: string(word), needle: needleIn(string(word))})
 		return true
 	})
 	switch {
@@ -284,7 +284,7 @@ func (p *queryParser) field(at int, name string, value pattern, quoted bool) con
 	case "":
 		return p.fail(at, "There is no name before the colon.", "Write field:value, such as metadata.status:503.")
 	case "exists":
-		return field{pathsOf(value.text), isPresent, ""}
+		return fieldNamed(value.text, isPresent)
 	case entryfield.Level:
 		level, ok := ParseSeverity([]byte(fold(value.text)))
 		if !ok || !value.whole() {
@@ -309,7 +309,12 @@ func (p *queryParser) field(at int, name string, value pattern, quoted bool) con
 		return p.fail(at, fmt.Sprintf("%q is not a number.", value.text[len(operator):]),
 			fmt.Sprintf(`Compare with a number, such as %s:%s500, or put the text in quotes.`, name, operator))
 	}
-	return field{pathsOf(name), isNumber(operator, number), ""}
+	return fieldNamed(name, isNumber(operator, number))
+}
+
+// fieldNamed is a field of whose values no text is known.
+func fieldNamed(name string, holds func(value []byte) bool) field {
+	return field{paths: pathsOf(name), holds: holds, needle: needleIn(fold(name[strings.LastIndexByte(name, '.')+1:]))}
 }
 
 func folded(value pattern) pattern {

@@ -47,7 +47,7 @@ func (s *Search) reads(project string) bool {
 // MayFind reports whether a block may hold a match.
 func (s *Search) MayFind(block *Candidate) bool {
 	header := &block.Header
-	if !s.reads(block.Project) || !s.Reaches(header.Min, header.Max) {
+	if block.Excluded || !s.reads(block.Project) || !s.Reaches(header.Min, header.Max) {
 		return false
 	}
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Environments.MayHold(s.Environment) && s.Query.MayMatch(header)
@@ -137,6 +137,7 @@ type Ref struct {
 type Candidate struct {
 	Header
 	Ref
+	Excluded bool // by its words, which are not kept
 }
 
 // A Key is the order of blocks in a search: by First, then by id.

@@ -99,12 +99,12 @@ func kindOf(r rune) kind {
 // trade-offs in hash coding with allowable errors", 1970) with probes by
 // double hashing (Kirsch and Mitzenmacher, "Less hashing, same
 // performance", 2006). It has no false negatives, and about one false
-// positive in 120.
+// positive in 2,000.
 type WordFilter []byte
 
 const (
-	bitsPerWord = 10
-	probes      = 7 // bitsPerWord * ln 2
+	bitsPerWord = 16
+	probes      = 11 // bitsPerWord * ln 2
 )
 
 // A wordSet collects the hashes of words and values, by open addressing.

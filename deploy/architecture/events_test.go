@@ -38,10 +38,10 @@ var contractWords = map[string]string{
 }
 
 // mapsContract reports whether a package may use the whole contract:
-// the adapter, and its wiring.
+// the adapter, its wiring, and a benchmark, which hands records to it.
 func mapsContract(importPath string) bool {
 	rest := strings.TrimPrefix(importPath, prefix+module(importPath)+"/")
-	return rest == "internal/bus" || rest == "app" || strings.HasPrefix(rest, "app/")
+	return rest == "internal/bus" || rest == "app" || rest == "benchmark" || strings.HasPrefix(rest, "app/")
 }
 
 func contractUses(files []*ast.File) (names []string) {

@@ -268,15 +268,53 @@ func TestLogsAroundAnError(t *testing.T) {
 	b.leave("a", "Logs before it", "Logs")
 	b.awaitText("checkout failed")
 	b.check("logs around an error")
-	b.leave("a", "Last hour", "Logs")
+	b.leave("a", "Clear all", "Logs")
 	b.awaitText("order 4711 was paid")
+	b.press("summary", "Filters")
 	b.enterTime("From (UTC)", "01022031\t0304PM", "2031-01-02T15:04")
 	b.leave("button", "Search", "Logs")
-	b.awaitText("No entry matches")
+	b.awaitText("No entries in this time")
 	if from := ask[string](b, `document.getElementById("field-from").value`); from[:len("2031-01-02T15:04")] != "2031-01-02T15:04" {
 		t.Errorf("the field keeps %q", from)
 	}
 	b.blameless("logs around an error")
+}
+
+// By keyboard only, a person looks for a fault: with a completed field, by
+// a value beside the list, and by what stands in an entry.
+func TestSearch(t *testing.T) {
+	in := newInstallation(t)
+	w := in.furnish(t, plainTexts)
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn(w.email, w.password)
+	b.open("/console/logs")
+	b.awaitText("order 4711 was paid")
+	b.do(chromedp.KeyEvent("/"))
+	b.await(`document.activeElement.id === "field-q"`)
+	b.fill("Search", "lev") // without the slash, which this driver types all the same
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("wa"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Tab))
+	b.await(`document.activeElement.value === "level:warn "`)
+	b.check("completing a search")
+	b.leave("button", "Search", "Logs")
+	b.awaitText("the card reader is slow")
+	if b.shows("order 4711 was paid") {
+		t.Error("a search for a level shows another")
+	}
+	b.open("/console/logs")
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
+	b.awaitText("Around it")
+	b.check("an open entry")
+	b.leave("button", "Without these", "Logs")
+	b.await(`document.getElementById("field-q").value.startsWith("-")`)
+	b.open("/console/logs")
+	b.leave("a", "+ column level", "Logs")
+	b.await(`document.querySelector(".entries .column")?.textContent.length > 0`)
+	b.check("a column")
+	b.open("/console/logs")
+	last := ask[string](b, `[...document.querySelectorAll(".histogram a:has(rect:nth-child(3))")].at(-1).href.baseVal`)
+	b.open(last)
+	b.awaitText("order 4711 was paid")
+	b.blameless("a search")
 }
 
 // enterTime types into a date and time field, whose parts are in the

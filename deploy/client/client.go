@@ -35,7 +35,11 @@ func New(base, caFile string, connections int) (*Client, error) {
 		MaxIdleConnsPerHost: connections,
 		IdleConnTimeout:     time.Minute,
 	}
-	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: transport, Timeout: time.Minute}}, nil
+	// The API redirects nobody, and a redirect would take the key along.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{
+		base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: transport, Timeout: time.Minute, CheckRedirect: stay},
+	}, nil
 }
 
 // Authorities reads the certificates in the PEM file caFile; nil

@@ -135,23 +135,42 @@ func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted
 
 // An ErrorGroup is one kind of error and how often it was seen.
 type ErrorGroup struct {
-	ID          string         `json:"id"`
-	Project     string         `json:"project"`
-	Title       string         `json:"title"`
-	Type        string         `json:"type"`
-	Culprit     string         `json:"culprit"`
-	Status      string         `json:"status"`
-	Count       int64          `json:"count"`
-	FirstSeen   time.Time      `json:"first_seen"`
-	LastSeen    time.Time      `json:"last_seen"`
-	Occurrences []ErrorSample  `json:"occurrences"`
-	Why         map[string]any `json:"why"`
+	ID           string         `json:"id"`
+	Project      string         `json:"project"`
+	Title        string         `json:"title"`
+	Type         string         `json:"type"`
+	Culprit      string         `json:"culprit"`
+	Status       string         `json:"status"`
+	Count        int64          `json:"count"`
+	FirstSeen    time.Time      `json:"first_seen"`
+	LastSeen     time.Time      `json:"last_seen"`
+	Levels       []string       `json:"levels"`
+	Environments []string       `json:"environments"`
+	Occurrences  []ErrorSample  `json:"occurrences"`
+	Why          map[string]any `json:"why"`
+	Similar      []string       `json:"similar"`
 }
 
 // An ErrorSample is one stored occurrence.
 type ErrorSample struct {
-	Entry string    `json:"entry"`
-	Time  time.Time `json:"time"`
+	Entry       string    `json:"entry_id"`
+	Time        time.Time `json:"time"`
+	Level       string    `json:"level"`
+	Environment string    `json:"environment"`
+	Message     string    `json:"message"`
+	Exceptions  []struct {
+		Type       string `json:"type"`
+		Message    string `json:"message"`
+		MoreFrames int    `json:"more_frames"`
+	} `json:"exceptions"` // the root cause first
+	Frames []struct {
+		Exception int    `json:"exception"` // index of Exceptions
+		Module    string `json:"module"`
+		Function  string `json:"function"`
+		File      string `json:"file"`
+		Line      int    `json:"line"`
+		InApp     bool   `json:"in_app"`
+	} `json:"frames"` // the innermost first
 }
 
 // ErrorGroups lists the groups of project.

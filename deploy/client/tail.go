@@ -33,7 +33,9 @@ func (c *Client) Tail(ctx context.Context, key string, query LogsQuery, visit fu
 		return err
 	}
 	request.Header.Set("X-Api-Key", key)
-	answer, err := (&http.Client{Transport: c.http.Transport}).Do(request) // without a limit of time
+	unlimited := *c.http
+	unlimited.Timeout = 0
+	answer, err := unlimited.Do(request)
 	if err != nil {
 		return fmt.Errorf("cannot watch the logs: %w", err)
 	}

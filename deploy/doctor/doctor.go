@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/weirlog/weir/deploy/terminal"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -121,14 +122,7 @@ func (r *Report) add(level Level, check, subject, seen, fix string) {
 
 // oneLine makes foreign text printable in one line, without credentials.
 func oneLine(text string) string {
-	return httpapi.Redact(strings.Join(strings.Fields(strings.Map(printable, text)), " "))
-}
-
-func printable(r rune) rune {
-	if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-		return ' '
-	}
-	return r
+	return httpapi.Redact(strings.Join(strings.Fields(terminal.Line(text)), " "))
 }
 
 // JSON writes the report for programs.

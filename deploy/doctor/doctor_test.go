@@ -265,7 +265,7 @@ func TestJSON(t *testing.T) {
 	if f.Check != "broker" || f.Subject != "a:9092" || f.Level != Fail || f.Fix != "Start it." || !read.At.Equal(r.At) {
 		t.Errorf("read %+v", read)
 	}
-	if strings.ContainsAny(f.Seen, "\x1b\n") || strings.Contains(f.Seen, key) || !strings.HasPrefix(f.Seen, "refused [2J by") {
+	if strings.ContainsAny(f.Seen, "\x1b\n") || strings.Contains(f.Seen, key) || !strings.HasPrefix(f.Seen, `refused\x1b[2J by`) {
 		t.Errorf("seen is %q", f.Seen)
 	}
 }

@@ -47,6 +47,8 @@ func TestAllInOne(t *testing.T) {
 	env := app.Env()
 	t.Run("billing", func(t *testing.T) { guide(t, "../../ledger/docs/billing.md", dataDir, "ask", 20) })
 	t.Run("sending", func(t *testing.T) { sending(t, dataDir) })
+	t.Run("terminal", func(t *testing.T) { inTerminal(t, dataDir) })
+	t.Run("assistant", func(t *testing.T) { assisted(t, dataDir) })
 	in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
 	scenario(t, in, nil)
 	t.Run("replica", func(t *testing.T) { readByStandby(t, in, metrics) })

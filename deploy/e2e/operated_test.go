@@ -266,14 +266,22 @@ func guide(t *testing.T, page, dataDir, function string, least int) string {
 	if calls := strings.Count(script, function+" "); calls < least {
 		t.Fatalf("%s has %d calls", page, calls)
 	}
+	return inShell(t, dataDir, script)
+}
+
+// inShell runs a script beside the data directory of an installation, and
+// returns what it prints.
+func inShell(t *testing.T, dataDir, script string) string {
+	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Symlink(dataDir, filepath.Join(dir, ".weir")))
 	shell := exec.CommandContext(t.Context(), "sh", "-c", script)
 	shell.Dir = dir
-	shell.Env = []string{"PATH=" + filepath.Dir(programs.Build(t, "deploy/e2e/curl")) + ":" + os.Getenv("PATH")}
+	path := filepath.Dir(programs.Build(t, "deploy/e2e/curl")) + ":" + filepath.Dir(programs.Build(t, "deploy/cmd/weir"))
+	shell.Env = []string{"PATH=" + path + ":" + os.Getenv("PATH"), "HOME=" + dir}
 	out, err := shell.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s: %v\n%s", page, err, out)
+		t.Errorf("%v\n%s\n%s", err, script, out)
 	}
 	return string(out)
 }

@@ -1,4 +1,3 @@
-// Package loadgen makes realistic traffic: several services on several
-// hosts, all levels, errors in the seven languages whose stack traces
-// Weir parses. It sends only through the public API.
+// Package loadgen sends realistic traffic: posts of entries as package
+// entries makes them, only through the public API.
 package loadgen

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/measure"
+	"github.com/weirlog/weir/shared/measure/entries"
 )
 
 // Config says what to send, and where.
@@ -38,7 +40,8 @@ type run struct {
 	took  measure.Samples
 
 	mu       sync.Mutex // of all below
-	dice     dice
+	random   *rand.Rand // sizes of batches
+	from     *entries.Generator
 	batches  int
 	posts    int
 	entries  int
@@ -50,7 +53,7 @@ type run struct {
 // at the end the balance and the groups, to out. It returns early,
 // without an error, when ctx ends; accepted posts stay accepted.
 func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) error {
-	r := &run{Config: config, api: api, out: out, begun: time.Now(), dice: newDice(config.Seed)}
+	r := &run{Config: config, api: api, out: out, begun: time.Now(), random: rand.New(rand.NewPCG(config.Seed, config.Seed)), from: entries.New(config.Seed)}
 	before, err := r.balance(ctx)
 	if err != nil {
 		return err
@@ -90,16 +93,26 @@ func (r *run) send(ctx context.Context) error {
 	return err
 }
 
+// Sizes of a batch, in entries.
+const (
+	smallestBatch = 5
+	largestBatch  = 60
+)
+
+// batch makes a body, the events of the last second, under a name of its own,
+// and says how many of them are failures.
+func (r *run) batch() (name string, body []byte, failures int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches++
+	size, before := smallestBatch+r.random.IntN(largestBatch-smallestBatch+1), r.from.Errors
+	body = r.from.AppendBody(nil, size, time.Now().Add(-time.Second), time.Second/time.Duration(size))
+	return fmt.Sprintf("demo-%d-%d", r.begun.UnixNano(), r.batches), body, r.from.Errors - before
+}
+
 // post delivers one batch and counts it. The end of ctx is no error.
 func (r *run) post(ctx context.Context) error {
-	r.mu.Lock()
-	r.batches++
-	name := fmt.Sprintf("demo-%d-%d", r.begun.UnixNano(), r.batches)
-	body, failures, err := pick(r.dice, services()).batch(r.dice, time.Now())
-	r.mu.Unlock()
-	if err != nil {
-		return err
-	}
+	name, body, failures := r.batch()
 	begun := time.Now()
 	accepted, err := r.api.Deliver(ctx, r.APIKey, client.Batch{Body: body, IdempotencyKey: name})
 	if errors.Is(err, context.Canceled) {

@@ -68,6 +68,7 @@ type View struct {
 	Tabs  []Link // other pages of the section
 	Flash *Flash // what just happened, shown once
 	Bare  bool   // without navigation: before sign-in
+	Wide  bool   // the whole width, and the title only for those who don't look
 	Data  any    // the page's own
 }
 

@@ -9,15 +9,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
-	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/deploy/terminal"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -26,11 +23,12 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs                               the last hour
   weir logs timeout level:error           a word and a level
   weir logs 'metadata.status:>=500' --since=24h
+  weir logs level:error --count-by=service       how many of which service
   weir logs --json 'user.id:42' | jq .message
   weir logs --follow level:error          what comes from now on
   weir logs -- -healthcheck               what begins with - stands behind --
 
-ingest/docs/searching.md has the whole language. Without an address and a key it reads what ` + "`weir run`" + ` has started.`
+ingest/docs/searching.md has the whole language. Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
 
 type logsCommand struct {
 	Query []string `arg:"" optional:"" help:"What the entries have to match."`
@@ -42,11 +40,9 @@ type logsCommand struct {
 	Limit   int           `help:"How many entries at most." default:"100"`
 	Follow  bool          `short:"f" help:"Print what is accepted from now on, as it comes."`
 	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
+	CountBy []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
-	BaseURL string         `help:"Address of the API, such as https://weir.example.com/v1." env:"WEIR_BASE_URL"`
-	APIKey  httpapi.Secret `name:"api-key" help:"An API key that may read." env:"WEIR_API_KEY"`
-	CAFile  string         `name:"ca-file" help:"Authority of the address, if no public one." env:"WEIR_CA_FILE"`
-	DataDir string         `help:"Data directory of a running weir; its dev.env has the address and a key." env:"WEIR_DATA_DIR" default:".weir"`
+	reader
 }
 
 // Help is called by kong.
@@ -57,32 +53,21 @@ func (l *logsCommand) Validate() error {
 	if l.Limit < 1 || l.Since <= 0 {
 		return errors.New("--limit and --since must be more than 0")
 	}
-	if l.Follow && !(l.From.IsZero() && l.To.IsZero()) {
-		return errors.New("--follow prints what comes from now on: leave out --from and --to")
+	if l.Follow && (!l.From.IsZero() || !l.To.IsZero() || len(l.CountBy) > 0) {
+		return errors.New("--follow prints what comes from now on: leave out --from, --to and --count-by")
 	}
 	return nil
 }
 
 // Run prints entries.
 func (l *logsCommand) Run(ctx context.Context) error {
-	if l.BaseURL == "" {
-		env, err := allinone.ReadDevEnv(filepath.Join(l.DataDir, allinone.EnvFile))
-		if err != nil {
-			return err
-		}
-		if env.BaseURL == "" || env.APIKey == "" {
-			return fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address with WEIR_BASE_URL and a key with WEIR_API_KEY",
-				l.DataDir)
-		}
-		l.BaseURL, l.CAFile, l.APIKey = env.BaseURL, env.CAFile, httpapi.Secret(env.APIKey)
-	}
-	api, err := client.New(l.BaseURL, l.CAFile, 1)
+	api, _, err := l.open()
 	if err != nil {
 		return err
 	}
 	defer api.Close()
 	if l.Follow {
-		return l.follow(ctx, api, os.Stdout, os.Stderr)
+		return l.follow(ctx, api, terminal.Of(os.Stdout), os.Stderr)
 	}
 	return l.print(ctx, api, os.Stdout, time.Now())
 }
@@ -95,6 +80,9 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 	if query.From.IsZero() {
 		query.From = now.Add(-l.Since)
 	}
+	if len(l.CountBy) > 0 {
+		return l.count(ctx, api, terminal.Of(out), query.From)
+	}
 	var newest []client.StoredEntry
 	err := api.EachLog(ctx, l.APIKey.Reveal(), query, func(entry client.StoredEntry) error {
 		if newest = append(newest, entry); len(newest) == l.Limit {
@@ -106,22 +94,25 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 		return err
 	}
 	lines := bufio.NewWriter(out)
+	screen := terminal.Of(out)
+	screen.Writer = lines
 	for _, entry := range slices.Backward(newest) {
-		if err := l.printOne(lines, entry); err != nil {
+		if err := l.printOne(screen, entry); err != nil {
 			return err
 		}
 	}
 	return lines.Flush()
 }
 
-func (l *logsCommand) printOne(out io.Writer, entry client.StoredEntry) (err error) {
-	line := string(entry.Entry)
-	if !l.JSON {
-		if line, err = lineOf(entry); err != nil {
-			return err
-		}
+func (l *logsCommand) printOne(screen terminal.Screen, entry client.StoredEntry) error {
+	if l.JSON {
+		return screen.JSON(entry.Entry)
 	}
-	_, err = fmt.Fprintln(out, line)
+	line, err := lineOf(screen, entry)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(screen, line)
 	return err
 }
 
@@ -133,14 +124,14 @@ const (
 
 // follow prints what comes until ctx ends. It comes back when a tail ends,
 // unless it is refused for good.
-func (l *logsCommand) follow(ctx context.Context, api *client.Client, out, said io.Writer) error {
+func (l *logsCommand) follow(ctx context.Context, api *client.Client, screen terminal.Screen, said io.Writer) error {
 	query := client.LogsQuery{Project: l.Project, Query: strings.Join(l.Query, " ")}
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		var failed error // to print
 		err := api.Tail(ctx, l.APIKey.Reveal(), query, func(event client.Event) error {
 			pause = firstPause
 			if event.Entry != nil {
-				failed = l.printOne(out, *event.Entry)
+				failed = l.printOne(screen, *event.Entry)
 			} else if event.Skipped > 0 {
 				fmt.Fprintf(said, "%d entries are not shown: %s\n", event.Skipped, skippedBy[event.Reason])
 			}
@@ -169,7 +160,7 @@ var skippedBy = map[string]string{ // bounded by the reasons of the API
 }
 
 // lineOf is an entry for a person: time, level, environment, message and error.
-func lineOf(stored client.StoredEntry) (string, error) {
+func lineOf(screen terminal.Screen, stored client.StoredEntry) (string, error) {
 	var entry struct {
 		Timestamp time.Time
 		Level     string
@@ -180,22 +171,10 @@ func lineOf(stored client.StoredEntry) (string, error) {
 		return "", fmt.Errorf("cannot read entry %s: %w", stored.ID, err)
 	}
 	at := entry.Timestamp.Local().Format("2006-01-02 15:04:05.000")
-	line := fmt.Sprintf("%s %-5s %s  %s", at, strings.ToUpper(entry.Level), stored.Environment, entry.Message)
+	line := fmt.Sprintf(" %s  %s", stored.Environment, entry.Message)
 	if entry.Error != nil {
 		line += "  " + strings.TrimSuffix(entry.Error.Type+": "+entry.Error.Message, ": ")
 	}
-	return printable(line), nil
-}
-
-// printable replaces what a terminal would obey or hide.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, line)
+	level := screen.Level(entry.Level, fmt.Sprintf("%-5s", terminal.Line(strings.ToUpper(entry.Level))))
+	return at + " " + level + terminal.Line(line), nil
 }

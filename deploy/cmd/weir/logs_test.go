@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/deploy/terminal"
 )
 
 // The newest entries that match are printed, the newest last, and none of
@@ -32,12 +32,12 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Local = time.UTC
-	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, APIKey: httpapi.Secret("key")}
+	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, reader: reader{APIKey: "key"}}
 	var out strings.Builder
 	if err := command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	want := "2026-11-21 09:30:01.500 INFO  dev  cart opened\n2026-11-21 09:30:02.000 ERROR prod  no \ufffd[2J route  IOError: x\n"
+	want := "2026-11-21 09:30:01.500 INFO  dev  cart opened\n2026-11-21 09:30:02.000 ERROR prod  no \\x1b[2J route  IOError: x\n"
 	if out.String() != want || asked != "level:error OR cart 2026-11-21T09:00:00Z" {
 		t.Errorf("asked for %q, printed %q", asked, out.String())
 	}
@@ -49,6 +49,34 @@ func TestLogs(t *testing.T) {
 	command.APIKey = "another"
 	if err := command.print(t.Context(), api, &out, time.Now()); err == nil {
 		t.Error("a wrong key reads")
+	}
+}
+
+// Counts are tables of values, or what the API has.
+func TestLogsCount(t *testing.T) {
+	const counted = `{"entries":12346,"fields":[{"field":"service","values":[{"value":"cart\u009b","entries":12340}],"without":6}],"exact_after":"2026-11-21T09:30:00Z"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked := r.URL.String(); asked != "/logs/stats?by=service&from=2026-11-21T09%3A00%3A00Z&q=level%3Aerror" {
+			t.Errorf("asked for %s", asked)
+		}
+		fmt.Fprint(w, counted)
+	}))
+	defer server.Close()
+	api, err := client.New(server.URL, "", 1)
+	must(t, err)
+	time.Local = time.UTC
+	command := logsCommand{Query: []string{"level:error"}, Since: time.Hour, Limit: 2, CountBy: []string{"service"}}
+	for asJSON, want := range map[bool]string{
+		true: counted + "\n",
+		false: "ENTRIES  service\n12,340   cart\\u009b\n6        (none)\n\n12,346 entries match.\n" +
+			"The count is incomplete: it is exact after 2026-11-21 09:30. Name a shorter time.\n",
+	} {
+		var out strings.Builder
+		command.JSON = asJSON
+		must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
+		if out.String() != want {
+			t.Errorf("got\n%s", out.String())
+		}
 	}
 }
 
@@ -80,9 +108,9 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Local = time.UTC
-	command := logsCommand{Query: []string{"a", "b"}, Project: "prj_1", Follow: true, APIKey: httpapi.Secret("key")}
+	command := logsCommand{Query: []string{"a", "b"}, Project: "prj_1", Follow: true, reader: reader{APIKey: "key"}}
 	var out, said strings.Builder
-	err = command.follow(t.Context(), api, &out, &said)
+	err = command.follow(t.Context(), api, terminal.Of(&out), &said)
 	if err == nil || !strings.Contains(err.Error(), "api_key_revoked") {
 		t.Errorf("it ended with %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weirlog/weir/deploy/terminal"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -21,7 +22,7 @@ and groups the errors.
 
   weir run     starts everything on https://localhost:8443 and prints what to do next
   weir demo    sends a minute of traffic to it, in a second terminal
-  weir logs    searches what was sent
+  weir logs    searches what was sent; weir errors and weir usage show what became of it
   weir doctor  says what is wrong with it, or with an installation, and what to do
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
@@ -33,6 +34,10 @@ type commands struct {
 	Run     runCommand     `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
 	Demo    demoCommand    `cmd:"" help:"Send a minute of realistic traffic through the public API."`
 	Logs    logsCommand    `cmd:"" help:"Search logs in a terminal."`
+	Errors  errorsCommand  `cmd:"" help:"List the groups of errors, or show one."`
+	Usage   usageCommand   `cmd:"" help:"Show what was used of the quota."`
+	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let an assistant read logs, errors and usage, by the Model Context Protocol over standard input and output."`
+	Profile profileCommand `cmd:"" help:"Keep how installations are reached, by name."`
 	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
 
@@ -49,6 +54,9 @@ type commands struct {
 
 	Docs docsCommand `cmd:"" hidden:"" help:"Write the pages of deploy/docs that are made from the source."`
 
+	Completion completionCommand `cmd:"" help:"Print what completes commands in a shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"List what the last word may be."`
+
 	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 
@@ -63,7 +71,7 @@ func main() {
 		if status, printed := errors.AsType[exitStatus](err); printed {
 			os.Exit(int(status))
 		}
-		fmt.Fprintln(os.Stderr, "weir:", oneLine(err))
+		fmt.Fprintln(os.Stderr, "weir:", terminal.Line(oneLine(err)))
 		os.Exit(1)
 	}
 }

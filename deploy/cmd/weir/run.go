@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/loadgen"
+	"github.com/weirlog/weir/deploy/terminal"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -97,14 +98,9 @@ func (d *demoCommand) Run(ctx context.Context, _ *slog.Logger) error {
 		APIKey: env.APIKey, ServiceToken: env.ServiceToken, Organization: env.Organization, Project: env.Project,
 		Duration: d.Duration, PerMinute: d.PerMinute, Refresh: lineRefresh, Seed: d.Seed,
 	}
-	if config.Overwrite = isTerminal(os.Stdout); config.Overwrite {
+	if config.Overwrite = terminal.Of(os.Stdout).Width > 0; config.Overwrite {
 		config.Refresh = terminalRefresh
 	}
 	fmt.Fprintf(os.Stdout, "Sending to %s for %s, %d posts a minute; Ctrl-C ends it early.\n", env.BaseURL, d.Duration, d.PerMinute)
 	return loadgen.Run(ctx, api, config, os.Stdout)
-}
-
-func isTerminal(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

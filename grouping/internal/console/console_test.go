@@ -88,7 +88,7 @@ func TestFilters(t *testing.T) {
 		"from=2000-01-01T00:00": true, "to=2000-01-01T00:00:30": false, "from=2999-01-01T00:00:00Z": false,
 	} {
 		status, body := get(pages, "/console/errors?"+query)
-		if status != http.StatusOK || strings.Contains(body, "AlphaError") != shows || (query != "" && !strings.Contains(body, "Show all")) {
+		if status != http.StatusOK || strings.Contains(body, "AlphaError") != shows || (query != "" && !strings.Contains(body, "Clear all")) {
 			t.Errorf("%q: %d, shown %t: %s", query, status, !shows, body)
 		}
 	}

@@ -99,9 +99,10 @@ type groupsPage struct {
 // showGroups accepts the query of the API's list, times as browsers send
 // them, and a project, which the API has in its path.
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
-	r = ui.WithTimesInUTC(r)
-	query, err := groupinghttp.ParseQuery(r)
-	page := groupsPage{Filters: c.filters(r, err)}
+	shown, asked := ui.WithTimes(r, ui.AnyTime, c.Clock())
+	query, err := groupinghttp.ParseQuery(asked)
+	words := ui.Field{Label: "Title, type or culprit", Hint: "Title, type or culprit", MaxLength: 200}
+	page := groupsPage{Filters: ui.NewFilters(r, c.Directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
@@ -119,10 +120,10 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	page.Searched, page.Incomplete = true, found.Incomplete
 	if found.Next != nil {
-		next := httpapi.EncodeCursor(r, found.Next)
-		page.Pager = ui.NewPager(r, &next)
+		next := httpapi.EncodeCursor(asked, found.Next)
+		page.Pager = ui.NewPager(shown, &next)
 	} else {
-		page.Pager = ui.NewPager(r, nil)
+		page.Pager = ui.NewPager(shown, nil)
 	}
 	for _, group := range found.Groups {
 		page.Groups = append(page.Groups, c.show(group).clipped())
@@ -132,14 +133,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page groupsPage) {
-	c.pages.Write(w, r, status, "groups", ui.View{Title: "Errors", Data: page})
-}
-
-func (c *console) filters(r *http.Request, err error) ui.Filters {
-	words := ui.Field{Label: "Title, type or culprit", MaxLength: 200}
-	filters := ui.NewFilters(r, c.Directory.Projects(identity.FromContext(r.Context()).Organization), words, c.Clock(), err)
-	filters.Environment.Fault = ui.QueryFault(err, "environment")
-	return filters
+	c.pages.Write(w, r, status, "groups", ui.View{Title: "Errors", Wide: true, Data: page})
 }
 
 type groupPage struct {

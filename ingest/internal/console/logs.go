@@ -4,7 +4,6 @@ import (
 	"embed"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 
@@ -21,11 +20,16 @@ var templates embed.FS
 
 const (
 	pageSize = 50
-	// maxMessage keeps a page readable, as an entry may have 512 KB.
-	maxMessage = 1 << 10 // bytes
-	maxEntry   = 8 << 10 // bytes
 	// Entries are read whole, so a page of large ones has fewer.
 	maxPage = 2 << 20 // bytes
+	// defaultLast is the time of a page that names none.
+	defaultLast = "1h"
+)
+
+// What the chart and the fields may read, so that a page stays fast.
+const (
+	chartBytes = 64 << 20
+	fieldBytes = 32 << 20
 )
 
 // Config holds what the page needs.
@@ -53,157 +57,191 @@ func Mount(router chi.Router, config Config) {
 
 type logsPage struct {
 	Filters  ui.Filters
+	Kept     [][2]string // the query, for the form that adds a term
+	Searched bool        // false: the search was not understood
+	Oldest   bool        // the oldest first
+	Future   string      // the address of the same with entries of the future; empty: they are not hidden
+	Newest   string      // where nothing was found, the address of the newest entry's time
+	Summary  summary
+	Chart    *ui.Histogram
+	Facets   []facet
+	Columns  []string
 	Entries  []shownEntry
-	Searched bool   // false: the search was not understood
-	Oldest   bool   // the oldest first
-	Future   string // the address of the same with entries of the future; empty: they are not hidden
-	Pager    ui.Pager
 	Live     ui.Live
+	Pager    ui.Pager
+}
+
+// A summary is what was found and what that took.
+type summary struct {
+	Counted  bool // whether Entries and Problems are
+	Entries  int64
+	Problems int64  // of level error or fatal
+	Only     string // the address of these
+	Partial  bool   // more than was counted may match
+	Read     int64
+	Took     time.Duration
 }
 
 // skew is how far ahead of this clock an event may be without being of the future.
 const skew = time.Minute
 
-// hideFuture ends a search now that has no end: one entry of a wrong
-// clock would stay on top for years.
-func (c *console) hideFuture(r *http.Request, search *ingest.Search) (shown string) {
-	if search.To != nil || search.OldestFirst {
-		return ""
-	}
-	now := ingest.InstantOf(c.Clock().Add(skew))
-	search.To = &now
-	query := r.URL.Query()
-	query.Del("cursor")
-	query.Set("to", "9999-12-31T23:59:59.999999999Z")
-	return r.URL.Path + "?" + query.Encode()
+// A view is one request for the page.
+type view struct {
+	*console
+	r      *http.Request // with the times as the API takes them, for links
+	who    identity.Principal
+	search ingest.Search
+	fields []ingest.Field // that the reader has picked
+	page   logsPage
 }
 
-// showLogs takes the query of GET /v1/logs, and times as browsers send them.
+// showLogs takes the query of GET /v1/logs, times as browsers send them,
+// the time up to now (last), the fields that are picked (field), and a
+// term to add to the search (add).
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
-	who := identity.FromContext(r.Context())
-	r = ui.WithTimesInUTC(r)
-	search, err := ingesthttp.ParseSearch(r, c.Clock())
+	if term := r.URL.Query().Get("add"); term != "" {
+		query, _ := ingest.ParseQuery(r.URL.Query().Get("q"))
+		http.Redirect(w, r, ui.With(r, "q", query.And(term), "add", ""), http.StatusSeeOther)
+		return nil
+	}
+	v := &view{console: c, who: identity.FromContext(r.Context())}
+	fields, err := pickedFields(r)
+	if err != nil {
+		return err
+	}
+	v.fields = fields
+	shown, asked := ui.WithTimes(r, defaultLast, c.Clock())
+	v.r, asked = shown, without(asked, "field")
+	v.search, err = ingesthttp.ParseSearch(asked, c.Clock())
 	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
-	page := logsPage{Filters: ui.NewFilters(r, c.Directory.Projects(who.Organization), line, c.Clock(), err)}
-	if page.Filters.Faulty() {
-		c.write(w, r, http.StatusUnprocessableEntity, page)
+	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, err)
+	v.page.Filters.Keep(r, "field")
+	if v.page.Filters.Faulty() {
+		c.write(w, r, http.StatusUnprocessableEntity, v.page)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	search.Limit, search.MaxBytes = pageSize, maxPage
-	page.Live = liveOf(r)
-	page.Oldest, page.Future = search.OldestFirst, c.hideFuture(r, &search)
-	answer, err := c.Service.Search(r.Context(), who, search)
+	if err := v.find(w, asked); err != nil {
+		return ingesthttp.NotFound(err, v.search)
+	}
+	c.write(w, r, http.StatusOK, v.page)
+	return nil
+}
+
+// find looks for the page's entries, and counts what is around them.
+func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
+	begun := v.Clock()
+	v.search.Limit, v.search.MaxBytes = pageSize, maxPage
+	v.page.Oldest, v.page.Live = v.search.OldestFirst, liveOf(v.r)
+	v.hideFuture()
+	answer, err := v.Service.Search(v.r.Context(), v.who, v.search)
 	if err != nil {
-		return ingesthttp.NotFound(err, search)
+		return err
 	}
 	defer answer.Close()
 	answer.AllowEviction(func() { httpapi.StopWriting(w) })
-	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
-	for _, found := range answer.Found {
-		page.Entries = append(page.Entries, c.show(found))
+	v.page.Searched, v.page.Pager = true, ui.NewPager(v.r, ingesthttp.NextCursor(asked, answer.Next))
+	v.page.Summary.Read = answer.Read
+	v.show(answer.Found)
+	if err := v.chart(); err != nil {
+		return err
 	}
-	c.write(w, r, http.StatusOK, page)
+	if err := v.facets(); err != nil {
+		return err
+	}
+	v.page.Summary.Took = v.Clock().Sub(begun).Round(time.Millisecond)
+	if len(answer.Found) == 0 && answer.Next == nil && v.search.Query.String() == "" {
+		return v.findNewest()
+	}
+	return nil
+}
+
+// hideFuture ends a search now that has no end: one entry of a wrong
+// clock would stay on top for years.
+func (v *view) hideFuture() {
+	if v.search.To != nil || v.search.OldestFirst {
+		return
+	}
+	now := ingest.InstantOf(v.Clock().Add(skew))
+	v.search.To = &now
+	v.page.Future = ui.With(v.r, "to", "9999-12-31T23:59:59.999999999Z", "last", "")
+}
+
+// chart counts the entries over time. A search without a beginning has no chart.
+func (v *view) chart() error {
+	if v.search.From == nil {
+		return nil
+	}
+	count := ingest.Count{Search: v.counted(), MaxBytes: chartBytes}
+	if count.Search.To == nil {
+		now := ingest.InstantOf(v.Clock())
+		count.Search.To = &now
+	}
+	count.Every = ingesthttp.AutoWidth(min(count.Search.To.Seconds, v.Clock().Unix()) - count.Search.From.Seconds)
+	if count.Buckets() > ingest.MaxBuckets { // far into the future
+		count.Every = ingesthttp.AutoWidth(count.Search.To.Seconds - count.Search.From.Seconds)
+	}
+	counted, err := v.Service.Count(v.r.Context(), v.who, count, 0)
+	if err != nil {
+		return err
+	}
+	buckets := make([]map[string]int64, len(counted.Buckets))
+	for i, levels := range counted.Buckets {
+		buckets[i] = levels.ByName()
+	}
+	s := &v.page.Summary
+	s.Counted, s.Entries, s.Partial, s.Read = true, counted.Levels.Sum(), counted.From != nil, s.Read+counted.Read
+	s.Problems = counted.Levels[ingest.SeverityError] + counted.Levels[ingest.SeverityFatal]
+	s.Only = ui.With(v.r, "q", v.search.Query.And("(level:error OR level:fatal)"))
+	if s.Entries > 0 {
+		v.page.Chart = ui.NewHistogram(v.r, "entries", time.Unix(count.FirstBucket(), 0), count.Every, buckets)
+	}
+	return nil
+}
+
+// counted is the search without the page that is shown of it.
+func (v *view) counted() ingest.Search {
+	search := v.search
+	search.Start, search.OldestFirst = ingest.Position{}, false
+	return search
+}
+
+// findNewest says where the newest entry is, if the time has none.
+func (v *view) findNewest() error {
+	search := ingest.Search{Project: v.search.Project, Levels: v.search.Levels, Environment: v.search.Environment, Limit: 1}
+	answer, err := v.Service.Search(v.r.Context(), v.who, search)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if len(answer.Found) == 1 {
+		at := answer.Found[0].Time
+		begin, end := at, at
+		begin.Seconds, end.Seconds = at.Seconds-int64(time.Hour/time.Second), at.Seconds+1
+		v.page.Newest = ui.With(v.r, "from", begin.String(), "to", end.String(), "last", "")
+	}
 	return nil
 }
 
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page logsPage) {
-	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
-}
-
-// A shownEntry is an entry as the page shows it.
-type shownEntry struct {
-	Time        string // event time as it was sent, to its last digit
-	Shown       string // the same in short, to the millisecond
-	ReceivedAt  time.Time
-	Level       ui.Level
-	Project     string
-	Environment string
-	Message     string
-	Text        string // the entry, indented
-	Cut         bool   // Text is only its beginning
-	Bytes       int64
-}
-
-func (c *console) show(found ingest.Found) shownEntry {
-	entry := shownEntry{
-		Time: found.Time.String(), Shown: found.Time.Time().Format("2006-01-02 15:04:05.000"), ReceivedAt: found.ReceivedAt, Level: ui.Level(found.Level.String()),
-		Project: c.Directory.Name(found.Project), Environment: found.Environment, Bytes: int64(len(found.Text)),
-	}
-	if read, err := ingest.ReadBack(found.Text); err == nil {
-		entry.Message, _ = beginning(string(read.Message), maxMessage)
-	}
-	entry.Text, entry.Cut = indent(found.Text, maxEntry)
-	return entry
-}
-
-// indent formats compact JSON over several lines, up to limit bytes at
-// any depth. Other text is only cut at the limit.
-func indent(text []byte, limit int) (indented string, cut bool) {
-	out, depth := make([]byte, 0, limit), 0
-	for i := 0; i < len(text); i++ {
-		if len(out) > limit {
-			return beginning(string(out), limit)
-		}
-		switch c := text[i]; {
-		case c == '"':
-			length := stringLength(text[i:], limit)
-			out = append(out, text[i:i+length]...)
-			i += length - 1
-		case (c == '{' || c == '[') && i+1 < len(text) && text[i+1] == c+2: // empty
-			out = append(out, c, c+2)
-			i++
-		case c == '{' || c == '[':
-			depth++
-			out = newLine(append(out, c), depth)
-		case c == '}' || c == ']':
-			depth = max(depth-1, 0)
-			out = append(newLine(out, depth), c)
-		case c == ',':
-			out = newLine(append(out, c), depth)
-		case c == ':':
-			out = append(out, c, ' ')
-		default:
-			out = append(out, c)
+	for name, values := range r.URL.Query() {
+		if name != "cursor" {
+			for _, value := range values {
+				page.Kept = append(page.Kept, [2]string{name, value})
+			}
 		}
 	}
-	return beginning(string(out), limit)
+	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Wide: true, Data: page})
 }
 
-func newLine(out []byte, depth int) []byte {
-	out = append(out, '\n')
-	for range depth {
-		out = append(out, ' ', ' ')
-	}
-	return out
-}
-
-// stringLength is the length of the string at the beginning of text,
-// quotes counted; little more than limit.
-func stringLength(text []byte, limit int) int {
-	for i := 1; i < len(text); i++ {
-		switch {
-		case text[i] == '"':
-			return i + 1
-		case i > limit:
-			return i
-		case text[i] == '\\':
-			i++
-		}
-	}
-	return len(text)
-}
-
-// beginning returns as much of text as fits into limit bytes without
-// cutting a character.
-func beginning(text string, limit int) (begun string, cut bool) {
-	if len(text) <= limit {
-		return text, false
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…", true
+// without is r without a parameter.
+func without(r *http.Request, name string) *http.Request {
+	query := r.URL.Query()
+	query.Del(name)
+	changed, address := r.WithContext(r.Context()), *r.URL
+	address.RawQuery = query.Encode()
+	changed.URL = &address
+	return changed
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -41,8 +42,12 @@ func (s *shelf) Page(_ context.Context, organization string, search ingest.Searc
 	return &searches.Answer{Result: s.found[organization]}, nil
 }
 
-func (s *shelf) Count(_ context.Context, _ string, count ingest.Count, top int) (ingest.Counted, error) {
-	return count.NewCounter().Result(top), nil
+func (s *shelf) Count(_ context.Context, organization string, count ingest.Count, top int) (ingest.Counted, error) {
+	counter := count.NewCounter()
+	for _, found := range s.found[organization].Found {
+		counter.Add([]ingest.Stored{found.Stored}, found.Project)
+	}
+	return counter.Result(top), nil
 }
 
 func entry(t *testing.T, members map[string]any) ingest.Found {
@@ -64,14 +69,14 @@ func session(digit string) string { return identity.SessionPrefix + strings.Repe
 
 // router has members of org_1 (session 1) and of org_2 (session
 // 2), each with a project.
-func router(t *testing.T, store *shelf) http.Handler {
+func router(t *testing.T, store searches.Finder) http.Handler {
 	t.Helper()
 	handler, _ := liveRouter(t, store)
 	return handler
 }
 
 // liveRouter is router with the hub of its tails, which end soon.
-func liveRouter(t *testing.T, store *shelf) (http.Handler, *tails.Hub) {
+func liveRouter(t *testing.T, store searches.Finder) (http.Handler, *tails.Hub) {
 	t.Helper()
 	credentials, directory := identity.NewCredentials(time.Now), identity.NewDirectory()
 	for _, digit := range []string{"1", "2"} {
@@ -123,7 +128,7 @@ func TestEntriesAreShownAsTheyAre(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	text := html.UnescapeString(body)
-	for _, want := range []string{hostile, "2026-11-21T09:30:00.25Z", `badge fault">error`, "Shop 1", "this is its beginning"} {
+	for _, want := range []string{hostile, "2026-11-21T09:30:00.25Z", `<span class="level">error</span>`, "Shop 1", "this is its beginning"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -163,8 +168,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Browsers send times without a zone; they are in UTC. The next page and
-// the links to the latest hours keep the other filters.
+// Browsers send times without a zone; they are in UTC. The next page
+// keeps them and the other filters.
 func TestTimeRange(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Next: &ingest.Position{After: &ingest.Place{}}}}}
 	status, body := get(t, router(t, store), session("1"), "?q=paid&from=2026-11-21T09:30&to=2026-11-21T09:30:15.25")
@@ -174,8 +179,8 @@ func TestTimeRange(t *testing.T) {
 		t.Fatalf("%d, asked for %+v", status, store.asked)
 	}
 	for _, want := range []string{
-		`value="2026-11-21T09:30:00"`, `value="2026-11-21T09:30:15.25"`, `from=2026-11-21T09%3A30%3A00Z&q=paid&to=2026-11-21T09%3A30%3A15.25Z`,
-		`href="/console/logs?from=2026-11-21T11%3A00%3A00Z&q=paid">Last hour`, `href="/console/logs?from=2026-11-14T12%3A00%3A00Z&q=paid">Last 7 days`,
+		`value="2026-11-21T09:30"`, `value="2026-11-21T09:30:15.25"`, `from=2026-11-21T09%3A30%3A00Z&q=paid&to=2026-11-21T09%3A30%3A15.25Z`,
+		`<option value="" selected>The time below`,
 	} {
 		if !strings.Contains(html.UnescapeString(body), want) {
 			t.Errorf("the page lacks %q:\n%s", want, body)
@@ -189,12 +194,70 @@ func TestTheFutureIsHidden(t *testing.T) {
 	handler := router(t, store)
 	_, body := get(t, handler, session("1"), "?q=checkout")
 	if want := ingest.InstantOf(time.Date(2026, 11, 21, 12, 1, 30, 0, time.UTC)); store.asked.To == nil || *store.asked.To != want ||
-		!strings.Contains(html.UnescapeString(body), `href="/console/logs?q=checkout&to=9999-12-31T23%3A59%3A59.999999999Z">show them`) {
+		!strings.Contains(html.UnescapeString(body), `href="/console/logs?from=2026-11-21T11%3A00%3A30Z&q=checkout&to=9999-12-31T23%3A59%3A59.999999999Z">with the future`) {
 		t.Errorf("asked up to %v: %s", store.asked.To, body)
 	}
 	for query, asked := range map[string]string{"?to=9999-12-31T23:59:59Z": "9999-12-31T23:59:59Z", "?order=asc": ""} {
-		if _, body := get(t, handler, session("1"), query); strings.Contains(body, "hidden") || store.asked.To != nil && store.asked.To.String() != asked {
+		if _, body := get(t, handler, session("1"), query); strings.Contains(body, "with the future") || store.asked.To != nil && store.asked.To.String() != asked {
 			t.Errorf("%s: asked up to %v, %s", query, store.asked.To, body)
+		}
+	}
+}
+
+// The time up to now is the last hour, or what the reader chooses.
+func TestTheLastHour(t *testing.T) {
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Next: &ingest.Position{After: &ingest.Place{}}}}}
+	handler := router(t, store)
+	for query, from := range map[string]string{
+		"": "2026-11-21T11:00:30Z", "?last=": "2026-11-21T11:00:30Z", "?last=15m&from=&to=": "2026-11-21T11:45:30Z", "?last=7d": "2026-11-14T12:00:30Z", "?last=any": "",
+		"?last=1h&from=2026-11-21T01:00": "2026-11-21T01:00:00Z", "?last=1h&to=2026-11-21T01:00": "",
+	} {
+		status, body := get(t, handler, session("1"), query)
+		if got := store.asked.From; status != http.StatusOK || got == nil && from != "" || got != nil && got.String() != from {
+			t.Errorf("%s: %d, from %v, want %s", query, status, got, from)
+		}
+		next := html.UnescapeString(body[strings.Index(body, "Search on")-300:])
+		if from != "" && !strings.Contains(next, "from="+url.QueryEscape(from)) || query == "?last=any" && !strings.Contains(next, "last=any") {
+			t.Errorf("%s: the next page is not of the same time: %.300s", query, next)
+		}
+	}
+	if status, _ := get(t, handler, session("1"), "?last=year"); status != http.StatusBadRequest {
+		t.Errorf("an unknown time: %d", status)
+	}
+}
+
+// A value leads to the entries with it and to those without it, whatever
+// the search before; a field becomes a column and is none again.
+func TestValuesLeadOn(t *testing.T) {
+	of := func(service string) ingest.Found {
+		return entry(t, map[string]any{"message": "checkout failed", "metadata": map[string]any{"service": service, "user": map[string]any{"id": 7}, "trace_id": "t 1"}, "error": map[string]any{"type": "E", "stack_trace": []string{"a", "b"}}})
+	}
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{of("api"), of("api"), of("web")}}}}
+	handler := router(t, store)
+	status, body := get(t, handler, session("1"), "?q=failed+OR+x&field=user.id&last=24h")
+	text := html.UnescapeString(body)
+	for _, want := range []string{
+		`<strong>3</strong> entries · <a href="/console/logs?field=user.id&from=2026-11-20T12%3A00%3A30Z&q=%28failed+OR+x%29+%28level%3Aerror+OR+level%3Afatal%29">3 errors</a>`,
+		`q=%28failed+OR+x%29+service%3Aapi" title="Only these"><bdi>api</bdi></a>`, `q=%28failed+OR+x%29+-service%3Aapi" title="Without these"`,
+		`<span class="number">2</span>`, `checkout <mark>failed</mark>`, `<span>user.id</span>`, `<span class="column"><bdi>7</bdi></span>`,
+		`<button form="refine" name="add" value="metadata.user.id:7"`, `<button form="refine" name="add" value="-metadata.user.id:7"`,
+		`<input type="hidden" name="field" value="user.id">`, "<pre class=\"wrap\">a\nb</pre>", `/console/errors?project=prj_1&q=E`, `q=trace_id%3A%22t+1%22`,
+		`<rect class="error"`, `title="Remove the column"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%d, the page lacks %s:\n%s", status, want, text)
+		}
+	}
+	request := httptest.NewRequest(http.MethodGet, "/console/logs?q=a+OR+b&add=-service:api&last=7d&cursor=x", nil)
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session("1")})
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	if got := answer.Header().Get("Location"); answer.Code != http.StatusSeeOther || got != "/console/logs?last=7d&q=%28a+OR+b%29+-service%3Aapi" {
+		t.Errorf("a term is added by %d %s", answer.Code, got)
+	}
+	for query, want := range map[string]int{"?field=a*": 400, "?field=a&field=b&field=c&field=d&field=e&field=f": 400, "?field=&field=a": 200} {
+		if status, _ := get(t, handler, session("1"), query); status != want {
+			t.Errorf("%s: %d, want %d", query, status, want)
 		}
 	}
 }
@@ -227,6 +290,21 @@ func TestEmptyPagesTeach(t *testing.T) {
 			t.Errorf("%q: %d %s", query, status, body)
 		}
 	}
+	old := &timed{shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}}
+	_, body := get(t, router(t, old), session("1"), "")
+	if want := `href="/console/logs?from=2026-11-21T08%3A30%3A00.25Z&to=2026-11-21T09%3A30%3A01.25Z">Show the newest entries`; !strings.Contains(html.UnescapeString(body), want) {
+		t.Errorf("the page does not lead to the newest entry: %s", body)
+	}
+}
+
+// timed finds nothing where the search has a beginning.
+type timed struct{ shelf }
+
+func (s *timed) Page(ctx context.Context, organization string, search ingest.Search) (*searches.Answer, error) {
+	if search.From != nil {
+		return &searches.Answer{}, nil
+	}
+	return s.shelf.Page(ctx, organization, search)
 }
 
 // The page's assets are served.

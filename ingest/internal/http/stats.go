@@ -122,7 +122,7 @@ func readEvery(search *ingest.Search, text string, now time.Time) (every time.Du
 	}
 	every, ok := parseSpan(text)
 	if text == "auto" {
-		return autoWidth(search.To.Seconds - search.From.Seconds), nil
+		return AutoWidth(search.To.Seconds - search.From.Seconds), nil
 	}
 	if !ok || every == 0 {
 		return 0, httpapi.Invalid("?every", httpapi.CodeInvalidRequest, fmt.Sprintf("every is %q, not a width of buckets.", text),
@@ -137,9 +137,9 @@ const autoBuckets = 60
 // widths are the usual widths of buckets, in seconds.
 var widths = []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400}
 
-// autoWidth is a usual width of which at most autoBuckets cover a number
+// AutoWidth is a usual width of which at most autoBuckets cover a number
 // of seconds; whole days beyond these.
-func autoWidth(seconds int64) time.Duration {
+func AutoWidth(seconds int64) time.Duration {
 	for _, width := range widths {
 		if seconds <= width*autoBuckets {
 			return time.Duration(width) * time.Second
@@ -197,12 +197,12 @@ type numbersBody struct {
 
 func statsOf(count *ingest.Count, counted *ingest.Counted) *statsBody {
 	body := &statsBody{
-		Entries: counted.Levels.Sum(), Levels: levelsOf(counted.Levels), Numbers: numbersOf(counted.Numbers),
+		Entries: counted.Levels.Sum(), Levels: counted.Levels.ByName(), Numbers: numbersOf(counted.Numbers),
 		EverySeconds: int64(count.Every / time.Second), ScannedBytes: counted.Read,
 	}
 	for i, levels := range counted.Buckets {
 		at := time.Unix(count.FirstBucket()+int64(i)*body.EverySeconds, 0).UTC()
-		body.Buckets = append(body.Buckets, bucketBody{At: at, Entries: levels.Sum(), Levels: levelsOf(levels)})
+		body.Buckets = append(body.Buckets, bucketBody{At: at, Entries: levels.Sum(), Levels: levels.ByName()})
 	}
 	for _, field := range counted.Fields {
 		shown := fieldBody{Field: field.Field.String(), Values: []valueBody{}, Without: field.Without, Uncertain: field.Uncertain}
@@ -216,16 +216,6 @@ func statsOf(count *ingest.Count, counted *ingest.Counted) *statsBody {
 		body.Incomplete, body.ExactAfter = true, &at
 	}
 	return body
-}
-
-func levelsOf(counts ingest.LevelCounts) map[string]int64 {
-	levels := map[string]int64{}
-	for level, entries := range counts {
-		if entries > 0 {
-			levels[ingest.Severity(level).String()] = entries //nolint:gosec // at most SeverityFatal
-		}
-	}
-	return levels
 }
 
 func numbersOf(numbers *ingest.Numbers) *numbersBody {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/ingest"
@@ -140,10 +141,11 @@ func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ing
 }
 
 // The least and the most headers of blocks that are read together: twice
-// as many each time, as most searches end soon.
+// as many each time, as most searches end soon. Words may take most of a megabyte.
 const (
-	minHeaders = 64
-	maxHeaders = 1024
+	minHeaders     = 64
+	maxHeaders     = 1024
+	maxWordHeaders = 256
 )
 
 // narrow is the longest span of a block, in seconds, outside the
@@ -197,16 +199,23 @@ func (h *headers) fetch(s *scan) error {
 	q := newHeaderQuery(string(s.organization), s.search, h)
 	h.begun = true
 	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
-		h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.reach.day) })
+		h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) {
+			c, err := scanHeader(row, h.reach.day)
+			s.read += len(c.Words)
+			c.Excluded, c.Words = !s.search.MayFind(&c), nil
+			return c, err
+		})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	h.ended = len(h.fetched) < h.size
-	if !s.search.Query.NeedsWords() { // which are large
-		h.size = min(2*h.size, maxHeaders)
+	most := maxHeaders
+	if s.search.Query.NeedsWords() {
+		most = maxWordHeaders
 	}
+	h.size = min(2*h.size, most)
 	if !h.ended {
 		last := s.search.Key(&h.fetched[len(h.fetched)-1])
 		h.behind = &last
@@ -214,12 +223,15 @@ func (h *headers) fetch(s *scan) error {
 	return nil
 }
 
+// scanHeader reads a header, whose words are valid until the next row.
 func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 	var minNanos, maxNanos int32
 	var levels int16
 	var environments int64
+	var words pgtype.DriverBytes
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
-		(*[]byte)(&c.Words))
+		&words)
+	c.Words = ingest.WordFilter(words)
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
 	c.RetentionDays = d.retention

@@ -22,6 +22,9 @@ const fetchBytes = 8 << 20
 // first, and unpacked on all processors.
 func (s *Store) Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (result ingest.Counted, err error) {
 	err = s.scan(ctx, organization, &count.Search, func(scan *scan) error {
+		if count.MaxBytes > 0 {
+			scan.most = min(scan.most, count.MaxBytes)
+		}
 		c := counting{scan: scan, count: &count, headers: count.NewCounter()}
 		if err := c.run(); err != nil {
 			return err

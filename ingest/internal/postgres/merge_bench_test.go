@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/measure/entries"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
@@ -25,13 +27,17 @@ type trickle struct {
 	merger *postgres.Merger
 	begins time.Time
 	now    time.Time
+	from   *entries.Generator
 	sent   int
 	bytes  int
 }
 
+// rareWord is among how many entries one has it.
+const rareWord = 20_000
+
 func newTrickle(b *testing.B) *trickle {
 	b.Helper()
-	t := &trickle{b: b, pool: pgtest.Open(b, postgres.Schema, postgres.Migrations()...), begins: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}
+	t := &trickle{b: b, pool: pgtest.Open(b, postgres.Schema, postgres.Migrations()...), begins: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), from: entries.New(1)}
 	t.now = t.begins
 	clock, metrics := func() time.Time { return t.now }, prometheus.NewRegistry()
 	t.store = postgres.NewStore(postgres.Config{Readers: t.pool, Limits: postgres.Limits{Bytes: 1 << 30, Time: time.Hour}, Clock: clock, Metrics: metrics})
@@ -47,17 +53,14 @@ func newTrickle(b *testing.B) *trickle {
 	return t
 }
 
-// block is that of one request; now and then one is about a payment.
+// block is that of one request; now and then one has a rare word.
 func (t *trickle) block() postgres.Block {
 	t.sent++
-	at, what := t.now, "cart opened"
-	if t.sent%20_000 == 0 {
-		what = "payment failed"
-	}
-	message := fmt.Sprintf("request %d of customer %d: %s", t.sent, t.sent*7919%100_003, what)
+	at := t.now
 	e := ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Batch: uuid.New()}, ReceivedAt: at, Level: ingest.SeverityInfo, Environment: "prod"}
-	e.Text = fmt.Appendf(nil, `{"timestamp":"%s","level":"info","message":"%s","metadata":{"path":"/carts/%d/items","status":200,"trace":"%x"}}`,
-		at.Format(time.RFC3339Nano), message, t.sent*31%977, e.Batch)
+	if e.Text = t.from.Append(nil, at); t.sent%rareWord == 0 {
+		e.Text = bytes.Replace(e.Text, []byte(`"message":"`), []byte(`"message":"quicksilver: `), 1)
+	}
 	t.bytes += len(e.Text)
 	var builder ingest.Builder
 	builder.Add(e)
@@ -103,7 +106,7 @@ func (t *trickle) measure() {
 	t.b.ReportMetric(float64(size)/(1<<20), "MB-on-disk")
 	t.b.ReportMetric(float64(t.bytes)/(1<<20), "MB-of-text")
 	ends := ingest.InstantOf(t.now)
-	words, err := ingest.ParseQuery("payment failed")
+	words, err := ingest.ParseQuery("quicksilver")
 	if err != nil {
 		t.b.Fatal(err)
 	}
@@ -114,7 +117,7 @@ func (t *trickle) measure() {
 	} {
 		begun := time.Now()
 		result, err := t.store.Search(t.b.Context(), "org_1", search)
-		if err != nil || result.Incomplete || len(result.Found) == 0 || search.Query.NeedsWords() && len(result.Found) != t.sent/20_000 {
+		if err != nil || result.Incomplete || len(result.Found) == 0 || search.Query.NeedsWords() && len(result.Found) != t.sent/rareWord {
 			t.b.Fatalf("%s: %d found, incomplete %t, %v", name, len(result.Found), result.Incomplete, err)
 		}
 		t.b.ReportMetric(float64(time.Since(begun).Microseconds())/1000, name+"-ms")

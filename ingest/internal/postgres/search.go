@@ -42,7 +42,7 @@ func (s *Store) scan(ctx context.Context, organization pg.Organization, search *
 		search := *search // a retry begins like the first try
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
-			ends: s.clock().Add(s.limits.Time),
+			ends: s.clock().Add(s.limits.Time), most: s.limits.Bytes,
 		}
 		if err := scan.begin(); err != nil {
 			return fmt.Errorf("cannot search the log store: %w", err)
@@ -63,7 +63,7 @@ type scan struct {
 	organization pg.Organization
 	search       *ingest.Search
 	ends         time.Time
-	read         int // bytes of text and of headers
+	read, most   int // bytes of text and of headers
 	headers      []*headers
 	merges       int64 // of the organization's blocks, so far
 	unpacked     unpacked
@@ -87,7 +87,7 @@ func (s *scan) begin() error {
 
 // Spent reports whether the search has used its share of bytes or time.
 func (s *scan) Spent() bool {
-	return s.read >= s.store.limits.Bytes || !s.store.clock().Before(s.ends)
+	return s.read >= s.most || !s.store.clock().Before(s.ends)
 }
 
 // Next returns the next header of all partitions.
@@ -106,7 +106,7 @@ func (s *scan) Next() (*ingest.Candidate, error) {
 		}
 		next := &from.fetched[0]
 		from.fetched = from.fetched[1:]
-		s.read += headerBytes + len(next.Words)
+		s.read += headerBytes
 		return next, nil
 	}
 }

@@ -58,6 +58,7 @@ function add(rows, nodes) {
   while (rows.children.length > most) {
     rows.lastElementChild.remove();
   }
+  document.dispatchEvent(new Event("rows-added"));
 }
 
 // fragment makes elements of [name, {attribute: value}, child…]; all else is text.

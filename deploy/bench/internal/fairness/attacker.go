@@ -110,7 +110,7 @@ func (n *noisy) open() (err error) {
 	}
 	n.plain = subject.Over(n.browser.Transport)
 	for i := range senders {
-		n.bodies[i] = subject.NewBody(1000)
+		n.bodies[i] = subject.NewBody(1000, uint64(i))
 		n.streams[i] = subject.Over(&http.Transport{TLSClientConfig: n.browser.TLS, ForceAttemptHTTP2: true})
 	}
 	return nil

@@ -266,8 +266,8 @@ func (n *noisy) post(body io.Reader) ask {
 	return a
 }
 
-func fullRate(n *noisy, worker int, i int64) ask {
-	n.bodies[worker].Stamp(time.Now(), i*1000)
+func fullRate(n *noisy, worker int, _ int64) ask {
+	n.bodies[worker].Fill(time.Now())
 	return n.post(bytes.NewReader(n.bodies[worker].Text))
 }
 

@@ -147,9 +147,7 @@ func awaitGroups(ctx context.Context, n *noisy) error {
 
 // packBroken makes a body whose fault shows only once it is unpacked.
 func packBroken(_ context.Context, n *noisy) error {
-	body := subject.NewBody(1000)
-	body.Stamp(time.Now(), 0)
-	n.packed = gzipped(string(body.Text))
+	n.packed = gzipped(string(subject.NewBody(1000, 0).Text))
 	n.packed[len(n.packed)-8] ^= 0xff // of the checksum
 	return nil
 }

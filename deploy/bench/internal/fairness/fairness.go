@@ -190,8 +190,7 @@ func (r *run) drain(ctx context.Context, of subject.Tenant) time.Duration {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	body := subject.NewBody(subject.ErrorEvery)
-	body.Stamp(begun, 0)
+	body := subject.NewBody(subject.WatchedBatch, 0)
 	at := begun.Truncate(time.Millisecond) // as timestamps are
 	for _, done := range []func() bool{
 		func() bool {
@@ -268,7 +267,7 @@ func (r *run) probe(ctx context.Context, found *result, w *subject.Watched) erro
 		return err
 	}
 	return found.took[search].Time(func() error {
-		page, err := r.weir.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Query: "upstream pool answered", Limit: 20})
+		page, err := r.weir.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Query: "GET products", Limit: 20})
 		if err == nil && len(page.Items) == 0 {
 			err = errors.New("it finds nothing")
 		}

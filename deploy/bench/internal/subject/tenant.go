@@ -102,8 +102,10 @@ func (t Tenant) Shown(ctx context.Context, api *client.Client, view int) (shown 
 	return shown, err
 }
 
-// A Watched tenant posts small batches, one with an error at a time, and
-// looks at its views until they show each.
+// WatchedBatch is how many entries of a batch a watched tenant posts.
+const WatchedBatch = 10
+
+// A Watched tenant posts small batches, each with an error, and looks at its views until they show each.
 type Watched struct {
 	Tenant
 	api    *client.Client
@@ -116,7 +118,7 @@ func (w *Weir) Watch(ctx context.Context, name string, n int) ([]*Watched, error
 	tenants, err := w.NewTenants(ctx, name, n)
 	all := make([]*Watched, len(tenants))
 	for i, t := range tenants {
-		all[i] = &Watched{Tenant: t, api: w.Client, body: NewBody(ErrorEvery)}
+		all[i] = &Watched{Tenant: t, api: w.Client, body: NewBody(WatchedBatch, uint64(i))}
 	}
 	return all, err
 }
@@ -124,12 +126,12 @@ func (w *Weir) Watch(ctx context.Context, name string, n int) ([]*Watched, error
 // Post posts a batch.
 func (w *Watched) Post(ctx context.Context) error {
 	at := time.Now()
-	w.body.Stamp(at, w.posted[Group]*ErrorEvery+1)
+	w.body.Fill(at)
 	accepted, err := w.api.Post(ctx, w.Key, client.Batch{Body: w.body.Text})
 	if err != nil {
 		return err
 	}
-	w.posted = [Views]int64{w.posted[Balance] + accepted.BytesUsed, w.posted[Group] + 1, at.UnixMilli()}
+	w.posted = [Views]int64{w.posted[Balance] + accepted.BytesUsed, w.posted[Group] + w.body.Errors, at.UnixMilli()}
 	return nil
 }
 

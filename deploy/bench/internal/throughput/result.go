@@ -68,7 +68,7 @@ const (
 // write prints a table with a column for each load, then the rest and goals.
 func (r *result) write(out io.Writer) error {
 	table := measure.NewTable(out, fmt.Sprintf("%s. Batches of %d entries, %d KB. Load, Weir, PostgreSQL and broker share the machine.",
-		strings.ToUpper(r.broker[:1])+r.broker[1:], subject.EntriesPerBatch, len(subject.NewBody(subject.EntriesPerBatch).Text)>>10))
+		strings.ToUpper(r.broker[:1])+r.broker[1:], subject.EntriesPerBatch, len(subject.NewBody(subject.EntriesPerBatch, 0).Text)>>10))
 	row := func(title string, cell func(p phase) string) {
 		cells := []string{title}
 		for _, p := range r.phases {

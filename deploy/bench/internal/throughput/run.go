@@ -103,7 +103,7 @@ func (r *run) post(ctx context.Context, load measure.Load) (found phase, err err
 		}
 		shown := &r.shown[tenant]
 		shown[subject.Balance].Add(accepted.BytesUsed)
-		shown[subject.Group].Add(subject.EntriesPerBatch / subject.ErrorEvery)
+		shown[subject.Group].Add(body.Errors)
 		raise(&shown[subject.ReadBack], at.UnixMilli())
 		return nil
 	})
@@ -121,13 +121,13 @@ func (r *run) send(ctx context.Context, load measure.Load, processes []measure.P
 	one func(ctx context.Context, body *subject.Body, number int64, at time.Time) error) (found phase, err error) {
 	bodies := make([]*subject.Body, load.Workers)
 	for i := range bodies {
-		bodies[i] = subject.NewBody(subject.EntriesPerBatch)
+		bodies[i] = subject.NewBody(subject.EntriesPerBatch, uint64(i))
 	}
 	var answers measure.Samples
 	cpu, switches := measure.CPU(processes...), measure.Switches(processes...)
 	took, err := load.Run(ctx, func(ctx context.Context, worker int, due time.Time) error {
 		number, at := r.posted.Add(1), time.Now()
-		bodies[worker].Stamp(at, number*subject.EntriesPerBatch)
+		bodies[worker].Fill(at)
 		if err := one(ctx, bodies[worker], number, at); err != nil {
 			return err
 		}
