@@ -30,6 +30,8 @@ var notPages = map[string]string{
 	"/console":                    "leads to the first page",
 	"/console/session/renew":      "leads back to where the reader was going",
 	"/console/settings":           "leads to the first page of the settings",
+	"/console/logs/csv":           "a file",
+	"/console/logs/ndjson":        "a file",
 	"/console/settings/audit.csv": "a file",
 
 	"/console/usage/organizations": "there is none but for who runs the installation: see TestOrganizations",

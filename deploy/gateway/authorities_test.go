@@ -113,6 +113,8 @@ func TestOwner(t *testing.T) {
 		"/console/settings/api-keys":           gateway.Tenants,
 		"/console/assets/weir.css":             gateway.Tenants,
 		"/console/logs":                        gateway.Ingest,
+		"/console/logs/csv":                    gateway.Ingest,
+		"/console/logs/ndjson":                 gateway.Ingest,
 		"/console/errors/grp_1":                gateway.Grouping,
 		"/console/usage":                       gateway.Ledger,
 		"/consoles":                            "",

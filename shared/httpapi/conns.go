@@ -382,6 +382,15 @@ const (
 	TypeEvents = "text/event-stream"
 )
 
+// CSVText is a field that no spreadsheet takes for a formula: a
+// possible one gets an apostrophe in front.
+func CSVText(field string) string {
+	if field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
+		return "'" + field
+	}
+	return field
+}
+
 // Preferred returns the offered media type that the client prefers; the
 // first without a preference, the last of several equals.
 func Preferred(r *http.Request, offered ...string) string {

@@ -52,6 +52,8 @@ func Mount(router chi.Router, config Config) {
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
+		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
+		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
 	})
 }
 
@@ -80,6 +82,7 @@ type summary struct {
 	Partial  bool   // more than was counted may match
 	Read     int64
 	Took     time.Duration
+	Files    []ui.Link // of all that the page shows a part of
 }
 
 // skew is how far ahead of this clock an event may be without being of the future.
@@ -130,6 +133,25 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// download gives all that the page shows one page of as a file.
+func (c *console) download(name, media string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		_, asked := ui.WithTimes(r, defaultLast, c.Clock())
+		search, err := ingesthttp.ParseSearch(without(asked, "field"), c.Clock())
+		if err != nil {
+			return err
+		}
+		search.Limit = 0
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		logs := &ingesthttp.Logs{Service: c.Service, Clock: c.Clock}
+		if err := logs.Stream(w, r, search, media); err != nil {
+			w.Header().Del("Content-Disposition") // the answer is a page
+			return ingesthttp.NotFound(err, search)
+		}
+		return nil
+	}
+}
+
 // find looks for the page's entries, and counts what is around them.
 func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
 	begun := v.Clock()
@@ -150,6 +172,12 @@ func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
 	}
 	if err := v.facets(); err != nil {
 		return err
+	}
+	for _, file := range []ui.Link{{Text: "NDJSON", Href: "/ndjson"}, {Text: "CSV", Href: "/csv"}} {
+		query := v.r.URL.Query()
+		query.Del("cursor")
+		file.Href = v.r.URL.Path + file.Href + "?" + query.Encode()
+		v.page.Summary.Files = append(v.page.Summary.Files, file)
 	}
 	v.page.Summary.Took = v.Clock().Sub(begun).Round(time.Millisecond)
 	if len(answer.Found) == 0 && answer.Next == nil && v.search.Query.String() == "" {

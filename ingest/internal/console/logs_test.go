@@ -110,11 +110,17 @@ func liveRouter(t *testing.T, store searches.Finder) (http.Handler, *tails.Hub) 
 
 func get(t *testing.T, handler http.Handler, secret, query string) (status int, body string) {
 	t.Helper()
-	request := httptest.NewRequest(http.MethodGet, "/console/logs"+query, nil)
+	answer := ask(t, handler, secret, "/console/logs"+query)
+	return answer.Code, answer.Body.String()
+}
+
+func ask(t *testing.T, handler http.Handler, secret, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodGet, path, nil)
 	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: secret})
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, request)
-	return answer.Code, answer.Body.String()
+	return answer
 }
 
 // Entries are escaped, and a long one is shortened.
@@ -248,16 +254,42 @@ func TestValuesLeadOn(t *testing.T) {
 			t.Errorf("%d, the page lacks %s:\n%s", status, want, text)
 		}
 	}
-	request := httptest.NewRequest(http.MethodGet, "/console/logs?q=a+OR+b&add=-service:api&last=7d&cursor=x", nil)
-	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session("1")})
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, request)
+	answer := ask(t, handler, session("1"), "/console/logs?q=a+OR+b&add=-service:api&last=7d&cursor=x")
 	if got := answer.Header().Get("Location"); answer.Code != http.StatusSeeOther || got != "/console/logs?last=7d&q=%28a+OR+b%29+-service%3Aapi" {
 		t.Errorf("a term is added by %d %s", answer.Code, got)
 	}
 	for query, want := range map[string]int{"?field=a*": 400, "?field=a&field=b&field=c&field=d&field=e&field=f": 400, "?field=&field=a": 200} {
 		if status, _ := get(t, handler, session("1"), query); status != want {
 			t.Errorf("%s: %d, want %d", query, status, want)
+		}
+	}
+}
+
+// What a page shows the beginning of can be had as a file.
+func TestDownload(t *testing.T) {
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, map[string]any{"message": "=1+1, \"quoted\""})}}}}
+	handler := router(t, store)
+	_, page := get(t, handler, session("1"), "?q=a&last=24h&field=b")
+	for name, path := range map[string]string{"logs.csv": "/console/logs/csv", "logs.ndjson": "/console/logs/ndjson"} {
+		if want := `href="` + path + `?field=b&from=2026-11-20T12%3A00%3A30Z&q=a" download`; !strings.Contains(html.UnescapeString(page), want) {
+			t.Errorf("the page lacks %s", want)
+		}
+		answer := ask(t, handler, session("1"), path+"?q=a&last=24h&field=b")
+		text := string(store.found["org_1"].Found[0].Text)
+		want := text + "\n"
+		if name == "logs.csv" {
+			want = "timestamp,received_at,level,environment,project,message,entry\n" +
+				`2026-11-21T09:30:00.25Z,0001-01-01T00:00:00Z,error,prod,prj_1,"'=1+1, ""quoted""","` + strings.ReplaceAll(text, `"`, `""`) + "\"\n"
+		}
+		if answer.Code != http.StatusOK || answer.Body.String() != want || answer.Header().Get("Content-Disposition") != `attachment; filename="`+name+`"` ||
+			store.asked.Query.String() != "a" || store.asked.From == nil {
+			t.Errorf("%s: %d %v\n%s\nwant\n%s", name, answer.Code, answer.Header(), answer.Body, want)
+		}
+		if answer := ask(t, handler, session("2"), path+"?project=prj_1"); answer.Code != http.StatusNotFound || answer.Header().Get("Content-Disposition") != "" {
+			t.Errorf("%s of a foreign project: %d %v", name, answer.Code, answer.Header())
+		}
+		if answer := ask(t, handler, session("1"), path+"?q=!"); answer.Code != http.StatusBadRequest {
+			t.Errorf("%s of a faulty search: %d", name, answer.Code)
 		}
 	}
 }

@@ -73,9 +73,13 @@ func searching(logs *Logs) []openapi.Operation {
 			Summary: "Find entries of the organization",
 			Query:   logsQuery{},
 			Answer: openapi.Answer{
-				Type: pageBody{}, Texts: []openapi.Text{{Media: httpapi.TypeLines, Description: "An entry on each line"}},
+				Type: pageBody{}, Texts: []openapi.Text{
+					{Media: httpapi.TypeLines, Description: "An entry on each line"},
+					{Media: httpapi.TypeCSV, Description: "A head and a row for each entry: timestamp, received_at, level, environment, project, message, entry. " +
+						"A message or an environment that a spreadsheet could take for a formula has an apostrophe before it"},
+				},
 				Description: "A page. It ends at 8 MiB of entries, whatever its limit: it can hold fewer items than asked for and still have a next one. " +
-					"Where lines are preferred: all entries that match, each alone on its line, to the end, or to the limit where one is given. " +
+					"Where lines or CSV are preferred: all entries that match, each alone on its line, to the end, or to the limit where one is given. " +
 					"The trailer Weir-Incomplete says `true` where the lines had to end before that, and Weir-Next-Cursor where they go on; " +
 					"an answer without these trailers was cut",
 			},

@@ -34,8 +34,11 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Vary", "Accept")
-	if httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines) == httpapi.TypeLines {
-		return l.stream(w, r, who, search)
+	if media := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); media != httpapi.TypeJSON {
+		if r.URL.Query().Get("limit") == "" {
+			search.Limit = 0
+		}
+		return l.Stream(w, r, search, media)
 	}
 	answer, err := l.Service.Search(r.Context(), who, search)
 	if err != nil {

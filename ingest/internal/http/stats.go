@@ -233,7 +233,7 @@ func numbersOf(numbers *ingest.Numbers) *numbersBody {
 func (s *statsBody) writeCSV(table *csv.Writer) error {
 	_ = table.Write([]string{"at", "field", "value", "entries", "count", "sum", "min", "max", "p50", "p90", "p95", "p99"})
 	row := func(at, field, value string, entries int64, numbers *numbersBody) {
-		_ = table.Write(append([]string{at, field, value, strconv.FormatInt(entries, 10)}, numbers.cells()...))
+		_ = table.Write(append([]string{at, httpapi.CSVText(field), httpapi.CSVText(value), strconv.FormatInt(entries, 10)}, numbers.cells()...))
 	}
 	for _, field := range s.Fields {
 		for _, value := range field.Values {

@@ -264,16 +264,7 @@ func row(e tenants.AuditEvent) []string {
 		e.Target.ID, e.Target.Name, e.Before, e.After, e.Hash,
 	}
 	for i, field := range fields {
-		fields[i] = withoutFormula(field)
+		fields[i] = httpapi.CSVText(field)
 	}
 	return fields
-}
-
-// withoutFormula is a field that no spreadsheet takes for
-// a formula: a possible one gets an apostrophe in front.
-func withoutFormula(field string) string {
-	if field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
-		return "'" + field
-	}
-	return field
 }
