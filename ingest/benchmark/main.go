@@ -39,7 +39,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.entries, "entries", 10_000_000, "how many entries are stored")
 	flag.StringVar(&o.victoria, "victoria", "", "program of VictoriaLogs; \"\": without it")
-	flag.DurationVar(&o.each, "each", 20*time.Second, "for how long a question is repeated at most, for each store")
+	flag.DurationVar(&o.each, "each", 20*time.Second, "for how long a question is repeated at most, but three times, for each store")
 	flag.IntVar(&o.repeats, "repeats", 40, "how often it is repeated at most, each time with other values")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile of storing and of each question")
 	o.only = regexp.MustCompile("")

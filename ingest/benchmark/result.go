@@ -173,7 +173,8 @@ func (r *result) repeat(ctx context.Context, stores []store, q question) (asked,
 		a.took, a.cpu = append(a.took, new(measure.Samples)), append(a.cpu, make([]time.Duration, 2))
 	}
 	random := rand.New(rand.NewPCG(1, uint64(len(q.name))))
-	for begun, n := time.Now(), 0; n < r.repeats && time.Since(begun) < r.each*time.Duration(len(stores)); n++ {
+	const least = 3
+	for begun, n := time.Now(), 0; n < r.repeats && (n < least || time.Since(begun) < r.each*time.Duration(len(stores))); n++ {
 		if err := r.askOnce(ctx, stores, &a, q.ask(random, &r.sample)); err != nil {
 			return a, err
 		}

@@ -17,13 +17,13 @@ const (
 // template "histogram" shows it, and the script "histogram" lets one choose a time by
 // dragging.
 type Histogram struct {
-	Label    string // of the whole, for those who don't look
-	Max      int64  // of a bar
-	First    time.Time
-	Last     time.Time // the end of the last bar
-	Every    int64     // the width of a bar, in seconds
-	Bars     []Bar
-	Bounding string // the picture's view box
+	Label string // of the whole, for those who don't look
+	Max   int64  // of a bar
+	First time.Time
+	Last  time.Time // the end of the last bar
+	Every int64     // the width of a bar, in seconds
+	Bars  []Bar
+	Box   string // the picture's view box
 }
 
 // A Bar is a bucket of time.
@@ -51,7 +51,7 @@ var stacked = []string{"fatal", "error", "warn", "info", "debug"}
 func NewHistogram(r *http.Request, noun string, first time.Time, every time.Duration, buckets []map[string]int64) *Histogram {
 	h := &Histogram{
 		First: first, Last: first.Add(time.Duration(len(buckets)) * every), Every: int64(every / time.Second),
-		Bounding: fmt.Sprintf("0 0 %d %d", histogramWidth, histogramHeight),
+		Box: fmt.Sprintf("0 0 %d %d", histogramWidth, histogramHeight),
 	}
 	var all int64
 	for _, levels := range buckets {
@@ -99,14 +99,14 @@ func decimal(of float64) string { return strconv.FormatFloat(of, 'f', 1, 64) }
 // span is a duration of whole seconds for people.
 func span(of time.Duration) string {
 	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		of        time.Duration
+		one, many string
+	}{{24 * time.Hour, "a day", "days"}, {time.Hour, "an hour", "hours"}, {time.Minute, "a minute", "minutes"}, {time.Second, "a second", "seconds"}} {
 		if n := of / unit.of; n > 0 && of%unit.of == 0 {
 			if n == 1 {
-				return "a " + unit.name
+				return unit.one
 			}
-			return fmt.Sprintf("%d %ss", n, unit.name)
+			return fmt.Sprintf("%d %s", n, unit.many)
 		}
 	}
 	return of.String()

@@ -346,3 +346,46 @@ func visit(t *testing.T, section ui.Section, role string) *httptest.ResponseReco
 	router.ServeHTTP(answer, request)
 	return answer
 }
+
+// The time up to now becomes a time of the API, unless the reader names
+// one; links keep what no API knows.
+func TestWithTimes(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 30, 5, time.UTC)
+	for query, want := range map[string][2]string{
+		"":                                 {"from=2026-11-21T11%3A00%3A30Z", "from=2026-11-21T11%3A00%3A30Z"},
+		"last=7d&q=a":                      {"from=2026-11-14T12%3A00%3A30Z&q=a", "from=2026-11-14T12%3A00%3A30Z&q=a"},
+		"last=any&cursor=c":                {"cursor=c&last=any", "cursor=c"},
+		"from=&to=&last=15m":               {"from=2026-11-21T11%3A45%3A30Z", "from=2026-11-21T11%3A45%3A30Z"},
+		"last=1h&to=2026-11-21T01:00":      {"to=2026-11-21T01%3A00%3A00Z", "to=2026-11-21T01%3A00%3A00Z"},
+		"from=2026-11-21T01:00:00.5&to=":   {"from=2026-11-21T01%3A00%3A00.5Z", "from=2026-11-21T01%3A00%3A00.5Z"},
+		"last=year":                        {"last=year", "last=year"},
+		"from=soon":                        {"from=soon", "from=soon"},
+		"to=2026-11-21T01:00:00Z&last=any": {"to=2026-11-21T01%3A00%3A00Z", "to=2026-11-21T01%3A00%3A00Z"},
+	} {
+		shown, asked := ui.WithTimes(httptest.NewRequest(http.MethodGet, "/console/logs?"+query, nil), "1h", now)
+		if got := [2]string{shown.URL.RawQuery, asked.URL.RawQuery}; got != want {
+			t.Errorf("%s becomes %q, want %q", query, got, want)
+		}
+	}
+}
+
+// The bars of a histogram stand side by side, are as high as their share
+// of the highest, and lead to their time.
+func TestHistogram(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "/console/logs?q=a&last=1h&cursor=c", nil)
+	first := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	h := ui.NewHistogram(r, "entries", first, time.Hour, []map[string]int64{{"info": 30, "error": 10}, {}, {"debug": 20}})
+	if h.Max != 40 || len(h.Bars) != 3 || h.Last != first.Add(3*time.Hour) || !strings.HasPrefix(h.Label, "60 entries from 2026-11-21 12:00:00 UTC") ||
+		!strings.HasSuffix(h.Label, "at most 40 in an hour") {
+		t.Fatalf("%+v", h)
+	}
+	parts := h.Bars[0].Parts
+	if len(parts) != 2 || parts[0] != (ui.BarPart{Level: "error", Count: 10, X: "0.0", Y: "45.0", Width: "360.0", Height: "15.0"}) || parts[1].Y != "0.0" || parts[1].Height != "45.0" {
+		t.Errorf("the first bar has %+v", parts)
+	}
+	last := h.Bars[2]
+	if last.Box.X != "800.0" || last.Href != "/console/logs?from=2026-11-21T14%3A00%3A00Z&q=a&to=2026-11-21T15%3A00%3A00Z" ||
+		last.Text != "2026-11-21 14:00:00 UTC to 15:00:00 UTC: 20 entries, 20 debug" || len(h.Bars[1].Parts) != 0 {
+		t.Errorf("the last bar is %+v", last)
+	}
+}

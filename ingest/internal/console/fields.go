@@ -44,7 +44,8 @@ type facetValue struct {
 func pickedFields(r *http.Request) (fields []ingest.Field, err error) {
 	names := r.URL.Query()["field"]
 	if len(names) > maxFields+1 { // one may be empty
-		return nil, httpapi.Invalid("?field", httpapi.CodeInvalidRequest, fmt.Sprintf("%d fields are picked.", len(names)), fmt.Sprintf("Pick at most %d.", maxFields))
+		return nil, httpapi.Invalid("?field", httpapi.CodeInvalidRequest, fmt.Sprintf("%d fields are picked.", len(names)),
+			fmt.Sprintf("Pick at most %d.", maxFields))
 	}
 	for _, name := range names {
 		if name == "" {
