@@ -176,7 +176,7 @@ var policies = []policy{
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead), path: "/console/logs/tail?project={project}"},
 	{route: "GET /console/logs/csv", who: members(tenants.LogsRead)},
-	{route: "GET /console/logs/ndjson", who: members(tenants.LogsRead), path: "/console/logs.ndjson?project={project}"},
+	{route: "GET /console/logs/ndjson", who: members(tenants.LogsRead), path: "/console/logs/ndjson?project={project}"},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
