@@ -40,6 +40,7 @@ var notPages = map[string]string{
 	"/console/usage/statements/{statement}/csv": "a file",
 
 	"/console/settings/api-keys/{id}/first-event": "one line, for a script",
+	"/console/logs/tail":                          "events, for a script",
 	"/console/assets/{version}/{name}":            "stylesheet, scripts and pictures",
 }
 

@@ -74,7 +74,9 @@ type LogsQuery struct {
 	Limit   int    // of Page; 0: as many as a page can hold
 }
 
-func (q LogsQuery) path() string {
+func (q LogsQuery) path() string { return "/logs?" + q.values().Encode() }
+
+func (q LogsQuery) values() url.Values {
 	values := url.Values{"project": {q.Project}, "limit": {pageLimit}, "level": q.Levels}
 	if q.Limit > 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))
@@ -88,7 +90,7 @@ func (q LogsQuery) path() string {
 	if !q.To.IsZero() {
 		values.Set("to", q.To.UTC().Format(time.RFC3339Nano))
 	}
-	return "/logs?" + values.Encode()
+	return values
 }
 
 // EachLog calls visit with every entry of the query, newest first.

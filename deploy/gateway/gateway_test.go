@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -309,4 +310,64 @@ func fromClient() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/v1/logs", nil)
 	r.Header.Set("Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 	return r
+}
+
+// streaming has ingest send events until its client has gone.
+func streaming(t *testing.T) http.Handler {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", httpapi.TypeEvents)
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "data: x\n\n")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return newGateway(t, remotes(t, server, "", nil))
+}
+
+// Events pass as they come, and last longer than other answers may.
+func TestEventsLast(t *testing.T) {
+	front := httptest.NewUnstartedServer(streaming(t))
+	front.Config.ReadTimeout, front.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
+	front.Start()
+	defer front.Close()
+	response, err := http.Get(front.URL + "/v1/logs/tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	event := make([]byte, len("data: x\n\n"))
+	for i := range 10 {
+		if _, err := io.ReadFull(response.Body, event); err != nil {
+			t.Fatalf("after %d events: %v", i, err)
+		}
+	}
+}
+
+// Events end when the gateway stops, which does not wait for them.
+func TestEventsEndWithTheGateway(t *testing.T) {
+	lender := httptest.NewTLSServer(nil) // lends its certificate
+	defer lender.Close()
+	listener, err := httpapi.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httpapi.Server{Handler: streaming(t), TLS: lender.TLS, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Drain: time.Hour}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, listener) }()
+	response, err := lender.Client().Get("https://" + listener.Addr().String() + "/v1/logs/tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	stop()
+	if _, err := io.Copy(io.Discard, response.Body); err == nil {
+		t.Error("what is cut looks whole")
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 }

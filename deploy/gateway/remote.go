@@ -40,7 +40,39 @@ func (r Remote) Backend() Backend {
 		ErrorHandler:  r.failure(),
 		ErrorLog:      slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug),
 	}
-	return Backend{Handler: httpapi.Traced(r.Tracer, r.Trusted, proxy), Ready: r.ready}
+	return Backend{Handler: httpapi.Traced(r.Tracer, r.Trusted, lasting(proxy)), Ready: r.ready}
+}
+
+// lasting lets answers of events last, until the gateway stops.
+func lasting(proxy http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		proxy.ServeHTTP(&lastingWriter{w, ctx, cancel}, r.WithContext(ctx))
+	})
+}
+
+type lastingWriter struct {
+	http.ResponseWriter
+	ctx    context.Context //nolint:containedctx // of the request, which ends with the writer
+	cancel func()
+}
+
+// Unwrap is for http.ResponseController.
+func (l *lastingWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+func (l *lastingWriter) WriteHeader(status int) {
+	if l.Header().Get("Content-Type") == httpapi.TypeEvents {
+		httpapi.LastLonger(l.ResponseWriter, httpapi.LongestEvents)
+		go func() {
+			select {
+			case <-httpapi.Stopping(l.ctx):
+				l.cancel()
+			case <-l.ctx.Done():
+			}
+		}()
+	}
+	l.ResponseWriter.WriteHeader(status)
 }
 
 // rewrite sends the client's address in X-Forwarded-For; it drops

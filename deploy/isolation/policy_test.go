@@ -44,6 +44,9 @@ var policies = []policy{
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
 	{route: "GET /v1/logs", who: wideReaders, path: "/v1/logs?project={second}"},
+	{route: "GET /v1/logs/tail", who: readers},
+	{route: "GET /v1/logs/tail", who: readers, path: "/v1/logs/tail?project={project}"},
+	{route: "GET /v1/logs/tail", who: wideReaders, path: "/v1/logs/tail?project={second}"},
 	{route: "GET /v1/logs/stats", who: readers, path: "/v1/logs/stats?by=message&by=project"},
 	{route: "GET /v1/logs/stats", who: wideReaders, path: "/v1/logs/stats?by=message&project={second}"},
 
@@ -170,8 +173,10 @@ var policies = []policy{
 	// The console: what members see and do, by their role's permission.
 	{route: "GET /console/logs", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead), path: "/console/logs?project={project}"},
+	{route: "GET /console/logs/tail", who: members(tenants.LogsRead)},
+	{route: "GET /console/logs/tail", who: members(tenants.LogsRead), path: "/console/logs/tail?project={project}"},
 	{route: "GET /console/logs/csv", who: members(tenants.LogsRead)},
-	{route: "GET /console/logs/ndjson", who: members(tenants.LogsRead), path: "/console/logs.ndjson?project={project}"},
+	{route: "GET /console/logs/ndjson", who: members(tenants.LogsRead), path: "/console/logs/ndjson?project={project}"},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},

@@ -146,6 +146,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, time.Minute, "https://weir.example"
 	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
+	set.Ingest.Tail.TailTime = 10 * time.Millisecond // of each that is asked for
 	adjust(&set)
 	modules := map[gateway.Module]module{}
 	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/tails"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -38,6 +39,7 @@ type App struct {
 	spending *spending
 	uses     *uses
 	store    *logStore
+	tails    *tails.Hub
 
 	clockWatch *clockWatch
 	logWatch   *logWatch
@@ -116,9 +118,25 @@ func (a *App) buildAPI() {
 	measureState(a.base.Metrics, a.gate, posts)
 	measureLog(a.base.Metrics, a.logIntact)
 	guard := a.guard()
-	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock})
-	console.Mount(router, console.Config{Service: found, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	watched := a.newTails(guard, found)
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched)
+	console.Mount(router, console.Config{Service: found, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
+}
+
+func (a *App) newTails(guard *identity.Guard, found *searches.Service) *http.Tails {
+	config := a.config.Tail
+	a.tails = tails.New(tails.Config{
+		Directory: a.followed.directory, Viewers: cmp.Or(config.Tails, defaultTails), Work: config.work(),
+		Clock: a.base.Clock, Metrics: a.base.Metrics,
+	})
+	return &http.Tails{Hub: a.tails, Service: found, Guard: guard, Clock: a.base.Clock, Longest: cmp.Or(config.TailTime, defaultTailTime)}
+}
+
+// runTails reads the log for those who watch it.
+func (a *App) runTails(ctx context.Context) error {
+	tail := &bus.Tail{Log: a.spending.log, Hub: a.tails, Logger: a.base.Logger}
+	return a.tails.Run(ctx, tail.Read, lifecycle.Warn(a.base.Logger, "cannot read the log for tails"))
 }
 
 // guard is in front of everything but POST /v1/logs.
@@ -200,7 +218,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.uses.finish()
 	return lifecycle.Run(ctx, slices.Concat(a.followed.loops(), a.uses.loops(), a.spending.loops(), []func(context.Context) error{
 		func(ctx context.Context) error { return a.store.run(ctx, a.spending.sum) },
-		a.clockWatch.run, a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run,
+		a.runTails, a.clockWatch.run, a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run,
 	})...)
 }
 

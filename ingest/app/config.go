@@ -35,6 +35,8 @@ type Config struct {
 	OutcomesInterval time.Duration `help:"How often it is published what became of requests. A crash loses what came since." env:"WEIR_INGEST_OUTCOMES_INTERVAL" default:"30s"`
 
 	Search SearchConfig `embed:""`
+
+	Tail TailConfig `embed:""`
 }
 
 // PublishConfig is how requests get into the log.
@@ -64,6 +66,18 @@ type SearchConfig struct {
 	AnswerBytes int64         `help:"Most bytes of search results in memory at once, shared among organizations; beyond its share one gets 429 overloaded." env:"WEIR_INGEST_ANSWER_BYTES" default:"67108864"`
 }
 
+// TailConfig bounds tails.
+type TailConfig struct {
+	Tails       int           `help:"Tails at once; one organization has at most an eighth of them." env:"WEIR_INGEST_TAILS" default:"128"`
+	TailPercent int           `help:"Percent of the time of all processors in which entries are compared for tails and sent to them; one organization has at most half of it, and an equal part beside others. What does not fit is skipped." env:"WEIR_INGEST_TAIL_PERCENT" default:"20"`
+	TailTime    time.Duration `help:"How long a tail lasts; then its client comes back." env:"WEIR_INGEST_TAIL_TIME" default:"1h"`
+}
+
+// work is how much of a second tails may take, of all processors.
+func (c TailConfig) work() time.Duration {
+	return time.Duration(cmp.Or(c.TailPercent, defaultTailPercent)*runtime.GOMAXPROCS(0)) * time.Second / 100
+}
+
 // concurrency is how many searches run at once, so that one organization
 // has half of the processors.
 func (c SearchConfig) concurrency() int {
@@ -89,6 +103,9 @@ const (
 	maxSearches        = 4
 	defaultAnswers     = 64 << 20
 	minAnswers         = 16 << 20
+	defaultTails       = 128
+	defaultTailPercent = 20
+	defaultTailTime    = time.Hour
 )
 
 // Validate returns all faults of the configuration.
@@ -106,6 +123,7 @@ func (c Config) Validate() error {
 		"WEIR_LOG_PARTITIONS": int64(publish.LogPartitions), "WEIR_LOG_RETENTION": int64(publish.LogRetention),
 		"WEIR_INGEST_SEARCHES": int64(search.Searches), "WEIR_INGEST_SEARCH_TIME": int64(search.SearchTime),
 		"WEIR_INGEST_SEARCH_BYTES": int64(search.SearchBytes), "WEIR_INGEST_ANSWER_BYTES": search.AnswerBytes,
+		"WEIR_INGEST_TAILS": int64(c.Tail.Tails), "WEIR_INGEST_TAIL_PERCENT": int64(c.Tail.TailPercent), "WEIR_INGEST_TAIL_TIME": int64(c.Tail.TailTime),
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))
@@ -114,6 +132,12 @@ func (c Config) Validate() error {
 	if search.AnswerBytes > 0 && search.AnswerBytes < minAnswers {
 		errs = append(errs, fmt.Errorf("WEIR_INGEST_ANSWER_BYTES is %d: the share of one organization has to hold two large entries; use %d or more",
 			search.AnswerBytes, minAnswers))
+	}
+	if c.Tail.TailPercent > 100 {
+		errs = append(errs, fmt.Errorf("WEIR_INGEST_TAIL_PERCENT is %d: there are 100 in all", c.Tail.TailPercent))
+	}
+	if c.Tail.TailTime >= httpapi.LongestEvents {
+		errs = append(errs, fmt.Errorf("WEIR_INGEST_TAIL_TIME is %s: a tail lasts less than %s", c.Tail.TailTime, httpapi.LongestEvents))
 	}
 	return errors.Join(errs...)
 }

@@ -377,6 +377,9 @@ const (
 	TypeLines = "application/x-ndjson"
 	TypeCSV   = "text/csv"
 	TypeHTML  = "text/html"
+
+	// TypeEvents is that of server-sent events: such an answer lasts.
+	TypeEvents = "text/event-stream"
 )
 
 // CSVText is a field that no spreadsheet takes for a formula: a

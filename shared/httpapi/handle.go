@@ -159,6 +159,23 @@ func NewPacedWriter(w http.ResponseWriter) *PacedWriter {
 	return newPacedWriter(w, pieceTimeout, answerTimeout)
 }
 
+// LongestEvents is how long an answer of events may last.
+const LongestEvents = 24 * time.Hour
+
+// NewEventWriter returns one for an answer of events, TypeEvents, which may
+// come for as long as longest.
+func NewEventWriter(w http.ResponseWriter, longest time.Duration) *PacedWriter {
+	LastLonger(w, longest)
+	return newPacedWriter(w, pieceTimeout, longest)
+}
+
+// LastLonger replaces the server's limits of a request by a longer one.
+func LastLonger(w http.ResponseWriter, longest time.Duration) {
+	control, ends := http.NewResponseController(w), time.Now().Add(longest) //nolint:forbidigo // sockets use the system's time
+	_ = control.SetReadDeadline(ends)                                       // HTTP/1 reads ahead, and takes a timeout for the client's end
+	_ = control.SetWriteDeadline(ends)
+}
+
 func newPacedWriter(w http.ResponseWriter, piece, answer time.Duration) *PacedWriter {
 	now := time.Now //nolint:forbidigo // sockets use the system's time
 	ends := now().Add(answer)

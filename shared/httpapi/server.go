@@ -100,9 +100,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	opened := &opener{tls: s.queueHandshakes(s.TLS), logger: s.Logger}
 	http1, http2 := split(listener, s.connections, opened.open)
 	gate := s.gate()
-	server1 := s.server(attend(answerFirst(gate, cmp.Or(s.restTimeout, restTimeout))))
+	server1 := s.server(ctx, attend(answerFirst(gate, cmp.Or(s.restTimeout, restTimeout))))
 	server1.Protocols.SetHTTP1(true)
-	server2 := s.server(attend(s.asHTTP1Would(gate)))
+	server2 := s.server(ctx, attend(s.asHTTP1Would(gate)))
 	server2.Protocols.SetUnencryptedHTTP2(true) // see linkHTTP2
 	server2.MaxHeaderBytes = maxHeaderList      // see headerList and asHTTP1Would
 	failed := make(chan error, 2)
@@ -128,9 +128,20 @@ func shutdown(drain time.Duration, servers ...*http.Server) error {
 	return errors.Join(errs...)
 }
 
-func (s *Server) server(handler http.Handler) *http.Server {
+type stopKey struct{}
+
+// Stopping is closed once the server of a request's context begins to
+// stop: an answer without an end of its own has to end then. nil outside a server.
+func Stopping(ctx context.Context) <-chan struct{} {
+	stopping, _ := ctx.Value(stopKey{}).(<-chan struct{})
+	return stopping
+}
+
+func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server {
+	base := context.WithValue(context.Background(), stopKey{}, ctx.Done())
 	return &http.Server{
 		Handler:                      handler,
+		BaseContext:                  func(net.Listener) context.Context { return base },
 		Protocols:                    new(http.Protocols),
 		ReadHeaderTimeout:            readHeaderTimeout,
 		ReadTimeout:                  requestTimeout,

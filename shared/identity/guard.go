@@ -154,6 +154,24 @@ func (g *Guard) require(authenticate func(*http.Request) (Principal, error), per
 	}
 }
 
+// Holds reports whether the credential of a passed request still gives what
+// it gave then: an answer that lasts has to end if not. It counts nothing.
+func (g *Guard) Holds(r *http.Request) bool {
+	was, secret := FromContext(r.Context()), r.Header.Get("X-Api-Key")
+	if was.Kind == contract.CredentialSession {
+		cookie, err := r.Cookie(SessionCookie)
+		if err != nil {
+			return false
+		}
+		secret = cookie.Value
+	}
+	now, err := g.credentials.Lookup(secret)
+	if isProblem(err) {
+		return true // it is not known for the moment
+	}
+	return err == nil && now.Access == was.Access && now.Project == was.Project && slices.Equal(now.Scopes, was.Scopes)
+}
+
 // Ready returns nil once requests can be judged; else a 500: a 401
 // would be wrong, and make clients give up.
 func (g *Guard) Ready() error {

@@ -214,3 +214,36 @@ func TestKeysThatOnlyWrite(t *testing.T) {
 		}
 	}
 }
+
+// An answer that lasts learns that its credential has ended, or gives less.
+func TestHolds(t *testing.T) {
+	g := newGuarded(t, identity.Limits{})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: g.credentials, Clock: func() time.Time { return now }})
+	key, cookie := secret("weir_", "7"), secret("weirses_", "1")
+	request := func(who identity.Principal) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("X-Api-Key", key)
+		r.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: cookie})
+		return r.WithContext(identity.NewContext(r.Context(), who))
+	}
+	asKey := request(identity.Principal{Kind: contract.CredentialAPIKey, Project: "prj_1"})
+	asMember := request(identity.Principal{Kind: contract.CredentialSession, Scopes: session(contract.CredentialActive).Scopes})
+	holds := func(what string, r *http.Request, want bool) {
+		t.Helper()
+		if guard.Holds(r) != want {
+			t.Errorf("%s: holds %t", what, !want)
+		}
+	}
+	credential := contract.Credential{Kind: contract.CredentialAPIKey, Project: "prj_1", State: contract.CredentialActive, Version: 1}
+	holds("an unknown key", asKey, false)
+	apply(t, g.credentials, key, credential)
+	holds("a key", asKey, true)
+	credential.Version, credential.Access = 2, contract.AccessProject
+	apply(t, g.credentials, key, credential)
+	holds("a key that reads less", asKey, false)
+	holds("a session", asMember, true)
+	ended := session(contract.CredentialRevoked)
+	ended.Version++
+	apply(t, g.credentials, cookie, ended)
+	holds("a session that has ended", asMember, false)
+}

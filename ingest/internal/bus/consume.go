@@ -179,32 +179,39 @@ func newGathering(newID func() string) *gathering {
 }
 
 func (g *gathering) add(logs contract.LogsAccepted) error {
+	g.pause(logs.Time)
+	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
+	var builder *ingest.Builder // of who; nil: not looked up
+	return eachEntry(logs, func(entry ingest.Stored) {
+		if span := ingest.SpanOf(entry.Time, logs.Time); builder == nil || span != who.span {
+			who.span = span
+			builder = g.builder(who)
+		}
+		builder.Add(entry)
+		if builder.Full() {
+			g.build(who)
+		}
+	})
+}
+
+// eachEntry reads the entries of a record, which share its memory.
+func eachEntry(logs contract.LogsAccepted, each func(ingest.Stored)) error {
 	batch, err := batchID(logs.Batch)
 	if err != nil {
 		return err
 	}
-	g.pause(logs.Time)
-	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
-	var builder *ingest.Builder // of who; nil: not looked up
 	return logs.Split(func(index int, text []byte) error {
 		read, err := ingest.ReadBack(text)
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", index, logs.ID(), err)
 		}
-		if span := ingest.SpanOf(read.Time, logs.Time); builder == nil || span != who.span {
-			who.span = span
-			builder = g.builder(who)
-		}
-		builder.Add(ingest.Stored{
+		each(ingest.Stored{
 			Place:       ingest.Place{Time: read.Time, Batch: batch, Index: index},
 			ReceivedAt:  logs.Time,
 			Level:       read.Level,
 			Environment: environment(read, logs),
 			Text:        text,
 		})
-		if builder.Full() {
-			g.build(who)
-		}
 		return nil
 	})
 }

@@ -35,6 +35,7 @@ const (
 // Config holds what the page needs.
 type Config struct {
 	Service   *searches.Service
+	Tails     *ingesthttp.Tails
 	Directory *identity.Directory
 	Guard     *identity.Guard
 	Clock     func() time.Time
@@ -50,6 +51,7 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
+		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
 	})
@@ -67,6 +69,7 @@ type logsPage struct {
 	Facets   []facet
 	Columns  []string
 	Entries  []shownEntry
+	Live     ui.Live
 	Pager    ui.Pager
 }
 
@@ -153,7 +156,7 @@ func (c *console) download(name, media string) func(http.ResponseWriter, *http.R
 func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
 	begun := v.Clock()
 	v.search.Limit, v.search.MaxBytes = pageSize, maxPage
-	v.page.Oldest = v.search.OldestFirst
+	v.page.Oldest, v.page.Live = v.search.OldestFirst, liveOf(v.r)
 	v.hideFuture()
 	answer, err := v.Service.Search(v.r.Context(), v.who, v.search)
 	if err != nil {

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"html"
 	"log/slog"
 	"net/http"
@@ -17,11 +18,14 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/console"
+	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/tails"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
@@ -67,6 +71,13 @@ func session(digit string) string { return identity.SessionPrefix + strings.Repe
 // 2), each with a project.
 func router(t *testing.T, store searches.Finder) http.Handler {
 	t.Helper()
+	handler, _ := liveRouter(t, store)
+	return handler
+}
+
+// liveRouter is router with the hub of its tails, which end soon.
+func liveRouter(t *testing.T, store searches.Finder) (http.Handler, *tails.Hub) {
+	t.Helper()
 	credentials, directory := identity.NewCredentials(time.Now), identity.NewDirectory()
 	for _, digit := range []string{"1", "2"} {
 		encoded, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit,
@@ -81,10 +92,20 @@ func router(t *testing.T, store searches.Finder) http.Handler {
 	}
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	console.Mount(chi.Router(mux), console.Config{
-		Service: &searches.Service{Searches: store, Directory: directory}, Directory: directory, Guard: guard, Clock: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC) },
+	service := &searches.Service{Searches: store, Directory: directory}
+	hub := tails.New(tails.Config{Directory: directory, Viewers: 8, Work: time.Second, Clock: time.Now})
+	testenv.Run(t, func(ctx context.Context) error {
+		return hub.Run(ctx, func(ctx context.Context, begun func()) error {
+			begun()
+			<-ctx.Done()
+			return nil
+		}, nil)
 	})
-	return routetest.Handler(mux)
+	console.Mount(chi.Router(mux), console.Config{
+		Tails:   &ingesthttp.Tails{Hub: hub, Service: service, Guard: guard, Clock: time.Now, Longest: time.Second},
+		Service: service, Directory: directory, Guard: guard, Clock: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC) },
+	})
+	return routetest.Handler(mux), hub
 }
 
 func get(t *testing.T, handler http.Handler, secret, query string) (status int, body string) {
@@ -327,5 +348,38 @@ func TestAssets(t *testing.T) {
 	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/"+strings.TrimPrefix(style, "/"), nil))
 	if answer.Code != http.StatusOK || style == "" {
 		t.Errorf("the style %q: %d", style, answer.Code)
+	}
+}
+
+// What comes is sent as the rows that the page has, in a form of which a
+// script can make no markup but theirs.
+func TestLiveRows(t *testing.T) {
+	found := entry(t, map[string]any{"message": hostile})
+	routes, hub := liveRouter(t, &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{found}}}})
+	go func() {
+		for t.Context().Err() == nil { // until there is a viewer
+			_ = hub.Offer(tails.Record{Organization: "org_1", Project: "prj_1", Entries: 1}, func(each func(ingest.Stored)) error {
+				each(found.Stored)
+				return nil
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	_, page := get(t, routes, session("1"), "?q=checkout&level=error&from=2026-11-21T09:30&cursor=")
+	if !strings.Contains(page, `data-live="/console/logs/tail?level=error&amp;q=checkout"`) || !strings.Contains(page, "data-live-rows") {
+		t.Errorf("the page offers no rows as they come: %s", page)
+	}
+	status, events := get(t, routes, session("1"), "/tail")
+	_, data, _ := strings.Cut(events, "event: entry\ndata: ")
+	data, _, _ = strings.Cut(data, "\n")
+	var rows []any
+	if err := json.Unmarshal([]byte(data), &rows); err != nil || status != http.StatusOK || len(rows) != 1 {
+		t.Fatalf("%d %v: %s", status, err, events)
+	}
+	if row := fmt.Sprint(rows[0]); !strings.Contains(row, hostile) || !strings.Contains(page, "<"+rows[0].([]any)[0].(string)) {
+		t.Errorf("the row is %s", row)
+	}
+	if status, _ := get(t, routes, session("1"), "/tail?project=prj_2"); status != http.StatusNotFound {
+		t.Errorf("a foreign project is answered %d", status)
 	}
 }

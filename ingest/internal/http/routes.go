@@ -22,11 +22,12 @@ import (
 var postLogs []byte
 
 // Mount adds the routes of ingest.
-func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs) {
+func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails) {
 	httpapi.Describe(router, module.Name, OpenAPI())
 	sending(intake).Mount(router)
-	for _, operation := range searching(logs) {
-		operation.Mount(router.With(guard.RequireAPIKey()))
+	reading := router.With(guard.RequireAPIKey())
+	for _, operation := range append(searching(logs), tailing(tails)) {
+		operation.Mount(reading)
 	}
 }
 
@@ -37,7 +38,7 @@ var module = openapi.Module{
 		http.StatusUnauthorized: "The API key is missing, invalid, revoked or expired",
 		http.StatusForbidden:    "forbidden: the key may only send logs (access write)",
 		http.StatusTooManyRequests: "rate_limited: the organization, the project or the credential asks too often. " +
-			"overloaded: too many searches of the organization wait, or it does not read its answers. Wait for Retry-After",
+			"overloaded: too many searches or tails of the organization are under way, or it does not read its answers. Wait for Retry-After",
 		http.StatusInternalServerError: "The service is unavailable",
 	},
 }
@@ -56,7 +57,7 @@ type problemBody struct {
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document(append(searching(new(Logs)), sending(new(Intake))))
+	return module.Document(append(searching(new(Logs)), sending(new(Intake)), tailing(new(Tails))))
 }
 
 // sending checks API keys by itself.
@@ -93,6 +94,23 @@ func searching(logs *Logs) []openapi.Operation {
 			}}},
 			Problems: noProject,
 		},
+	}
+}
+
+func tailing(tails *Tails) openapi.Operation {
+	return openapi.Operation{
+		Route: "GET /v1/logs/tail", Handle: tails.Show, ID: "tailLogs",
+		Summary: "Watch entries of the organization as they are accepted",
+		Query:   tailQuery{},
+		Answer: openapi.Answer{
+			Texts: []openapi.Text{{Media: httpapi.TypeEvents, Description: "Server-sent events: entry, skipped and end"}},
+			Description: "Events, in no certain order of time. `entry` has an item as of GET /v1/logs. " +
+				"`skipped` has how many `entries` were not shown, and the `reason`: `slow`, as the client reads too slowly, " +
+				"or `share`, as its organization had its share and they were not compared. `end` is the last, with its `reason`: `time_is_up`, " +
+				"`server_stops`, `credential_ended`, `project_deleted`, or `overloaded`, as another organization needs the place. " +
+				"A comment comes every 15 seconds",
+		},
+		Problems: map[int]string{http.StatusNotFound: "There is no such project in the organization"},
 	}
 }
 

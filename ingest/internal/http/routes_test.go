@@ -2,17 +2,21 @@ package http
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/tails"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // newRoutes are those of ingest with one API key, and one entry to be found.
@@ -26,8 +30,20 @@ func newRoutes(t *testing.T) http.Handler {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Service.Clock})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: in.Service.Clock})
-	Mount(router, guard, in, &Logs{Service: &searches.Service{Searches: &tape{n: 1}, Directory: identity.NewDirectory()}, Clock: in.Service.Clock})
+	directory := identity.NewDirectory()
+	found := &searches.Service{Searches: &tape{n: 1}, Directory: directory}
+	hub := tails.New(tails.Config{Directory: directory, Viewers: 1, Work: time.Second, Clock: in.Service.Clock})
+	testenv.Run(t, func(ctx context.Context) error { return hub.Run(ctx, readNothing, nil) })
+	Mount(router, guard, in, &Logs{Service: found, Clock: in.Service.Clock},
+		&Tails{Hub: hub, Service: found, Guard: guard, Clock: in.Service.Clock, Longest: 20 * time.Millisecond})
 	return routetest.Handler(router)
+}
+
+// readNothing reads a log in which nothing comes.
+func readNothing(ctx context.Context, begun func()) error {
+	begun()
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // What is sent and what is found need a key; the description does not.
@@ -41,6 +57,9 @@ func TestRoutes(t *testing.T) {
 		{http.MethodPost, "/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/logs", secret, http.StatusOK},
 		{http.MethodGet, "/v1/logs", "", http.StatusUnauthorized},
+		{http.MethodGet, "/v1/logs/tail", secret, http.StatusOK},
+		{http.MethodHead, "/v1/logs/tail", secret, http.StatusOK},
+		{http.MethodGet, "/v1/logs/tail", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/openapi.json", "", http.StatusOK},
 		{http.MethodGet, "/v1/ingest/openapi.json", "", http.StatusOK},
 	} {

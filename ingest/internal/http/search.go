@@ -229,7 +229,7 @@ func (p *page) write(out flusher) error {
 		if i > 0 {
 			_, _ = io.WriteString(out, `,`)
 		}
-		if err := p.writeItem(out, &p.found[i]); err != nil {
+		if err := writeItem(out, p.organization, &p.found[i]); err != nil {
 			return err
 		}
 	}
@@ -245,9 +245,9 @@ func (p *page) write(out flusher) error {
 	return out.Flush()
 }
 
-func (p *page) writeItem(out io.Writer, found *ingest.Found) error {
+func writeItem(out io.Writer, organization string, found *ingest.Found) error {
 	head, err := json.Marshal(foundHead{
-		ID: hex.EncodeToString(found.Batch[:]) + "-" + strconv.Itoa(found.Index), Organization: p.organization,
+		ID: hex.EncodeToString(found.Batch[:]) + "-" + strconv.Itoa(found.Index), Organization: organization,
 		Project: found.Project, Environment: found.Environment, ReceivedAt: found.ReceivedAt,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,22 @@ func parse(target string) (search ingest.Search, err error) {
 	router.Get("/v1/logs", func(_ http.ResponseWriter, r *http.Request) { search, err = ingesthttp.ParseSearch(r, now) })
 	router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil))
 	return search, err
+}
+
+// A tail takes what filters, and refuses what is of the past.
+func TestTailQuery(t *testing.T) {
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.Get("/tail", httpapi.Handle((&ingesthttp.Tails{}).Show))
+	for query, says := range map[string]string{
+		"from=2026-11-21T12:00:00Z": `The parameter \"from\" is unknown.`, "to=2026-11-21T12:00:00Z": "?to", "order=asc": "?order", "limit=1": "?limit", "cursor=abc": "?cursor",
+		"level=loud": "?level", "q=level:loud": "At character 1 of q", "project=a&project=b": "given 2 times",
+	} {
+		answer := httptest.NewRecorder()
+		router.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/tail?"+query, nil))
+		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), says) {
+			t.Errorf("%s: %d %s", query, answer.Code, answer.Body)
+		}
+	}
 }
 
 func TestParseSearch(t *testing.T) {

@@ -197,12 +197,12 @@ func (s *Service) Count(ctx context.Context, who identity.Principal, count inges
 // keepTo keeps a search to what the caller may read.
 func (s *Service) keepTo(who identity.Principal, search *ingest.Search) (err error) {
 	search.Hidden = s.Directory.Hidden(who.Organization)
-	search.Project, err = s.readable(who, search.Project)
+	search.Project, err = s.Readable(who, search.Project)
 	return err
 }
 
-// readable is the project that a search is kept to; empty: to none.
-func (s *Service) readable(who identity.Principal, project string) (string, error) {
+// Readable is the project that a search is kept to; empty: to none.
+func (s *Service) Readable(who identity.Principal, project string) (string, error) {
 	if project == "" {
 		if own, alone := who.OnlyProject(); alone {
 			return own, nil

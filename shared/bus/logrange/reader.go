@@ -97,6 +97,40 @@ func (r *Reader) Keeps(ctx context.Context, partition int, mark bus.Mark) (bool,
 	return same, err
 }
 
+// How Follow reads: at once after a pause, and then in answers of many records.
+const (
+	followGather = 25 * time.Millisecond
+	followFetch  = 4 << 20
+)
+
+// Follow passes on what comes in all partitions from now on, until ctx ends.
+// It calls begun once it knows where that is, and continues at the end of a
+// log that lost its place. Each must not keep a record; several goroutines
+// call it, one at a time for a partition.
+func (r *Reader) Follow(ctx context.Context, logger *slog.Logger, begun func(), each func(bus.Record)) error {
+	c := broker.NewCluster(r.Brokers, r.Dialer)
+	logs, err := c.WholeTopic(ctx, r.Topic)
+	if err != nil {
+		return fmt.Errorf("cannot find the end of %s: %w", r.Topic, err)
+	}
+	f := &follow.Follower{
+		Cluster: c, Logger: logger, Topic: r.Topic, ID: logs.ID, Positions: map[int]int64{}, Wait: fetchWait, Gather: followGather,
+		MaxBytes: followFetch, Lends: true,
+	}
+	for partition, log := range logs.Bounds {
+		f.Positions[partition] = log.End
+	}
+	f.Deliver = func(_ context.Context, chunk follow.Chunk) error {
+		for _, record := range chunk.Records {
+			each(record)
+		}
+		return nil
+	}
+	f.Outside = func(_ context.Context, _ int, _ int64, log broker.LogBounds) (int64, bool) { return log.End, !log.Gone }
+	begun()
+	return f.Run(ctx)
+}
+
 // Since returns the offset of a partition's first record of a time or
 // later, or the end of its log.
 func (r *Reader) Since(ctx context.Context, partition int, at time.Time, end int64) (int64, error) {

@@ -1,12 +1,14 @@
 package logrange_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/logrange"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -43,5 +45,27 @@ func TestRead(t *testing.T) {
 	_, bounds, err := r.Bounds(t.Context())
 	if want := (logrange.Bounds{Start: 60, End: 200}); err != nil || len(bounds) != 1 || bounds[0] != want {
 		t.Errorf("bounds %v, error %v", bounds, err)
+	}
+}
+
+// What comes from now on is passed on, of all partitions, and nothing earlier.
+func TestFollow(t *testing.T) {
+	brokers, topic := kafkatest.Shared(t), "test.logrange.follow"
+	bustest.Ensure(t, brokers, topic, 3, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.Keyed(0, 100, 10)...)
+	begun, came := make(chan struct{}), make(chan int, 200)
+	stop := bustest.Run(t, func(ctx context.Context) error {
+		_ = (&logrange.Reader{Brokers: brokers, Topic: topic}).Follow(ctx, testenv.Logger(t), func() { close(begun) }, func(r bus.Record) { came <- r.Partition })
+		return nil
+	})
+	<-begun
+	bustest.PublishAll(t, brokers, topic, bustest.Keyed(100, 100, 10)...)
+	partitions := map[int]int{}
+	for range 100 {
+		partitions[<-came]++
+	}
+	stop()
+	if len(came) > 0 || len(partitions) != 3 {
+		t.Errorf("%d more came, %v by partition", len(came), partitions)
 	}
 }

@@ -157,7 +157,10 @@ func (w *writer) responses(o Operation) object {
 
 func (w *writer) answer(o Operation, status int) object {
 	a := o.Answer
-	forms := content("application/json", w.schemas.answer(a.Type))
+	forms := object{}
+	if a.Type != nil {
+		forms = content("application/json", w.schemas.answer(a.Type))
+	}
 	for _, text := range a.Texts {
 		forms[text.Media] = object{"schema": object{"type": "string", "description": text.Description}}
 	}
@@ -211,7 +214,7 @@ type Body struct {
 // An Answer is what a request gets if nothing is wrong.
 type Answer struct {
 	Status      int    // 0: 200
-	Type        any    // a value of the type that is encoded
+	Type        any    // a value of the type that is encoded; nil: it is never JSON
 	Description string // "": the text of the status
 	Texts       []Text // other forms of it, for those who ask for them
 }

@@ -3,7 +3,7 @@
 // clock. All of it adds to what forms and links do without this script.
 
 const line = document.getElementById("field-q");
-const entries = [...document.querySelectorAll(".entries summary, .stack tbody tr td:first-child a")];
+const rows = () => [...document.querySelectorAll(".entries summary, .stack tbody tr td:first-child a")];
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
@@ -12,7 +12,7 @@ document.addEventListener("keydown", (event) => {
     line.focus();
     line.select();
   } else if (event.key === "j" || event.key === "k") {
-    const at = entries.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
+    const entries = rows(), at = entries.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
     entries[Math.max(0, Math.min(at, entries.length - 1))]?.focus();
   }
 });
@@ -135,14 +135,16 @@ function time(seconds) {
 // UTC or the reader's own time: a button in the head of the list.
 const head = document.querySelector(".entries .head span");
 if (head) {
-  const times = [...document.querySelectorAll(".entries summary time")].map((element) => [element, element.textContent]);
   const button = document.createElement("button");
   button.className = "quiet";
   button.type = "button";
   const show = (local) => {
     button.textContent = local ? "Local time" : "UTC";
     button.title = local ? "Show times in UTC" : "Show times of your own clock";
-    for (const [element, utc] of times) element.textContent = local ? localTime(new Date(element.dateTime)) : utc;
+    for (const element of document.querySelectorAll(".entries summary time")) {
+      element.dataset.utc ??= element.textContent;
+      element.textContent = local ? localTime(new Date(element.dateTime)) : element.dataset.utc;
+    }
     button.setAttribute("aria-pressed", String(local));
   };
   button.addEventListener("click", () => {
@@ -153,6 +155,7 @@ if (head) {
   head.parentElement.removeAttribute("aria-hidden");
   head.replaceChildren(button);
   show(localStorage.getItem("local-time") === "1");
+  document.addEventListener("rows-added", () => show(button.getAttribute("aria-pressed") === "true"));
 }
 
 function localTime(at) {
