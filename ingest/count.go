@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/weirlog/weir/shared/contract/entryfield"
 )
@@ -16,10 +17,14 @@ import (
 const (
 	MaxBuckets     = 1000
 	MaxCountFields = 8
-	MaxValues      = 100     // of a field, in an answer
-	maxTracked     = 1000    // values of a field that are counted at once
-	maxTrackedBig  = 100     // the same, where each has buckets or numbers
-	maxValueText   = 2 << 10 // bytes of a value that is counted by itself
+	MaxSplitFields = 2   // the same, where each value has buckets or numbers
+	MaxValues      = 100 // of a field, in an answer
+	MaxCounters    = 5   // that share one count
+	maxTracked     = 200 // values of a field that are counted at once
+	maxSplit       = 50  // the same, where each has buckets or numbers
+	maxValueText   = 256 // bytes of a value that is counted by itself
+	maxOfEntry     = 64  // values of a field that one entry counts for
+	maxNumbers     = 16  // numbers that count of one entry
 )
 
 // A Count asks how many entries a search matches: in all, in buckets of
@@ -27,10 +32,20 @@ const (
 type Count struct {
 	Search Search        // newest first; its page does not matter
 	Every  time.Duration // the width of a bucket, whole seconds; 0: no buckets. It needs From and To
-	By     []Field       // at most MaxCountFields
+	By     []Field       // at most MaxCountFields, or MaxSplitFields
 	Of     Field         // whose numbers are summed up; its zero value: none
 
 	MaxBytes int // to read for it, at most; 0: as a search may
+}
+
+// Room is about the most memory that the Counters of c take, in bytes.
+func (c *Count) Room() int64 {
+	const aside, value, numbers = 256 << 10, maxValueText + 144, 2 * 8 * maxBins
+	field := int64(2 * maxTracked * value)
+	if c.Split() {
+		field = 2 * maxSplit * (value + numbers + 8*c.Buckets())
+	}
+	return MaxCounters * (aside + int64(len(c.By))*field)
 }
 
 // FirstBucket is when the first bucket begins: a multiple of Every.
@@ -68,10 +83,13 @@ type Field struct {
 // FieldProject is the name of the field that is the entry's project.
 const FieldProject = "project"
 
+// Split reports whether each value has buckets or numbers of its own.
+func (c *Count) Split() bool { return c.Every > 0 || c.Of.name != "" }
+
 // ParseField reads the name of a field: one of the query language, or project.
 func ParseField(name string) (Field, error) {
 	switch {
-	case name == "" || strings.ContainsAny(name, ` *:()"`):
+	case strings.Trim(name, "-") != name || strings.ContainsAny(name, `*:()"`) || strings.ContainsFunc(name, unicode.IsSpace) || name == "":
 		return Field{}, fmt.Errorf("%q is no name of a field", name)
 	case strings.Count(name, ".") > maxPathDots:
 		return Field{}, fmt.Errorf("%q has more than %d dots", name, maxPathDots)
@@ -212,7 +230,7 @@ type Counted struct {
 type FieldCounts struct {
 	Field   Field
 	Values  []ValueCount // the most frequent first
-	Without int64        // entries that have no value there, or one that is too long
+	Without int64        // entries that have no value there, or only one that is too long
 	// Uncertain is by how much a count can be too low, because
 	// there were too many values; a value that is missing has at most that many entries.
 	Uncertain int64
@@ -231,6 +249,7 @@ type Counter struct {
 	count   *Count
 	sum     Counted
 	tallies []tally
+	values  [][]byte // of the last entry and field
 }
 
 // NewCounter makes a Counter that has seen nothing.
@@ -279,17 +298,20 @@ func (k *Counter) add(entry *Stored, project string, entries int64) {
 		k.sum.Numbers.Add(number)
 	}
 	for i, field := range k.count.By {
-		with := false
+		values := k.values[:0]
 		field.values(entry, project, func(value []byte) bool {
-			if len(value) <= maxValueText {
-				with = true
-				k.tallies[i].add(value, entries, bucket, numbers)
+			if len(value) <= maxValueText && !slices.ContainsFunc(values, func(seen []byte) bool { return bytes.Equal(seen, value) }) {
+				values = append(values, value)
 			}
-			return false
+			return len(values) == maxOfEntry
 		})
-		if !with {
+		for _, value := range values {
+			k.tallies[i].add(value, entries, bucket, numbers)
+		}
+		if len(values) == 0 {
 			k.tallies[i].without += entries
 		}
+		k.values = values
 	}
 }
 
@@ -302,7 +324,7 @@ func (k *Counter) numbers(entry *Stored) (numbers []float64) {
 		if number, ok := numberOf(value); ok && !math.IsInf(number, 0) {
 			numbers = append(numbers, number)
 		}
-		return false
+		return len(numbers) == maxNumbers
 	})
 	return numbers
 }
@@ -358,8 +380,8 @@ func newTally(c *Count) tally {
 	if c.Every > 0 {
 		t.buckets = c.Buckets()
 	}
-	if c.Every > 0 || t.numbers {
-		t.most = maxTrackedBig
+	if c.Split() {
+		t.most = maxSplit
 	}
 	return t
 }

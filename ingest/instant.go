@@ -26,6 +26,18 @@ func (t Instant) Compare(u Instant) int {
 	return cmp.Or(cmp.Compare(t.Seconds, u.Seconds), cmp.Compare(t.Nanos, u.Nanos))
 }
 
+// The first and the last second that an Instant can have.
+const (
+	minSeconds = -62_167_219_200 // 0000-01-01T00:00:00Z
+	maxSeconds = 253_402_300_799 // 9999-12-31T23:59:59Z
+)
+
+// Plus returns the instant some seconds later, at most the last one; earlier
+// where they are negative.
+func (t Instant) Plus(seconds int64) Instant {
+	return Instant{Seconds: max(minSeconds, min(t.Seconds+seconds, maxSeconds)), Nanos: t.Nanos}
+}
+
 // ParseInstant reads an RFC 3339 time in UTC: YYYY-MM-DDTHH:MM:SS, an
 // optional fraction of 1 to 9 digits, Z. It must be on the calendar: no
 // February 30, no hour 24, no second 60.

@@ -5,15 +5,25 @@ import (
 	"unicode/utf8"
 )
 
-// And returns the text of the query that also asks for a term.
+// And returns the text of the query that also asks for a term; it is
+// its own text where the term can't be read.
 func (q Query) And(term string) string {
-	switch _, alternatives := q.root.(either); {
+	of, err := ParseQuery(term)
+	switch {
+	case err != nil || of.root == nil:
+		return q.text
 	case q.root == nil:
 		return term
-	case alternatives:
-		return "(" + q.text + ") " + term
 	}
-	return q.text + " " + term
+	return q.factor() + " " + of.factor()
+}
+
+// factor is the text, in parentheses where it has alternatives.
+func (q Query) factor() string {
+	if _, alternatives := q.root.(either); alternatives {
+		return "(" + q.text + ")"
+	}
+	return q.text
 }
 
 // Term returns the term of a query that finds a value of a field; false
@@ -26,9 +36,12 @@ func Term(path, value string) (term string, ok bool) {
 	if _, err := ParseField(path); err != nil || path == FieldProject || path == "exists" {
 		return "", false
 	}
-	_, err := ParseQuery(term)
-	_, errOfOpposite := ParseQuery("-" + term)
-	return term, err == nil && errOfOpposite == nil && len(term) <= MaxQueryBytes/4
+	query, err := ParseQuery(term)
+	switch query.root.(type) {
+	case field, phrase, levels, inEnvironment:
+		return term, err == nil && len(term) <= MaxQueryBytes/4
+	}
+	return "", false
 }
 
 // A Piece is a part of a text.

@@ -31,7 +31,7 @@ func TestTermsFindTheirValue(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"", "a b", "a:b", `a"b`, "a*", "(a", "exists", "project", "<a"} {
+	for _, path := range []string{"", "a b", "a:b", `a"b`, "a*", "(a", "exists", "project", "<a", "-a", "a\tb", "metadata.a\u00a0b"} {
 		if term, ok := ingest.Term(path, "v"); ok {
 			t.Errorf("%q has the term %s", path, term)
 		}

@@ -392,6 +392,16 @@ func TestValuesAreInTheFilter(t *testing.T) {
 	}
 }
 
+// A word is the same in a query and in a message, however long.
+func TestLongWords(t *testing.T) {
+	for _, word := range []string{strings.Repeat("a", 63) + "éb", strings.Repeat("a", 70), strings.Repeat("é", 40), strings.Repeat("a", 62) + "éb"} {
+		entry := ingest.Stored{Level: ingest.SeverityInfo, Text: fmt.Appendf(nil, `{"message":%q}`, word)}
+		if !query(word).Matches(&entry) {
+			t.Errorf("%s is not found", word)
+		}
+	}
+}
+
 // No text makes a search fail, not even that of a damaged block.
 func FuzzDamagedEntry(f *testing.F) {
 	f.Add(checkout.Text)

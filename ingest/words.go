@@ -23,10 +23,10 @@ var unspaced = []*unicode.RangeTable{
 // marks. It is valid until each returns.
 func eachWord(text []byte, each func(word []byte) bool) {
 	var buffer [maxWordBytes]byte
-	word := buffer[:0]
+	word, room := buffer[:0], maxWordBytes // room is less once a letter did not fit
 	for i := 0; i < len(text); {
 		if c := ascii[text[i]]; c != 0 {
-			if i++; len(word) < maxWordBytes {
+			if i++; len(word) < room {
 				word = append(word, c)
 			}
 			continue
@@ -41,19 +41,21 @@ func eachWord(text []byte, each func(word []byte) bool) {
 			if !each(word) {
 				return
 			}
-			word = buffer[:0]
+			word, room = buffer[:0], maxWordBytes
 		}
 		if kind == separator {
 			continue
 		}
-		if lower := lower(r); len(word)+utf8.RuneLen(lower) <= maxWordBytes {
+		if lower := lower(r); len(word)+utf8.RuneLen(lower) <= room {
 			word = utf8.AppendRune(word, lower)
+		} else {
+			room = len(word)
 		}
 		if kind == wholeWord {
 			if !each(word) {
 				return
 			}
-			word = buffer[:0]
+			word, room = buffer[:0], maxWordBytes
 		}
 	}
 	if len(word) > 0 {

@@ -30,8 +30,8 @@ func Of(w io.Writer) Screen {
 		return Screen{Writer: w}
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		width = 0
+	if err != nil || width <= 0 { // a terminal that does not know its size
+		width = 80
 	}
 	return Screen{Writer: w, Width: width, Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }

@@ -20,13 +20,18 @@ import (
 // begun, it closes the connection: a part must not look whole.
 func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := handle(w, r)
-		if err != nil && hasBegun(w) {
-			cut(r, err)
-		}
-		if err != nil {
+		if err := handle(w, r); err != nil {
+			CutBegun(w, r, err)
 			writeError(w, r, err)
 		}
+	}
+}
+
+// CutBegun ends the connection where the answer has begun: what follows
+// would look like a part of it.
+func CutBegun(w http.ResponseWriter, r *http.Request, err error) {
+	if hasBegun(w) {
+		cut(r, err)
 	}
 }
 

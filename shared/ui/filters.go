@@ -145,6 +145,15 @@ func WithTimes(r *http.Request, lastOf string, now time.Time) (shown, asked *htt
 	return shown, withQuery(r, query)
 }
 
+// Without is r without some parameters.
+func Without(r *http.Request, names ...string) *http.Request {
+	query := r.URL.Query()
+	for _, name := range names {
+		query.Del(name)
+	}
+	return withQuery(r, query)
+}
+
 func withQuery(r *http.Request, query url.Values) *http.Request {
 	changed, address := r.WithContext(r.Context()), *r.URL
 	address.RawQuery = query.Encode()

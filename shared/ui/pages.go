@@ -221,6 +221,7 @@ const problemPage = "problem"
 func (p *Pages) Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := handle(w, r); err != nil {
+			httpapi.CutBegun(w, r, err)
 			p.writeError(w, r, err)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -52,10 +53,23 @@ func demoProfile(dataDir string) (profile.Profile, error) {
 		err = fmt.Errorf("there is nothing to read in %q: start `weir run` (make run) first, or name an address with WEIR_BASE_URL and a key with WEIR_API_KEY, "+
 			"or keep them by `weir profile add`", dataDir)
 	}
+	if err == nil && !isLocal(env.BaseURL) { // such a file can come with any directory
+		err = fmt.Errorf("%q in %q is no address of this machine: keep it in a profile (weir profile add --help) to send keys there",
+			env.BaseURL, filepath.Join(dataDir, allinone.EnvFile))
+	}
 	return profile.Profile{
 		BaseURL: env.BaseURL, CAFile: env.CAFile, Organization: env.Organization, Project: env.Project,
 		APIKey: httpapi.Secret(env.APIKey), ServiceToken: httpapi.Secret(env.ServiceToken),
 	}, err
+}
+
+func isLocal(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(parsed.Hostname())
+	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // A reader reads logs and errors.

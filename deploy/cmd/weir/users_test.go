@@ -152,6 +152,12 @@ func TestReach(t *testing.T) {
 		}
 	}
 	check(connection{}, local)
+	foreign := t.TempDir()
+	bait := allinone.DevEnv{BaseURL: "https://localhost.example.com/v1", APIKey: "bait"}
+	must(t, bait.Write(filepath.Join(foreign, allinone.EnvFile)))
+	if _, err := (&connection{DataDir: foreign}).reach(); err == nil || !strings.Contains(err.Error(), "no address of this machine") {
+		t.Errorf("a file leads to another machine: %v", err)
+	}
 	must(t, profile.Change(func(all *profile.Profiles) error {
 		all.Used, all.ByName["prod"] = "prod", prod
 		return nil

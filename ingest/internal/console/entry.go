@@ -99,8 +99,7 @@ func valueOf(name string, found *ingest.Found) string {
 // before an entry to half a minute after it.
 func (v *view) around(found *ingest.Found) string {
 	const half = 30
-	from, to := found.Time, found.Time
-	from.Seconds, to.Seconds = from.Seconds-half, to.Seconds+half
+	from, to := found.Time.Plus(-half), found.Time.Plus(half)
 	return ui.With(v.r, "q", "", "level", "", "last", "", "project", found.Project, "from", from.String(), "to", to.String())
 }
 

@@ -27,7 +27,7 @@ const service = "service"
 type facet struct {
 	Name   string
 	Picked bool
-	Toggle string // the address with the field picked, or no longer
+	Toggle string // the address with the field picked, or no longer; empty: enough are picked
 	Values []facetValue
 	Of     string // how many entries it is counted of, where that is not all
 }
@@ -42,15 +42,12 @@ type facetValue struct {
 
 // pickedFields are those of the parameter field.
 func pickedFields(r *http.Request) (fields []ingest.Field, err error) {
-	names := r.URL.Query()["field"]
-	if len(names) > maxFields+1 { // one may be empty
+	names := slices.DeleteFunc(slices.Clone(r.URL.Query()["field"]), func(name string) bool { return name == "" })
+	if len(names) > maxFields {
 		return nil, httpapi.Invalid("?field", httpapi.CodeInvalidRequest, fmt.Sprintf("%d fields are picked.", len(names)),
 			fmt.Sprintf("Pick at most %d.", maxFields))
 	}
 	for _, name := range names {
-		if name == "" {
-			continue
-		}
 		field, err := ingest.ParseField(name)
 		if err != nil {
 			return nil, httpapi.Invalid("?field", httpapi.CodeInvalidRequest, fmt.Sprintf("%q is not the name of a field.", name), "Name one, such as metadata.user.id.")
@@ -66,27 +63,21 @@ func (v *view) facets() error {
 		return nil
 	}
 	count := ingest.Count{Search: v.counted(), MaxBytes: fieldBytes}
-	names := slices.Clone(usualFields)
-	for _, field := range v.fields {
-		if !slices.Contains(names, field.String()) {
-			names = append(names, field.String())
-		}
-	}
-	for _, name := range names {
-		if name == ingest.FieldProject && v.search.Project != "" {
-			continue
-		}
+	count.By = slices.Clone(v.fields)
+	for _, name := range usualFields {
 		field, err := ingest.ParseField(name)
 		if err != nil {
 			return err
 		}
-		count.By = append(count.By, field)
+		known := name == ingest.FieldProject && v.search.Project != "" || v.picked(name)
+		if !known && len(count.By) < ingest.MaxCountFields {
+			count.By = append(count.By, field)
+		}
 	}
-	counted, err := v.Service.Count(v.r.Context(), v.who, count, maxValues)
-	if err != nil {
+	counted, ok, err := v.count(count, maxValues)
+	if !ok {
 		return err
 	}
-	v.page.Summary.Read += counted.Read
 	for i := range counted.Fields {
 		if f := v.facet(&counted.Fields[i], &counted); f.Picked || len(f.Values) > 1 || len(f.Values) == 1 && counted.Fields[i].Without > 0 {
 			v.page.Facets = append(v.page.Facets, f)
@@ -97,8 +88,9 @@ func (v *view) facets() error {
 
 func (v *view) facet(of *ingest.FieldCounts, counted *ingest.Counted) facet {
 	f := facet{Name: of.Field.String()}
-	f.Picked = slices.ContainsFunc(v.fields, func(field ingest.Field) bool { return field.String() == f.Name })
-	f.Toggle = v.toggled(f.Name)
+	if f.Picked = v.picked(f.Name); f.Picked || len(v.fields) < maxFields {
+		f.Toggle = v.toggled(f.Name)
+	}
 	all := max(1, counted.Levels.Sum())
 	if counted.From != nil {
 		f.Of = fmt.Sprintf("of the newest %s", ui.Count(all))
@@ -115,6 +107,10 @@ func (v *view) facet(of *ingest.FieldCounts, counted *ingest.Counted) facet {
 		f.Values = append(f.Values, shown)
 	}
 	return f
+}
+
+func (v *view) picked(name string) bool {
+	return slices.ContainsFunc(v.fields, func(field ingest.Field) bool { return field.String() == name })
 }
 
 // toggled is the address with a field picked, or no longer.

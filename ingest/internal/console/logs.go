@@ -2,6 +2,7 @@ package console
 
 import (
 	"embed"
+	"errors"
 	"net/http"
 	"time"
 
@@ -82,6 +83,7 @@ type summary struct {
 	Partial  bool   // more than was counted may match
 	Read     int64
 	Took     time.Duration
+	Alone    bool      // there was no room to count
 	Files    []ui.Link // of all that the page shows a part of
 }
 
@@ -103,8 +105,11 @@ type view struct {
 // term to add to the search (add).
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	if term := r.URL.Query().Get("add"); term != "" {
-		query, _ := ingest.ParseQuery(r.URL.Query().Get("q"))
-		http.Redirect(w, r, ui.With(r, "q", query.And(term), "add", ""), http.StatusSeeOther)
+		search := r.URL.Query().Get("q")
+		if query, err := ingest.ParseQuery(search); err == nil { // else the page says what is wrong with it
+			search = query.And(term)
+		}
+		http.Redirect(w, r, ui.With(r, "q", search, "add", ""), http.StatusSeeOther)
 		return nil
 	}
 	v := &view{console: c, who: identity.FromContext(r.Context())}
@@ -114,7 +119,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.fields = fields
 	shown, asked := ui.WithTimes(r, defaultLast, c.Clock())
-	v.r, asked = shown, without(asked, "field")
+	v.r, asked = shown, ui.Without(asked, "field")
 	v.search, err = ingesthttp.ParseSearch(asked, c.Clock())
 	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
 	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, err)
@@ -126,7 +131,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.find(w, asked); err != nil {
+	if err := v.find(asked); err != nil {
 		return ingesthttp.NotFound(err, v.search)
 	}
 	c.write(w, r, http.StatusOK, v.page)
@@ -137,7 +142,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 func (c *console) download(name, media string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		_, asked := ui.WithTimes(r, defaultLast, c.Clock())
-		search, err := ingesthttp.ParseSearch(without(asked, "field"), c.Clock())
+		search, err := ingesthttp.ParseSearch(ui.Without(asked, "field"), c.Clock())
 		if err != nil {
 			return err
 		}
@@ -153,7 +158,7 @@ func (c *console) download(name, media string) func(http.ResponseWriter, *http.R
 }
 
 // find looks for the page's entries, and counts what is around them.
-func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
+func (v *view) find(asked *http.Request) error {
 	begun := v.Clock()
 	v.search.Limit, v.search.MaxBytes = pageSize, maxPage
 	v.page.Oldest, v.page.Live = v.search.OldestFirst, liveOf(v.r)
@@ -162,12 +167,11 @@ func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
-	answer.AllowEviction(func() { httpapi.StopWriting(w) })
 	v.page.Searched, v.page.Pager = true, ui.NewPager(v.r, ingesthttp.NextCursor(asked, answer.Next))
 	v.page.Summary.Read = answer.Read
 	v.show(answer.Found)
-	if err := v.chart(); err != nil {
+	answer.Close()
+	if err := v.chart(answer.Found); err != nil {
 		return err
 	}
 	if err := v.facets(); err != nil {
@@ -176,6 +180,9 @@ func (v *view) find(w http.ResponseWriter, asked *http.Request) error {
 	for _, file := range []ui.Link{{Text: "NDJSON", Href: "/ndjson"}, {Text: "CSV", Href: "/csv"}} {
 		query := v.r.URL.Query()
 		query.Del("cursor")
+		if v.search.To != nil {
+			query.Set("to", v.search.To.String())
+		}
 		file.Href = v.r.URL.Path + file.Href + "?" + query.Encode()
 		v.page.Summary.Files = append(v.page.Summary.Files, file)
 	}
@@ -197,22 +204,29 @@ func (v *view) hideFuture() {
 	v.page.Future = ui.With(v.r, "to", "9999-12-31T23:59:59.999999999Z", "last", "")
 }
 
+// count counts for the page, within some bytes; false: while there is
+// no room for that, the page does without.
+func (v *view) count(count ingest.Count, top int) (counted ingest.Counted, ok bool, err error) {
+	counted, err = v.Service.Count(v.r.Context(), v.who, count, top)
+	var problem *httpapi.Problem
+	if errors.As(err, &problem) && problem.Status == http.StatusTooManyRequests {
+		v.page.Summary.Alone = true
+		return counted, false, nil
+	}
+	v.page.Summary.Read += counted.Read
+	return counted, err == nil, err
+}
+
 // chart counts the entries over time. A search without a beginning has no chart.
-func (v *view) chart() error {
+func (v *view) chart(found []ingest.Found) error {
 	if v.search.From == nil {
 		return nil
 	}
 	count := ingest.Count{Search: v.counted(), MaxBytes: chartBytes}
-	if count.Search.To == nil {
-		now := ingest.InstantOf(v.Clock())
-		count.Search.To = &now
-	}
-	count.Every = ingesthttp.AutoWidth(min(count.Search.To.Seconds, v.Clock().Unix()) - count.Search.From.Seconds)
-	if count.Buckets() > ingest.MaxBuckets { // far into the future
-		count.Every = ingesthttp.AutoWidth(count.Search.To.Seconds - count.Search.From.Seconds)
-	}
-	counted, err := v.Service.Count(v.r.Context(), v.who, count, 0)
-	if err != nil {
+	count.Search.To = v.chartEnd(found)
+	count.Every = ingesthttp.AutoWidth(count.Search.To.Seconds - count.Search.From.Seconds - int64(skew/time.Second))
+	counted, ok, err := v.count(count, 0)
+	if !ok {
 		return err
 	}
 	buckets := make([]map[string]int64, len(counted.Buckets))
@@ -220,13 +234,28 @@ func (v *view) chart() error {
 		buckets[i] = levels.ByName()
 	}
 	s := &v.page.Summary
-	s.Counted, s.Entries, s.Partial, s.Read = true, counted.Levels.Sum(), counted.From != nil, s.Read+counted.Read
+	s.Counted, s.Entries, s.Partial = true, counted.Levels.Sum(), counted.From != nil
 	s.Problems = counted.Levels[ingest.SeverityError] + counted.Levels[ingest.SeverityFatal]
-	s.Only = ui.With(v.r, "q", v.search.Query.And("(level:error OR level:fatal)"))
+	s.Only = ui.With(v.r, "q", v.search.Query.And("level:error OR level:fatal"))
 	if s.Entries > 0 {
 		v.page.Chart = ui.NewHistogram(v.r, "entries", time.Unix(count.FirstBucket(), 0), count.Every, buckets)
 	}
 	return nil
+}
+
+// chartEnd is where a chart ends: with the search, or with the newest
+// entry where that is sooner and known, so that the far future does not
+// make all bars wide.
+func (v *view) chartEnd(found []ingest.Found) *ingest.Instant {
+	end := ingest.InstantOf(v.Clock().Add(skew))
+	switch {
+	case v.search.To == nil:
+	case len(found) > 0 && v.search.Start.After == nil && !v.search.OldestFirst && end.Compare(*v.search.To) < 0:
+		end = found[0].Time.Plus(1)
+	default:
+		end = *v.search.To
+	}
+	return &end
 }
 
 // counted is the search without the page that is shown of it.
@@ -246,8 +275,7 @@ func (v *view) findNewest() error {
 	defer answer.Close()
 	if len(answer.Found) == 1 {
 		at := answer.Found[0].Time
-		begin, end := at, at
-		begin.Seconds, end.Seconds = at.Seconds-int64(time.Hour/time.Second), at.Seconds+1
+		begin, end := at.Plus(-int64(time.Hour/time.Second)), at.Plus(1)
 		v.page.Newest = ui.With(v.r, "from", begin.String(), "to", end.String(), "last", "")
 	}
 	return nil
@@ -262,14 +290,4 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 		}
 	}
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Wide: true, Data: page})
-}
-
-// without is r without a parameter.
-func without(r *http.Request, name string) *http.Request {
-	query := r.URL.Query()
-	query.Del(name)
-	changed, address := r.WithContext(r.Context()), *r.URL
-	address.RawQuery = query.Encode()
-	changed.URL = &address
-	return changed
 }

@@ -40,8 +40,8 @@ func (c *console) tail(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := without(r, "field")
-	v := &view{console: c, r: without(r, ""), fields: fields}
+	asked := ui.Without(r, "field")
+	v := &view{console: c, r: ui.Without(r), fields: fields}
 	v.r.URL.Path = path // of the rows' links
 	if v.search.Query, err = ingest.ParseQuery(r.URL.Query().Get("q")); err != nil {
 		v.search.Query = ingest.Query{} // the answer says why

@@ -23,8 +23,8 @@ const defaultTop = 10
 // statsQuery is the query of GET /v1/logs/stats.
 type statsQuery struct {
 	selection
-	Every string   `query:"every" description:"Count in buckets of this width, in whole seconds, minutes, hours or days: 30s, 5m, 1h, 1d; or auto: at most 60 buckets of a usual width. Needs from; at most 1000 buckets"`
-	By    []string `query:"by" description:"Count by the values of this field: level, environment, project, or any field such as metadata.service. Repeat it for several, at most 8"`
+	Every string   `query:"every" description:"Count in buckets of this width, in whole seconds, minutes, hours or days: 30s, 5m, 1h, 1d; or auto: about 60 buckets of a usual width. Needs from; at most 1000 buckets"`
+	By    []string `query:"by" description:"Count by the values of this field: level, environment, project, or any field such as metadata.service. Repeat it for several, at most 8, or 2 beside every or of"`
 	Of    string   `query:"of" description:"Sum up the numbers in this field, such as metadata.ms, with their quantiles"`
 	Top   int      `query:"top" default:"10" minimum:"1" maximum:"100" description:"How many values of each field, the most frequent first"`
 }
@@ -46,6 +46,10 @@ func (l *Logs) Stats(w http.ResponseWriter, r *http.Request) error {
 	body := statsOf(&count, &counted)
 	if httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeCSV) == httpapi.TypeCSV {
 		w.Header().Set("Content-Type", httpapi.TypeCSV)
+		w.Header().Set(trailerIncomplete, strconv.FormatBool(body.Incomplete))
+		if body.ExactAfter != nil {
+			w.Header().Set("Weir-Exact-After", body.ExactAfter.Format(time.RFC3339Nano))
+		}
 		out := httpapi.NewPacedWriter(w)
 		if err := body.writeCSV(csv.NewWriter(out)); err != nil {
 			return err
@@ -68,24 +72,34 @@ func ParseCount(query url.Values, now time.Time) (count ingest.Count, top int, e
 		return count, 0, httpapi.Invalid("?every", httpapi.CodeInvalidRequest, fmt.Sprintf("every is %q, which makes %d buckets.", query.Get("every"), many),
 			fmt.Sprintf("Use a width that makes at most %d, or auto.", ingest.MaxBuckets))
 	}
-	names := query["by"]
-	if len(names) > ingest.MaxCountFields {
-		return count, 0, httpapi.Invalid("?by", httpapi.CodeInvalidRequest, fmt.Sprintf("by is there %d times.", len(names)),
-			fmt.Sprintf("Use at most %d fields.", ingest.MaxCountFields))
-	}
-	count.By = make([]ingest.Field, len(names))
-	for i, name := range names {
-		if err := readField(&count.By[i], "by", name); err != nil {
-			return count, 0, err
-		}
-	}
 	if name := query.Get("of"); name != "" {
 		if err := readField(&count.Of, "of", name); err != nil {
 			return count, 0, err
 		}
 	}
+	if err := readBy(&count, query["by"]); err != nil {
+		return count, 0, err
+	}
 	top, err = readTop(query.Get("top"))
 	return count, top, err
+}
+
+func readBy(count *ingest.Count, names []string) error {
+	most, beside := ingest.MaxCountFields, ""
+	if count.Split() {
+		most, beside = ingest.MaxSplitFields, " beside every or of"
+	}
+	if len(names) > most {
+		return httpapi.Invalid("?by", httpapi.CodeInvalidRequest, fmt.Sprintf("by is there %d times.", len(names)),
+			fmt.Sprintf("Use at most %d fields%s.", most, beside))
+	}
+	count.By = make([]ingest.Field, len(names))
+	for i, name := range names {
+		if err := readField(&count.By[i], "by", name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readField(into *ingest.Field, parameter, name string) (err error) {
@@ -137,7 +151,7 @@ const autoBuckets = 60
 // widths are the usual widths of buckets, in seconds.
 var widths = []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400}
 
-// AutoWidth is a usual width of which at most autoBuckets cover a number
+// AutoWidth is a usual width of which about autoBuckets cover a number
 // of seconds; whole days beyond these.
 func AutoWidth(seconds int64) time.Duration {
 	for _, width := range widths {
@@ -171,8 +185,8 @@ type bucketBody struct {
 
 type fieldBody struct {
 	Field     string      `json:"field"`
-	Values    []valueBody `json:"values" description:"The most frequent first. An entry counts for each value that an array has"`
-	Without   int64       `json:"without" description:"Entries that have no value there, or one of more than 2 KiB"`
+	Values    []valueBody `json:"values" description:"The most frequent first. An entry counts for each value that an array has, at most 64"`
+	Without   int64       `json:"without" description:"Entries that have no value there, or only one of more than 256 bytes"`
 	Uncertain int64       `json:"uncertain,omitempty" description:"By how much an entries can be too low, as there were more values than are counted at once; a value that is not listed has no more entries than this, or than the last that is"`
 }
 
@@ -183,13 +197,13 @@ type valueBody struct {
 	Numbers *numbersBody `json:"numbers,omitempty"`
 }
 
-// numbersBody are quantiles within 1 % of the value.
+// numbersBody are the numbers of a field.
 type numbersBody struct {
 	Count int64   `json:"count"`
 	Sum   float64 `json:"sum"`
 	Min   float64 `json:"min"`
 	Max   float64 `json:"max"`
-	P50   float64 `json:"p50" description:"The median, within 1 % of its value"`
+	P50   float64 `json:"p50" description:"The median, within 2 % of its value"`
 	P90   float64 `json:"p90"`
 	P95   float64 `json:"p95"`
 	P99   float64 `json:"p99"`
@@ -202,6 +216,9 @@ func statsOf(count *ingest.Count, counted *ingest.Counted) *statsBody {
 	}
 	for i, levels := range counted.Buckets {
 		at := time.Unix(count.FirstBucket()+int64(i)*body.EverySeconds, 0).UTC()
+		if at.Year() < 0 { // which JSON can't write
+			at = count.Search.From.Time()
+		}
 		body.Buckets = append(body.Buckets, bucketBody{At: at, Entries: levels.Sum(), Levels: levels.ByName()})
 	}
 	for _, field := range counted.Fields {
@@ -237,7 +254,7 @@ func (s *statsBody) writeCSV(table *csv.Writer) error {
 	}
 	for _, field := range s.Fields {
 		for _, value := range field.Values {
-			if value.Buckets == nil {
+			if value.Buckets == nil || value.Numbers != nil {
 				row("", field.Field, value.Value, value.Entries, value.Numbers)
 			}
 			for i, entries := range value.Buckets {

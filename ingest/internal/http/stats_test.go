@@ -116,6 +116,10 @@ func TestStatsRefuse(t *testing.T) {
 		{"from=-7d&every=1s", "?every"},
 		{"by=a*", "?by"},
 		{"by=" + strings.Repeat("a&by=", 8) + "a", "?by"},
+		{"by=a&by=b&by=c&of=ms", "?by"},
+		{"by=a&by=b&by=c&from=-1h&every=1h", "?by"},
+		{"by=-a", "?by"},
+		{"by=a%C2%A0b", "?by"},
 		{"by=", "?by"},
 		{"of=a:b", "?of"},
 		{"top=0", "?top"},
@@ -145,6 +149,15 @@ type broken struct{ searches.Finder }
 
 func (broken) Count(context.Context, string, ingest.Count, int) (ingest.Counted, error) {
 	return ingest.Counted{}, errStore
+}
+
+// Times at both ends of what can be written are no fault.
+func TestStatsAtTheEdgesOfTime(t *testing.T) {
+	for _, query := range []string{"from=0000-01-01T00:00:00Z&every=auto", "from=0000-01-01T00:00:00Z&to=0001-12-31T23:59:59Z&every=1000d", "from=9999-12-31T23:00:00Z&to=9999-12-31T23:59:59Z&every=1m"} {
+		if status, body := stats(t, new(counted), query, ""); status != http.StatusOK || !strings.Contains(body, `"buckets":[{"at":"`+query[5:9]) {
+			t.Errorf("%s: %d %.200s", query, status, body)
+		}
+	}
 }
 
 func TestStatsOfABrokenStore(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +21,7 @@ const fetchBytes = 8 << 20
 
 // Count counts an organization's entries within the store's limits for
 // one page, with the top values of each field. Blocks are read newest
-// first, and unpacked on all processors.
+// first, and unpacked on several processors.
 func (s *Store) Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (result ingest.Counted, err error) {
 	err = s.scan(ctx, organization, &count.Search, func(scan *scan) error {
 		if count.MaxBytes > 0 {
@@ -42,17 +44,28 @@ type counting struct {
 	scan    *scan
 	count   *ingest.Count
 	headers *ingest.Counter
-	from    *ingest.Instant // as that of ingest.Counted
+
+	mu   sync.Mutex
+	from *ingest.Instant // as that of ingest.Counted
 }
 
-// run counts by headers, and hands the blocks that have to be read to a
-// worker for each processor.
+// endAt notes that the share was used up at an instant.
+func (c *counting) endAt(at ingest.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.from == nil || c.from.Compare(at) < 0 {
+		c.from = &at
+	}
+}
+
+// run counts by headers, and hands the blocks that have to be read to
+// workers.
 func (c *counting) run() error {
 	workers, ctx := errgroup.WithContext(c.scan.ctx)
-	blocks, counters := make(chan readBlock), make([]*ingest.Counter, runtime.GOMAXPROCS(0))
+	blocks, counters := make(chan readBlock), make([]*ingest.Counter, min(runtime.GOMAXPROCS(0), ingest.MaxCounters-1))
 	for i := range counters {
 		counters[i] = c.count.NewCounter()
-		workers.Go(func() error { return c.work(counters[i], blocks) })
+		workers.Go(func() error { return c.work(ctx, counters[i], blocks) })
 	}
 	err := c.feed(ctx, blocks)
 	close(blocks)
@@ -65,18 +78,36 @@ func (c *counting) run() error {
 	return err
 }
 
-// work counts blocks until there are no more.
-func (c *counting) work(counter *ingest.Counter, blocks <-chan readBlock) error {
+// work counts blocks until there are no more, or the time is up.
+func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-chan readBlock) error {
 	var into unpacked
 	for block := range blocks {
+		if c.late() {
+			c.endAt(block.last)
+			continue
+		}
 		entries, err := block.entries(c.scan.store.codec, &into)
 		if err != nil {
 			return fmt.Errorf("cannot read block %s: %w", uuidText(block.id), err)
 		}
-		counter.Add(entries, block.project)
+		for few := range slices.Chunk(entries, entriesAtOnce) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if c.late() {
+				c.endAt(block.last)
+				break
+			}
+			counter.Add(few, block.project)
+		}
 	}
 	return nil
 }
+
+// entriesAtOnce is how many are counted between two looks at the clock.
+const entriesAtOnce = 64
+
+func (c *counting) late() bool { return !c.scan.store.clock().Before(c.scan.ends) }
 
 // feed goes through the headers until the share is used up.
 func (c *counting) feed(ctx context.Context, blocks chan<- readBlock) error {
@@ -87,7 +118,8 @@ func (c *counting) feed(ctx context.Context, blocks chan<- readBlock) error {
 			return err
 		}
 		if block != nil && seen && c.scan.Spent() {
-			c.from, block = &block.Max, nil
+			c.endAt(block.Max)
+			block = nil
 		}
 		if block == nil {
 			return c.fetch(ctx, &due, blocks)
@@ -174,6 +206,7 @@ type readBlock struct {
 	packed
 	id      [16]byte
 	project string
+	last    ingest.Instant // of its entries
 }
 
 // read reads the blocks that are still there: days go, and blocks are merged.
@@ -185,13 +218,13 @@ func (f *fetchedBlocks) read(s *scan, of fetchKey) (found []readBlock, err error
 	args := []any{
 		int16(of.day.retention), of.day.begins, of.day.ends(), string(s.organization), f.projects, f.received, f.ids, //nolint:gosec // bounded by the contract
 	}
-	err = s.query(`SELECT b.block, b.project, b.directory, `+texts+`
+	err = s.query(`SELECT b.block, b.project, b.max_seconds, b.max_nanos, b.directory, `+texts+`
 		FROM unnest($5::text[], $6::timestamptz[], $7::uuid[]) AS t (project, received_at, block)
 		JOIN blocks AS b ON b.organization = $4 AND b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3
 			AND b.project = t.project AND b.received_at = t.received_at AND b.block = t.block`,
 		args, func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b readBlock, err error) {
-				err = row.Scan(&b.id, &b.project, &b.directory, &b.texts)
+				err = row.Scan(&b.id, &b.project, &b.last.Seconds, &b.last.Nanos, &b.directory, &b.texts)
 				return b, err
 			})
 			return err

@@ -106,7 +106,7 @@ func (s *Searches) Page(ctx context.Context, organization string, search ingest.
 		return nil, err
 	}
 	defer release()
-	lease, err := s.lend(ctx, organization)
+	lease, err := s.lend(ctx, organization, leastRoom)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +128,17 @@ func (s *Searches) Count(ctx context.Context, organization string, count ingest.
 		return ingest.Counted{}, err
 	}
 	defer release()
+	lease, err := s.lend(ctx, organization, min(count.Room(), s.config.AnswerBytes/(share+1)))
+	if err != nil {
+		return ingest.Counted{}, err
+	}
+	defer lease.Release()
 	return s.config.Store.Count(ctx, pg.Organization(organization), count, top)
 }
 
-// lend lends the memory of the smallest page.
-func (s *Searches) lend(ctx context.Context, organization string) (*fairshare.Lease, error) {
-	lease, err := s.answers.Acquire(ctx, organization, leastRoom)
+// lend lends memory for an answer.
+func (s *Searches) lend(ctx context.Context, organization string, bytes int64) (*fairshare.Lease, error) {
+	lease, err := s.answers.Acquire(ctx, organization, bytes)
 	switch {
 	case errors.Is(err, fairshare.ErrTooMany):
 		return nil, s.limiter.Refuse(reasonAnswers,
