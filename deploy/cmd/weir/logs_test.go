@@ -31,7 +31,6 @@ func TestLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Local = time.UTC
 	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, reader: reader{APIKey: "key"}}
 	var out strings.Builder
 	if err := command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); err != nil {
@@ -64,7 +63,6 @@ func TestLogsCount(t *testing.T) {
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
 	must(t, err)
-	time.Local = time.UTC
 	command := logsCommand{Query: []string{"level:error"}, Since: time.Hour, Limit: 2, CountBy: []string{"service"}}
 	for asJSON, want := range map[bool]string{
 		true: counted + "\n",
@@ -107,7 +105,6 @@ func TestFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Local = time.UTC
 	command := logsCommand{Query: []string{"a", "b"}, Project: "prj_1", Follow: true, reader: reader{APIKey: "key"}}
 	var out, said strings.Builder
 	err = command.follow(t.Context(), api, terminal.Of(&out), &said)

@@ -3,9 +3,16 @@ package main
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/shared/bus"
 )
+
+// Times are printed in the reader's zone: here that is the same everywhere.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	m.Run()
+}
 
 // An error is written as one line, each part once.
 func TestOneLine(t *testing.T) {

@@ -56,7 +56,6 @@ func fakeAPI(t *testing.T) (api *client.Client, asked func() string) {
 	t.Cleanup(server.Close)
 	api, err := client.New(server.URL, "", 1)
 	must(t, err)
-	time.Local = time.UTC
 	return api, func() string {
 		defer func() { requests = nil }()
 		return strings.Join(requests, "\n")
