@@ -90,8 +90,8 @@ func searching(logs *Logs) []openapi.Operation {
 			Summary: "Count entries of the organization: in all, over time, and by the values of fields",
 			Query:   statsQuery{},
 			Answer: openapi.Answer{Type: statsBody{}, Texts: []openapi.Text{{
-				Media: httpapi.TypeCSV, Description: "A head and a row for each value and bucket: at, field, value, entries, count, sum, min, max, p50, p90, p95, p99; numbers are in rows " +
-					"without at. The headers Weir-Incomplete and Weir-Exact-After say what the fields of JSON do",
+				Media: httpapi.TypeCSV, Description: "A head and a row for each value and bucket: at, field, value, entries, count, sum, min, max, p50, p90, p95, p99; " +
+					"numbers are in rows without at. The headers Weir-Incomplete and Weir-Exact-After say what the fields of JSON do",
 			}}},
 			Problems: noProject,
 		},
