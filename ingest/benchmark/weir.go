@@ -129,7 +129,7 @@ func (w *weir) ask(ctx context.Context, a ask, measured measured) (answer, error
 	if a.count != nil {
 		return w.count(ctx, search, a.count, measured)
 	}
-	for range a.page { // whoever reads a page has its cursor from the page before
+	for range a.page { // as a reader has a page's cursor from the page before
 		result, err := w.searched.Search(ctx, organization, search)
 		if err != nil || result.Next == nil {
 			return answer{}, fmt.Errorf("there is no page %d: %w", a.page, err)

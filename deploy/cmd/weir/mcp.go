@@ -21,7 +21,7 @@ func (mcpCommand) Help() string {
 
   {"mcpServers": {"weir": {"command": "weir", "args": ["mcp", "--profile=prod"]}}}
 
-Entries are written by whoever sends logs: an assistant that reads them should not be allowed to act without you.`
+Entries come from outside: an assistant that reads them should not be allowed to act without you.`
 }
 
 // Run serves until the assistant leaves.

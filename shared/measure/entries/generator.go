@@ -48,7 +48,7 @@ func (g *Generator) AppendError(dst []byte, at time.Time) []byte {
 }
 
 // AppendBody appends the body of a post: entries with a step between their
-// times. The last one has an error, so that whoever looks at groups finds
+// times. The last one has an error, so that a look at groups finds
 // something of each body.
 func (g *Generator) AppendBody(dst []byte, entries int, at time.Time, step time.Duration) []byte {
 	dst = append(dst, `{"logs":[`...)

@@ -13,7 +13,7 @@ const EntriesPerBatch = 100
 // StampForm is that of entries' timestamps.
 const StampForm = entries.StampForm
 
-// A Body is a batch that is made again for each post, in its own memory. It
+// A Body is a batch that is refilled for each post, in its own memory. It
 // is for one sender at a time.
 type Body struct {
 	Text   []byte
