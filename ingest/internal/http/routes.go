@@ -102,7 +102,7 @@ func tailing(tails *Tails) openapi.Operation {
 	return openapi.Operation{
 		Route: "GET /v1/logs/tail", Handle: tails.Show, ID: "tailLogs",
 		Summary: "Watch entries of the organization as they are accepted",
-		Query:   tailQuery{},
+		Query:   filter{},
 		Answer: openapi.Answer{
 			Texts: []openapi.Text{{Media: httpapi.TypeEvents, Description: "Server-sent events: entry, skipped and end"}},
 			Description: "Events, in no certain order of time. `entry` has an item as of GET /v1/logs. " +

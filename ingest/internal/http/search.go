@@ -62,9 +62,14 @@ func NotFound(err error, search ingest.Search) error {
 
 // selection is what selects entries in a query.
 type selection struct {
+	filter
+	From string `query:"from" description:"Event time, inclusive: 2026-01-31T12:00:00Z, or before now: -15m, -24h, -7d"`
+	To   string `query:"to" description:"Event time, exclusive, written like from"`
+}
+
+// filter is what selects entries of any time.
+type filter struct {
 	Project     string   `query:"project" description:"Only this project"`
-	From        string   `query:"from" description:"Event time, inclusive: 2026-01-31T12:00:00Z, or before now: -15m, -24h, -7d"`
-	To          string   `query:"to" description:"Event time, exclusive, written like from"`
 	Levels      []string `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
 	Environment string   `query:"environment" description:"The entry's environment, or its key's where it names none"`
 	Query       string   `query:"q" description:"What the entries have to match: words of the message, \"phrases\", level:error, any field such as metadata.status:>=500 or exists:metadata.trace_id, -not, OR, parentheses"`
@@ -103,19 +108,26 @@ func ParseSearch(r *http.Request, now time.Time) (ingest.Search, error) {
 
 // parseSelection reads which entries a query selects.
 func parseSelection(query url.Values, now time.Time) (ingest.Search, error) {
-	search := ingest.Search{Project: query.Get("project"), Environment: query.Get("environment")}
-	for _, read := range []func() error{
-		func() error { return readTime(&search.From, query, "from", now) },
-		func() error { return readTime(&search.To, query, "to", now) },
-		func() error { return checkSpan(&search, query) },
-		func() error { return readLevels(&search.Levels, query) },
-		func() error { return readQuery(&search.Query, query) },
-	} {
-		if err := read(); err != nil {
-			return ingest.Search{}, err
-		}
+	search, err := parseFilter(query)
+	if err == nil {
+		err = readTime(&search.From, query, "from", now)
 	}
-	return search, nil
+	if err == nil {
+		err = readTime(&search.To, query, "to", now)
+	}
+	if err == nil {
+		err = checkSpan(&search, query)
+	}
+	return search, err
+}
+
+// parseFilter reads which entries of any time a query selects.
+func parseFilter(query url.Values) (ingest.Search, error) {
+	search := ingest.Search{Project: query.Get("project"), Environment: query.Get("environment")}
+	if err := readLevels(&search.Levels, query); err != nil {
+		return search, err
+	}
+	return search, readQuery(&search.Query, query)
 }
 
 func readTime(into **ingest.Instant, query url.Values, name string, now time.Time) error {

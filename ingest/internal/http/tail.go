@@ -25,14 +25,6 @@ type Tails struct {
 	Longest time.Duration // of one tail
 }
 
-// tailQuery is the query of GET /v1/logs/tail.
-type tailQuery struct {
-	Project     string   `query:"project" description:"Only this project"`
-	Levels      []string `query:"level" enum:"debug,info,warn,error,fatal" description:"Only these levels"`
-	Environment string   `query:"environment" description:"The entry's environment, or its key's where it names none"`
-	Query       string   `query:"q" description:"What the entries have to match, as of GET /v1/logs"`
-}
-
 // Show answers with events until the client, or one of the limits, ends it.
 func (t *Tails) Show(w http.ResponseWriter, r *http.Request) error {
 	return t.Stream(w, r, Form{Write: func(out io.Writer, found *ingest.Found) error {
@@ -49,7 +41,10 @@ type Form struct {
 
 // Stream is Show in another form.
 func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, form Form) error {
-	search, err := parseTail(r)
+	if err := openapi.OnlyKnown(r, filter{}); err != nil { // only a search of the past has more
+		return err
+	}
+	search, err := parseFilter(r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -69,20 +64,6 @@ func (t *Tails) Stream(w http.ResponseWriter, r *http.Request, form Form) error 
 	}
 	s := &tail{Tails: t, r: r, viewer: viewer, asked: asked, form: form, out: httpapi.NewEventWriter(w, t.Longest+endTime)}
 	return s.run()
-}
-
-// parseTail parses the query of GET /v1/logs/tail, and refuses what only a
-// search of the past has.
-func parseTail(r *http.Request) (search ingest.Search, err error) {
-	if err := openapi.OnlyKnown(r, tailQuery{}); err != nil {
-		return search, err
-	}
-	query := r.URL.Query()
-	search.Project, search.Environment = query.Get("project"), query.Get("environment")
-	if err := readLevels(&search.Levels, query); err != nil {
-		return search, err
-	}
-	return search, readQuery(&search.Query, query)
 }
 
 // The pace of a tail.
