@@ -42,7 +42,7 @@ type Header struct {
 	Levels       SeveritySet
 	Entries      LevelCounts
 	Environments EnvironmentSet
-	Words        WordFilter
+	Words        Words
 	Bytes        int // of text
 }
 
@@ -110,7 +110,7 @@ func (b *Builder) Build() Block {
 	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
 	header := Header{
 		Min: b.list[0].Time, Max: b.list[len(b.list)-1].Time,
-		Levels: b.levels, Entries: b.entries, Environments: b.environments, Words: b.words.filter(), Bytes: b.bytes,
+		Levels: b.levels, Entries: b.entries, Environments: b.environments, Words: Words{Filter: b.words.filter()}, Bytes: b.bytes,
 	}
 	block := Block{Header: header, List: b.list}
 	*b = Builder{}

@@ -108,7 +108,7 @@ func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
-		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
+		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), //nolint:gosec // bounded by the size of a record
 		directory, texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
@@ -141,11 +141,11 @@ func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ing
 }
 
 // The least and the most headers of blocks that are read together: twice
-// as many each time, as most searches end soon. Words may take most of a megabyte.
+// as many each time, as most searches end soon. A whole filter may take most of a megabyte.
 const (
-	minHeaders     = 64
-	maxHeaders     = 1024
-	maxWordHeaders = 256
+	minHeaders      = 64
+	maxHeaders      = 1024
+	maxWholeHeaders = 256
 )
 
 // narrow is the longest span of a block, in seconds, outside the
@@ -200,9 +200,9 @@ func (h *headers) fetch(s *scan) error {
 	h.begun = true
 	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
 		h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) {
-			c, err := scanHeader(row, h.reach.day)
-			s.read += len(c.Words)
-			c.Excluded, c.Words = !s.search.MayFind(&c), nil
+			c, err := scanHeader(row, h.reach.day, q.hashes)
+			s.read += len(c.Words.Filter)
+			c.Excluded, c.Words = !s.search.MayFind(&c), ingest.Words{}
 			return c, err
 		})
 		return err
@@ -212,8 +212,8 @@ func (h *headers) fetch(s *scan) error {
 	}
 	h.ended = len(h.fetched) < h.size
 	most := maxHeaders
-	if s.search.Query.NeedsWords() {
-		most = maxWordHeaders
+	if q.whole {
+		most = maxWholeHeaders
 	}
 	h.size = min(2*h.size, most)
 	if !h.ended {
@@ -224,14 +224,14 @@ func (h *headers) fetch(s *scan) error {
 }
 
 // scanHeader reads a header, whose words are valid until the next row.
-func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
+func scanHeader(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candidate, err error) {
 	var minNanos, maxNanos int32
 	var levels int16
 	var environments int64
 	var words pgtype.DriverBytes
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
 		&words)
-	c.Words = ingest.WordFilter(words)
+	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes}
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
 	c.RetentionDays = d.retention
@@ -251,6 +251,8 @@ type headerQuery struct {
 	search *ingest.Search
 	text   strings.Builder
 	args   []any
+	hashes []uint64 // whose lines of the filters it selects
+	whole  bool     // it selects whole filters
 }
 
 func newHeaderQuery(organization string, search *ingest.Search, h *headers) *headerQuery {
@@ -278,8 +280,8 @@ func (q *headerQuery) arg(value any) string {
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
 	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes,
-		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
-		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
+		%s FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
+		q.words(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
 	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
 		q.write(` AND project = %s`, q.arg(q.search.Project))
 	}
@@ -299,17 +301,31 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	}
 }
 
-// needsWords is where the word filter is worth reading: it is much
-// larger than the rest of a header.
-func (q *headerQuery) needsWords() string {
-	switch {
-	case !q.search.Query.NeedsWords():
-		return `false`
-	case q.search.Levels == 0:
-		return `true`
+// words selects the lines of the filter that the query needs, or all of
+// them where it needs many, and none where the levels decide.
+func (q *headerQuery) words() string {
+	needed := q.search.Query.WordHashes()
+	if len(needed) == 0 {
+		return `''::bytea`
 	}
-	return `levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0`
+	lines := `words`
+	q.whole = len(needed) > maxLines
+	if !q.whole {
+		q.hashes = needed
+		list := make([]string, len(needed))
+		for i, hash := range needed {
+			list[i] = fmt.Sprintf(`substring(words FROM 1 + %[1]d * (%[2]d::bigint * (octet_length(words) / %[1]d) >> 32)::int FOR %[1]d)`, ingest.FilterLine, hash>>32)
+		}
+		lines = strings.Join(list, ` || `)
+	}
+	if q.search.Levels == 0 {
+		return lines
+	}
+	return `CASE WHEN levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0 THEN ` + lines + ` ELSE '' END`
 }
+
+// maxLines is how many lines are read one by one: about as much work as a whole filter.
+const maxLines = 8
 
 func (q *headerQuery) end(size int) {
 	if q.search.OldestFirst {

@@ -148,7 +148,7 @@ func (h projectDay) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, er
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.day) })
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.day, nil) })
 }
 
 // errGone means that another process has taken blocks meanwhile.
