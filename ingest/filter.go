@@ -70,6 +70,7 @@ func (f WordFilter) probe(hash uint64, each func(at uint64) bool) bool {
 type Words struct {
 	Filter WordFilter // whole, or the lines of some hashes, one after the other
 	Of     []uint64   // these hashes; nil: the filter is whole
+	Lacks  bool       // values of an entry with very many
 }
 
 // mayHold reports whether a word, in lower case, can be in the block.
@@ -77,7 +78,7 @@ func (w Words) mayHold(word string) bool { return w.has(hashWord([]byte(word))) 
 
 // mayHoldValue reports whether a folded value can be in the block.
 func (w Words) mayHoldValue(folded string) bool {
-	return len(folded) > maxValueBytes || w.has(hashValue([]byte(folded))) || w.has(hashTooMany)
+	return w.Lacks || len(folded) > maxValueBytes || w.has(hashValue([]byte(folded)))
 }
 
 func (w Words) has(hash uint64) bool {
@@ -109,7 +110,7 @@ func hashesOf(c condition) (hashes []uint64) {
 		}
 	case field:
 		if c.value != "" && len(c.value) <= maxValueBytes && !c.isUnindexed() {
-			hashes = []uint64{hashValue([]byte(c.value)), hashTooMany}
+			hashes = []uint64{hashValue([]byte(c.value))}
 		}
 	case all:
 		for _, part := range c {

@@ -31,6 +31,25 @@ type condition interface {
 	mayMatch(header *Header) bool
 }
 
+// eachCondition calls each with the conditions that others are made of.
+func eachCondition(c condition, each func(condition)) {
+	switch c := c.(type) {
+	case nil:
+	case all:
+		for _, part := range c {
+			eachCondition(part, each)
+		}
+	case either:
+		for _, part := range c {
+			eachCondition(part, each)
+		}
+	case negation:
+		eachCondition(c.of, each)
+	default:
+		each(c)
+	}
+}
+
 // all conditions must hold.
 type all []condition
 
@@ -149,11 +168,11 @@ type field struct {
 }
 
 func (f field) matches(entry *Stored) bool {
-	if !f.needle.mayBeIn(entry.Text) {
+	if entry.Text != nil && !f.needle.mayBeIn(entry.Text) {
 		return false
 	}
 	for _, path := range f.paths {
-		if path.find(entry.Text, f.holds) {
+		if entry.find(path, f.holds) {
 			return true
 		}
 	}

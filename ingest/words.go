@@ -1,11 +1,8 @@
 package ingest
 
 import (
-	"bytes"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // maxWordBytes is how much of a word counts.
@@ -100,90 +97,6 @@ type wordSet struct {
 	slots []uint64 // a power of two of them, at most half full; 0: empty
 	count int
 	zero  bool // it has the hash 0
-}
-
-// add adds the words of an entry's message and the values of its other fields.
-func (s *wordSet) add(entry []byte) {
-	left := maxValues
-	eachMember(entry, func(name, value []byte) bool {
-		switch string(decodedString(name)) {
-		case entryfield.Timestamp, entryfield.Level, entryfield.Environment:
-		case entryfield.Message:
-			if value[0] == '"' {
-				s.addWords(decodedString(value))
-			}
-		case entryfield.Error:
-			left = s.addError(value, left)
-		default:
-			left = s.addValues(value, left)
-		}
-		return false
-	})
-	if left < 0 {
-		s.insert(hashTooMany)
-	}
-}
-
-// addError is addValues without the frames of an error.
-func (s *wordSet) addError(value []byte, left int) int {
-	if value[0] != '{' {
-		return s.addValues(value, left)
-	}
-	eachMember(value, func(name, value []byte) bool {
-		if string(decodedString(name)) != entryfield.ErrorStackTrace {
-			left = s.addValues(value, left)
-		}
-		return false
-	})
-	return left
-}
-
-func (s *wordSet) addWords(message []byte) {
-	eachWord(message, func(word []byte) bool {
-		s.insert(hashWord(word))
-		return true
-	})
-}
-
-// Bounds of the values in a filter, by their folded bytes, and by the
-// values of one entry. A block with an entry of more may hold any value.
-const (
-	maxValueBytes = 64
-	maxValues     = 64
-)
-
-// hashTooMany says that not all values of an entry are in the filter. It is
-// that of a text longer than a value there.
-var hashTooMany = hashValue(bytes.Repeat([]byte{'?'}, maxValueBytes+1))
-
-// addValues adds the scalars of a value, at most left, and returns how
-// many more there may be; negative: there were too many.
-func (s *wordSet) addValues(value []byte, left int) int {
-	for i := 0; i < len(value) && left >= 0; {
-		switch value[i] {
-		case '{', '}', '[', ']', ',', ':':
-			i++
-			continue
-		}
-		end := scalarEnd(value, i)
-		if end == len(value) || value[end] != ':' { // it is no name
-			if left--; left >= 0 {
-				s.addValue(value[i:end])
-			}
-		}
-		i = end
-	}
-	return left
-}
-
-func (s *wordSet) addValue(value []byte) {
-	var buffer [2 * maxValueBytes]byte
-	if len(value) > 6*maxValueBytes+2 { // too long even if it is all escapes
-		return
-	}
-	if folded := appendText(buffer[:0], value); len(folded) <= maxValueBytes {
-		s.insert(hashValue(folded))
-	}
 }
 
 func (s *wordSet) insert(hash uint64) {

@@ -51,7 +51,7 @@ func (b *Block) latest() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "directory", "texts", "retention", "environments"}
+	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -106,14 +106,19 @@ func (s *Store) rows(blocks []*Block) [][]any {
 
 func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
+	columns := []byte{}
+	if b.Bytes >= ingest.SmallBlockBytes { // others are merged
+		columns = s.codec.Pack(b.AppendColumns(nil))
+	}
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
-		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), //nolint:gosec // bounded by the size of a record
-		directory, texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
+		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
+		directory, columns, texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
-// A packed block is what its row has of its entries, compressed.
-type packed struct{ directory, texts []byte }
+// A packed block is what its row has of its entries, compressed; of each
+// part nil where it was not read.
+type packed struct{ directory, columns, texts []byte }
 
 func scanPacked(row pgx.CollectableRow) (p packed, err error) {
 	err = row.Scan(&p.directory, &p.texts)
@@ -121,10 +126,21 @@ func scanPacked(row pgx.CollectableRow) (p packed, err error) {
 }
 
 // unpacked is memory to unpack blocks into, one after the other.
-type unpacked struct{ directory, texts []byte }
+type unpacked struct{ directory, columns, texts []byte }
 
 // size is how many bytes the last block has.
 func (u *unpacked) size() int { return len(u.directory) + len(u.texts) }
+
+// readColumns unpacks the columns of a block of that many entries. They are valid as long as into is not used again.
+func (p packed) readColumns(codec *compression.Codec, into *unpacked, entries int) (columns ingest.Columns, err error) {
+	into.columns = into.columns[:0]
+	if len(p.columns) > 0 {
+		if into.columns, err = codec.Unpack(p.columns, into.columns); err != nil {
+			return ingest.Columns{}, fmt.Errorf("cannot unpack columns of %d bytes: %w", len(p.columns), err)
+		}
+	}
+	return ingest.ParseColumns(into.columns, entries)
+}
 
 // entries unpacks a block, without texts where they were not read. The entries are valid as long as into is not used again.
 func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ingest.Stored, err error) {
@@ -229,9 +245,10 @@ func scanHeader(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candid
 	var levels int16
 	var environments int64
 	var words pgtype.DriverBytes
+	var lacks bool
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
-		&words)
-	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes}
+		&lacks, &words)
+	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes, Lacks: lacks}
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
 	c.RetentionDays = d.retention
@@ -280,7 +297,7 @@ func (q *headerQuery) arg(value any) string {
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
 	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes,
-		%s FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
+		words_lack, %s FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
 		q.words(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
 	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
 		q.write(` AND project = %s`, q.arg(q.search.Project))

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,13 +44,17 @@ func TestCountsAgreeWithAPlainLoop(t *testing.T) {
 
 func (r *rig) keepCounted(random *rand.Rand, blocks int) (all []ingest.Found) {
 	var kept []postgres.Block
-	for range blocks {
+	for i := range blocks {
+		most, padding := 8, ""
+		if i%50 == 0 { // it has columns
+			most, padding = 200, strings.Repeat("x", 1000)
+		}
 		project, begin := fmt.Sprint("prj_", random.IntN(3)), random.Int64N(1<<20)
 		var entries []ingest.Stored
-		for range 1 + random.IntN(8) {
+		for range 1 + random.IntN(most) {
 			e := r.entry(begin+random.Int64N(int64(1)<<random.IntN(14)), "")
 			e.Level, e.Environment = ingest.Severity(1+random.IntN(5)), environments[random.IntN(len(environments))]
-			e.Text = fmt.Appendf(nil, `{"metadata":{"service":%q}}`, []string{"api", "worker"}[random.IntN(2)])
+			e.Text = fmt.Appendf(nil, `{"metadata":{"service":%q},"padding":%q}`, []string{"api", "worker"}[random.IntN(2)], padding)
 			entries = append(entries, e)
 			all = append(all, ingest.Found{Stored: e, Project: project})
 		}

@@ -13,7 +13,9 @@ CREATE TABLE blocks (
 	entries      int[]       NOT NULL, -- how many of each level, from level 0 on
 	text_bytes   int         NOT NULL, -- of the entries, uncompressed
 	words        bytea       NOT NULL, -- which words and values its entries can hold
+	words_lack   boolean     NOT NULL, -- values of an entry with very many
 	directory    bytea       NOT NULL, -- zstd of the entries' times, levels, environments and lengths
+	columns      bytea       NOT NULL, -- zstd of the values of frequent fields; empty: it has none
 	texts        bytea       NOT NULL, -- zstd of their texts
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
@@ -23,6 +25,7 @@ CREATE TABLE blocks (
 
 -- Compressed already: toast would try in vain.
 ALTER TABLE blocks ALTER COLUMN directory SET STORAGE EXTERNAL;
+ALTER TABLE blocks ALTER COLUMN columns SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN texts SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN words SET STORAGE EXTERNAL;
 
