@@ -93,9 +93,23 @@ func (c *Columns) knows(path jsonPath) bool {
 	return true
 }
 
-// knowsAll is knows for some paths.
-func (c *Columns) knowsAll(paths []jsonPath) bool {
-	return !slices.ContainsFunc(paths, func(path jsonPath) bool { return !c.knows(path) })
+// needed appends the numbers of the columns at paths; false where it
+// does not know one of these.
+func (c *Columns) needed(numbers []int, paths []jsonPath) ([]int, bool) {
+	for _, path := range paths {
+		if !c.knows(path) {
+			return nil, false
+		}
+		if i := c.number(path); i >= 0 && !slices.Contains(numbers, i) {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers, true
+}
+
+// number returns the number of the column at a path; negative: there is none.
+func (c *Columns) number(path jsonPath) int {
+	return slices.IndexFunc(c.list, func(column column) bool { return column.path == path })
 }
 
 // allAt returns the columns at paths.
@@ -135,36 +149,38 @@ func (p jsonPath) isTopLevel() bool {
 	return p.isUnindexed()
 }
 
-// AppendColumns appends the stored form of the columns, uncompressed: the
-// paths with their values and codes, then the other paths. It is empty
-// where there are none.
-func (b Block) AppendColumns(dst []byte) []byte {
+// AppendColumns calls each with the parts of the stored form, uncompressed:
+// the paths of columns, all other paths, and then the values and codes of
+// each column. There are none where there are no columns.
+func (b Block) AppendColumns(each func(part []byte)) {
 	c := &b.Columns
 	if len(c.list) == 0 {
-		return dst
+		return
 	}
-	appendText := func(text string) {
-		dst = binary.AppendUvarint(dst, uint64(len(text)))
-		dst = append(dst, text...)
-	}
-	dst = append(dst, blockVersion)
-	dst = binary.AppendUvarint(dst, uint64(len(c.list)))
+	head := binary.AppendUvarint([]byte{blockVersion}, uint64(len(c.list)))
 	for i := range c.list {
-		column := &c.list[i]
-		appendText(string(column.path))
-		dst = binary.AppendUvarint(dst, uint64(len(column.values)))
-		for _, value := range column.values {
-			appendText(string(value))
-		}
-		appendText(string(column.low))
-		appendText(string(column.high))
+		head = appendSized(head, string(c.list[i].path))
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(c.others)))
+	head = binary.AppendUvarint(head, uint64(len(c.others)))
 	for _, path := range slices.Sorted(maps.Keys(c.others)) {
-		appendText(string(path))
-		dst = appendBool(dst, c.others[path])
+		head = appendBool(appendSized(head, string(path)), c.others[path])
 	}
-	return appendBool(dst, c.whole)
+	each(appendBool(head, c.whole))
+	for i := range c.list {
+		each(c.list[i].append(nil))
+	}
+}
+
+func (c *column) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(c.values)))
+	for _, value := range c.values {
+		dst = appendSized(dst, string(value))
+	}
+	return append(append(dst, c.low...), c.high...)
+}
+
+func appendSized(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
 func appendBool(dst []byte, is bool) []byte {
@@ -174,19 +190,14 @@ func appendBool(dst []byte, is bool) []byte {
 	return append(dst, 0)
 }
 
-// ParseColumns reads columns back, of a block with that many entries. They
-// share the memory of data. Empty data has none.
-func ParseColumns(data []byte, entries int) (c Columns, err error) {
-	if len(data) == 0 {
-		return Columns{}, nil
-	}
-	r := blockReader{data: data}
+// ParseColumns reads the first part of columns back. Of each column that is
+// asked for, Read has to read the part.
+func ParseColumns(head []byte) (c Columns, err error) {
+	r := blockReader{data: head}
 	r.failed = r.byte() != blockVersion
 	c.list = make([]column, r.count())
 	for i := range c.list {
-		if !c.list[i].read(&r, entries) {
-			return Columns{}, errBlock
-		}
+		c.list[i].path = jsonPath(r.bytes(r.count()))
 	}
 	c.others = map[jsonPath]bool{}
 	for range r.count() {
@@ -200,23 +211,36 @@ func ParseColumns(data []byte, entries int) (c Columns, err error) {
 	return c, nil
 }
 
-// read reads a column, and reports whether it is sound.
-func (c *column) read(r *blockReader, entries int) bool {
-	c.path = jsonPath(r.bytes(r.count()))
-	c.values = make([][]byte, r.count())
-	for i := range c.values {
-		if c.values[i] = r.bytes(r.count()); len(c.values[i]) == 0 {
-			return false
+// Read reads a column back, whose memory it shares, of a block with that
+// many entries.
+func (c *Columns) Read(number int, part []byte, entries int) error {
+	column, r := &c.list[number], blockReader{data: part}
+	column.values = make([][]byte, r.count())
+	for i := range column.values {
+		if column.values[i] = r.bytes(r.count()); len(column.values[i]) == 0 {
+			return errBlock
 		}
 	}
-	c.low, c.high = r.bytes(r.count()), r.bytes(r.count())
-	if r.failed || len(c.low) != entries || len(c.high) > 0 && len(c.high) != entries {
-		return false
+	column.low = r.bytes(entries)
+	if column.high = r.data; len(r.data) > 0 {
+		column.high = r.bytes(entries)
 	}
-	if len(c.high) == 0 && len(c.values) >= 255 {
-		return true // no code is beyond
+	if r.failed || len(r.data) > 0 || !column.isSound() {
+		return errBlock
 	}
-	for i := range entries {
+	return nil
+}
+
+// isSound reports whether each code has a value.
+func (c *column) isSound() bool {
+	if len(c.high) == 0 {
+		most := byte(0)
+		for _, code := range c.low {
+			most = max(most, code)
+		}
+		return int(most) <= len(c.values)
+	}
+	for i := range c.low {
 		if c.code(i) > len(c.values) {
 			return false
 		}
@@ -230,10 +254,13 @@ type columnSet struct {
 	paths   map[string]*collected // bounded by maxPaths
 	full    bool                  // there are more paths
 	unknown bool                  // there was an array at one of these
+	last    *collected
 }
 
 // collected is what is known of a path.
 type collected struct {
+	path  string
+	next  *collected        // what came behind it last, as it mostly does again
 	codes map[string]uint16 // of values; nil: it is no column
 	list  []string
 	bytes int      // of list
@@ -243,6 +270,19 @@ type collected struct {
 }
 
 func (s *columnSet) at(path []byte) *collected {
+	if s.last != nil && s.last.next != nil && s.last.next.path == string(path) {
+		s.last = s.last.next
+		return s.last
+	}
+	c := s.find(path)
+	if s.last != nil {
+		s.last.next = c
+	}
+	s.last = c
+	return c
+}
+
+func (s *columnSet) find(path []byte) *collected {
 	if c := s.paths[string(path)]; c != nil || s.full {
 		return c
 	}
@@ -253,8 +293,8 @@ func (s *columnSet) at(path []byte) *collected {
 	if s.paths == nil {
 		s.paths = map[string]*collected{}
 	}
-	c := &collected{codes: map[string]uint16{}}
-	s.paths[string(path)] = c
+	c := &collected{path: string(path), codes: map[string]uint16{}}
+	s.paths[c.path] = c
 	return c
 }
 

@@ -216,18 +216,21 @@ func (q Query) reads() (reads Reading) {
 	return reads
 }
 
-// Knows reports whether columns have what the count needs of them.
-func (c *Count) Knows(columns *Columns) bool {
-	known := columns.knowsAll(c.Of.paths)
+// Columns returns the numbers of the columns that the count needs; false
+// where they don't suffice.
+func (c *Count) Columns(of *Columns) (numbers []int, known bool) {
+	numbers, known = of.needed(nil, c.Of.paths)
 	for _, field := range c.By {
-		known = known && columns.knowsAll(field.paths)
+		if known {
+			numbers, known = of.needed(numbers, field.paths)
+		}
 	}
 	eachCondition(c.Search.Query.root, func(condition condition) {
-		if of, is := condition.(field); is {
-			known = known && columns.knowsAll(of.paths)
+		if field, is := condition.(field); is && known {
+			numbers, known = of.needed(numbers, field.paths)
 		}
 	})
-	return known
+	return numbers, known
 }
 
 // A Counted is the answer to a Count.

@@ -47,16 +47,13 @@ func addBlock(t *testing.T, count *ingest.Count, counter *ingest.Counter, candid
 		counter.AddHeader(candidate)
 		return
 	}
-	columns, err := ingest.ParseColumns(block.AppendColumns(nil), len(block.List))
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns, known := readColumns(t, count, block)
 	entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	switch {
-	case reads&ingest.ReadTexts != 0, reads&ingest.ReadColumns != 0 && !count.Knows(&columns):
+	case reads&ingest.ReadTexts != 0, reads&ingest.ReadColumns != 0 && !known:
 		counter.Add(block.List, candidate.Project)
 	case reads == ingest.ReadColumns:
 		counter.AddColumns(candidate, &columns)
@@ -64,6 +61,27 @@ func addBlock(t *testing.T, count *ingest.Count, counter *ingest.Counter, candid
 		columns.Attach(entries)
 		counter.Add(entries, candidate.Project)
 	}
+}
+
+// readColumns reads those columns that a count needs, as they are stored.
+func readColumns(t *testing.T, count *ingest.Count, block ingest.Block) (columns ingest.Columns, known bool) {
+	t.Helper()
+	var parts [][]byte
+	block.AppendColumns(func(part []byte) { parts = append(parts, part) })
+	if len(parts) == 0 {
+		return columns, false
+	}
+	columns, err := ingest.ParseColumns(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, known := count.Columns(&columns)
+	for _, i := range numbers {
+		if err := columns.Read(i, parts[i+1], len(block.List)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return columns, known
 }
 
 func countedBlocks(random *rand.Rand) (list []ingest.Block, all []ingest.Stored) {

@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,14 +109,10 @@ func (s *Store) rows(blocks []*Block) [][]any {
 
 func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
-	columns := []byte{}
-	if b.Bytes >= ingest.SmallBlockBytes { // others are merged
-		columns = s.codec.Pack(b.AppendColumns(nil))
-	}
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
-		directory, columns, texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
+		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
 // A packed block is what its row has of its entries, compressed; of each
@@ -126,20 +125,89 @@ func scanPacked(row pgx.CollectableRow) (p packed, err error) {
 }
 
 // unpacked is memory to unpack blocks into, one after the other.
-type unpacked struct{ directory, columns, texts []byte }
+type unpacked struct {
+	directory, texts []byte
+	columns          [][]byte // their parts
+}
 
 // size is how many bytes the last block has.
 func (u *unpacked) size() int { return len(u.directory) + len(u.texts) }
 
-// readColumns unpacks the columns of a block of that many entries. They are valid as long as into is not used again.
-func (p packed) readColumns(codec *compression.Codec, into *unpacked, entries int) (columns ingest.Columns, err error) {
-	into.columns = into.columns[:0]
-	if len(p.columns) > 0 {
-		if into.columns, err = codec.Unpack(p.columns, into.columns); err != nil {
-			return ingest.Columns{}, fmt.Errorf("cannot unpack columns of %d bytes: %w", len(p.columns), err)
+// packColumns compresses each part by itself, so that one is read without
+// the others: the number of parts, their sizes, and then all of them.
+func (s *Store) packColumns(b *Block) (packed []byte) {
+	if b.Bytes < ingest.SmallBlockBytes { // it is merged
+		return []byte{}
+	}
+	var sizes, parts []byte
+	number := uint64(0)
+	b.AppendColumns(func(part []byte) {
+		before := len(parts)
+		parts = append(parts, s.codec.Pack(part)...)
+		sizes, number = binary.AppendUvarint(sizes, uint64(len(parts)-before)), number+1 //nolint:gosec // it has grown
+	})
+	return slices.Concat(binary.AppendUvarint(nil, number), sizes, parts)
+}
+
+// readColumns unpacks those columns of a block that a count needs; false
+// where they don't suffice. They are valid as long as into is not used again.
+func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (columns ingest.Columns, known bool, err error) {
+	parts, err := columnParts(p.columns)
+	if err != nil || len(parts) == 0 {
+		return columns, false, err
+	}
+	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
+	unpack := func(i int) (err error) {
+		into.columns[i], err = codec.Unpack(parts[i], into.columns[i])
+		return err
+	}
+	if err := unpack(0); err != nil {
+		return columns, false, err
+	}
+	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
+		return columns, false, err
+	}
+	needed, known := count.Columns(&columns)
+	for _, i := range needed {
+		if i+1 >= len(parts) {
+			return columns, false, errColumns
+		}
+		if err := unpack(i + 1); err != nil {
+			return columns, false, err
+		}
+		if err := columns.Read(i, into.columns[i+1], int(entries)); err != nil {
+			return columns, false, err
 		}
 	}
-	return ingest.ParseColumns(into.columns, entries)
+	return columns, known, nil
+}
+
+var errColumns = errors.New("the columns of a block are damaged")
+
+func columnParts(packed []byte) (parts [][]byte, err error) {
+	next := func() (n uint64) {
+		n, size := binary.Uvarint(packed)
+		if size <= 0 || n > uint64(len(packed)) {
+			packed, err = nil, errColumns
+			return 0
+		}
+		packed = packed[size:]
+		return n
+	}
+	if len(packed) == 0 {
+		return nil, nil
+	}
+	sizes := make([]uint64, next())
+	for i := range sizes {
+		sizes[i] = next()
+	}
+	for _, size := range sizes {
+		if size > uint64(len(packed)) {
+			return nil, errColumns
+		}
+		parts, packed = append(parts, packed[:size]), packed[size:]
+	}
+	return parts, err
 }
 
 // entries unpacks a block, without texts where they were not read. The entries are valid as long as into is not used again.

@@ -106,11 +106,12 @@ func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-c
 func (c *counting) read(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked) (err error) {
 	var columns ingest.Columns
 	if block.reads&ingest.ReadColumns != 0 {
-		columns, err = block.readColumns(c.scan.store.codec, into, int(block.of.Entries.Sum()))
+		known := false
+		columns, known, err = block.readColumns(c.scan.store.codec, into, c.count, block.of.Entries.Sum())
 		switch {
 		case err != nil:
 			return err
-		case !c.count.Knows(&columns):
+		case !known:
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.unsure = append(c.unsure, block.of)
