@@ -23,7 +23,7 @@ const (
 // knows of no field.
 type Columns struct {
 	list   []column
-	others map[jsonPath]bool // paths with values that are no columns: true where an array is
+	others map[jsonPath]bool // paths with values that are no columns: true where an array is; bounded by maxPaths
 	whole  bool              // any other path has no value
 }
 
@@ -261,7 +261,7 @@ type columnSet struct {
 type collected struct {
 	path  string
 	next  *collected        // what came behind it last, as it mostly does again
-	codes map[string]uint16 // of values; nil: it is no column
+	codes map[string]uint16 // of values, bounded by maxColumnValues; nil: it is no column
 	list  []string
 	bytes int      // of list
 	of    []uint16 // the code of each entry, up to the last that has a value

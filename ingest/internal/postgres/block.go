@@ -117,11 +117,34 @@ func (s *Store) row(b *Block) []any {
 
 // A packed block is what its row has of its entries, compressed; of each
 // part nil where it was not read.
-type packed struct{ directory, columns, texts []byte }
+type packed struct {
+	directory, columns, texts []byte
+
+	object *string // with the texts; nil: they are in the row
+	at     *int64
+	bytes  *int32
+}
+
+// textsColumns are the columns that say where texts are, for packed.texts.
+const textsColumns = `texts, object::text, object_at, object_bytes`
+
+func (p *packed) textsInto() []any { return []any{&p.texts, &p.object, &p.at, &p.bytes} }
 
 func scanPacked(row pgx.CollectableRow) (p packed, err error) {
-	err = row.Scan(&p.directory, &p.texts)
+	err = row.Scan(append([]any{&p.directory}, p.textsInto()...)...)
 	return p, err
+}
+
+// fetch reads the texts where they are in an object.
+func (s *Store) fetch(ctx context.Context, p *packed) (err error) {
+	switch {
+	case p.object == nil:
+		return nil
+	case s.objects == nil:
+		return errNoArchive
+	}
+	p.texts, err = s.objects.GetRange(ctx, *p.object, *p.at, int64(*p.bytes))
+	return err
 }
 
 // unpacked is memory to unpack blocks into, one after the other.

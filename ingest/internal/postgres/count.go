@@ -121,6 +121,9 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 			return nil
 		}
 	}
+	if err := c.scan.store.fetch(ctx, &block.packed); err != nil {
+		return err
+	}
 	entries, err := block.entries(c.scan.store.codec, into)
 	if err != nil {
 		return err
@@ -270,11 +273,11 @@ func (k fetchKey) read(s *scan, of []ingest.Candidate) (found []readBlock, err e
 	for i := range of {
 		projects[i], received[i], ids[i] = of[i].Project, of[i].ReceivedAt, uuidText(of[i].ID)
 	}
-	part := func(reads ingest.Reading, column string) string {
+	part := func(reads ingest.Reading, columns, otherwise string) string {
 		if k.reads&reads != 0 {
-			return column
+			return columns
 		}
-		return `NULL`
+		return otherwise
 	}
 	args := []any{
 		int16(k.day.retention), k.day.begins, k.day.ends(), string(s.organization), projects, received, ids, //nolint:gosec // bounded by the contract
@@ -283,11 +286,12 @@ func (k fetchKey) read(s *scan, of []ingest.Candidate) (found []readBlock, err e
 		FROM unnest($5::text[], $6::timestamptz[], $7::uuid[]) WITH ORDINALITY AS t (project, received_at, block, number)
 		JOIN blocks AS b ON b.organization = $4 AND b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3
 			AND b.project = t.project AND b.received_at = t.received_at AND b.block = t.block`,
-		part(ingest.ReadDirectory, `b.directory`), part(ingest.ReadColumns, `b.columns`), part(ingest.ReadTexts, `b.texts`)),
+		part(ingest.ReadDirectory, `directory`, `NULL`), part(ingest.ReadColumns, `columns`, `NULL`),
+		part(ingest.ReadTexts, textsColumns, `NULL, NULL, NULL, NULL`)),
 		args, func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b readBlock, err error) {
 				var number int
-				if err := row.Scan(&number, &b.directory, &b.columns, &b.texts); err != nil {
+				if err := row.Scan(append([]any{&number, &b.directory, &b.columns}, b.textsInto()...)...); err != nil {
 					return b, err
 				}
 				b.of, b.reads = of[number], k.reads

@@ -158,7 +158,7 @@ var errGone = errors.New("blocks to be merged are gone")
 // partition by its columns.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
-		AND b.received_at = t.received_at AND b.block = t.block RETURNING directory, texts`
+		AND b.received_at = t.received_at AND b.block = t.block RETURNING directory, ` + textsColumns
 
 // take removes blocks and returns what they hold.
 func (h projectDay) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([]packed, error) {
