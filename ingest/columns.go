@@ -13,7 +13,7 @@ import (
 const (
 	maxPaths        = 48      // that are looked at
 	maxPathBytes    = 128     // of one
-	maxColumnValues = 4096    // distinct ones, at most half as many as there are values
+	maxColumnValues = 1024    // distinct ones, at most half as many as there are values
 	maxColumnBytes  = 1 << 16 // of distinct values
 	fewValues       = 16      // distinct ones that are always a column
 )

@@ -216,6 +216,12 @@ func (q Query) reads() (reads Reading) {
 	return reads
 }
 
+// IsOfFields reports whether a query asks for fields, and for no words.
+func (q Query) IsOfFields() bool {
+	reads := q.reads()
+	return reads&ReadColumns != 0 && reads&ReadTexts == 0
+}
+
 // Columns returns the numbers of the columns that the count needs; false
 // where they don't suffice.
 func (c *Count) Columns(of *Columns) (numbers []int, known bool) {

@@ -271,6 +271,7 @@ type headers struct {
 	bound   ingest.Instant
 	behind  *ingest.Key // the last one that was fetched, or that an earlier page has seen
 	fetched []ingest.Candidate
+	sifted  int // how many of these were sifted
 	size    int // how many to read next
 	begun   bool
 	ended   bool

@@ -269,3 +269,43 @@ func TestTheNewestPageTouchesTheNewestBlocks(t *testing.T) {
 		t.Errorf("the newest page read %.0f bytes", read)
 	}
 }
+
+// A search for fields of which each is frequent, and both together are
+// rare, reads the columns of most blocks and not their texts.
+func TestFrequentFieldsThatAreRareTogether(t *testing.T) {
+	r := newRig(t)
+	var want []string
+	var blocks []postgres.Block
+	for b := range 60 {
+		var entries []ingest.Stored
+		for i := range 100 {
+			e := r.entry(int64(b*100+i), "")
+			service, status := []string{"cart", "pay"}[i%2], 200+300*(i%2)
+			if b%20 == 3 && i == 50 {
+				status = 500
+				want = append(want, e.Time.String())
+			}
+			e.Text = fmt.Appendf(nil, `{"metadata":{"service":%q,"status":%d},"padding":%q}`, service, status, strings.Repeat("x", 1000))
+			entries = append(entries, e)
+		}
+		blocks = append(blocks, r.block("org_1", "prj_1", entries...))
+	}
+	r.keep(blocks...)
+	slices.Reverse(want)
+	store := r.store(postgres.DefaultLimits())
+	for _, query := range []string{"service:cart status:500", "status:>=500 -service:pay", "status:500 -service:pay level:info"} {
+		before, _ := r.read()
+		result, err := store.Search(t.Context(), "org_1", ingest.Search{Query: mustQuery(query), Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, found := range result.Found {
+			got = append(got, found.Time.String())
+		}
+		after, _ := r.read()
+		if !slices.Equal(got, want) || after-before > 1_500_000 {
+			t.Errorf("%s: found %s by reading %.0f bytes, want %s by less than a quarter of 6 MB", query, got, after-before, want)
+		}
+	}
+}
