@@ -82,7 +82,7 @@ func (c *Columns) knows(path jsonPath) bool {
 	if c.at(path) != nil {
 		return true
 	}
-	if _, is := c.others[path]; is || !c.whole || path.isTopLevel() {
+	if _, is := c.others[path]; is || !c.whole || path.neverInColumns() {
 		return false
 	}
 	for other, array := range c.others {
@@ -140,8 +140,8 @@ func (c *Columns) find(entry int, path jsonPath, each func(value []byte) bool) b
 	return code > 0 && each(column.values[code-1])
 }
 
-// isTopLevel reports whether the path leads into members that have no columns.
-func (p jsonPath) isTopLevel() bool {
+// neverInColumns reports whether values there are never in columns.
+func (p jsonPath) neverInColumns() bool {
 	switch first, _, _ := strings.Cut(string(p), "."); first {
 	case entryfield.Timestamp, entryfield.Level, entryfield.Environment, entryfield.Message:
 		return true
