@@ -61,7 +61,7 @@ func (c *Count) tracked(field Field) int {
 	case c.Split():
 		return maxSplit
 	case field.name == FieldPattern:
-		return maxPatterns
+		return MaxPatterns
 	}
 	return maxTracked
 }

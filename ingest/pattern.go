@@ -13,10 +13,9 @@ import (
 const FieldPattern = entryfield.Message + ".pattern"
 
 const (
-	maxPatterns = 500 // that are counted at once
+	MaxPatterns = 500 // that are counted at once
 	maxExample  = 256 // bytes of a message
-
-	maxPhrases = 8 // of a query that finds a pattern
+	maxPhrases  = 8   // of a query that finds a pattern
 )
 
 // A Pattern is what entries have in common whose messages differ in their
