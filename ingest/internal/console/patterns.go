@@ -91,7 +91,7 @@ func (v *view) findPatterns() error {
 	}
 	v.page.Patterns = list
 	v.page.Summary.Read += found.Counted.Read
-	all := max(1, found.Counted.Levels.Sum())
+	all, comparable := max(1, found.Counted.Levels.Sum()), true
 	if found.Counted.From != nil {
 		list.Notes = append(list.Notes, fmt.Sprintf("These are the patterns of the newest %s entries.", ui.Count(all)))
 	}
@@ -104,11 +104,15 @@ func (v *view) findPatterns() error {
 		if earlier.From != nil {
 			of = "the newest of the day before"
 		}
-		list.Notes = append(list.Notes, fmt.Sprintf("New is what %s does not have: compared with %s entries.", of, ui.Count(earlier.Levels.Sum())))
+		if many := earlier.Levels.Sum(); many > 0 {
+			list.Notes = append(list.Notes, fmt.Sprintf("New is what %s does not have: compared with %s entries.", of, ui.Count(many)))
+		} else {
+			list.Notes, comparable = append(list.Notes, "The day before has no entries to compare with."), false
+		}
 	}
 	for _, value := range found.Values {
-		if isNew := before != nil && value.Pattern.New; len(list.List) < maxShown && (isNew || !list.OnlyNew) {
-			list.List = append(list.List, v.pattern(&value, all, found.Values[0].Entries, isNew))
+		if len(list.List) < maxShown && (value.Pattern.New || !list.OnlyNew) {
+			list.List = append(list.List, v.pattern(&value, all, found.Values[0].Entries, value.Pattern.New && comparable))
 		}
 	}
 	return nil
@@ -153,8 +157,9 @@ func (v *view) chartBy(count ingest.Count) error {
 		return err
 	}
 	buckets := make([]map[string]int64, len(counted.Buckets))
+	rest, all := ui.SeriesClass(ui.MostSeries), counted.Levels.Sum()
 	for i, levels := range counted.Buckets {
-		buckets[i] = map[string]int64{ui.SeriesClass(ui.MostSeries): levels.Sum()}
+		buckets[i] = map[string]int64{rest: levels.Sum()}
 	}
 	var parts []ui.Series
 	for i, value := range counted.Fields[0].Values {
@@ -164,13 +169,15 @@ func (v *view) chartBy(count ingest.Count) error {
 		}
 		series.Name, _ = beginning(series.Name, maxValue)
 		parts = append(parts, series)
+		all -= value.Entries
 		for at, entries := range value.Buckets {
 			buckets[at][series.Class] = entries
-			rest := ui.SeriesClass(ui.MostSeries)
 			buckets[at][rest] = max(0, buckets[at][rest]-entries) // an entry with two values is in both
 		}
 	}
-	parts = append(parts, ui.Series{Class: ui.SeriesClass(ui.MostSeries), Name: "others or none"})
+	if all > 0 {
+		parts = append(parts, ui.Series{Class: rest, Name: "others or none"})
+	}
 	v.page.Chart = ui.NewHistogram(v.r, "entries", time.Unix(count.FirstBucket(), 0), count.Every, parts, buckets)
 	v.page.Chart.Of, v.page.ByLevel = name, ui.With(v.r, "chart", "")
 	if counted.From != nil {
