@@ -511,7 +511,11 @@ func (t *tally) top(most int) []ValueCount {
 		if len(list) == most {
 			break
 		}
-		list = append(list, v.ValueCount)
+		value := v.ValueCount
+		if t.patterns {
+			value.Value = textOf(value.Pattern.mask)
+		}
+		list = append(list, value)
 	}
 	return list
 }

@@ -122,7 +122,7 @@ func (p *Pattern) Query() string {
 func MarkNew(counted, before *FieldCounts) {
 	var masks []string
 	known := map[string]bool{} // bounded by MaxPatterns
-	t := tally{values: map[string]*tracked{}}
+	t := tally{values: map[string]*tracked{}, patterns: true}
 	for _, value := range before.Values {
 		masks = append(masks, value.Pattern.mask)
 	}
@@ -150,8 +150,7 @@ func (t *tally) rename(into map[string]string) {
 	before := t.values
 	t.values = make(map[string]*tracked, len(before))
 	for mask, v := range before {
-		v.Pattern.mask = into[mask]
-		v.Value = textOf(v.Pattern.mask)
-		t.take(v.Pattern.mask, v)
+		v.Value, v.Pattern.mask = into[mask], into[mask]
+		t.take(v.Value, v)
 	}
 }

@@ -25,6 +25,7 @@ func TestPatterns(t *testing.T) {
 		}
 		list = append(list, e)
 	}
+	list[0].Message, list[0].Metadata["service"] = strings.Repeat("m", 90)+" "+strings.Repeat("n", 3000), strings.Repeat("s", 250)
 	in.send(t, w.key.Key, list...)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn(w.email, w.password)
