@@ -48,7 +48,7 @@ func New(api *client.Client, as profile.Profile, clock func() time.Time) *mcp.Se
 	r := reader{api, as, clock}
 	add(server, "search_logs", searching, r.logs)
 	add(server, "log_stats", "Count log entries: in all, by level, over time, and by the values of fields. Ask it before search_logs.", r.stats)
-	add(server, "log_patterns", "Find what the messages of log entries have in common, the most frequent first, or with new_since only what was not there before. "+
+	add(server, "log_patterns", "Find what the messages of log entries have in common, the most frequent first; with new_since, what was not there before. "+
 		"Ask it to see what a service does, or what a deployment changed. query of a pattern finds its entries by search_logs.", r.patterns)
 	add(server, "list_error_groups", "List groups of equal errors, the one last seen first, with how often and when each was seen.", r.groups)
 	add(server, "get_error_group", "Show an error group: counts, samples with their stack traces, and why these errors are one group.", r.group)

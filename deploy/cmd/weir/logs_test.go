@@ -99,7 +99,8 @@ func TestLogsPatterns(t *testing.T) {
 		{true, 0, "/logs/patterns?from=2026-11-21T09%3A00%3A00Z&q=level%3Aerror&top=100", found + "\n"},
 		{false, 30 * time.Minute, "/logs/patterns?q=level%3Aerror&since=2026-11-21T09%3A30%3A00Z&top=100",
 			"ENTRIES  SHARE   LEVELS                  LAST SEEN         PATTERN\n12,340   99.5 %  340 error, 12,000 info  2026-11-21 09:59  took <num>\\u009b ms\n\n" +
-				"12,346 entries were looked at, a part of those that match. Name a shorter time.\nCompared with 77 entries before, a part of them: patterns may be older.\n"},
+				"12,346 entries were looked at.\nThese are a part of those that match. Name a shorter time.\n" +
+				"Compared with 77 entries before.\nThese are a part of them: patterns may be older.\n"},
 	} {
 		var out strings.Builder
 		command.JSON, command.NewSince = c.asJSON, c.newSince

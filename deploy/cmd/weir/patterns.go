@@ -61,18 +61,17 @@ func (l *logsCommand) patterns(ctx context.Context, api *client.Client, screen t
 	if err := screen.Table([]string{"ENTRIES", "SHARE", "LEVELS", "LAST SEEN", "PATTERN"}, rows); err != nil {
 		return err
 	}
-	fmt.Fprintf(screen, "\n%s entries were looked at%s.%s\n", ui.Count(found.Entries), part(found.Incomplete, ", a part of those that match"), part(found.Incomplete, " Name a shorter time."))
+	fmt.Fprintf(screen, "\n%s entries were looked at.\n", ui.Count(found.Entries))
+	if found.Incomplete {
+		fmt.Fprintln(screen, "These are a part of those that match. Name a shorter time.")
+	}
 	if before := found.Compared; before != nil {
-		fmt.Fprintf(screen, "Compared with %s entries before%s.\n", ui.Count(before.Entries), part(before.Incomplete, ", a part of them: patterns may be older"))
+		fmt.Fprintf(screen, "Compared with %s entries before.\n", ui.Count(before.Entries))
+		if before.Incomplete {
+			fmt.Fprintln(screen, "These are a part of them: patterns may be older.")
+		}
 	}
 	return nil
-}
-
-func part(incomplete bool, text string) string {
-	if incomplete {
-		return text
-	}
-	return ""
 }
 
 // levelsOf names levels with their entries, the gravest first.
