@@ -34,7 +34,7 @@ const (
 	longestUnit  = 3    // letters behind a number: 12ms
 	cutOff       = "…"
 	dateBegins   = "dddd-dd-"
-	leastColons  = 2 // of an address or a time that begins with a letter
+	leastColons  = 2 // of an address with letters
 	digitsBehind = 3 // a comma in a number
 )
 
@@ -157,9 +157,9 @@ func kindOfFirst(text []byte) kind {
 	return kindOf(r)
 }
 
-// colonsEnd is the end of an address or a time such as fe80::1 at i; i: there is none.
+// colonsEnd is the end of an address such as fe80::1 or 0a:00:27:4e:5f:61 at i; i: there is none.
 func colonsEnd(text []byte, i int) int {
-	colons, end, digits := 0, i, false
+	colons, end, digits, more := 0, i, false, false
 loop:
 	for ; end < len(text); end++ {
 		switch c := text[end]; {
@@ -167,11 +167,14 @@ loop:
 			digits = true
 		case c == ':' && end > i:
 			colons++
-		case c|0x20 < 'a' || c|0x20 > 'f':
+			more = more || text[end-1] == ':'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			more = true
+		default:
 			break loop
 		}
 	}
-	if !digits || colons < leastColons || text[end-1] == ':' || end < len(text) && (ascii[text[end]] != 0 || text[end] >= utf8.RuneSelf) {
+	if !digits || !more || colons < leastColons || text[end-1] == ':' || end < len(text) && (ascii[text[end]] != 0 || text[end] >= utf8.RuneSelf) {
 		return i
 	}
 	return end
