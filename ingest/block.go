@@ -33,7 +33,18 @@ type Stored struct {
 	ReceivedAt  time.Time
 	Level       Severity
 	Environment string // of the entry, else of its key
-	Text        []byte // compact JSON, as it was accepted
+	Text        []byte // compact JSON, as it was accepted; nil: columns is read instead
+
+	columns *Columns
+	row     int // in columns
+}
+
+// find calls each with the values at a path until it returns true.
+func (s *Stored) find(path jsonPath, each func(value []byte) bool) bool {
+	if s.columns != nil {
+		return s.columns.find(s.row, path, each)
+	}
+	return path.find(s.Text, each)
 }
 
 // A Header is the summary of a block by which a search skips blocks.
@@ -42,7 +53,7 @@ type Header struct {
 	Levels       SeveritySet
 	Entries      LevelCounts
 	Environments EnvironmentSet
-	Words        WordFilter
+	Words        Words
 	Bytes        int // of text
 }
 
@@ -71,7 +82,8 @@ func (c LevelCounts) ByName() map[string]int64 {
 // A Block is some entries of one project in the order of their places.
 type Block struct {
 	Header
-	List []Stored
+	List    []Stored
+	Columns Columns
 }
 
 // A Builder makes blocks of entries that come in any order.
@@ -81,7 +93,7 @@ type Builder struct {
 	levels       SeveritySet
 	entries      LevelCounts
 	environments EnvironmentSet
-	words        wordSet
+	content      content
 }
 
 // Add takes an entry. The Builder keeps entry.Text, which must not change.
@@ -93,7 +105,7 @@ func (b *Builder) Add(entry Stored) {
 	if n := len(b.list); n == 1 || b.list[n-2].Environment != entry.Environment {
 		b.environments = b.environments.With(entry.Environment)
 	}
-	b.words.add(entry.Text)
+	b.content.add(entry.Text)
 }
 
 // Full reports whether to build the block before the next Add.
@@ -107,14 +119,27 @@ func (b *Builder) Len() int { return len(b.list) }
 
 // Build returns a block of the added entries, at least one, and starts the next.
 func (b *Builder) Build() Block {
-	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
-	header := Header{
-		Min: b.list[0].Time, Max: b.list[len(b.list)-1].Time,
-		Levels: b.levels, Entries: b.entries, Environments: b.environments, Words: b.words.filter(), Bytes: b.bytes,
+	order := b.order()
+	list := make([]Stored, len(b.list))
+	for i, number := range order {
+		list[i] = b.list[number]
 	}
-	block := Block{Header: header, List: b.list}
+	block := Block{List: list, Header: Header{
+		Min: list[0].Time, Max: list[len(list)-1].Time, Levels: b.levels, Entries: b.entries, Environments: b.environments,
+		Words: Words{Filter: b.content.words.filter(), Lacks: b.content.lacks}, Bytes: b.bytes,
+	}, Columns: b.content.columns.columns(order)}
 	*b = Builder{}
 	return block
+}
+
+// order returns the numbers of the entries in the order of their places.
+func (b *Builder) order() []int32 {
+	order := make([]int32, len(b.list))
+	for i := range order {
+		order[i] = int32(i) //nolint:gosec // bounded by the bytes of a block
+	}
+	slices.SortFunc(order, func(x, y int32) int { return b.list[x].Compare(b.list[y].Place) })
+	return order
 }
 
 // blockVersion is the first byte of a stored directory.

@@ -140,26 +140,23 @@ func (f Field) values(entry *Stored, project string, each func(value []byte) boo
 	case f.name == FieldProject:
 		each([]byte(project))
 	case f.name == FieldPattern:
-		each([]byte(textOf(string(appendMask(nil, entry.message())))))
+		each([]byte(patternText(string(appendMask(nil, entry.message())))))
 	default:
-		f.scalars(entry.Text, func(value []byte) bool {
-			if value[0] == '"' {
-				value = decodedString(value)
-			}
-			return each(value)
+		f.scalars(entry, func(value []byte) bool {
+			return each(textOf(value))
 		})
 	}
 }
 
 // scalars calls each with the strings, numbers and truth values at the
 // first of its paths that has some.
-func (f Field) scalars(text []byte, each func(value []byte) bool) {
+func (f Field) scalars(entry *Stored, each func(value []byte) bool) {
 	found := false
 	for _, path := range f.paths {
 		if found {
 			return
 		}
-		path.find(text, func(value []byte) bool {
+		entry.find(path, func(value []byte) bool {
 			if value[0] == '{' || value[0] == '[' || string(value) == "null" {
 				return false
 			}
@@ -169,71 +166,93 @@ func (f Field) scalars(text []byte, each func(value []byte) bool) {
 	}
 }
 
-// A Reading is how much of a block a count has to read.
-type Reading int
+// A Reading is what a count has to read of a block besides its header.
+type Reading uint8
 
-// From nothing to all.
+// The parts of a block.
 const (
-	ReadNothing Reading = iota
-	ReadHeader
-	ReadDirectory
+	ReadDirectory Reading = 1 << iota
+	ReadColumns
 	ReadTexts
 )
 
-// Reads returns what the count has to read of a block.
-func (c *Count) Reads(block *Candidate) Reading {
+// Reads returns what the count has to read of a block; false: the block has
+// no match. Where the columns don't know what it needs, it is ReadAll.
+func (c *Count) Reads(block *Candidate) (reads Reading, any bool) {
 	if !c.Search.MayFind(block) {
-		return ReadNothing
+		return 0, false
 	}
-	reading := max(c.Search.Query.reads(), c.Of.reads())
+	if !c.holdsWhole(block) || c.Search.Environment != "" || c.bucket(block.Min) != c.bucket(block.Max) {
+		reads = ReadDirectory
+	}
 	for _, field := range c.By {
-		reading = max(reading, field.reads())
+		reads |= field.reads()
 	}
-	within := (c.Search.From == nil || block.Min.Compare(*c.Search.From) >= 0) && (c.Search.To == nil || block.Max.Compare(*c.Search.To) < 0)
-	if !within || c.Search.Environment != "" || c.bucket(block.Min) != c.bucket(block.Max) {
-		reading = max(reading, ReadDirectory)
+	asks := c.Search.Query.reads() | c.Of.reads()
+	if levels := c.Search.Levels; reads&ReadColumns != 0 && (c.Search.Query.root != nil || levels != 0 && block.Levels&^levels != 0) {
+		asks |= ReadDirectory // as not each entry counts
 	}
-	return reading
+	if reads |= asks; asks != 0 {
+		reads |= ReadDirectory
+	}
+	if reads&ReadTexts != 0 || reads&ReadColumns != 0 && block.Bytes < SmallBlockBytes { // which has no columns
+		reads = ReadAll
+	}
+	return reads, true
+}
+
+// ReadAll is all that says what entries are.
+const ReadAll = ReadDirectory | ReadTexts
+
+// holdsWhole reports whether all times of a block are searched.
+func (c *Count) holdsWhole(block *Candidate) bool {
+	from, to := c.Search.From, c.Search.To
+	return (from == nil || block.Min.Compare(*from) >= 0) && (to == nil || block.Max.Compare(*to) < 0)
 }
 
 func (f Field) reads() Reading {
 	switch {
-	case len(f.paths) > 0, f.name == FieldPattern:
+	case f.name == FieldPattern:
 		return ReadTexts
+	case len(f.paths) > 0:
+		return ReadColumns
 	case f.name == entryfield.Environment:
 		return ReadDirectory
 	}
-	return ReadHeader
+	return 0
 }
 
-// reads returns what a query needs to know of a block's entries.
-func (q Query) reads() Reading {
-	if q.root == nil {
-		return ReadHeader
-	}
-	return readingOf(q.root)
-}
-
-func readingOf(c condition) Reading {
-	parts := func(list []condition) (reading Reading) {
-		for _, part := range list {
-			reading = max(reading, readingOf(part))
+// reads returns what decides about a query.
+func (q Query) reads() (reads Reading) {
+	eachCondition(q.root, func(c condition) {
+		switch c.(type) {
+		case phrase:
+			reads |= ReadTexts
+		case field:
+			reads |= ReadColumns
+		case levels:
+		default:
+			reads |= ReadDirectory
 		}
-		return reading
+	})
+	return reads
+}
+
+// Columns returns the numbers of the columns that the count needs; false
+// where they don't suffice.
+func (c *Count) Columns(of *Columns) (numbers []int, known bool) {
+	numbers, known = of.needed(nil, c.Of.paths)
+	for _, field := range c.By {
+		if known {
+			numbers, known = of.needed(numbers, field.paths)
+		}
 	}
-	switch c := c.(type) {
-	case levels:
-		return ReadHeader
-	case inEnvironment:
-		return ReadDirectory
-	case all:
-		return parts(c)
-	case either:
-		return parts(c)
-	case negation:
-		return readingOf(c.of)
-	}
-	return ReadTexts
+	eachCondition(c.Search.Query.root, func(condition condition) {
+		if field, is := condition.(field); is && known {
+			numbers, known = of.needed(numbers, field.paths)
+		}
+	})
+	return numbers, known
 }
 
 // A Counted is the answer to a Count.
@@ -308,37 +327,86 @@ func (k *Counter) Add(entries []Stored, project string) {
 	}
 }
 
+// AddColumns counts the entries of a block that needs its columns alone.
+func (k *Counter) AddColumns(block *Candidate, columns *Columns) {
+	bucket, entries := k.count.bucket(block.Max), int(block.Entries.Sum())
+	k.addLevels(&block.Entries, bucket)
+	for i, field := range k.count.By {
+		switch at := columns.allAt(field.paths); {
+		case len(field.paths) == 0:
+			for level, n := range block.Entries {
+				if n > 0 {
+					k.addField(i, &Stored{Level: Severity(level)}, block.Project, n, bucket, nil) //nolint:gosec // at most SeverityFatal
+				}
+			}
+		case len(at) == 0:
+			k.tallies[i].without += int64(entries)
+		case len(at) == 1:
+			k.addColumn(i, at[0], bucket)
+		default:
+			for row := range entries {
+				k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
+			}
+		}
+	}
+}
+
+func (k *Counter) addLevels(entries *LevelCounts, bucket int64) {
+	k.sum.Levels.add(*entries)
+	if k.sum.Buckets != nil {
+		k.sum.Buckets[bucket].add(*entries)
+	}
+}
+
+// addColumn counts each value of a column once, with its entries.
+func (k *Counter) addColumn(i int, column *column, bucket int64) {
+	for code, entries := range column.counts() {
+		if entries == 0 {
+			continue
+		}
+		if value, is := column.scalar(code); is {
+			k.tallies[i].add(value, entries, bucket, nil)
+		} else {
+			k.tallies[i].without += entries
+		}
+	}
+}
+
 // add counts a number of entries that are alike.
 func (k *Counter) add(entry *Stored, project string, entries int64) {
 	bucket := k.count.bucket(entry.Time)
-	k.sum.Levels[entry.Level] += entries
-	if k.sum.Buckets != nil {
-		k.sum.Buckets[bucket][entry.Level] += entries
-	}
+	var of LevelCounts
+	of[entry.Level] = entries
+	k.addLevels(&of, bucket)
 	numbers := k.numbers(entry)
 	for _, number := range numbers {
 		k.sum.Numbers.Add(number)
 	}
-	for i, field := range k.count.By {
-		values := k.values[:0]
-		if field.name == FieldPattern {
-			k.addPattern(&k.tallies[i], entry, bucket, numbers)
-			continue
-		}
-		field.values(entry, project, func(value []byte) bool {
-			if len(value) <= maxValueText && !slices.ContainsFunc(values, func(seen []byte) bool { return bytes.Equal(seen, value) }) {
-				values = append(values, value)
-			}
-			return len(values) == maxOfEntry
-		})
-		for _, value := range values {
-			k.tallies[i].add(value, entries, bucket, numbers)
-		}
-		if len(values) == 0 {
-			k.tallies[i].without += entries
-		}
-		k.values = values
+	for i := range k.count.By {
+		k.addField(i, entry, project, entries, bucket, numbers)
 	}
+}
+
+// addField counts the values of one field.
+func (k *Counter) addField(i int, entry *Stored, project string, entries, bucket int64, numbers []float64) {
+	if k.count.By[i].name == FieldPattern {
+		k.addPattern(&k.tallies[i], entry, bucket, numbers)
+		return
+	}
+	values := k.values[:0]
+	k.count.By[i].values(entry, project, func(value []byte) bool {
+		if len(value) <= maxValueText && !slices.ContainsFunc(values, func(seen []byte) bool { return bytes.Equal(seen, value) }) {
+			values = append(values, value)
+		}
+		return len(values) == maxOfEntry
+	})
+	for _, value := range values {
+		k.tallies[i].add(value, entries, bucket, numbers)
+	}
+	if len(values) == 0 {
+		k.tallies[i].without += entries
+	}
+	k.values = values
 }
 
 func (k *Counter) addPattern(t *tally, entry *Stored, bucket int64, numbers []float64) {
@@ -355,7 +423,7 @@ func (k *Counter) numbers(entry *Stored) (numbers []float64) {
 	if k.sum.Numbers == nil {
 		return nil
 	}
-	k.count.Of.scalars(entry.Text, func(value []byte) bool {
+	k.count.Of.scalars(entry, func(value []byte) bool {
 		if number, ok := numberOf(value); ok && !math.IsInf(number, 0) {
 			numbers = append(numbers, number)
 		}
@@ -513,7 +581,7 @@ func (t *tally) top(most int) []ValueCount {
 		}
 		value := v.ValueCount
 		if t.patterns {
-			value.Value = textOf(value.Pattern.mask)
+			value.Value = patternText(value.Pattern.mask)
 		}
 		list = append(list, value)
 	}

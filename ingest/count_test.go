@@ -24,30 +24,64 @@ func TestCountersAgreeWithAPlainLoop(t *testing.T) {
 		counters := []*ingest.Counter{count.NewCounter(), count.NewCounter()}
 		for i, block := range list {
 			candidate := ingest.Candidate{Header: block.Header, Ref: ingest.Ref{Project: "prj_1"}}
-			reads, counter := count.Reads(&candidate), counters[i%2]
-			read[reads]++
-			switch reads {
-			case ingest.ReadNothing:
-			case ingest.ReadHeader:
-				counter.AddHeader(&candidate)
-			case ingest.ReadDirectory:
-				entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
-				if err != nil {
-					t.Fatal(err)
-				}
-				counter.Add(entries, "prj_1")
-			case ingest.ReadTexts:
-				counter.Add(block.List, "prj_1")
+			candidate.Bytes = ingest.SmallBlockBytes // so that it has columns
+			reads, some := count.Reads(&candidate)
+			if read[reads]++; some {
+				addBlock(t, &count, counters[i%2], &candidate, block, reads)
 			}
 		}
 		counters[0].Merge(counters[1])
 		checkCounted(t, &count, counters[0].Result(ingest.MaxValues), all)
 	}
-	for reading := range ingest.ReadTexts + 1 {
-		if read[reading] < 20 {
-			t.Errorf("%d blocks were read as far as %d: the test does not show it", read[reading], reading)
+	for _, reads := range []ingest.Reading{0, ingest.ReadDirectory, ingest.ReadColumns, ingest.ReadDirectory | ingest.ReadColumns, ingest.ReadAll} {
+		if read[reads] < 20 {
+			t.Errorf("%d blocks were read as far as %d: the test does not show it", read[reads], reads)
 		}
 	}
+}
+
+// addBlock counts a block by what the count asks for, as it is stored.
+func addBlock(t *testing.T, count *ingest.Count, counter *ingest.Counter, candidate *ingest.Candidate, block ingest.Block, reads ingest.Reading) {
+	t.Helper()
+	if reads == 0 {
+		counter.AddHeader(candidate)
+		return
+	}
+	columns, known := readColumns(t, count, block)
+	entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case reads&ingest.ReadTexts != 0, reads&ingest.ReadColumns != 0 && !known:
+		counter.Add(block.List, candidate.Project)
+	case reads == ingest.ReadColumns:
+		counter.AddColumns(candidate, &columns)
+	default:
+		columns.Attach(entries)
+		counter.Add(entries, candidate.Project)
+	}
+}
+
+// readColumns reads those columns that a count needs, as they are stored.
+func readColumns(t *testing.T, count *ingest.Count, block ingest.Block) (columns ingest.Columns, known bool) {
+	t.Helper()
+	var parts [][]byte
+	block.AppendColumns(func(part []byte) { parts = append(parts, part) })
+	if len(parts) == 0 {
+		return columns, false
+	}
+	columns, err := ingest.ParseColumns(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, known := count.Columns(&columns)
+	for _, i := range numbers {
+		if err := columns.Read(i, parts[i+1], len(block.List)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return columns, known
 }
 
 func countedBlocks(random *rand.Rand) (list []ingest.Block, all []ingest.Stored) {

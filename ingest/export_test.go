@@ -9,7 +9,7 @@ func GroupsOf(messages []string) (masks, patterns []string) {
 	}
 	into := joined(slices.Compact(slices.Sorted(slices.Values(masks))))
 	for i, mask := range masks {
-		masks[i], patterns = textOf(mask), append(patterns, textOf(into[mask]))
+		masks[i], patterns = patternText(mask), append(patterns, patternText(into[mask]))
 	}
 	return masks, patterns
 }

@@ -169,11 +169,14 @@ func stringEnd(text []byte, i int) int {
 }
 
 // appendText appends the text of a string or another scalar, in lower case.
-func appendText(dst, value []byte) []byte {
+func appendText(dst, value []byte) []byte { return appendFolded(dst, textOf(value)) }
+
+// textOf returns the text of a scalar.
+func textOf(value []byte) []byte {
 	if value[0] == '"' {
-		value = decodedString(value)
+		return decodedString(value)
 	}
-	return appendFolded(dst, value)
+	return value
 }
 
 // decodedString returns the meaning of a string in quotes.

@@ -71,8 +71,8 @@ func (p *Pattern) merge(other *Pattern) {
 	}
 }
 
-// textOf is a mask as people read it.
-func textOf(mask string) string {
+// patternText is a mask as people read it.
+func patternText(mask string) string {
 	var text strings.Builder
 	for _, piece := range piecesOf(mask) {
 		text.WriteString(piece.Text)

@@ -25,22 +25,29 @@ func (q Query) Matches(entry *Stored) bool { return q.root == nil || q.root.matc
 // MayMatch reports whether a block with this header may hold a match.
 func (q Query) MayMatch(header *Header) bool { return q.root == nil || q.root.mayMatch(header) }
 
-// NeedsWords reports whether the header's words can make a difference to MayMatch.
-func (q Query) NeedsWords() bool {
-	for levels := range SeveritySet(1 << (SeverityFatal + 1)) {
-		if q.MayMatch(&Header{Levels: levels}) != q.MayMatch(&Header{Levels: levels, Words: noWords}) {
-			return true
-		}
-	}
-	return false
-}
-
-var noWords = WordFilter{0}
-
 // A condition is a part of a query. mayMatch has no false negatives.
 type condition interface {
 	matches(entry *Stored) bool
 	mayMatch(header *Header) bool
+}
+
+// eachCondition calls each with the conditions that others are made of.
+func eachCondition(c condition, each func(condition)) {
+	switch c := c.(type) {
+	case nil:
+	case all:
+		for _, part := range c {
+			eachCondition(part, each)
+		}
+	case either:
+		for _, part := range c {
+			eachCondition(part, each)
+		}
+	case negation:
+		eachCondition(c.of, each)
+	default:
+		each(c)
+	}
 }
 
 // all conditions must hold.
@@ -161,11 +168,11 @@ type field struct {
 }
 
 func (f field) matches(entry *Stored) bool {
-	if !f.needle.mayBeIn(entry.Text) {
+	if entry.Text != nil && !f.needle.mayBeIn(entry.Text) {
 		return false
 	}
 	for _, path := range f.paths {
-		if path.find(entry.Text, f.holds) {
+		if entry.find(path, f.holds) {
 			return true
 		}
 	}
@@ -173,8 +180,10 @@ func (f field) matches(entry *Stored) bool {
 }
 
 func (f field) mayMatch(header *Header) bool {
-	return f.value == "" || header.Words.mayHoldValue(f.value) || slices.ContainsFunc(f.paths, jsonPath.isUnindexed)
+	return f.value == "" || header.Words.mayHoldValue(f.value) || f.isUnindexed()
 }
+
+func (f field) isUnindexed() bool { return slices.ContainsFunc(f.paths, jsonPath.isUnindexed) }
 
 // isUnindexed reports whether values there are in no filter.
 func (p jsonPath) isUnindexed() bool {

@@ -81,6 +81,11 @@ func TestKilled(t *testing.T) {
 			t.Logf("back after %s", time.Since(begun).Round(time.Millisecond))
 		}
 	})
+	t.Run("while watched", func(t *testing.T) {
+		killedWhileWatched(t, in, program, map[string]string{
+			"WEIR_BASE_URL": "https://" + variables["WEIR_LISTEN"] + "/v1", "WEIR_CA_FILE": localca.In(filepath.Join(dataDir, "tls")).CA, "HOME": t.TempDir(),
+		}, func() { running.Kill(); start() })
+	})
 	t.Run("while erasing", func(t *testing.T) { killedWhileErasing(t, in, variables["WEIR_DATABASE_URL"], running, start) })
 }
 
@@ -106,6 +111,50 @@ func aim(ctx context.Context, underway <-chan struct{}) {
 // givenBroker reports whether the tests use a broker outside of the process.
 func givenBroker() bool {
 	return os.Getenv("WEIR_TEST_BROKERS") != "" || os.Getenv("WEIR_TEST_BACKEND") == "containers"
+}
+
+// What a terminal follows goes on after a kill: entries that are accepted
+// once it has come back are printed, each once.
+func killedWhileWatched(t *testing.T, in installation, program string, variables map[string]string, kill func()) {
+	to := in.tenant(t, t.Context(), "watched", "scale")
+	variables["WEIR_API_KEY"] = to.key
+	following := programs.Launch(t, program, variables, "logs", "--follow", "watched")
+	posted := 0
+	post := func(when string) string {
+		posted++
+		mark := fmt.Sprintf("watched %s %d.", when, posted)
+		entry := fmt.Sprintf(`{"timestamp":%q,"level":"info","message":%q}`, time.Now().UTC().Format(time.RFC3339), mark)
+		_, err := in.api.Deliver(t.Context(), to.key, client.Batch{Body: body(entry), IdempotencyKey: mark})
+		must(t, err)
+		return mark
+	}
+	isPrinted := func(mark string) error {
+		if times := strings.Count(following.Output.String(), mark); times != 1 {
+			return fmt.Errorf("%q is printed %d times", mark, times)
+		}
+		return nil
+	}
+	for _, when := range []string{"before", "after"} {
+		testenv.Eventually(t, func() error { return isPrinted(post(when)) })
+		var marks []string
+		for range 20 {
+			marks = append(marks, post(when))
+		}
+		testenv.Eventually(t, func() error {
+			for _, mark := range marks {
+				if err := isPrinted(mark); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if when == "before" {
+			kill()
+		}
+	}
+	if !strings.Contains(following.Output.String(), "entries may be missing") {
+		t.Errorf("nothing says that the tail was cut: %s", following.Output)
+	}
 }
 
 // canary occurs in all that is deleted, and in nothing else.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
@@ -37,6 +38,8 @@ type Config struct {
 	Search SearchConfig `embed:""`
 
 	Tail TailConfig `embed:""`
+
+	Archive ArchiveConfig `embed:""`
 }
 
 // PublishConfig is how requests get into the log.
@@ -73,6 +76,24 @@ type TailConfig struct {
 	TailTime    time.Duration `help:"How long a tail lasts; then its client comes back." env:"WEIR_INGEST_TAIL_TIME" default:"1h"`
 }
 
+// ArchiveConfig is where the texts of past days are kept outside of the database.
+type ArchiveConfig struct {
+	ArchiveURL   string        `help:"Where the texts of past days are moved: file:///a/folder, which all replicas see, or s3://bucket/prefix?endpoint=https://host&region=name with the credentials of AWS_ACCESS_KEY_ID and the like. Empty: they stay in the database." env:"WEIR_INGEST_ARCHIVE_URL"`
+	ArchiveAfter time.Duration `help:"How long after the end of a day its texts are moved." env:"WEIR_INGEST_ARCHIVE_AFTER" default:"24h"`
+}
+
+// open opens the archive; nil: there is none.
+func (c ArchiveConfig) open() (objects.Store, error) {
+	if c.ArchiveURL == "" {
+		return nil, nil //nolint:nilnil // there need not be one
+	}
+	store, err := objects.Open(c.ArchiveURL)
+	if err != nil {
+		return nil, fmt.Errorf("WEIR_INGEST_ARCHIVE_URL: %w", err)
+	}
+	return store, nil
+}
+
 // work is how much of a second tails may take, of all processors.
 func (c TailConfig) work() time.Duration {
 	return time.Duration(cmp.Or(c.TailPercent, defaultTailPercent)*runtime.GOMAXPROCS(0)) * time.Second / 100
@@ -106,6 +127,8 @@ const (
 	defaultTails       = 128
 	defaultTailPercent = 20
 	defaultTailTime    = time.Hour
+
+	defaultArchiveAfter = 24 * time.Hour
 )
 
 // Validate returns all faults of the configuration.
@@ -124,6 +147,7 @@ func (c Config) Validate() error {
 		"WEIR_INGEST_SEARCHES": int64(search.Searches), "WEIR_INGEST_SEARCH_TIME": int64(search.SearchTime),
 		"WEIR_INGEST_SEARCH_BYTES": int64(search.SearchBytes), "WEIR_INGEST_ANSWER_BYTES": search.AnswerBytes,
 		"WEIR_INGEST_TAILS": int64(c.Tail.Tails), "WEIR_INGEST_TAIL_PERCENT": int64(c.Tail.TailPercent), "WEIR_INGEST_TAIL_TIME": int64(c.Tail.TailTime),
+		"WEIR_INGEST_ARCHIVE_AFTER": int64(c.Archive.ArchiveAfter),
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))

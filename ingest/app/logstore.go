@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -31,6 +32,7 @@ type logStore struct {
 
 	store    *postgres.Store
 	merger   *postgres.Merger
+	archive  objects.Store // nil: texts stay in the database
 	searches *searches.Searches
 	consumer *consumer.Consumer
 	deleted  *consumer.Consumer // of organizations and projects
@@ -38,9 +40,12 @@ type logStore struct {
 	eraser   *erasure.Eraser
 }
 
-func (s *logStore) build() error {
+func (s *logStore) build() (err error) {
+	if s.archive, err = s.config.Archive.open(); err != nil {
+		return err
+	}
 	s.buildStore()
-	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(postgres.Erasable())
+	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(postgres.Erasable(s.archive))
 	return s.buildConsumers()
 }
 
@@ -49,7 +54,7 @@ func (s *logStore) buildStore() {
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(s.config.Search.SearchBytes, limits.Bytes), cmp.Or(s.config.Search.SearchTime, limits.Time)
 	s.store = postgres.NewStore(postgres.Config{
-		Readers: s.base.Reads, Replica: s.base.Replica, Limits: limits, Clock: s.base.Clock, Metrics: s.base.Metrics,
+		Readers: s.base.Reads, Replica: s.base.Replica, Objects: s.archive, Limits: limits, Clock: s.base.Clock, Metrics: s.base.Metrics,
 	})
 	s.merger = postgres.NewMerger(postgres.MergerConfig{
 		Store: s.store, Pool: s.base.Pool, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
@@ -88,7 +93,18 @@ func (s *logStore) run(ctx context.Context, sum func(context.Context) error) err
 		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, sum)
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.runArchiver, sum)
+}
+
+// runArchiver moves texts of past days to the archive, where there is one.
+func (s *logStore) runArchiver(ctx context.Context) error {
+	if s.archive == nil {
+		return nil
+	}
+	return postgres.NewArchiver(postgres.ArchiverConfig{
+		Pool: s.base.Pool, Objects: s.archive, After: cmp.Or(s.config.Archive.ArchiveAfter, defaultArchiveAfter),
+		Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
+	}).Run(ctx)
 }
 
 // migrateTimeout is how long a start waits for the schema. run
@@ -140,6 +156,6 @@ func (s *logStore) newPruner() *prune.Pruner {
 }
 
 func (s *logStore) tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), s.config.Retention.Tables(clock),
+	return slices.Concat(postgres.Tables(s.archive, clock), inbox.Tables(clock), s.config.Retention.Tables(clock),
 		[]prune.Table{s.config.Deletions.Table(clock)})
 }

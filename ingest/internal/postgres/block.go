@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +54,7 @@ func (b *Block) latest() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "directory", "texts", "retention", "environments"}
+	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -108,23 +111,127 @@ func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
-		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
-		directory, texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
+		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
+		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
-// A packed block is what its row has of its entries, compressed.
-type packed struct{ directory, texts []byte }
+// A packed block is what its row has of its entries, compressed; of each
+// part nil where it was not read.
+type packed struct {
+	directory, columns, texts []byte
+
+	object *string // with the texts; nil: they are in the row
+	at     *int64
+	bytes  *int32
+}
+
+// textsColumns are the columns that say where texts are, for packed.texts.
+const textsColumns = `texts, object::text, object_at, object_bytes`
+
+func (p *packed) textsInto() []any { return []any{&p.texts, &p.object, &p.at, &p.bytes} }
 
 func scanPacked(row pgx.CollectableRow) (p packed, err error) {
-	err = row.Scan(&p.directory, &p.texts)
+	err = row.Scan(append([]any{&p.directory}, p.textsInto()...)...)
 	return p, err
 }
 
+// fetch reads the texts where they are in an object.
+func (s *Store) fetch(ctx context.Context, p *packed) (err error) {
+	switch {
+	case p.object == nil:
+		return nil
+	case s.objects == nil:
+		return errNoArchive
+	}
+	p.texts, err = s.objects.GetRange(ctx, *p.object, *p.at, int64(*p.bytes))
+	return err
+}
+
 // unpacked is memory to unpack blocks into, one after the other.
-type unpacked struct{ directory, texts []byte }
+type unpacked struct {
+	directory, texts []byte
+	columns          [][]byte // their parts
+}
 
 // size is how many bytes the last block has.
 func (u *unpacked) size() int { return len(u.directory) + len(u.texts) }
+
+// packColumns compresses each part by itself, so that one is read without
+// the others: the number of parts, their sizes, and then all of them.
+func (s *Store) packColumns(b *Block) (packed []byte) {
+	if b.Bytes < ingest.SmallBlockBytes { // it is merged
+		return []byte{}
+	}
+	var sizes, parts []byte
+	number := uint64(0)
+	b.AppendColumns(func(part []byte) {
+		before := len(parts)
+		parts = append(parts, s.codec.Pack(part)...)
+		sizes, number = binary.AppendUvarint(sizes, uint64(len(parts)-before)), number+1 //nolint:gosec // it has grown
+	})
+	return slices.Concat(binary.AppendUvarint(nil, number), sizes, parts)
+}
+
+// readColumns unpacks those columns of a block that a count needs; false
+// where they don't suffice. They are valid as long as into is not used again.
+func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (columns ingest.Columns, known bool, err error) {
+	parts, err := columnParts(p.columns)
+	if err != nil || len(parts) == 0 {
+		return columns, false, err
+	}
+	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
+	unpack := func(i int) (err error) {
+		into.columns[i], err = codec.Unpack(parts[i], into.columns[i])
+		return err
+	}
+	if err := unpack(0); err != nil {
+		return columns, false, err
+	}
+	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
+		return columns, false, err
+	}
+	needed, known := count.Columns(&columns)
+	for _, i := range needed {
+		if i+1 >= len(parts) {
+			return columns, false, errColumns
+		}
+		if err := unpack(i + 1); err != nil {
+			return columns, false, err
+		}
+		if err := columns.Read(i, into.columns[i+1], int(entries)); err != nil {
+			return columns, false, err
+		}
+	}
+	return columns, known, nil
+}
+
+var errColumns = errors.New("the columns of a block are damaged")
+
+func columnParts(packed []byte) (parts [][]byte, err error) {
+	next := func() (n uint64) {
+		n, size := binary.Uvarint(packed)
+		if size <= 0 || n > uint64(len(packed)) {
+			packed, err = nil, errColumns
+			return 0
+		}
+		packed = packed[size:]
+		return n
+	}
+	if len(packed) == 0 {
+		return nil, nil
+	}
+	sizes := make([]uint64, next())
+	for i := range sizes {
+		sizes[i] = next()
+	}
+	for _, size := range sizes {
+		if size > uint64(len(packed)) {
+			return nil, errColumns
+		}
+		parts, packed = append(parts, packed[:size]), packed[size:]
+	}
+	return parts, err
+}
 
 // entries unpacks a block, without texts where they were not read. The entries are valid as long as into is not used again.
 func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ingest.Stored, err error) {
@@ -141,11 +248,11 @@ func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ing
 }
 
 // The least and the most headers of blocks that are read together: twice
-// as many each time, as most searches end soon. Words may take most of a megabyte.
+// as many each time, as most searches end soon. A whole filter may take most of a megabyte.
 const (
-	minHeaders     = 64
-	maxHeaders     = 1024
-	maxWordHeaders = 256
+	minHeaders      = 64
+	maxHeaders      = 1024
+	maxWholeHeaders = 256
 )
 
 // narrow is the longest span of a block, in seconds, outside the
@@ -200,9 +307,9 @@ func (h *headers) fetch(s *scan) error {
 	h.begun = true
 	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
 		h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) {
-			c, err := scanHeader(row, h.reach.day)
-			s.read += len(c.Words)
-			c.Excluded, c.Words = !s.search.MayFind(&c), nil
+			c, err := scanHeader(row, h.reach.day, q.hashes)
+			s.read += len(c.Words.Filter)
+			c.Excluded, c.Words = !s.search.MayFind(&c), ingest.Words{}
 			return c, err
 		})
 		return err
@@ -212,8 +319,8 @@ func (h *headers) fetch(s *scan) error {
 	}
 	h.ended = len(h.fetched) < h.size
 	most := maxHeaders
-	if s.search.Query.NeedsWords() {
-		most = maxWordHeaders
+	if q.whole {
+		most = maxWholeHeaders
 	}
 	h.size = min(2*h.size, most)
 	if !h.ended {
@@ -224,14 +331,15 @@ func (h *headers) fetch(s *scan) error {
 }
 
 // scanHeader reads a header, whose words are valid until the next row.
-func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
+func scanHeader(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candidate, err error) {
 	var minNanos, maxNanos int32
 	var levels int16
 	var environments int64
 	var words pgtype.DriverBytes
+	var lacks bool
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
-		&words)
-	c.Words = ingest.WordFilter(words)
+		&lacks, &words)
+	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes, Lacks: lacks}
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
 	c.RetentionDays = d.retention
@@ -251,6 +359,8 @@ type headerQuery struct {
 	search *ingest.Search
 	text   strings.Builder
 	args   []any
+	hashes []uint64 // whose lines of the filters it selects
+	whole  bool     // it selects whole filters
 }
 
 func newHeaderQuery(organization string, search *ingest.Search, h *headers) *headerQuery {
@@ -278,8 +388,8 @@ func (q *headerQuery) arg(value any) string {
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
 	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes,
-		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
-		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
+		words_lack, %s FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
+		q.words(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
 	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
 		q.write(` AND project = %s`, q.arg(q.search.Project))
 	}
@@ -299,17 +409,31 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	}
 }
 
-// needsWords is where the word filter is worth reading: it is much
-// larger than the rest of a header.
-func (q *headerQuery) needsWords() string {
-	switch {
-	case !q.search.Query.NeedsWords():
-		return `false`
-	case q.search.Levels == 0:
-		return `true`
+// words selects the lines of the filter that the query needs, or all of
+// them where it needs many, and none where the levels decide.
+func (q *headerQuery) words() string {
+	needed := q.search.Query.WordHashes()
+	if len(needed) == 0 {
+		return `''::bytea`
 	}
-	return `levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0`
+	lines := `words`
+	q.whole = len(needed) > maxLines
+	if !q.whole {
+		q.hashes = needed
+		list := make([]string, len(needed))
+		for i, hash := range needed {
+			list[i] = fmt.Sprintf(`substring(words FROM 1 + %[1]d * (%[2]d::bigint * (octet_length(words) / %[1]d) >> 32)::int FOR %[1]d)`, ingest.FilterLine, hash>>32)
+		}
+		lines = strings.Join(list, ` || `)
+	}
+	if q.search.Levels == 0 {
+		return lines
+	}
+	return `CASE WHEN levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0 THEN ` + lines + ` ELSE '' END`
 }
+
+// maxLines is how many lines are read one by one: about as much work as a whole filter.
+const maxLines = 8
 
 func (q *headerQuery) end(size int) {
 	if q.search.OldestFirst {

@@ -51,7 +51,7 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	days(t, pool, 90, firstDay, 4)
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO blocks SELECT 'org_' || i % 3, 'prj_' || i % 30, '2026-11-01'::timestamptz + i * interval '12 seconds',
-			gen_random_uuid(), i * 12 - CASE WHEN i % 50 = 0 THEN 90000 ELSE 0 END, 0, i * 12 + 20, 0, 4, '{0,0,1,0,0,0}', 100, '', '', '', 90, 0 FROM generate_series(0, 20000) AS i`)
+			gen_random_uuid(), i * 12 - CASE WHEN i % 50 = 0 THEN 90000 ELSE 0 END, 0, i * 12 + 20, 0, 4, '{0,0,1,0,0,0}', 100, '', false, '', '', '', NULL, NULL, NULL, 90, 0 FROM generate_series(0, 20000) AS i`)
 		return err
 	})
 	if _, err := pool.Exec(t.Context(), `ANALYZE blocks`); err != nil {
@@ -87,7 +87,7 @@ func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
 	days(t, pool, 90, firstDay, 4)
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO blocks SELECT 'org_' || i % 3, 'prj_' || i % 30, '2026-11-01'::timestamptz + i * interval '12 seconds',
-			gen_random_uuid(), i * 12, 0, i * 12 + 20, 0, 4, '{0,0,1,0,0,0}', CASE WHEN i % 10 = 0 THEN 100 ELSE 70000 END, '', '', '', 90, 0 FROM generate_series(0, 20000) AS i`)
+			gen_random_uuid(), i * 12, 0, i * 12 + 20, 0, 4, '{0,0,1,0,0,0}', CASE WHEN i % 10 = 0 THEN 100 ELSE 70000 END, '', false, '', '', '', NULL, NULL, NULL, 90, 0 FROM generate_series(0, 20000) AS i`)
 		return err
 	})
 	h := projectDay{"org_1", "prj_1", dayOf(90, firstDay.AddDate(0, 0, 1))}

@@ -45,8 +45,9 @@ type counting struct {
 	count   *ingest.Count
 	headers *ingest.Counter
 
-	mu   sync.Mutex
-	from *ingest.Instant // as that of ingest.Counted
+	mu     sync.Mutex
+	from   *ingest.Instant    // as that of ingest.Counted
+	unsure []ingest.Candidate // blocks whose columns don't know what is asked
 }
 
 // endAt notes that the share was used up at an instant.
@@ -58,16 +59,24 @@ func (c *counting) endAt(at ingest.Instant) {
 	}
 }
 
-// run counts by headers, and hands the blocks that have to be read to
-// workers.
+// run counts by headers and columns, and then by the texts of blocks
+// where columns did not suffice.
 func (c *counting) run() error {
+	if err := c.share(c.feed); err != nil || len(c.unsure) == 0 {
+		return err
+	}
+	return c.share(c.feedTexts)
+}
+
+// share hands the blocks that feed finds to workers.
+func (c *counting) share(feed func(ctx context.Context, blocks chan<- readBlock) error) error {
 	workers, ctx := errgroup.WithContext(c.scan.ctx)
 	blocks, counters := make(chan readBlock), make([]*ingest.Counter, min(runtime.GOMAXPROCS(0), ingest.MaxCounters-1))
 	for i := range counters {
 		counters[i] = c.count.NewCounter()
 		workers.Go(func() error { return c.work(ctx, counters[i], blocks) })
 	}
-	err := c.feed(ctx, blocks)
+	err := feed(ctx, blocks)
 	close(blocks)
 	if failed := workers.Wait(); failed != nil {
 		err = failed
@@ -83,23 +92,54 @@ func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-c
 	var into unpacked
 	for block := range blocks {
 		if c.late() {
-			c.endAt(block.last)
+			c.endAt(block.of.Max)
 			continue
 		}
-		entries, err := block.entries(c.scan.store.codec, &into)
-		if err != nil {
-			return fmt.Errorf("cannot read block %s: %w", uuidText(block.id), err)
+		if err := c.read(ctx, counter, block, &into); err != nil {
+			return fmt.Errorf("cannot read block %s: %w", uuidText(block.of.ID), err)
 		}
-		for few := range slices.Chunk(entries, entriesAtOnce) {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if c.late() {
-				c.endAt(block.last)
-				break
-			}
-			counter.Add(few, block.project)
+	}
+	return nil
+}
+
+// read counts one block.
+func (c *counting) read(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked) (err error) {
+	var columns ingest.Columns
+	if block.reads&ingest.ReadColumns != 0 {
+		known := false
+		columns, known, err = block.readColumns(c.scan.store.codec, into, c.count, block.of.Entries.Sum())
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.unsure = append(c.unsure, block.of)
+			return nil
+		case block.reads == ingest.ReadColumns:
+			counter.AddColumns(&block.of, &columns)
+			return nil
 		}
+	}
+	if err := c.scan.store.fetch(ctx, &block.packed); err != nil {
+		return err
+	}
+	entries, err := block.entries(c.scan.store.codec, into)
+	if err != nil {
+		return err
+	}
+	if block.reads&ingest.ReadColumns != 0 {
+		columns.Attach(entries)
+	}
+	for few := range slices.Chunk(entries, entriesAtOnce) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if c.late() {
+			c.endAt(block.of.Max)
+			break
+		}
+		counter.Add(few, block.of.Project)
 	}
 	return nil
 }
@@ -124,27 +164,51 @@ func (c *counting) feed(ctx context.Context, blocks chan<- readBlock) error {
 		if block == nil {
 			return c.fetch(ctx, &due, blocks)
 		}
-		switch reads := c.count.Reads(block); reads {
-		case ingest.ReadNothing:
-		case ingest.ReadHeader:
+		reads, some := c.count.Reads(block)
+		switch {
+		case !some:
+		case reads == 0:
 			c.headers.AddHeader(block)
 		default:
-			c.scan.read += due.add(block, reads)
-			if due.bytes >= fetchBytes {
-				if err := c.fetch(ctx, &due, blocks); err != nil {
-					return err
-				}
+			if err := c.take(ctx, &due, block, reads, blocks); err != nil {
+				return err
 			}
 		}
 	}
 }
 
+// feedTexts reads blocks again, with their texts.
+func (c *counting) feedTexts(ctx context.Context, blocks chan<- readBlock) error {
+	var due fetching
+	unsure := c.unsure
+	slices.SortFunc(unsure, func(a, b ingest.Candidate) int { return b.Max.Compare(a.Max) })
+	for i := range unsure {
+		if i > 0 && c.scan.Spent() {
+			c.endAt(unsure[i].Max)
+			break
+		}
+		if err := c.take(ctx, &due, &unsure[i], ingest.ReadAll, blocks); err != nil {
+			return err
+		}
+	}
+	return c.fetch(ctx, &due, blocks)
+}
+
+// take has a block read, with those before it where they are many.
+func (c *counting) take(ctx context.Context, due *fetching, block *ingest.Candidate, reads ingest.Reading, blocks chan<- readBlock) error {
+	c.scan.read += due.add(block, reads)
+	if due.bytes < fetchBytes {
+		return nil
+	}
+	return c.fetch(ctx, due, blocks)
+}
+
 // fetch reads the due blocks and hands them on.
 func (c *counting) fetch(ctx context.Context, due *fetching, blocks chan<- readBlock) error {
-	for key := range due.of {
-		found, err := due.of[key].read(c.scan, key)
+	for key, of := range due.of {
+		found, err := key.read(c.scan, of)
 		if err != nil {
-			return fmt.Errorf("cannot read %d blocks: %w", len(due.of[key].ids), err)
+			return fmt.Errorf("cannot read %d blocks: %w", len(of), err)
 		}
 		for _, block := range found {
 			select {
@@ -160,72 +224,78 @@ func (c *counting) fetch(ctx context.Context, due *fetching, blocks chan<- readB
 
 // fetching are blocks to read, by what is read together.
 type fetching struct {
-	of    map[fetchKey]*fetchedBlocks // bounded by fetchBytes
+	of    map[fetchKey][]ingest.Candidate // bounded by fetchBytes
 	bytes int
 }
 
-// fetchKey is a partition, and whether the texts are needed.
+// fetchKey is a partition, and what is needed of its blocks.
 type fetchKey struct {
 	day   day
-	texts bool
-}
-
-type fetchedBlocks struct {
-	ids      []string
-	received []time.Time
-	projects []string
+	reads ingest.Reading
 }
 
 // add notes a block, and returns about how many bytes reading it takes.
 func (f *fetching) add(block *ingest.Candidate, reads ingest.Reading) (bytes int) {
-	key := fetchKey{dayOf(block.RetentionDays, block.ReceivedAt), reads == ingest.ReadTexts}
+	key := fetchKey{dayOf(block.RetentionDays, block.ReceivedAt), reads}
 	if f.of == nil {
-		f.of = map[fetchKey]*fetchedBlocks{}
+		f.of = map[fetchKey][]ingest.Candidate{}
 	}
-	list := f.of[key]
-	if list == nil {
-		list = new(fetchedBlocks)
-		f.of[key] = list
+	f.of[key] = append(f.of[key], *block)
+	if reads&ingest.ReadDirectory != 0 {
+		bytes += directoryBytes * int(block.Entries.Sum())
 	}
-	list.ids = append(list.ids, uuidText(block.ID))
-	list.received = append(list.received, block.ReceivedAt)
-	list.projects = append(list.projects, block.Project)
-	bytes = directoryBytes * int(block.Entries.Sum())
-	if key.texts {
+	if reads&ingest.ReadColumns != 0 {
+		bytes += columnBytes * int(block.Entries.Sum())
+	}
+	if reads&ingest.ReadTexts != 0 {
 		bytes += block.Bytes
 	}
 	f.bytes += bytes
 	return bytes
 }
 
-// directoryBytes is about how much of a directory an entry takes.
-const directoryBytes = 16
+// About how much of a directory and of columns an entry takes.
+const (
+	directoryBytes = 16
+	columnBytes    = 8
+)
 
-// A readBlock is a block as it is stored; without texts where they don't count.
+// A readBlock is a block as it is stored, as far as it was read.
 type readBlock struct {
 	packed
-	id      [16]byte
-	project string
-	last    ingest.Instant // of its entries
+	of    ingest.Candidate
+	reads ingest.Reading
 }
 
 // read reads the blocks that are still there: days go, and blocks are merged.
-func (f *fetchedBlocks) read(s *scan, of fetchKey) (found []readBlock, err error) {
-	texts := `NULL`
-	if of.texts {
-		texts = `b.texts`
+func (k fetchKey) read(s *scan, of []ingest.Candidate) (found []readBlock, err error) {
+	projects, received, ids := make([]string, len(of)), make([]time.Time, len(of)), make([]string, len(of))
+	for i := range of {
+		projects[i], received[i], ids[i] = of[i].Project, of[i].ReceivedAt, uuidText(of[i].ID)
+	}
+	part := func(reads ingest.Reading, columns, otherwise string) string {
+		if k.reads&reads != 0 {
+			return columns
+		}
+		return otherwise
 	}
 	args := []any{
-		int16(of.day.retention), of.day.begins, of.day.ends(), string(s.organization), f.projects, f.received, f.ids, //nolint:gosec // bounded by the contract
+		int16(k.day.retention), k.day.begins, k.day.ends(), string(s.organization), projects, received, ids, //nolint:gosec // bounded by the contract
 	}
-	err = s.query(`SELECT b.block, b.project, b.max_seconds, b.max_nanos, b.directory, `+texts+`
-		FROM unnest($5::text[], $6::timestamptz[], $7::uuid[]) AS t (project, received_at, block)
+	err = s.query(fmt.Sprintf(`SELECT t.number - 1, %s, %s, %s
+		FROM unnest($5::text[], $6::timestamptz[], $7::uuid[]) WITH ORDINALITY AS t (project, received_at, block, number)
 		JOIN blocks AS b ON b.organization = $4 AND b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3
 			AND b.project = t.project AND b.received_at = t.received_at AND b.block = t.block`,
+		part(ingest.ReadDirectory, `directory`, `NULL`), part(ingest.ReadColumns, `columns`, `NULL`),
+		part(ingest.ReadTexts, textsColumns, `NULL, NULL, NULL, NULL`)),
 		args, func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b readBlock, err error) {
-				err = row.Scan(&b.id, &b.project, &b.last.Seconds, &b.last.Nanos, &b.directory, &b.texts)
-				return b, err
+				var number int
+				if err := row.Scan(append([]any{&number, &b.directory, &b.columns}, b.textsInto()...)...); err != nil {
+					return b, err
+				}
+				b.of, b.reads = of[number], k.reads
+				return b, nil
 			})
 			return err
 		})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,13 +45,18 @@ func TestCountsAgreeWithAPlainLoop(t *testing.T) {
 
 func (r *rig) keepCounted(random *rand.Rand, blocks int) (all []ingest.Found) {
 	var kept []postgres.Block
-	for range blocks {
+	for i := range blocks {
+		most, padding := 8, ""
+		if i%50 == 0 { // it has columns
+			most, padding = 200, strings.Repeat("x", 1000)
+		}
 		project, begin := fmt.Sprint("prj_", random.IntN(3)), random.Int64N(1<<20)
 		var entries []ingest.Stored
-		for range 1 + random.IntN(8) {
+		for range 1 + random.IntN(most) {
 			e := r.entry(begin+random.Int64N(int64(1)<<random.IntN(14)), "")
 			e.Level, e.Environment = ingest.Severity(1+random.IntN(5)), environments[random.IntN(len(environments))]
-			e.Text = fmt.Appendf(nil, `{"message":"job %d of %s","metadata":{"service":%q}}`, random.IntN(9), string(rune('a'+random.IntN(9))), []string{"api", "worker"}[random.IntN(2)])
+			e.Text = fmt.Appendf(nil, `{"message":"job %d of %s","metadata":{"service":%q},"padding":%q}`,
+				random.IntN(9), string(rune('a'+random.IntN(9))), []string{"api", "worker"}[random.IntN(2)], padding)
 			entries = append(entries, e)
 			all = append(all, ingest.Found{Stored: e, Project: project})
 		}

@@ -117,7 +117,7 @@ func (t *trickle) measure() {
 	} {
 		begun := time.Now()
 		result, err := t.store.Search(t.b.Context(), "org_1", search)
-		if err != nil || result.Incomplete || len(result.Found) == 0 || search.Query.NeedsWords() && len(result.Found) != t.sent/rareWord {
+		if err != nil || result.Incomplete || len(result.Found) == 0 || len(search.Query.WordHashes()) > 0 && len(result.Found) != t.sent/rareWord {
 			t.b.Fatalf("%s: %d found, incomplete %t, %v", name, len(result.Found), result.Incomplete, err)
 		}
 		t.b.ReportMetric(float64(time.Since(begun).Microseconds())/1000, name+"-ms")

@@ -75,7 +75,7 @@ func (r *rig) erase(organization, project string) {
 	r.t.Helper()
 	of := erasure.Deletion{Organization: organization, Project: project}
 	r.system(func(tx pgx.Tx) error { return erasure.Begin(r.t.Context(), tx, of, noon, noon) })
-	for _, table := range postgres.Erasable() {
+	for _, table := range postgres.Erasable(nil) {
 		r.system(func(tx pgx.Tx) error {
 			_, _, err := table.Erase(r.t.Context(), tx, of, "", 100_000)
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
@@ -24,9 +25,9 @@ const maxAhead = 24 * time.Hour
 // others waiting behind it. The next run tries again.
 const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 
-// Tables are those of the log store, for a prune.Pruner.
-func Tables(clock func() time.Time) []prune.Table {
-	return []prune.Table{&blocks{clock: clock}, blockDays{clock}, prune.Rows{
+// Tables are those of the log store and its objects, for a prune.Pruner.
+func Tables(store objects.Store, clock func() time.Time) []prune.Table {
+	return []prune.Table{&blocks{clock: clock}, blockDays{clock}, objectTable{store, clock}, deletedObjects{store, clock}, prune.Rows{
 		Table: "merged_blocks", Bound: "an hour, for pages under way", Age: "merged_at", Before: prune.Ago(time.Hour, clock), AppendOnly: true,
 	}}
 }
@@ -116,12 +117,7 @@ func (b blockDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bo
 }
 
 func (blockDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
-	var oldest *time.Time
-	err := tx.QueryRow(ctx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM block_days`).Scan(&oldest)
-	if err != nil || oldest == nil {
-		return time.Time{}, err
-	}
-	return *oldest, nil
+	return oldest(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM block_days`)
 }
 
 // trustedDay returns the present day by a clock that may be ahead of all blocks.
@@ -169,10 +165,10 @@ func parseDay(name string) (day, error) {
 }
 
 // Erasable are the tables with what tenants have sent, in the
-// order in which they are erased.
-func Erasable() []erasure.Table {
+// order in which they are erased, and their objects.
+func Erasable(store objects.Store) []erasure.Table {
 	return []erasure.Table{
-		erasure.Partitions("blocks", erasure.OfProject), erasure.Rows("block_days", erasure.OfOrganization), erasure.Rows("small_blocks", erasure.OfProject),
+		erasure.Partitions("blocks", erasure.OfProject), erasableObjects(store), erasure.Rows("block_days", erasure.OfOrganization), erasure.Rows("small_blocks", erasure.OfProject),
 		erasure.Rows("merged_blocks", erasure.OfProject), erasure.Rows("merge_counts", erasure.OfOrganization),
 		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 	}

@@ -22,7 +22,7 @@ import (
 func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
 	t.Helper()
 	clock := func() time.Time { return now }
-	pruner := prune.New(prune.Config{Pool: pool, Tables: Tables, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	pruner := prune.New(prune.Config{Pool: pool, Tables: func(clock func() time.Time) []prune.Table { return Tables(nil, clock) }, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 	if err := pruner.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}

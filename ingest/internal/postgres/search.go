@@ -140,7 +140,7 @@ func (s *scan) due(from *headers) (due *headers) {
 func (s *scan) Read(block ingest.Ref) (entries []ingest.Stored, err error) {
 	var found packed
 	args := []any{s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)} //nolint:gosec // bounded by the contract
-	err = s.query(`SELECT directory, texts FROM blocks
+	err = s.query(`SELECT directory, `+textsColumns+` FROM blocks
 		WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5`,
 		args, func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectOneRow(rows, scanPacked)
@@ -148,6 +148,9 @@ func (s *scan) Read(block ingest.Ref) (entries []ingest.Stored, err error) {
 		})
 	if errors.Is(err, pgx.ErrNoRows) { // its day was dropped, or it was merged
 		return nil, nil
+	}
+	if err == nil {
+		err = s.store.fetch(s.ctx, &found)
 	}
 	if err == nil {
 		entries, err = found.entries(s.store.codec, &s.unpacked)

@@ -134,7 +134,7 @@ const maxSmallBlocks = 4096
 // smallQuery lists the small blocks of a project and day in the
 // order of their receipt.
 var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments,
-		text_bytes, ''::bytea
+		text_bytes, words_lack, ''::bytea
 	FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
 	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, maxSmallBlocks)
@@ -148,7 +148,7 @@ func (h projectDay) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, er
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.day) })
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.day, nil) })
 }
 
 // errGone means that another process has taken blocks meanwhile.
@@ -158,7 +158,7 @@ var errGone = errors.New("blocks to be merged are gone")
 // partition by its columns.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
-		AND b.received_at = t.received_at AND b.block = t.block RETURNING directory, texts`
+		AND b.received_at = t.received_at AND b.block = t.block RETURNING directory, ` + textsColumns
 
 // take removes blocks and returns what they hold.
 func (h projectDay) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([]packed, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/compression"
 	"github.com/weirlog/weir/shared/cursorkey"
@@ -50,6 +51,7 @@ func DefaultLimits() Limits { return Limits{Bytes: 256 << 20, Time: 2 * time.Sec
 type Config struct {
 	Readers *pgxpool.Pool   // for searches; those who keep blocks bring their own transaction
 	Replica *replica.Reader // for the same, nil: there is none
+	Objects objects.Store   // with the texts of past days; nil: there are none
 	Limits  Limits          // of one page
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
@@ -59,6 +61,7 @@ type Config struct {
 type Store struct {
 	readers *pgxpool.Pool
 	replica *replica.Reader
+	objects objects.Store
 	limits  Limits
 	clock   func() time.Time
 	metrics metrics
@@ -68,20 +71,23 @@ type Store struct {
 // NewStore makes a store on a schema that is migrated.
 func NewStore(config Config) *Store {
 	return &Store{
-		readers: config.Readers, replica: config.Replica, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics),
+		readers: config.Readers, replica: config.Replica, objects: config.Objects, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics),
 		codec: compression.New(maxBlockBytes),
 	}
 }
 
-// rights are what serving needs of each table: blocks never change.
+// rights are what serving needs of each table.
 var rights = pg.Rights{
-	"blocks":        "SELECT, INSERT, DELETE", // DELETE: by erasures and merges
-	"block_days":    "SELECT, INSERT, DELETE",
-	"gap_charges":   "SELECT, INSERT, DELETE",
-	"gap_runs":      "SELECT, INSERT, UPDATE, DELETE",
-	"merge_counts":  "SELECT, INSERT, UPDATE, DELETE",
-	"merged_blocks": "SELECT, INSERT, DELETE",
-	"small_blocks":  "SELECT, INSERT, UPDATE, DELETE",
+	// DELETE: by erasures and merges; UPDATE: once, to archive
+	"blocks":          "SELECT, INSERT, DELETE, UPDATE (texts), UPDATE (object), UPDATE (object_at), UPDATE (object_bytes)",
+	"block_days":      "SELECT, INSERT, DELETE",
+	"objects":         "SELECT, INSERT, UPDATE, DELETE",
+	"deleted_objects": "SELECT, INSERT, DELETE",
+	"gap_charges":     "SELECT, INSERT, DELETE",
+	"gap_runs":        "SELECT, INSERT, UPDATE, DELETE",
+	"merge_counts":    "SELECT, INSERT, UPDATE, DELETE",
+	"merged_blocks":   "SELECT, INSERT, DELETE",
+	"small_blocks":    "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // metrics count the work of searches and new small blocks.

@@ -267,7 +267,7 @@ func (r *run) probe(ctx context.Context, found *result, w *subject.Watched) erro
 		return err
 	}
 	return found.took[search].Time(func() error {
-		page, err := r.weir.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Query: "GET products", Limit: 20})
+		page, err := r.weir.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Query: "GET products OR exists:error", Limit: 20})
 		if err == nil && len(page.Items) == 0 {
 			err = errors.New("it finds nothing")
 		}

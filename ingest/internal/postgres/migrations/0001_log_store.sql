@@ -13,8 +13,13 @@ CREATE TABLE blocks (
 	entries      int[]       NOT NULL, -- how many of each level, from level 0 on
 	text_bytes   int         NOT NULL, -- of the entries, uncompressed
 	words        bytea       NOT NULL, -- which words and values its entries can hold
+	words_lack   boolean     NOT NULL, -- values of an entry with very many
 	directory    bytea       NOT NULL, -- zstd of the entries' times, levels, environments and lengths
-	texts        bytea       NOT NULL, -- zstd of their texts
+	columns      bytea       NOT NULL, -- zstd of the values of frequent fields; empty: it has none
+	texts        bytea       NOT NULL, -- zstd of their texts; empty: they lie in an object
+	object       uuid,
+	object_at    bigint,               -- where in it
+	object_bytes int,
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
 	PRIMARY KEY (organization, project, received_at, block, retention),
@@ -23,6 +28,7 @@ CREATE TABLE blocks (
 
 -- Compressed already: toast would try in vain.
 ALTER TABLE blocks ALTER COLUMN directory SET STORAGE EXTERNAL;
+ALTER TABLE blocks ALTER COLUMN columns SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN texts SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN words SET STORAGE EXTERNAL;
 
@@ -86,6 +92,25 @@ CREATE TABLE merged_blocks (
 	PRIMARY KEY (organization, merge, block)
 );
 
+-- Objects outside of the database, each with texts of a project and day. A row is there before its object.
+CREATE TABLE objects (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	retention    smallint    NOT NULL,
+	day          date        NOT NULL, -- of receipt
+	object       uuid        NOT NULL, -- its name
+	created_at   timestamptz NOT NULL,
+	used         boolean     NOT NULL DEFAULT false, -- blocks name it
+	bytes        bigint      NOT NULL DEFAULT 0,
+	PRIMARY KEY (organization, object)
+);
+
+-- Objects that are deleted again, as they may have been written at that moment.
+CREATE TABLE deleted_objects (
+	object     uuid        NOT NULL PRIMARY KEY,
+	deleted_at timestamptz NOT NULL
+);
+
 -- Sums of what the ledger has not counted for long, so that a start need not read it from weir.logs.v1. A run is one or
 -- more neighbouring stretches of 32,768 offsets that lie wholly in the log; it goes once the ledger has counted it.
 CREATE TABLE gap_runs (
@@ -109,7 +134,7 @@ CREATE INDEX gap_charges_run ON gap_charges (topic, partition, first);
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['blocks', 'block_days', 'small_blocks', 'merge_counts', 'merged_blocks', 'gap_charges'] LOOP
+	FOREACH name IN ARRAY ARRAY['blocks', 'block_days', 'small_blocks', 'merge_counts', 'merged_blocks', 'objects', 'gap_charges'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
