@@ -40,12 +40,30 @@ type Count struct {
 
 // Room is about the most memory that the Counters of c take, in bytes.
 func (c *Count) Room() int64 {
-	const aside, value, numbers = 256 << 10, maxValueText + 144, 2 * 8 * maxBins
-	field := int64(2 * maxTracked * value)
-	if c.Split() {
-		field = 2 * maxSplit * (value + numbers + 8*c.Buckets())
+	const aside, value, numbers, pattern = 256 << 10, maxValueText + 144, 2 * 8 * maxBins, maxExample + 16*maxPlaces + 256
+	room := int64(aside)
+	for _, field := range c.By {
+		of := int64(value)
+		if c.Split() {
+			of += numbers + 8*c.Buckets()
+		}
+		if field.name == FieldPattern {
+			of += pattern
+		}
+		room += int64(2*c.tracked(field)) * of
 	}
-	return MaxCounters * (aside + int64(len(c.By))*field)
+	return MaxCounters * room
+}
+
+// tracked is how many values of a field are counted at once.
+func (c *Count) tracked(field Field) int {
+	switch {
+	case c.Split():
+		return maxSplit
+	case field.name == FieldPattern:
+		return MaxPatterns
+	}
+	return maxTracked
 }
 
 // FirstBucket is when the first bucket begins: a multiple of Every.
@@ -93,7 +111,7 @@ func ParseField(name string) (Field, error) {
 		return Field{}, fmt.Errorf("%q is no name of a field", name)
 	case strings.Count(name, ".") > maxPathDots:
 		return Field{}, fmt.Errorf("%q has more than %d dots", name, maxPathDots)
-	case name == entryfield.Level, name == entryfield.Environment, name == FieldProject:
+	case name == entryfield.Level, name == entryfield.Environment, name == FieldProject, name == FieldPattern:
 		return Field{name: name}, nil
 	}
 	return Field{name, pathsOf(name)}, nil
@@ -121,6 +139,8 @@ func (f Field) values(entry *Stored, project string, each func(value []byte) boo
 		each([]byte(entry.Environment))
 	case f.name == FieldProject:
 		each([]byte(project))
+	case f.name == FieldPattern:
+		each([]byte(patternText(string(appendMask(nil, entry.message())))))
 	default:
 		f.scalars(entry, func(value []byte) bool {
 			return each(textOf(value))
@@ -192,6 +212,8 @@ func (c *Count) holdsWhole(block *Candidate) bool {
 
 func (f Field) reads() Reading {
 	switch {
+	case f.name == FieldPattern:
+		return ReadTexts
 	case len(f.paths) > 0:
 		return ReadColumns
 	case f.name == entryfield.Environment:
@@ -265,6 +287,7 @@ type ValueCount struct {
 	Entries int64
 	Buckets []int64  // nil: none were asked for
 	Numbers *Numbers // nil: none were asked for
+	Pattern *Pattern // of FieldPattern
 }
 
 // A Counter counts entries for a Count. Several may share the work.
@@ -273,6 +296,7 @@ type Counter struct {
 	sum     Counted
 	tallies []tally
 	values  [][]byte // of the last entry and field
+	mask    []byte   // of the last entry
 }
 
 // NewCounter makes a Counter that has seen nothing.
@@ -285,7 +309,7 @@ func (c *Count) NewCounter() *Counter {
 		k.sum.Numbers = new(Numbers)
 	}
 	for i := range k.tallies {
-		k.tallies[i] = newTally(c)
+		k.tallies[i] = newTally(c, c.By[i])
 	}
 	return k
 }
@@ -371,6 +395,10 @@ func (k *Counter) add(entry *Stored, project string, entries int64) {
 
 // addField counts the values of one field.
 func (k *Counter) addField(i int, entry *Stored, project string, entries, bucket int64, numbers []float64) {
+	if k.count.By[i].name == FieldPattern {
+		k.addPattern(&k.tallies[i], entry, bucket, numbers)
+		return
+	}
 	values := k.values[:0]
 	k.count.By[i].values(entry, project, func(value []byte) bool {
 		if len(value) <= maxValueText && !slices.ContainsFunc(values, func(seen []byte) bool { return bytes.Equal(seen, value) }) {
@@ -385,6 +413,15 @@ func (k *Counter) addField(i int, entry *Stored, project string, entries, bucket
 		k.tallies[i].without += entries
 	}
 	k.values = values
+}
+
+func (k *Counter) addPattern(t *tally, entry *Stored, bucket int64, numbers []float64) {
+	message := entry.message()
+	if k.mask = appendMask(k.mask[:0], message); len(k.mask) == 0 {
+		t.without++
+		return
+	}
+	t.add(k.mask, 1, bucket, numbers).Pattern.add(entry, message)
 }
 
 // numbers are those of an entry that are to be summed up.
@@ -424,6 +461,9 @@ func (k *Counter) Result(top int) Counted {
 	result := k.sum
 	for i, field := range k.count.By {
 		t := &k.tallies[i]
+		if t.patterns {
+			t.join()
+		}
 		result.Fields = append(result.Fields, FieldCounts{field, t.top(top), t.without, t.lost})
 	}
 	return result
@@ -433,12 +473,13 @@ func (k *Counter) Result(top int) Counted {
 // (Misra and Gries, "Finding repeated elements", 1982, with decrements for
 // many values at once; Agarwal et al., "Mergeable summaries", 2012).
 type tally struct {
-	values  map[string]*tracked // bounded by trim: fewer than twice most
-	most    int
-	buckets int64
-	numbers bool
-	without int64
-	lost    int64 // no value that is not in values has more entries
+	values   map[string]*tracked // bounded by trim: fewer than twice most
+	most     int
+	buckets  int64
+	numbers  bool
+	patterns bool // values are masks of them
+	without  int64
+	lost     int64 // no value that is not in values has more entries
 }
 
 // tracked is a value, counted since it was last found to be new.
@@ -447,18 +488,15 @@ type tracked struct {
 	weight int64 // entries, less what makes room for others
 }
 
-func newTally(c *Count) tally {
-	t := tally{values: map[string]*tracked{}, most: maxTracked, numbers: c.Of.name != ""}
+func newTally(c *Count, of Field) tally {
+	t := tally{values: map[string]*tracked{}, most: c.tracked(of), numbers: c.Of.name != "", patterns: of.name == FieldPattern}
 	if c.Every > 0 {
 		t.buckets = c.Buckets()
-	}
-	if c.Split() {
-		t.most = maxSplit
 	}
 	return t
 }
 
-func (t *tally) add(value []byte, entries, bucket int64, numbers []float64) {
+func (t *tally) add(value []byte, entries, bucket int64, numbers []float64) *tracked {
 	v := t.values[string(value)]
 	if v == nil {
 		v = t.track(bytes.Clone(value))
@@ -471,6 +509,7 @@ func (t *tally) add(value []byte, entries, bucket int64, numbers []float64) {
 	for _, number := range numbers {
 		v.Numbers.Add(number)
 	}
+	return v
 }
 
 // track begins to count a value, and makes room for it.
@@ -483,6 +522,9 @@ func (t *tally) track(value []byte) *tracked {
 	if t.numbers {
 		v.Numbers = new(Numbers)
 	}
+	if t.patterns {
+		v.Pattern = &Pattern{mask: v.Value}
+	}
 	t.values[v.Value] = v
 	return v
 }
@@ -492,6 +534,11 @@ func (t *tally) track(value []byte) *tracked {
 func (t *tally) trim(some int) {
 	if len(t.values) <= some {
 		return
+	}
+	if t.patterns {
+		if t.join(); len(t.values) <= t.most*3/2 { // else there would soon be too many again
+			return
+		}
 	}
 	weights := make([]int64, 0, len(t.values))
 	for _, v := range t.values {
@@ -511,19 +558,25 @@ func (t *tally) merge(other *tally) {
 	t.without += other.without
 	t.lost += other.lost
 	for value, theirs := range other.values {
-		ours := t.values[value]
-		if ours == nil {
-			t.values[value] = theirs
-			continue
-		}
-		ours.Entries += theirs.Entries
-		ours.weight += theirs.weight
-		for i, n := range theirs.Buckets {
-			ours.Buckets[i] += n
-		}
-		ours.Numbers.Merge(theirs.Numbers)
+		t.take(value, theirs)
 	}
 	t.trim(2*t.most - 1)
+}
+
+// take adds what was counted of a value elsewhere.
+func (t *tally) take(value string, theirs *tracked) {
+	ours := t.values[value]
+	if ours == nil {
+		t.values[value] = theirs
+		return
+	}
+	ours.Entries += theirs.Entries
+	ours.weight += theirs.weight
+	for i, n := range theirs.Buckets {
+		ours.Buckets[i] += n
+	}
+	ours.Numbers.Merge(theirs.Numbers)
+	ours.Pattern.merge(theirs.Pattern)
 }
 
 func (t *tally) top(most int) []ValueCount {
@@ -532,7 +585,11 @@ func (t *tally) top(most int) []ValueCount {
 		if len(list) == most {
 			break
 		}
-		list = append(list, v.ValueCount)
+		value := v.ValueCount
+		if t.patterns {
+			value.Value = patternText(value.Pattern.mask)
+		}
+		list = append(list, value)
 	}
 	return list
 }

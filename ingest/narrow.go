@@ -33,7 +33,7 @@ func Term(path, value string) (term string, ok bool) {
 		value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 	}
 	term = path + ":" + value
-	if _, err := ParseField(path); err != nil || path == FieldProject || path == "exists" {
+	if _, err := ParseField(path); err != nil || path == FieldProject || path == FieldPattern || path == "exists" {
 		return "", false
 	}
 	query, err := ParseQuery(term)
@@ -47,7 +47,7 @@ func Term(path, value string) (term string, ok bool) {
 // A Piece is a part of a text.
 type Piece struct {
 	Text   string
-	Marked bool // it is a word that the query asks for
+	Marked bool // it is a word that the query asks for, or a variable of a pattern
 }
 
 // Mark divides a message at the words that the query asks for.

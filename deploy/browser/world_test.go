@@ -164,11 +164,12 @@ func (in installation) addMember(t *testing.T, organization, name, role, email, 
 
 // An entry is one log entry of now.
 type entry struct {
-	Timestamp   time.Time `json:"timestamp"`
-	Level       string    `json:"level"`
-	Message     string    `json:"message"`
-	Environment string    `json:"environment,omitempty"`
-	Error       *failure  `json:"error,omitempty"`
+	Timestamp   time.Time      `json:"timestamp"`
+	Level       string         `json:"level"`
+	Message     string         `json:"message"`
+	Environment string         `json:"environment,omitempty"`
+	Error       *failure       `json:"error,omitempty"`
+	Metadata    map[string]any `json:"metadata,omitempty"`
 }
 
 type failure struct {

@@ -37,6 +37,7 @@ func assisted(t *testing.T, dataDir string) {
 		{"search_logs", "query", `timeout "no route" level:error environment:prod OR metadata.user.id:42 (status:>=500 -time*) exists:trace_id`, `"items":[`},
 		{"search_logs", "query", "level:loud", "Use level:debug, info, warn, error or fatal"},
 		{"log_stats", "every", "auto", `"buckets":[`},
+		{"log_patterns", "query", "level:error", `"patterns":[`},
 		{"list_error_groups", "text", "total", `"items":[`},
 		{"get_usage", "by", "key,outcome", `"balance":{`},
 		{"get_error_group", "id", "grp_0", "404 not_found"},

@@ -49,6 +49,8 @@ var policies = []policy{
 	{route: "GET /v1/logs/tail", who: wideReaders, path: "/v1/logs/tail?project={second}"},
 	{route: "GET /v1/logs/stats", who: readers, path: "/v1/logs/stats?by=message&by=project"},
 	{route: "GET /v1/logs/stats", who: wideReaders, path: "/v1/logs/stats?by=message&project={second}"},
+	{route: "GET /v1/logs/patterns", who: readers, path: "/v1/logs/patterns?since=-1h"},
+	{route: "GET /v1/logs/patterns", who: wideReaders, path: "/v1/logs/patterns?project={second}"},
 
 	// Errors.
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},

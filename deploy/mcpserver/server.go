@@ -48,6 +48,8 @@ func New(api *client.Client, as profile.Profile, clock func() time.Time) *mcp.Se
 	r := reader{api, as, clock}
 	add(server, "search_logs", searching, r.logs)
 	add(server, "log_stats", "Count log entries: in all, by level, over time, and by the values of fields. Ask it before search_logs.", r.stats)
+	add(server, "log_patterns", "Find what the messages of log entries have in common, the most frequent first; with new_since, what was not there before. "+
+		"Ask it to see what a service does, or what a deployment changed. query of a pattern finds its entries by search_logs.", r.patterns)
 	add(server, "list_error_groups", "List groups of equal errors, the one last seen first, with how often and when each was seen.", r.groups)
 	add(server, "get_error_group", "Show an error group: counts, samples with their stack traces, and why these errors are one group.", r.group)
 	add(server, "get_usage", "Show what an organization used, the latest first, and its balance: what is left of the period. All sizes are bytes.", r.usage)
@@ -166,6 +168,33 @@ func (r reader) stats(ctx context.Context, in statsIn) ([]byte, error) {
 		err = fmt.Errorf("the answer would have %d bytes, and may have %d: use wider buckets, fewer fields or a smaller top", len(counted), maxAnswer)
 	}
 	return counted, err
+}
+
+type patternsIn struct {
+	Query    string `json:"query,omitempty" jsonschema:"what entries have to match, as for search_logs"`
+	Project  string `json:"project,omitempty" jsonschema:"only this project, by its id"`
+	NewSince string `json:"new_since,omitempty" jsonschema:"only patterns that are new since this time, in RFC 3339: no entry of the day before, or from the time from until then, has them"`
+	Top      int    `json:"top,omitempty" jsonschema:"how many patterns, 1 to 100; 50 by default"`
+	spanIn
+}
+
+func (r reader) patterns(ctx context.Context, in patternsIn) ([]byte, error) {
+	if in.NewSince == "" {
+		in.spanIn = in.orLastDay()
+	}
+	parameters := map[string]string{"q": in.Query, "project": in.Project, "since": in.NewSince}
+	if in.Top != 0 {
+		parameters["top"] = strconv.Itoa(in.Top)
+	}
+	query, err := r.query(listIn{spanIn: in.spanIn}, parameters)
+	if err != nil {
+		return nil, err
+	}
+	found, err := client.Read[json.RawMessage](ctx, r.api, r.byKey(), "/logs/patterns", query)
+	if err == nil && len(found) > maxAnswer {
+		err = fmt.Errorf("the answer would have %d bytes, and may have %d: use a smaller top", len(found), maxAnswer)
+	}
+	return found, err
 }
 
 type groupsIn struct {

@@ -66,6 +66,11 @@ func fakeAPI(t *testing.T) *client.Client {
 		asked.Del("from")
 		fmt.Fprintf(w, `{"asked":%q}`, asked.Encode())
 	})
+	mux.HandleFunc("/logs/patterns", func(w http.ResponseWriter, r *http.Request) {
+		asked := r.URL.Query()
+		asked.Del("from")
+		fmt.Fprintf(w, `{"asked":%q%s}`, asked.Encode(), strings.Repeat(" ", len(asked.Get("top"))/3*maxAnswer))
+	})
 	mux.HandleFunc("/projects/prj_1/error-groups", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"items":[{"id":"grp_1"},{"status":%q,"q":%q}],"next_cursor":null}`, r.URL.Query().Get("status"), r.URL.Query().Get("q"))
 	})
@@ -131,7 +136,7 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s: %s, %s", tool.Name, tool.Description, schema)
 		}
 	}
-	if names != "get_error_group get_usage list_error_groups log_stats search_logs " {
+	if names != "get_error_group get_usage list_error_groups log_patterns log_stats search_logs " {
 		t.Errorf("got %s", names)
 	}
 	page, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: searchingURI})
@@ -191,6 +196,8 @@ func TestArguments(t *testing.T) {
 		{"list_error_groups", map[string]any{"status": "resolved", "text": "no total"}, `{"items":[{"id":"grp_1"},{"status":"resolved","q":"no total"}],"next_cursor":null}`},
 		{"log_stats", map[string]any{"query": "level:error", "by": []string{"level", "service"}, "every": "auto", "top": 3},
 			`{"asked":"by=level&by=service&every=auto&q=level%3Aerror&top=3"}`},
+		{"log_patterns", map[string]any{"query": "a", "top": 3}, `{"asked":"q=a&top=3"}`},
+		{"log_patterns", map[string]any{"new_since": "2026-11-21T09:30:00Z"}, `{"asked":"since=2026-11-21T09%3A30%3A00Z"}`},
 		{"get_usage", map[string]any{"by": "key"}, `{"balance":{"remaining":42},"items":[{"by":"key","asked":"Bearer token"}],"next_cursor":null}`},
 	} {
 		if text, failed := call(t, session, c.tool, c.arguments); failed || text != c.want {

@@ -13,7 +13,7 @@ const (
 	histogramHeight = 60
 )
 
-// A Histogram shows how many there are over time, by level. Each bar leads to its time. The
+// A Histogram shows how many there are over time, by level or by what else there is a series of. Each bar leads to its time. The
 // template "histogram" shows it, and the script "explore" lets one choose a time by
 // dragging.
 type Histogram struct {
@@ -23,8 +23,23 @@ type Histogram struct {
 	Last  time.Time // the end of the last bar
 	Every int64     // the width of a bar, in seconds
 	Bars  []Bar
-	Box   string // the picture's view box
+	Box   string   // the picture's view box
+	Of    string   // what the series are; empty: levels
+	Parts []Series // from the bottom up; nil: levels
+	Note  string   // what readers have to know of it
 }
+
+// A Series is one part of all bars.
+type Series struct {
+	Class string // of its color
+	Name  string
+}
+
+// MostSeries is how many there may be beside each other; one more is the rest.
+const MostSeries = 6
+
+// SeriesClass is the class of a series by its number.
+func SeriesClass(number int) string { return "series-" + strconv.Itoa(min(number, MostSeries)) }
 
 // A Bar is a bucket of time.
 type Bar struct {
@@ -36,37 +51,37 @@ type Bar struct {
 	Box   BarPart   // of the whole height, to point at
 }
 
-// A BarPart is a rectangle: a level's share of a bar.
+// A BarPart is a rectangle: the share of a series in a bar.
 type BarPart struct {
-	Level               string
+	Series
 	Count               int64
 	X, Y, Width, Height string
 }
 
-// stacked are the levels of a bar, from the bottom up.
-var stacked = []string{"fatal", "error", "warn", "info", "debug"}
+// levels are those of a bar, from the bottom up.
+var levels = []Series{{"fatal", "fatal"}, {"error", "error"}, {"warn", "warn"}, {"info", "info"}, {"debug", "debug"}}
 
-// NewHistogram draws the counts of buckets, each by level, the first of
-// which begins at first. Bars lead to r with their own time.
-func NewHistogram(r *http.Request, noun string, first time.Time, every time.Duration, buckets []map[string]int64) *Histogram {
-	h := &Histogram{Every: int64(every / time.Second),
+// NewHistogram draws the counts of buckets, each by the class of a series, the first of
+// which begins at first. Without parts, these are the levels. Bars lead to r with their own time.
+func NewHistogram(r *http.Request, noun string, first time.Time, every time.Duration, parts []Series, buckets []map[string]int64) *Histogram {
+	h := &Histogram{Every: int64(every / time.Second), Parts: parts,
 		Box: fmt.Sprintf("0 0 %d %d", histogramWidth, histogramHeight),
 	}
 	h.First, h.Last = h.after(first, 0), h.after(first, len(buckets))
 	var all int64
-	for _, levels := range buckets {
-		sum := sumOf(levels)
+	for _, counts := range buckets {
+		sum := sumOf(counts)
 		h.Max, all = max(h.Max, sum), all+sum
 	}
-	for i, levels := range buckets {
-		h.Bars = append(h.Bars, h.bar(r, noun, [2]time.Time{h.after(first, i), h.after(first, i+1)}, i, len(buckets), levels))
+	for i, counts := range buckets {
+		h.Bars = append(h.Bars, h.bar(r, noun, [2]time.Time{h.after(first, i), h.after(first, i+1)}, i, len(buckets), counts))
 	}
 	h.Label = fmt.Sprintf("%s %s from %s to %s, at most %s in %s", Count(all), noun, Instant(h.First), Instant(h.Last), Count(h.Max), span(every))
 	return h
 }
 
-func sumOf(levels map[string]int64) (sum int64) {
-	for _, n := range levels {
+func sumOf(counts map[string]int64) (sum int64) {
+	for _, n := range counts {
 		sum += n
 	}
 	return sum
@@ -90,12 +105,12 @@ func (h *Histogram) after(first time.Time, bars int) time.Time {
 	return at
 }
 
-func (h *Histogram) bar(r *http.Request, noun string, times [2]time.Time, i, many int, levels map[string]int64) Bar {
+func (h *Histogram) bar(r *http.Request, noun string, times [2]time.Time, i, many int, counts map[string]int64) Bar {
 	at, end := times[0], times[1]
 	step := float64(histogramWidth) / float64(many)
 	x, width := decimal(float64(i)*step), decimal(step*0.9)
 	bar := Bar{
-		At: at, Sum: sumOf(levels), Box: BarPart{X: x, Y: "0", Width: decimal(step), Height: decimal(histogramHeight)},
+		At: at, Sum: sumOf(counts), Box: BarPart{X: x, Y: "0", Width: decimal(step), Height: decimal(histogramHeight)},
 		Href: With(r, "from", at.UTC().Format(time.RFC3339), "to", end.UTC().Format(time.RFC3339), "last", ""),
 	}
 	until := clock(end)
@@ -104,12 +119,16 @@ func (h *Histogram) bar(r *http.Request, noun string, times [2]time.Time, i, man
 	}
 	bar.Text = fmt.Sprintf("%s to %s: %s %s", Instant(at), until, Count(bar.Sum), noun)
 	y := float64(histogramHeight)
-	for _, level := range stacked {
-		if n := levels[level]; n > 0 {
+	parts := h.Parts
+	if parts == nil {
+		parts = levels
+	}
+	for _, series := range parts {
+		if n := counts[series.Class]; n > 0 {
 			height := max(0.5, float64(n)/float64(h.Max)*histogramHeight) // a single error still shows
 			y -= height
-			bar.Parts = append(bar.Parts, BarPart{level, n, x, decimal(max(0, y)), width, decimal(height)})
-			bar.Text += fmt.Sprintf(", %s %s", Count(n), level)
+			bar.Parts = append(bar.Parts, BarPart{series, n, x, decimal(max(0, y)), width, decimal(height)})
+			bar.Text += fmt.Sprintf(", %s %s", Count(n), series.Name)
 		}
 	}
 	return bar

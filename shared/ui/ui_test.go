@@ -374,18 +374,23 @@ func TestWithTimes(t *testing.T) {
 func TestHistogram(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/console/logs?q=a&last=1h&cursor=c", nil)
 	first := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	h := ui.NewHistogram(r, "entries", first, time.Hour, []map[string]int64{{"info": 30, "error": 10}, {}, {"debug": 20}})
+	h := ui.NewHistogram(r, "entries", first, time.Hour, nil, []map[string]int64{{"info": 30, "error": 10}, {}, {"debug": 20}})
 	if h.Max != 40 || len(h.Bars) != 3 || h.Last != first.Add(3*time.Hour) || !strings.HasPrefix(h.Label, "60 entries from 2026-11-21 12:00:00 UTC") ||
 		!strings.HasSuffix(h.Label, "at most 40 in an hour") {
 		t.Fatalf("%+v", h)
 	}
 	parts := h.Bars[0].Parts
-	if len(parts) != 2 || parts[0] != (ui.BarPart{Level: "error", Count: 10, X: "0.0", Y: "45.0", Width: "360.0", Height: "15.0"}) || parts[1].Y != "0.0" || parts[1].Height != "45.0" {
+	if len(parts) != 2 || parts[0] != (ui.BarPart{Series: ui.Series{Class: "error", Name: "error"}, Count: 10, X: "0.0", Y: "45.0", Width: "360.0", Height: "15.0"}) || parts[1].Y != "0.0" || parts[1].Height != "45.0" {
 		t.Errorf("the first bar has %+v", parts)
 	}
 	last := h.Bars[2]
 	if last.Box.X != "800.0" || last.Href != "/console/logs?from=2026-11-21T14%3A00%3A00Z&q=a&to=2026-11-21T15%3A00%3A00Z" ||
 		last.Text != "2026-11-21 14:00:00 UTC to 15:00:00 UTC: 20 entries, 20 debug" || len(h.Bars[1].Parts) != 0 {
 		t.Errorf("the last bar is %+v", last)
+	}
+	series := []ui.Series{{Class: ui.SeriesClass(0), Name: "api"}, {Class: ui.SeriesClass(9), Name: "others"}}
+	h = ui.NewHistogram(r, "entries", first, time.Hour, series, []map[string]int64{{"series-6": 1, "series-0": 3}})
+	if h.Bars[0].Parts[0].Height != "45.0" || !strings.HasSuffix(h.Bars[0].Text, ": 4 entries, 3 api, 1 others") {
+		t.Errorf("the bar by service is %+v", h.Bars[0])
 	}
 }

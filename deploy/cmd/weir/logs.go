@@ -24,6 +24,8 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs timeout level:error           a word and a level
   weir logs 'metadata.status:>=500' --since=24h
   weir logs level:error --count-by=service       how many of which service
+  weir logs --patterns                           what the messages have in common
+  weir logs --patterns --new-since=1h            what the day before does not have
   weir logs --json 'user.id:42' | jq .message
   weir logs --follow level:error          what comes from now on
   weir logs -- -healthcheck               what begins with - stands behind --
@@ -33,14 +35,16 @@ ingest/docs/searching.md has the whole language. Without an address or a profile
 type logsCommand struct {
 	Query []string `arg:"" optional:"" help:"What the entries have to match."`
 
-	Since   time.Duration `help:"How far to look back." default:"1h"`
-	From    time.Time     `help:"Events from this time on, in RFC 3339, instead of --since." format:"2006-01-02T15:04:05Z07:00"`
-	To      time.Time     `help:"Events before this time, in RFC 3339." format:"2006-01-02T15:04:05Z07:00"`
-	Project string        `help:"Only this project, by its id."`
-	Limit   int           `help:"How many entries at most." default:"100"`
-	Follow  bool          `short:"f" help:"Print what is accepted from now on, as it comes."`
-	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
-	CountBy []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
+	Since    time.Duration `help:"How far to look back." default:"1h"`
+	From     time.Time     `help:"Events from this time on, in RFC 3339, instead of --since." format:"2006-01-02T15:04:05Z07:00"`
+	To       time.Time     `help:"Events before this time, in RFC 3339." format:"2006-01-02T15:04:05Z07:00"`
+	Project  string        `help:"Only this project, by its id."`
+	Limit    int           `help:"How many entries at most." default:"100"`
+	Follow   bool          `short:"f" help:"Print what is accepted from now on, as it comes."`
+	JSON     bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
+	Patterns bool          `help:"Print the patterns of messages instead of entries, the most frequent first."`
+	NewSince time.Duration `help:"Only patterns that are new in this time: the day before, or --from until then, has none like them."`
+	CountBy  []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
 	reader
 }
@@ -53,8 +57,11 @@ func (l *logsCommand) Validate() error {
 	if l.Limit < 1 || l.Since <= 0 {
 		return errors.New("--limit and --since must be more than 0")
 	}
-	if l.Follow && (!l.From.IsZero() || !l.To.IsZero() || len(l.CountBy) > 0) {
-		return errors.New("--follow prints what comes from now on: leave out --from, --to and --count-by")
+	if l.Follow && (!l.From.IsZero() || !l.To.IsZero() || len(l.CountBy) > 0 || l.Patterns) {
+		return errors.New("--follow prints what comes from now on: leave out --from, --to, --count-by and --patterns")
+	}
+	if l.NewSince < 0 || l.NewSince > 0 && !l.Patterns || l.Patterns && len(l.CountBy) > 0 {
+		return errors.New("--new-since is a time for --patterns, which goes without --count-by")
 	}
 	return nil
 }
@@ -77,6 +84,9 @@ var errEnough = errors.New("enough")
 
 func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writer, now time.Time) error {
 	query := client.LogsQuery{Project: l.Project, Query: strings.Join(l.Query, " "), From: l.From, To: l.To, Limit: min(l.Limit, 1000)}
+	if l.Patterns {
+		return l.patterns(ctx, api, terminal.Of(out), now)
+	}
 	if query.From.IsZero() {
 		query.From = now.Add(-l.Since)
 	}

@@ -78,6 +78,42 @@ func TestLogsCount(t *testing.T) {
 	}
 }
 
+// Patterns are a table, the new ones by a time of their own, or what the API has.
+func TestLogsPatterns(t *testing.T) {
+	const found = `{"patterns":[{"pattern":"took <num>\u009b ms","entries":12340,"share":0.995,"levels":{"info":12000,"error":340},"last_seen":"2026-11-21T09:59:00Z"}],` +
+		`"entries":12346,"compared":{"entries":77,"incomplete":true},"incomplete":true}`
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		fmt.Fprint(w, found)
+	}))
+	defer server.Close()
+	api, err := client.New(server.URL, "", 1)
+	must(t, err)
+	command := logsCommand{Query: []string{"level:error"}, Since: time.Hour, Limit: 200, Patterns: true}
+	for _, c := range []struct {
+		asJSON      bool
+		newSince    time.Duration
+		asked, want string
+	}{
+		{true, 0, "/logs/patterns?from=2026-11-21T09%3A00%3A00Z&q=level%3Aerror&top=100", found + "\n"},
+		{false, 30 * time.Minute, "/logs/patterns?q=level%3Aerror&since=2026-11-21T09%3A30%3A00Z&top=100",
+			"ENTRIES  SHARE   LEVELS                  LAST SEEN         PATTERN\n12,340   99.5 %  340 error, 12,000 info  2026-11-21 09:59  took <num>\\u009b ms\n\n" +
+				"12,346 entries were looked at.\nThese are a part of those that match. Name a shorter time.\n" +
+				"Compared with 77 entries before.\nThese are a part of them: patterns may be older.\n"},
+	} {
+		var out strings.Builder
+		command.JSON, command.NewSince = c.asJSON, c.newSince
+		must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
+		if asked != c.asked || out.String() != c.want {
+			t.Errorf("asked for %s, got\n%s", asked, out.String())
+		}
+	}
+	if err := (&logsCommand{Since: 1, Limit: 1, NewSince: time.Hour}).Validate(); err == nil {
+		t.Error("--new-since is taken without --patterns")
+	}
+}
+
 // A tail is printed as it comes, what was skipped is said, and it goes on after
 // its end until it is refused.
 func TestFollow(t *testing.T) {

@@ -28,6 +28,7 @@ type facet struct {
 	Name   string
 	Picked bool
 	Toggle string // the address with the field picked, or no longer; empty: enough are picked
+	Chart  string // the address with the chart by it; empty: it is
 	Values []facetValue
 	Of     string // how many entries it is counted of, where that is not all
 }
@@ -90,6 +91,9 @@ func (v *view) facet(of *ingest.FieldCounts, counted *ingest.Counted) facet {
 	f := facet{Name: of.Field.String()}
 	if f.Picked = v.picked(f.Name); f.Picked || len(v.fields) < maxFields {
 		f.Toggle = v.toggled(f.Name)
+	}
+	if v.r.URL.Query().Get("chart") != f.Name && v.search.From != nil && f.Name != entryfield.Level {
+		f.Chart = ui.With(v.r, "chart", f.Name)
 	}
 	all := max(1, counted.Levels.Sum())
 	if counted.From != nil {

@@ -66,7 +66,10 @@ type logsPage struct {
 	Future   string      // the address of the same with entries of the future; empty: they are not hidden
 	Newest   string      // where nothing was found, the address of the newest entry's time
 	Summary  summary
+	Views    []ui.Link
 	Chart    *ui.Histogram
+	ByLevel  string // where the chart is by a field, the address with it by level
+	Patterns *patternList
 	Facets   []facet
 	Columns  []string
 	Entries  []shownEntry
@@ -101,8 +104,9 @@ type view struct {
 }
 
 // showLogs takes the query of GET /v1/logs, times as browsers send them,
-// the time up to now (last), the fields that are picked (field), and a
-// term to add to the search (add).
+// the time up to now (last), the fields that are picked (field), that of the
+// chart (chart), patterns in place of entries (view) or only those that are new
+// (new), and a term to add to the search (add).
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	if term := r.URL.Query().Get("add"); term != "" {
 		search := r.URL.Query().Get("q")
@@ -119,11 +123,13 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.fields = fields
 	shown, asked := ui.WithTimes(r, defaultLast, c.Clock())
-	v.r, asked = shown, ui.Without(asked, "field")
+	v.r, asked = shown, ui.Without(asked, own...)
 	v.search, err = ingesthttp.ParseSearch(asked, c.Clock())
 	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
 	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, err)
-	v.page.Filters.Keep(r, "field")
+	for _, name := range own {
+		v.page.Filters.Keep(r, name)
+	}
 	if v.page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, v.page)
 		return nil
@@ -142,7 +148,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 func (c *console) download(name, media string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		_, asked := ui.WithTimes(r, defaultLast, c.Clock())
-		search, err := ingesthttp.ParseSearch(ui.Without(asked, "field"), c.Clock())
+		search, err := ingesthttp.ParseSearch(ui.Without(asked, own...), c.Clock())
 		if err != nil {
 			return err
 		}
@@ -163,18 +169,13 @@ func (v *view) find(asked *http.Request) error {
 	v.search.Limit, v.search.MaxBytes = pageSize, maxPage
 	v.page.Oldest, v.page.Live = v.search.OldestFirst, liveOf(v.r)
 	v.hideFuture()
-	answer, err := v.Service.Search(v.r.Context(), v.who, v.search)
+	v.page.Searched, v.page.Views = true, v.views()
+	look := v.findEntries
+	if v.page.Views[1].Current {
+		look = v.lookForPatterns
+	}
+	nothing, err := look(asked)
 	if err != nil {
-		return err
-	}
-	v.page.Searched, v.page.Pager = true, ui.NewPager(v.r, ingesthttp.NextCursor(asked, answer.Next))
-	v.page.Summary.Read = answer.Read
-	v.show(answer.Found)
-	answer.Close()
-	if err := v.chart(answer.Found); err != nil {
-		return err
-	}
-	if err := v.facets(); err != nil {
 		return err
 	}
 	for _, file := range []ui.Link{{Text: "NDJSON", Href: "/ndjson"}, {Text: "CSV", Href: "/csv"}} {
@@ -187,10 +188,26 @@ func (v *view) find(asked *http.Request) error {
 		v.page.Summary.Files = append(v.page.Summary.Files, file)
 	}
 	v.page.Summary.Took = v.Clock().Sub(begun).Round(time.Millisecond)
-	if len(answer.Found) == 0 && answer.Next == nil && v.search.Query.String() == "" {
+	if nothing && v.search.Query.String() == "" {
 		return v.findNewest()
 	}
 	return nil
+}
+
+// findEntries finds entries, and reports whether there are none.
+func (v *view) findEntries(asked *http.Request) (nothing bool, err error) {
+	answer, err := v.Service.Search(v.r.Context(), v.who, v.search)
+	if err != nil {
+		return false, err
+	}
+	v.page.Pager = ui.NewPager(v.r, ingesthttp.NextCursor(asked, answer.Next))
+	v.page.Summary.Read = answer.Read
+	v.show(answer.Found)
+	answer.Close()
+	if err := v.chart(answer.Found); err != nil {
+		return false, err
+	}
+	return len(answer.Found) == 0 && answer.Next == nil, v.facets()
 }
 
 // hideFuture ends a search now that has no end: one entry of a wrong
@@ -208,13 +225,19 @@ func (v *view) hideFuture() {
 // no room for that, the page does without.
 func (v *view) count(count ingest.Count, top int) (counted ingest.Counted, ok bool, err error) {
 	counted, err = v.Service.Count(v.r.Context(), v.who, count, top)
+	alone, err := v.isAlone(err)
+	v.page.Summary.Read += counted.Read
+	return counted, err == nil && !alone, err
+}
+
+// isAlone reports whether the page does without a count, and returns other errors.
+func (v *view) isAlone(err error) (bool, error) {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && problem.Status == http.StatusTooManyRequests {
 		v.page.Summary.Alone = true
-		return counted, false, nil
+		return true, nil
 	}
-	v.page.Summary.Read += counted.Read
-	return counted, err == nil, err
+	return false, err
 }
 
 // chart counts the entries over time. A search without a beginning has no chart.
@@ -238,9 +261,9 @@ func (v *view) chart(found []ingest.Found) error {
 	s.Problems = counted.Levels[ingest.SeverityError] + counted.Levels[ingest.SeverityFatal]
 	s.Only = ui.With(v.r, "q", v.search.Query.And("level:error OR level:fatal"))
 	if s.Entries > 0 {
-		v.page.Chart = ui.NewHistogram(v.r, "entries", time.Unix(count.FirstBucket(), 0), count.Every, buckets)
+		v.page.Chart = ui.NewHistogram(v.r, "entries", time.Unix(count.FirstBucket(), 0), count.Every, nil, buckets)
 	}
-	return nil
+	return v.chartBy(count)
 }
 
 // chartEnd is where a chart ends: with the search, or with the newest

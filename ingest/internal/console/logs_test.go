@@ -389,3 +389,67 @@ func TestLiveRows(t *testing.T) {
 		t.Errorf("a foreign project is answered %d", status)
 	}
 }
+
+// Patterns stand in place of entries, and lead to theirs.
+func TestPatterns(t *testing.T) {
+	at := func(seconds int64, level, message string) ingest.Found {
+		found := entry(t, map[string]any{"message": message, "level": level})
+		found.Time = ingest.InstantOf(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)).Plus(-seconds)
+		return found
+	}
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{
+		at(10, "info", "took 5 ms"), at(20, "warn", "took 900 ms"), at(30, "error", hostile), at(7200, "info", "took 7 ms"),
+	}}}}
+	handler := router(t, store)
+	status, body := get(t, handler, session("1"), "?view=patterns&q=NOT+absent")
+	for _, want := range []string{
+		`<a href="/console/logs?from=2026-11-21T11%3A00%3A30Z&amp;q=NOT&#43;absent&#43;%22took%22&#43;%22ms%22"><bdi>took <var>&lt;num&gt;</var> ms</bdi></a>`,
+		`<span class="hint">1 warn · 1 info</span>`, `<td class="number" data-label="Share">66.7 %</td>`, `<span class="badge accent">new</span>`, "compared with 1 entries",
+		`<input type="hidden" name="view" value="patterns">`, `aria-current="page">Patterns</a>`, `last=24h&amp;new=1`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%d, the page lacks %s:\n%s", status, want, body)
+		}
+	}
+	if strings.Contains(body, "<script>alert") {
+		t.Error("a pattern is markup")
+	}
+	_, body = get(t, handler, session("1"), "?view=patterns&new=1")
+	if strings.Contains(body, "took") || !strings.Contains(body, "alert") {
+		t.Errorf("patterns that are not new are shown: %s", body)
+	}
+	for query, want := range map[string]string{
+		"?view=patterns&new=1&last=15m&q=ms": "No new patterns", "?view=patterns&last=any": "took <var>", "?view=patterns&from=2020-01-01T00:00&to=2020-01-02T00:00": "No entr", "?view=patterns&q=!": "fault-q",
+	} {
+		if _, body := get(t, handler, session("1"), query); !strings.Contains(body, want) {
+			t.Errorf("%s lacks %s: %s", query, want, body)
+		}
+	}
+}
+
+// The chart is by the field that is chosen, and what is rare is one part.
+func TestChartByAField(t *testing.T) {
+	var list []ingest.Found
+	for i := range 20 {
+		found := entry(t, map[string]any{"metadata": map[string]any{"service": fmt.Sprint("s", min(i, 9))}})
+		found.Time = ingest.InstantOf(time.Date(2026, 11, 21, 11, 30, i, 0, time.UTC))
+		list = append(list, found)
+	}
+	handler := router(t, &shelf{found: map[string]ingest.Result{"org_1": {Found: list}}})
+	_, body := get(t, handler, session("1"), "")
+	if want := `href="/console/logs?chart=service&amp;from=2026-11-21T11%3A00%3A30Z" title="Divide the chart by it"`; !strings.Contains(body, want) {
+		t.Errorf("the page lacks %s: %s", want, body)
+	}
+	_, body = get(t, handler, session("1"), "?chart=service")
+	for _, want := range []string{
+		`<rect class="series-0"`, `<span class="swatch series-0" aria-hidden="true"></span> <bdi>s9</bdi>`, `20 entries, 11 s9, 1 s0, 1 s1, 1 s2, 1 s3, 1 s4, 4 others or none`,
+		`<input type="hidden" name="chart" value="service">`, `By level</a>`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s: %s", want, body)
+		}
+	}
+	if status, _ := get(t, handler, session("1"), "?chart=a*"); status != http.StatusBadRequest {
+		t.Errorf("a field that is none: %d", status)
+	}
+}

@@ -95,6 +95,16 @@ func searching(logs *Logs) []openapi.Operation {
 			}}},
 			Problems: noProject,
 		},
+		{
+			Route: "GET /v1/logs/patterns", Handle: logs.Patterns, ID: "findLogPatterns",
+			Summary: "Find the patterns of messages, and which are new since a time",
+			Query:   patternsQuery{},
+			Answer: openapi.Answer{Type: patternsBody{}, Texts: []openapi.Text{{
+				Media: httpapi.TypeCSV, Description: "A head and a row for each pattern: pattern, entries, share, debug, info, warn, error, fatal, first_seen, " +
+					"last_seen, example, query. The header Weir-Incomplete says whether not all was read",
+			}}},
+			Problems: noProject,
+		},
 	}
 }
 

@@ -24,7 +24,7 @@ const defaultTop = 10
 type statsQuery struct {
 	selection
 	Every string   `query:"every" description:"Count in buckets of this width, in whole seconds, minutes, hours or days: 30s, 5m, 1h, 1d; or auto: about 60 buckets of a usual width. Needs from; at most 1000 buckets"`
-	By    []string `query:"by" description:"Count by the values of this field: level, environment, project, or any field such as metadata.service. Repeat it for several, at most 8, or 2 beside every or of"`
+	By    []string `query:"by" description:"Count by the values of this field: level, environment, project, message.pattern, or any field such as metadata.service. Repeat it for several, at most 8, or 2 beside every or of"`
 	Of    string   `query:"of" description:"Sum up the numbers in this field, such as metadata.ms, with their quantiles"`
 	Top   int      `query:"top" default:"10" minimum:"1" maximum:"100" description:"How many values of each field, the most frequent first"`
 }
@@ -228,10 +228,7 @@ func statsOf(count *ingest.Count, counted *ingest.Counted) *statsBody {
 		}
 		body.Fields = append(body.Fields, shown)
 	}
-	if counted.From != nil {
-		at := counted.From.Time()
-		body.Incomplete, body.ExactAfter = true, &at
-	}
+	body.Incomplete, body.ExactAfter = partOf(counted)
 	return body
 }
 
