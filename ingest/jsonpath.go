@@ -52,14 +52,9 @@ func visit(value []byte, each func(value []byte) bool) bool {
 	return each(value) || value[0] == '[' && eachItem(value, each)
 }
 
-// eachMember calls each with the members of an object, names in quotes,
-// until it returns true. Of damaged JSON it finds some.
-func eachMember(object []byte, each func(name, value []byte) bool) (stopped bool) {
-	_, stopped = members(object, each)
-	return stopped
-}
-
-// members is eachMember, and returns the offset of what ended it.
+// members calls each with the members of an object, names in quotes, until
+// it returns true, and returns the offset of what ended it. Of damaged JSON
+// it finds some.
 func members(object []byte, each func(name, value []byte) bool) (i int, stopped bool) {
 	return walk(object, func(name, rest []byte) (end int, stopped bool) {
 		end = valueEnd(rest, 0)

@@ -103,24 +103,28 @@ func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-c
 }
 
 // read counts one block.
-func (c *counting) read(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked) (err error) {
-	var columns ingest.Columns
-	if block.reads&ingest.ReadColumns != 0 {
-		known := false
-		columns, known, err = block.readColumns(c.scan.store.codec, into, c.count, block.of.Entries.Sum())
-		switch {
-		case err != nil:
-			return err
-		case !known:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.unsure = append(c.unsure, block.of)
-			return nil
-		case block.reads == ingest.ReadColumns:
-			counter.AddColumns(&block.of, &columns)
-			return nil
-		}
+func (c *counting) read(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked) error {
+	if block.reads&ingest.ReadColumns == 0 {
+		return c.readEntries(ctx, counter, block, into, nil)
 	}
+	columns, known, err := block.readColumns(c.scan.store.codec, into, c.count, block.of.Entries.Sum())
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.unsure = append(c.unsure, block.of)
+		return nil
+	case block.reads == ingest.ReadColumns:
+		counter.AddColumns(&block.of, &columns)
+		return nil
+	}
+	return c.readEntries(ctx, counter, block, into, &columns)
+}
+
+// readEntries counts one entry after the other, by columns where there are some.
+func (c *counting) readEntries(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked, columns *ingest.Columns) error {
 	if err := c.scan.store.fetch(ctx, &block.packed); err != nil {
 		return err
 	}
@@ -128,7 +132,7 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 	if err != nil {
 		return err
 	}
-	if block.reads&ingest.ReadColumns != 0 {
+	if columns != nil {
 		columns.Attach(entries)
 	}
 	for few := range slices.Chunk(entries, entriesAtOnce) {

@@ -168,9 +168,9 @@ func parseDay(name string) (day, error) {
 // order in which they are erased, and their objects.
 func Erasable(store objects.Store) []erasure.Table {
 	return []erasure.Table{
-		erasure.Partitions("blocks", erasure.OfProject), erasableObjects(store), erasure.Rows("block_days", erasure.OfOrganization), erasure.Rows("small_blocks", erasure.OfProject),
-		erasure.Rows("merged_blocks", erasure.OfProject), erasure.Rows("merge_counts", erasure.OfOrganization),
-		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
+		erasure.Partitions("blocks", erasure.OfProject), erasableObjects(store),
+		erasure.Rows("block_days", erasure.OfOrganization), erasure.Rows("small_blocks", erasure.OfProject), erasure.Rows("merged_blocks", erasure.OfProject),
+		erasure.Rows("merge_counts", erasure.OfOrganization), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 	}
 }
 
