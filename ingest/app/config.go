@@ -37,6 +37,8 @@ type Config struct {
 	Search SearchConfig `embed:""`
 
 	Tail TailConfig `embed:""`
+
+	Saved SavedConfig `embed:""`
 }
 
 // PublishConfig is how requests get into the log.
@@ -73,6 +75,14 @@ type TailConfig struct {
 	TailTime    time.Duration `help:"How long a tail lasts; then its client comes back." env:"WEIR_INGEST_TAIL_TIME" default:"1h"`
 }
 
+// SavedConfig bounds saved searches and alerts.
+type SavedConfig struct {
+	SavedSearches int `help:"Saved searches that a project shares at most, and that a member has alone." env:"WEIR_MAX_SAVED_SEARCHES" default:"100"`
+	Alerts        int `help:"Alerts on saved searches that an organization has at most." env:"WEIR_MAX_ALERTS" default:"50"`
+
+	AlertInterval time.Duration `kong:"-"` // between looks for due alerts; 0: the usual one
+}
+
 // work is how much of a second tails may take, of all processors.
 func (c TailConfig) work() time.Duration {
 	return time.Duration(cmp.Or(c.TailPercent, defaultTailPercent)*runtime.GOMAXPROCS(0)) * time.Second / 100
@@ -106,6 +116,9 @@ const (
 	defaultTails       = 128
 	defaultTailPercent = 20
 	defaultTailTime    = time.Hour
+
+	defaultSavedSearches = 100
+	defaultAlerts        = 50
 )
 
 // Validate returns all faults of the configuration.
@@ -124,6 +137,7 @@ func (c Config) Validate() error {
 		"WEIR_INGEST_SEARCHES": int64(search.Searches), "WEIR_INGEST_SEARCH_TIME": int64(search.SearchTime),
 		"WEIR_INGEST_SEARCH_BYTES": int64(search.SearchBytes), "WEIR_INGEST_ANSWER_BYTES": search.AnswerBytes,
 		"WEIR_INGEST_TAILS": int64(c.Tail.Tails), "WEIR_INGEST_TAIL_PERCENT": int64(c.Tail.TailPercent), "WEIR_INGEST_TAIL_TIME": int64(c.Tail.TailTime),
+		"WEIR_MAX_SAVED_SEARCHES": int64(c.Saved.SavedSearches), "WEIR_MAX_ALERTS": int64(c.Saved.Alerts),
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))

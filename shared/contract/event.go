@@ -58,6 +58,9 @@ const (
 	TypeErased                 = "weir.erasures.v1.erased"
 	TypeRequestsCounted        = "weir.outcomes.v1.requests_counted"
 	TypeQuotaRefused           = "weir.outcomes.v1.quota_refused"
+	TypeSearchAlertFired       = "weir.alerts.v1.search_alert_fired"
+	TypeSearchAlertResolved    = "weir.alerts.v1.search_alert_resolved"
+	TypeSearchAlertUnevaluated = "weir.alerts.v1.search_alert_unevaluated"
 )
 
 // Attributes are the CloudEvents attributes of an event with JSON data.

@@ -205,11 +205,13 @@ func (a *App) buildNotifications() error {
 	})
 	a.rooms.deliveries = notifications.NewDeliveries(a.rooms.webhooks, a.notices.sender)
 	deliver := notifications.Facts{Clock: a.base.Clock, Mail: a.config.Mail.configured()}.Deliver
-	for topic, group := range map[string]string{contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping} {
+	for topic, group := range map[string]string{
+		contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping, contract.TopicAlerts: contract.GroupTenantsAlerts,
+	} {
 		consumed, err := a.base.NewConsumer(consumer.Config{
 			Group: group, Topic: topic,
 			AcceptLost: true, // facts expire, and nothing is rebuilt from them
-			Handle:     bus.FactsConsumer{Deliver: deliver}.Consume,
+			Handle:     bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver}.Consume,
 			Committed:  func([]sharedbus.Record) { a.notices.sender.Wake() },
 		})
 		if err != nil {

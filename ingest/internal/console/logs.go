@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -36,6 +37,7 @@ const (
 // Config holds what the page needs.
 type Config struct {
 	Service   *searches.Service
+	Saved     *saved.Service
 	Tails     *ingesthttp.Tails
 	Directory *identity.Directory
 	Guard     *identity.Guard
