@@ -57,6 +57,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
+		c.mountSaved(r)
 	})
 }
 
@@ -121,17 +122,22 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.fields = fields
 	shown, asked := ui.WithTimes(r, defaultLast, c.Clock())
-	v.r, asked = shown, ui.Without(asked, "field")
-	v.search, err = ingesthttp.ParseSearch(asked, c.Clock())
+	v.r, asked = shown, ui.Without(asked, "field", savedParameter)
+	search, parsed := ingesthttp.ParseSearch(asked, c.Clock())
+	v.search = search
 	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
-	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, err)
+	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, parsed)
 	v.page.Filters.Keep(r, "field")
+	v.page.Filters.Keep(r, savedParameter)
+	if v.page.Filters.Menu, err = c.savedMenu(r); err != nil {
+		return err
+	}
 	if v.page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, v.page)
 		return nil
 	}
-	if err != nil {
-		return err
+	if parsed != nil {
+		return parsed
 	}
 	if err := v.find(asked); err != nil {
 		return ingesthttp.NotFound(err, v.search)
@@ -144,7 +150,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 func (c *console) download(name, media string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		_, asked := ui.WithTimes(r, defaultLast, c.Clock())
-		search, err := ingesthttp.ParseSearch(ui.Without(asked, "field"), c.Clock())
+		search, err := ingesthttp.ParseSearch(ui.Without(asked, "field", savedParameter), c.Clock())
 		if err != nil {
 			return err
 		}
@@ -291,5 +297,5 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 			}
 		}
 	}
-	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Wide: true, Data: page})
+	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Wide: true, Data: page, Flash: ui.TakeFlash(w, r, savedFlashes)})
 }
