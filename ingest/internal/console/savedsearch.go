@@ -64,7 +64,7 @@ func (c *console) savedMenu(r *http.Request) (*ui.Menu, error) {
 	who, query := identity.FromContext(r.Context()), r.URL.Query()
 	found, err := c.Saved.List(r.Context(), who, postgres.SearchFilter{Project: query.Get("project"), Limit: inMenu})
 	if err != nil {
-		return nil, ingesthttp.SavedProblem(err, "")
+		return nil, ingesthttp.SavedProblem(err, query.Get("project"))
 	}
 	menu := &ui.Menu{Text: "Saved"}
 	for _, one := range found {
@@ -272,7 +272,11 @@ func (c *console) saveNew(w http.ResponseWriter, r *http.Request) error {
 // place of its own, where that has one.
 func (c *console) showSearch(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
-	found, err := c.Saved.Find(r.Context(), identity.FromContext(r.Context()), id)
+	who := identity.FromContext(r.Context())
+	found, err := c.Saved.Find(r.Context(), who, id)
+	if err == nil && found.Owner == "" && !saved.MayShare(who) {
+		err = saved.ErrMayNot
+	}
 	if err != nil {
 		return ingesthttp.SavedProblem(err, id)
 	}

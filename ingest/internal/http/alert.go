@@ -23,22 +23,22 @@ func alerting(s *Saved) []openapi.Operation {
 			Route: "GET /v1/searches/{search}/alert", Handle: s.alert, ID: "getAlert", Summary: "The alert of a saved search", Answer: openapi.Answer{Type: alertBody{}},
 		},
 		{
-			Route: "PUT /v1/searches/{search}/alert", Handle: s.setAlert, ID: "setAlert", Summary: "Set an alert on a saved search, or change it",
-			Body: openapi.Body{Type: newAlertBody{}}, Answer: openapi.Answer{Type: alertBody{}}, Problems: conflict,
+			Route: "PUT /v1/searches/{search}/alert", Handle: written(s.setAlert), ID: "setAlert", Summary: "Set an alert on a saved search, or change it",
+			Headers: repeatableHeaders{}, Body: openapi.Body{Type: newAlertBody{}}, Answer: openapi.Answer{Type: alertBody{}}, Problems: conflict,
 		},
 		{
-			Route: "DELETE /v1/searches/{search}/alert", Handle: s.removeAlert, ID: "deleteAlert", Summary: "Delete the alert of a saved search. Nothing is told of it any more",
-			Query: versionQuery{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search, which stays"}, Problems: conflict,
+			Route: "DELETE /v1/searches/{search}/alert", Handle: written(s.removeAlert), ID: "deleteAlert", Summary: "Delete the alert of a saved search. Nothing is told of it any more",
+			Query: versionQuery{}, Headers: repeatableHeaders{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search, which stays"}, Problems: conflict,
 		},
 		{
-			Route: "POST /v1/searches/{search}/alert/mute", Handle: s.mute, ID: "muteAlert",
+			Route: "POST /v1/searches/{search}/alert/mute", Handle: written(s.mute), ID: "muteAlert",
 			Summary: "Tell nothing of an alert until a time. It is evaluated meanwhile; what is true then is told then",
-			Body:    openapi.Body{Type: muteBody{}}, Answer: openapi.Answer{Type: alertBody{}},
+			Headers: repeatableHeaders{}, Body: openapi.Body{Type: muteBody{}}, Answer: openapi.Answer{Type: alertBody{}},
 		},
 		{
-			Route: "POST /v1/searches/{search}/alert/test", Handle: s.test, ID: "testAlert",
+			Route: "POST /v1/searches/{search}/alert/test", Handle: written(s.test), ID: "testAlert",
 			Summary: "Send to all who are told of the alert that it fires, marked as a test. Once a minute",
-			Answer:  openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}}, Problems: map[int]string{http.StatusConflict: "conflict: it was tested within the last minute"},
+			Headers: repeatableHeaders{}, Answer: openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}}, Problems: map[int]string{http.StatusConflict: "conflict: it was tested within the last minute"},
 		},
 		{
 			Route: "GET /v1/searches/{search}/alert/evaluations", Handle: s.evaluations, ID: "listEvaluations", Summary: "The newest evaluations of an alert, at most 120",

@@ -31,18 +31,20 @@ func saving(s *Saved) []openapi.Operation {
 		{
 			Route: "POST /v1/searches", Handle: s.create, ID: "saveSearch", Summary: "Save a search for everybody",
 			Headers: creationHeaders{}, Body: openapi.Body{Type: newSearchBody{}}, Answer: openapi.Answer{Status: http.StatusCreated, Type: searchBody{}},
-			Problems: map[int]string{http.StatusConflict: "conflict: another one of the project has this name; limit_reached"},
+			Problems: map[int]string{
+				http.StatusConflict: "conflict: another one of the project has this name; limit_reached", http.StatusNotFound: "There is no such project in the organization",
+			},
 		},
 		{
 			Route: "GET /v1/searches/{search}", Handle: s.get, ID: "getSearch", Summary: "One saved search", Answer: openapi.Answer{Type: searchBody{}},
 		},
 		{
-			Route: "PUT /v1/searches/{search}", Handle: s.update, ID: "changeSearch", Summary: "Replace a saved search",
-			Body: openapi.Body{Type: changedSearchBody{}}, Answer: openapi.Answer{Type: searchBody{}}, Problems: conflict,
+			Route: "PUT /v1/searches/{search}", Handle: written(s.update), ID: "changeSearch", Summary: "Replace a saved search",
+			Headers: repeatableHeaders{}, Body: openapi.Body{Type: changedSearchBody{}}, Answer: openapi.Answer{Type: searchBody{}}, Problems: conflict,
 		},
 		{
-			Route: "DELETE /v1/searches/{search}", Handle: s.remove, ID: "deleteSearch", Summary: "Delete a saved search, with its alert",
-			Query: versionQuery{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search as it was"}, Problems: conflict,
+			Route: "DELETE /v1/searches/{search}", Handle: written(s.remove), ID: "deleteSearch", Summary: "Delete a saved search, with its alert",
+			Query: versionQuery{}, Headers: repeatableHeaders{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search as it was"}, Problems: conflict,
 		},
 	}, alerting(s)...)
 }
@@ -55,6 +57,21 @@ type searchesQuery struct {
 
 type creationHeaders struct {
 	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"A request with a key that its API key has used before is answered with what was saved then, as it is now"`
+}
+
+// repeatableHeaders are those of changes that can be repeated.
+type repeatableHeaders struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"Not needed: the same request again changes nothing more"`
+}
+
+// written refuses a change with an invalid Idempotency-Key.
+func written(change func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := httpapi.IdempotencyKey(r); err != nil {
+			return err
+		}
+		return change(w, r)
+	}
 }
 
 type versionQuery struct {
@@ -116,20 +133,14 @@ func (s *Saved) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	query, who := r.URL.Query(), identity.FromContext(r.Context())
 	filter := postgres.SearchFilter{Project: query.Get("project"), Name: query.Get("name"), Limit: page.Limit + 1}
-	if filter.Project != "" && !s.Service.Directory.Owns(who.Organization, filter.Project) {
-		return httpapi.NotFound("project", filter.Project)
-	}
 	if page.Cursor != "" {
 		if err := httpapi.DecodeCursor(r, page.Cursor, &filter.After); err != nil {
 			return err
 		}
 	}
 	found, err := s.Service.List(r.Context(), who, filter)
-	if errors.Is(err, postgres.ErrNoSearch) {
-		return httpapi.NotFound("project", filter.Project)
-	}
 	if err != nil {
-		return err
+		return SavedProblem(err, filter.Project)
 	}
 	httpapi.WriteList(w, r, found, page.Limit, func(one postgres.SearchWithAlert) searchBody { return showSearch(one.SavedSearch) },
 		func(last postgres.SearchWithAlert) postgres.Named {
@@ -149,7 +160,7 @@ func (s *Saved) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	made, err := s.Service.Create(r.Context(), identity.FromContext(r.Context()), body.search(), true, key)
 	if err != nil {
-		return SavedProblem(err, made.ID)
+		return SavedProblem(err, body.Project)
 	}
 	httpapi.WriteJSON(w, http.StatusCreated, showSearch(made))
 	return nil
@@ -173,6 +184,9 @@ func (s *Saved) update(w http.ResponseWriter, r *http.Request) error {
 	wanted := body.search()
 	wanted.ID, wanted.Version = chi.URLParam(r, "search"), body.Version
 	changed, err := s.Service.Update(r.Context(), identity.FromContext(r.Context()), wanted, true)
+	if errors.Is(err, saved.ErrNoProject) {
+		return SavedProblem(err, body.Project)
+	}
 	if err != nil {
 		return SavedProblem(err, wanted.ID)
 	}
@@ -214,6 +228,8 @@ func SavedProblem(err error, id string) error {
 	switch {
 	case errors.As(err, &invalid):
 		return httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
+	case errors.Is(err, saved.ErrNoProject):
+		return httpapi.NotFound("project", id)
 	case errors.Is(err, postgres.ErrNoSearch):
 		return httpapi.NotFound("saved search", id)
 	case errors.Is(err, postgres.ErrNoAlert):

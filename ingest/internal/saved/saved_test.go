@@ -412,9 +412,7 @@ func TestWhoMayWhat(t *testing.T) {
 	_, err = r.service.Create(ctx, owner, ingest.SavedSearch{Name: "checkout"}, true, "")
 	fails("the name again", err, postgres.ErrNameTaken)
 	_, err = r.service.Create(ctx, owner, ingest.SavedSearch{Name: "X", Project: "prj_9"}, true, "")
-	if invalid := (ingest.Invalid{}); !errors.As(err, &invalid) || invalid.Field != "project" {
-		t.Errorf("an unknown project: %v", err)
-	}
+	fails("an unknown project", err, saved.ErrNoProject)
 	r.save(owner, "Third")
 	_, err = r.service.Create(ctx, owner, ingest.SavedSearch{Name: "Fourth"}, true, "")
 	fails("one too many", err, postgres.ErrTooMany)

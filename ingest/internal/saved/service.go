@@ -24,6 +24,9 @@ var ErrMayNot = errors.New("the role may not change shared searches")
 // ErrPrivate means that only a shared search carries an alert.
 var ErrPrivate = errors.New("only a shared search has an alert")
 
+// ErrNoProject means that there is no such project that the caller can read.
+var ErrNoProject = errors.New("there is no such project")
+
 // ErrNoMember means that an API key has no searches of its own.
 var ErrNoMember = errors.New("only a member has searches of their own")
 
@@ -64,10 +67,13 @@ func (s *Service) sees(who identity.Principal, project string) bool {
 
 // List lists saved searches that who sees.
 func (s *Service) List(ctx context.Context, who identity.Principal, filter postgres.SearchFilter) (found []postgres.SearchWithAlert, err error) {
+	if filter.Project != "" && !s.Directory.Owns(who.Organization, filter.Project) {
+		return nil, ErrNoProject
+	}
 	filter.Member, filter.Hidden = who.Member, slices.Collect(maps.Keys(s.Directory.Hidden(who.Organization)))
 	if project, alone := who.OnlyProject(); alone {
 		if filter.Only = true; filter.Project != "" && filter.Project != project {
-			return nil, postgres.ErrNoSearch
+			return nil, ErrNoProject
 		}
 		filter.Project = project
 	}
@@ -125,7 +131,7 @@ func (s *Service) check(who identity.Principal, wanted *ingest.SavedSearch, shar
 	wanted.Owner = ""
 	switch {
 	case !s.sees(who, wanted.Project):
-		return ingest.Invalid{Field: "project", Detail: "There is no project " + wanted.Project + " that you can read.", Fix: "Name another one."}
+		return ErrNoProject
 	case shared && !MayShare(who):
 		return ErrMayNot
 	case !shared && who.Member == "":

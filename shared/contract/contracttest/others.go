@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
