@@ -201,7 +201,7 @@ func (a *App) buildNotifications() error {
 	}
 	a.rooms.webhooks = notifications.NewService(a.work, a.rooms.Registry.Organizations, keys, client)
 	a.notices.sender = notifications.NewSender(notifications.SenderConfig{
-		Pool: a.base.Pool, Work: a.work, Client: client, Keys: keys, Mailer: mailer, Metrics: a.base.Metrics, Logger: a.base.Logger,
+		Pool: a.base.Pool, Work: a.work, Client: client, Keys: keys, Origin: a.config.linkOrigin(), Mailer: mailer, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 	a.rooms.deliveries = notifications.NewDeliveries(a.rooms.webhooks, a.notices.sender)
 	deliver := notifications.Facts{Clock: a.base.Clock, Mail: a.config.Mail.configured()}.Deliver

@@ -130,27 +130,35 @@ func (m *Mailer) send(ctx context.Context, d due, now time.Time) error {
 }
 
 func (m *Mailer) write(d due) (written mail.Message, err error) {
-	text := mailTextOf(d.Type)
-	if text == nil {
-		return written, fmt.Errorf("there is no text for %q", d.Type)
+	if written.Subject, written.Text, err = textOf(d, m.Origin); err != nil {
+		return written, err
+	}
+	m.offerToUnsubscribe(&written, d)
+	written.HTML, err = asHTML(written, m.Origin)
+	return written, err
+}
+
+// textOf is a delivery in words.
+func textOf(d due, origin string) (subject, text string, err error) {
+	of := mailTextOf(d.Type)
+	if of == nil {
+		return "", "", fmt.Errorf("there is no text for %q", d.Type)
 	}
 	var payload struct{ Data map[string]any }
 	decoder := json.NewDecoder(strings.NewReader(d.Body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&payload); err != nil {
-		return written, err
+		return "", "", err
 	}
 	var all bytes.Buffer
-	if err := text.Execute(&all, map[string]any{"Organization": d.reader.organization, "Origin": m.Origin, "Data": payload.Data}); err != nil {
-		return written, err
+	if err := of.Execute(&all, map[string]any{"Organization": d.reader.organization, "Origin": origin, "Data": payload.Data}); err != nil {
+		return "", "", err
 	}
-	written.Subject, written.Text, _ = strings.Cut(all.String(), "\n\n")
+	subject, text, _ = strings.Cut(all.String(), "\n\n")
 	if payload.Data["test"] == true {
-		written.Subject, written.Text = "[Test] "+written.Subject, testNotice+written.Text
+		subject, text = "[Test] "+subject, testNotice+text
 	}
-	m.offerToUnsubscribe(&written, d)
-	written.HTML, err = asHTML(written, m.Origin)
-	return written, err
+	return subject, text, nil
 }
 
 // offerToUnsubscribe adds a link that ends mail
