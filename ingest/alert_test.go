@@ -241,6 +241,9 @@ func TestSavedSearchesAreChecked(t *testing.T) {
 	if whole := s.Whole(); whole != "(timeout OR refused) (level:error OR level:warn) environment:prod" {
 		t.Errorf("as one query: %s", whole)
 	}
+	if whole := (&ingest.SavedSearch{Query: "timeout"}).Whole(); whole != "timeout" {
+		t.Errorf("as one query: %s", whole)
+	}
 	if address := s.Address().Encode(); address != "environment=prod&last=1h&level=error&level=warn&project=prj_1&q=timeout+OR+refused&saved=srch_1" {
 		t.Errorf("the address is %s", address)
 	}

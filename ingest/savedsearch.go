@@ -130,7 +130,10 @@ func (s *SavedSearch) Whole() string {
 	for i, level := range s.Levels {
 		levels[i] = entryfield.Level + ":" + level
 	}
-	environment, _ := Term(entryfield.Environment, s.Environment)
+	environment := ""
+	if s.Environment != "" {
+		environment, _ = Term(entryfield.Environment, s.Environment)
+	}
 	whole := s.Query
 	for _, term := range []string{strings.Join(levels, " OR "), environment} {
 		if query, err := ParseQuery(whole); err == nil {

@@ -23,6 +23,7 @@ import (
 // A world is an organization with some of everything.
 type world struct {
 	email, password string
+	organization    string
 	project         string
 	key             client.APIKey
 	token           client.ServiceToken
@@ -70,7 +71,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	organization := in.addOwner(t, say.organization, say.member, w.email, w.password)
 	project, err := in.api.CreateProject(t.Context(), in.token, organization, say.project)
 	must(t, err)
-	w.project = project.ID
+	w.organization, w.project = organization, project.ID
 	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", say.key)
 	must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")

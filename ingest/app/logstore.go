@@ -36,7 +36,7 @@ type logStore struct {
 	merger   *postgres.Merger
 	searches *searches.Searches
 	consumer *consumer.Consumer
-	deleted  *consumer.Consumer // of organizations and projects
+	deleted  *consumer.Consumer // of organizations, projects and members
 	relay    *relay.Relay       // of what is told of alerts
 
 	evaluator *saved.Evaluator
@@ -74,7 +74,9 @@ func (s *logStore) buildConsumers() (err error) {
 	if err != nil {
 		return err
 	}
-	s.deleted, err = s.base.NewConsumer(erasure.Consumer(contract.GroupIngestTenants))
+	tenants := erasure.Consumer(contract.GroupIngestTenants)
+	tenants.Handle = bus.ConsumeTenants
+	s.deleted, err = s.base.NewConsumer(tenants)
 	return err
 }
 

@@ -35,6 +35,7 @@ const (
 	TypeProjectRenamed         = "weir.tenants.v1.project_renamed"
 	TypeAPIKeyIssued           = "weir.tenants.v1.api_key_issued"
 	TypeAPIKeyRevoked          = "weir.tenants.v1.api_key_revoked"
+	TypeMemberRemoved          = "weir.tenants.v1.member_removed"
 	TypeDeletionRequested      = "weir.tenants.v1.deletion_requested"
 	TypeDeletionCancelled      = "weir.tenants.v1.deletion_cancelled"
 	TypeDeletionBegun          = "weir.tenants.v1.deletion_begun"

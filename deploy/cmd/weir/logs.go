@@ -25,6 +25,7 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs 'metadata.status:>=500' --since=24h
   weir logs level:error --count-by=service       how many of which service
   weir logs --json 'user.id:42' | jq .message
+  weir logs --saved='Checkout fails'      what a saved search finds
   weir logs --follow level:error          what comes from now on
   weir logs -- -healthcheck               what begins with - stands behind --
 
@@ -40,6 +41,7 @@ type logsCommand struct {
 	Limit   int           `help:"How many entries at most." default:"100"`
 	Follow  bool          `short:"f" help:"Print what is accepted from now on, as it comes."`
 	JSON    bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
+	Saved   string        `help:"Search as the saved search of this name does, which everybody sees, in its time; with the query as well."`
 	CountBy []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
 	reader
@@ -66,6 +68,11 @@ func (l *logsCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer api.Close()
+	if l.Saved != "" {
+		if err := l.useSaved(ctx, api); err != nil {
+			return err
+		}
+	}
 	if l.Follow {
 		return l.follow(ctx, api, terminal.Of(os.Stdout), os.Stderr)
 	}

@@ -58,8 +58,8 @@ var spans = []struct {
 	of   time.Duration
 	text string
 }{
-	{time.Minute, "minute"}, {5 * time.Minute, "5 minutes"}, {15 * time.Minute, "15 minutes"}, {time.Hour, "hour"}, {6 * time.Hour, "6 hours"},
-	{24 * time.Hour, "day"}, {7 * 24 * time.Hour, "7 days"},
+	{time.Minute, "1 minute"}, {5 * time.Minute, "5 minutes"}, {15 * time.Minute, "15 minutes"}, {time.Hour, "1 hour"}, {6 * time.Hour, "6 hours"},
+	{24 * time.Hour, "1 day"}, {7 * 24 * time.Hour, "7 days"},
 }
 
 // spanText is a time in words, such as 5 minutes.
@@ -77,7 +77,7 @@ func spanField(name, label, before string, value, least, most time.Duration) ui.
 	var choices [][2]string
 	known := value == 0
 	if least == 0 {
-		choices = append(choices, [2]string{"0", "as often as it is so"})
+		choices = append(choices, [2]string{"0", "each time it fires"})
 	}
 	for _, span := range spans {
 		if span.of >= least && span.of <= most {
@@ -112,7 +112,7 @@ func newRuleForm(rule ingest.AlertRule, version int64, who identity.Principal, f
 		spanField("window", "In the last", "", rule.Window, ingest.MinAlertSpan, ingest.MaxAlertWindow),
 		spanField("every", "Looked at every", "", rule.Every, ingest.MinAlertSpan, ingest.MaxAlertEvery),
 		number("times", "In a row", "How many times it has to be so before it fires.", int64(rule.Times)),
-		spanField("quiet", "Firing is told", "once in ", rule.Quiet, 0, ingest.MaxAlertQuiet),
+		spanField("quiet", "Told at most", "once in ", rule.Quiet, 0, ingest.MaxAlertQuiet),
 		{Name: "examples", Label: "Messages of entries", Choices: ui.NewChoices(strconv.Itoa(rule.Examples), [2]string{"0", "none are sent along"},
 			[2]string{"1", "1 is sent along"}, [2]string{"2", "2 are sent along"}, [2]string{"3", "3 are sent along"}),
 			Hint: "They go wherever webhooks and mail go: messages may hold secrets."},
@@ -172,12 +172,12 @@ func inWords(r *ingest.AlertRule) string {
 	if r.Fewer {
 		than = "fewer"
 	}
-	words := fmt.Sprintf("Every %s it is looked whether the last %s has %s than %s entries.", spanText(r.Every), spanText(r.Window), than, ui.Count(r.Threshold))
+	words := fmt.Sprintf("It fires when there are %s than %s entries in the last %s; looked at every %s.", than, ui.Count(r.Threshold), spanText(r.Window), spanText(r.Every))
 	if r.Times > 1 {
-		words += fmt.Sprintf(" It fires when that is so %d times in a row.", r.Times)
+		words += fmt.Sprintf(" It has to be so %d times in a row.", r.Times)
 	}
 	if r.Quiet > 0 {
-		words += fmt.Sprintf(" That it fires is told once in %s.", spanText(r.Quiet))
+		words += fmt.Sprintf(" Told at most once in %s.", spanText(r.Quiet))
 	}
 	return words
 }

@@ -185,7 +185,7 @@ func TestSettingAnAlert(t *testing.T) {
 
 	d.evaluate(s.ID, ingest.Evaluation{At: time.Date(2026, 11, 21, 11, 59, 0, 0, time.UTC)}, ingest.Evaluation{At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
 		ingest.Evaluation{At: time.Date(2026, 11, 21, 12, 1, 0, 0, time.UTC), Entries: 1234, Part: true})
-	d.page("1", path, 200, `<span class="badge good">ok</span>`, "whether the last 5 minutes has fewer than 1 entries", "2 times in a row", "at least 1,234", "told",
+	d.page("1", path, 200, `<span class="badge good">ok</span>`, "fewer than 1 entries in the last 5 minutes", "2 times in a row", "at least 1,234", "told",
 		"3 evaluations from", "/console/logs?from=2026-11-21T11%3A55%3A00Z&q=checkout")
 	d.post("2", path+"/mute", "for=3600", 303)
 	d.page("2", path, 200, "Tell again", "until")

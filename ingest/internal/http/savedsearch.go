@@ -100,6 +100,7 @@ type searchBody struct {
 	Name        string    `json:"name"`
 	Project     string    `json:"project" description:"Empty: all projects"`
 	Query       string    `json:"q"`
+	Whole       string    `json:"query" description:"q with the levels and the environment, as one query"`
 	Levels      []string  `json:"levels" enum:"debug,info,warn,error,fatal"`
 	Environment string    `json:"environment"`
 	Last        string    `json:"last" description:"15m, 1h, 24h, 7d, 30d, any; empty: from and to"`
@@ -115,7 +116,7 @@ type searchBody struct {
 
 func showSearch(s ingest.SavedSearch) searchBody {
 	return searchBody{
-		s.ID, s.Name, s.Project, s.Query, append([]string{}, s.Levels...), s.Environment, s.Last, s.From, s.To, append([]string{}, s.Fields...), s.Version,
+		s.ID, s.Name, s.Project, s.Query, s.Whole(), append([]string{}, s.Levels...), s.Environment, s.Last, s.From, s.To, append([]string{}, s.Fields...), s.Version,
 		s.CreatedBy, s.CreatedAt.UTC(), s.UpdatedBy, s.UpdatedAt.UTC(),
 	}
 }

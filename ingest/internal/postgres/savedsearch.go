@@ -150,6 +150,9 @@ func DeleteSearch(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch, version
 
 // DeleteSearchesOf removes what members alone have seen, who are gone.
 func DeleteSearchesOf(ctx context.Context, tx pgx.Tx, organizations, members []string) error {
+	if len(members) == 0 {
+		return nil
+	}
 	_, err := tx.Exec(ctx, `DELETE FROM saved_searches s USING unnest($1::text[], $2::text[]) AS gone (organization, member)
 		WHERE s.organization = gone.organization AND s.owner = gone.member AND s.owner <> ''`, organizations, members)
 	if err != nil {

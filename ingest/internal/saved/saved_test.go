@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
@@ -477,5 +478,28 @@ func TestVersions(t *testing.T) {
 	}
 	if twice, err := r.service.Create(ctx, apiKey, ingest.SavedSearch{Name: "By a key"}, true, "once"); err != nil || twice.ID != again.ID {
 		t.Errorf("the same key made %s and %s, %v", again.ID, twice.ID, err)
+	}
+}
+
+// What a member alone has seen goes with the member; what is shared stays.
+func TestSearchesOfRemovedMembers(t *testing.T) {
+	r := newRig(t)
+	ours := r.save(owner, "Ours")
+	for _, who := range []identity.Principal{owner, viewer} {
+		if _, err := r.service.Create(t.Context(), who, ingest.SavedSearch{Name: "Mine"}, false, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	value, _ := json.Marshal(contract.MemberRemoved{Organization: "org_1", Member: "mem_1"})
+	removed := weirbus.Record{Value: value, Headers: []weirbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeMemberRemoved)}}}
+	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(t.Context(), tx, []weirbus.Record{removed, {}}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := r.service.List(t.Context(), owner, postgres.SearchFilter{Limit: 10}); err != nil || len(found) != 1 || found[0].ID != ours.ID {
+		t.Errorf("the removed member sees %+v, %v", found, err)
+	}
+	if found, err := r.service.List(t.Context(), viewer, postgres.SearchFilter{Limit: 10}); err != nil || len(found) != 2 {
+		t.Errorf("another sees %+v, %v", found, err)
 	}
 }
