@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -211,7 +212,8 @@ func TestRulesAreChecked(t *testing.T) {
 }
 
 func faultOf(err error) string {
-	if invalid, is := err.(ingest.Invalid); is {
+	var invalid ingest.Invalid
+	if errors.As(err, &invalid) {
 		return invalid.Field
 	}
 	if err != nil {

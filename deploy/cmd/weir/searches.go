@@ -60,6 +60,11 @@ func (s *searchesCommand) print(ctx context.Context, api *client.Client, screen 
 	})
 }
 
+// lasts are the times up to now that a saved search has.
+var lasts = map[string]time.Duration{
+	"15m": 15 * time.Minute, "1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour,
+}
+
 // useSaved takes from a saved search what the command line leaves open.
 func (l *logsCommand) useSaved(ctx context.Context, api *client.Client) error {
 	found, err := client.Collect(ctx, api, l.caller(), "/searches", url.Values{"name": {l.Saved}}, 2)
@@ -79,7 +84,7 @@ func (l *logsCommand) useSaved(ctx context.Context, api *client.Client) error {
 	if l.Project == "" {
 		l.Project = search.Project
 	}
-	if last, known := map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour}[search.Last]; known {
+	if last, known := lasts[search.Last]; known {
 		l.Since = last
 		return nil
 	}

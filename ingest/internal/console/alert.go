@@ -172,7 +172,8 @@ func inWords(r *ingest.AlertRule) string {
 	if r.Fewer {
 		than = "fewer"
 	}
-	words := fmt.Sprintf("It fires when there are %s than %s entries in the last %s; looked at every %s.", than, ui.Count(r.Threshold), spanText(r.Window), spanText(r.Every))
+	words := fmt.Sprintf("It fires when there are %s than %s entries in the last %s; looked at every %s.",
+		than, ui.Count(r.Threshold), spanText(r.Window), spanText(r.Every))
 	if r.Times > 1 {
 		words += fmt.Sprintf(" It has to be so %d times in a row.", r.Times)
 	}
@@ -195,7 +196,8 @@ func (c *console) writeAlert(w http.ResponseWriter, r *http.Request, status int,
 		return ingesthttp.SavedProblem(err, id)
 	}
 	page := alertPage{
-		ID: id, Search: search, Open: path + "?" + search.Address().Encode(), Whole: search.Whole(), May: saved.MayShare(who) && search.Owner == "", Private: search.Owner != "",
+		ID: id, Search: search, Open: path + "?" + search.Address().Encode(), Whole: search.Whole(),
+		May: saved.MayShare(who) && search.Owner == "", Private: search.Owner != "",
 		Mute: ui.Field{Name: "for", Label: "Tell nothing for", Choices: ui.NewChoices("3600", [2]string{"3600", "an hour"}, [2]string{"14400", "4 hours"},
 			[2]string{"86400", "a day"}, [2]string{"604800", "a week"})},
 	}

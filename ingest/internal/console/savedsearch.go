@@ -80,13 +80,13 @@ func (c *console) savedMenu(r *http.Request) (*ui.Menu, error) {
 		}
 		menu.Links = append(menu.Links, link)
 	}
-	menu.More = append(menu.More, ui.Link{Text: "Save this search", Href: searchesPath + "/new?" + kept(query).Encode()}, ui.Link{Text: "All saved searches", Href: searchesPath})
+	menu.More = append(menu.More, ui.Link{Text: "Save this search", Href: searchesPath + "/new?" + kept(query).Encode()},
+		ui.Link{Text: "All saved searches", Href: searchesPath})
 	return menu, nil
 }
 
 // kept is what is saved of the page's address.
 func kept(query url.Values) url.Values {
-	query = url.Values(query)
 	saved := url.Values{"last": {defaultLast}}
 	for _, name := range []string{"q", "project", "level", "environment", "last", "from", "to", "field"} {
 		values := slices.DeleteFunc(slices.Clone(query[name]), func(value string) bool { return value == "" })
@@ -104,7 +104,8 @@ func kept(query url.Values) url.Values {
 func (c *console) searchOf(r *http.Request, query url.Values) ingest.SavedSearch {
 	query = kept(query)
 	s := ingest.SavedSearch{
-		Project: query.Get("project"), Query: query.Get("q"), Levels: query["level"], Environment: query.Get("environment"), Last: query.Get("last"), Fields: query["field"],
+		Project: query.Get("project"), Query: query.Get("q"), Levels: query["level"], Environment: query.Get("environment"),
+		Last: query.Get("last"), Fields: query["field"],
 	}
 	if s.Last == "" {
 		timed := r.Clone(r.Context())
@@ -195,7 +196,9 @@ func (c *console) writeSearch(w http.ResponseWriter, r *http.Request, status int
 	if shared {
 		chosen = "everybody"
 	}
-	page.Shared = ui.Field{Name: "shared", Label: "Who sees it", Choices: ui.NewChoices(chosen, choices...), Hint: "A search that everybody sees can carry an alert."}
+	page.Shared = ui.Field{
+		Name: "shared", Label: "Who sees it", Choices: ui.NewChoices(chosen, choices...), Hint: "A search that everybody sees can carry an alert.",
+	}
 	var invalid ingest.Invalid
 	switch {
 	case errors.Is(fault, postgres.ErrNameTaken):

@@ -27,8 +27,9 @@ func alerting(s *Saved) []openapi.Operation {
 			Headers: repeatableHeaders{}, Body: openapi.Body{Type: newAlertBody{}}, Answer: openapi.Answer{Type: alertBody{}}, Problems: conflict,
 		},
 		{
-			Route: "DELETE /v1/searches/{search}/alert", Handle: written(s.removeAlert), ID: "deleteAlert", Summary: "Delete the alert of a saved search. Nothing is told of it any more",
-			Query: versionQuery{}, Headers: repeatableHeaders{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search, which stays"}, Problems: conflict,
+			Route: "DELETE /v1/searches/{search}/alert", Handle: written(s.removeAlert), ID: "deleteAlert",
+			Summary: "Delete the alert of a saved search. Nothing is told of it any more",
+			Query:   versionQuery{}, Headers: repeatableHeaders{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search, which stays"}, Problems: conflict,
 		},
 		{
 			Route: "POST /v1/searches/{search}/alert/mute", Handle: written(s.mute), ID: "muteAlert",
@@ -38,11 +39,13 @@ func alerting(s *Saved) []openapi.Operation {
 		{
 			Route: "POST /v1/searches/{search}/alert/test", Handle: written(s.test), ID: "testAlert",
 			Summary: "Send to all who are told of the alert that it fires, marked as a test. Once a minute",
-			Headers: repeatableHeaders{}, Answer: openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}}, Problems: map[int]string{http.StatusConflict: "conflict: it was tested within the last minute"},
+			Headers: repeatableHeaders{}, Answer: openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}},
+			Problems: map[int]string{http.StatusConflict: "conflict: it was tested within the last minute"},
 		},
 		{
-			Route: "GET /v1/searches/{search}/alert/evaluations", Handle: s.evaluations, ID: "listEvaluations", Summary: "The newest evaluations of an alert, at most 120",
-			Query: evaluationsQuery{}, Answer: openapi.Answer{Type: evaluationsBody{}, Description: "The newest first"},
+			Route: "GET /v1/searches/{search}/alert/evaluations", Handle: s.evaluations, ID: "listEvaluations",
+			Summary: "The newest evaluations of an alert, at most 120",
+			Query:   evaluationsQuery{}, Answer: openapi.Answer{Type: evaluationsBody{}, Description: "The newest first"},
 		},
 	}
 }

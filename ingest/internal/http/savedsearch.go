@@ -32,7 +32,8 @@ func saving(s *Saved) []openapi.Operation {
 			Route: "POST /v1/searches", Handle: s.create, ID: "saveSearch", Summary: "Save a search for everybody",
 			Headers: creationHeaders{}, Body: openapi.Body{Type: newSearchBody{}}, Answer: openapi.Answer{Status: http.StatusCreated, Type: searchBody{}},
 			Problems: map[int]string{
-				http.StatusConflict: "conflict: another one of the project has this name; limit_reached", http.StatusNotFound: "There is no such project in the organization",
+				http.StatusConflict: "conflict: another one of the project has this name; limit_reached",
+				http.StatusNotFound: "There is no such project in the organization",
 			},
 		},
 		{

@@ -46,8 +46,8 @@ const alertColumns = `a.every_seconds, a.window_seconds, a.fewer, a.threshold, a
 func scanAlert(row pgx.Row) (a Alert, err error) {
 	var every, window, quiet int64
 	var blind, fired, muted, evaluated *time.Time
-	err = row.Scan(append([]any{&every, &window, &a.Fewer, &a.Threshold, &a.Times, &quiet, &a.Examples, &a.Roles, &a.Members, &a.State, &a.Since, &a.Streak, &blind,
-		&a.Told, &fired, &muted, &a.Facts, &a.Version, &a.UpdatedBy, &a.UpdatedAt, &a.NextAt, &evaluated, &a.claim, &a.evaluations, &a.changes},
+	err = row.Scan(append([]any{&every, &window, &a.Fewer, &a.Threshold, &a.Times, &quiet, &a.Examples, &a.Roles, &a.Members, &a.State, &a.Since, &a.Streak,
+		&blind, &a.Told, &fired, &muted, &a.Facts, &a.Version, &a.UpdatedBy, &a.UpdatedAt, &a.NextAt, &evaluated, &a.claim, &a.evaluations, &a.changes},
 		fieldsOfSearch(&a.Search)...)...)
 	a.Every, a.Window, a.Quiet = time.Duration(every)*time.Second, time.Duration(window)*time.Second, time.Duration(quiet)*time.Second
 	a.BlindSince, a.FiredAt, a.MutedUntil, a.EvaluatedAt = orZero(blind), orZero(fired), orZero(muted), orZero(evaluated)
@@ -90,8 +90,8 @@ func InsertAlert(ctx context.Context, tx pgx.Tx, a *Alert, most int) error {
 	if many >= most {
 		return ErrTooMany
 	}
-	tag, err := tx.Exec(ctx, `INSERT INTO alerts (organization, search, every_seconds, window_seconds, fewer, threshold, times, quiet_seconds, examples, roles, members,
-		updated_by, updated_at, next_at, state, since, told) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+	tag, err := tx.Exec(ctx, `INSERT INTO alerts (organization, search, every_seconds, window_seconds, fewer, threshold, times, quiet_seconds, examples, roles,
+		members, updated_by, updated_at, next_at, state, since, told) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		ON CONFLICT DO NOTHING`, append(ruleOf(a), a.State, a.Since, a.Told)...)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrSearchChanged
@@ -158,7 +158,8 @@ type Claiming struct {
 func ClaimAlerts(ctx context.Context, tx pgx.Tx, c Claiming) ([]Alert, error) {
 	rows, err := tx.Query(ctx, `WITH waiting AS (
 			SELECT DISTINCT ON (organization) organization, search FROM alerts
-			 WHERE next_at <= greatest($2::timestamptz, $3::timestamptz) AND (next_at <= $3 OR next_at <= $2 AND ($4 OR NOT fewer)) AND claimed_until <= $1 AND organization <> ALL ($5)
+			 WHERE next_at <= greatest($2::timestamptz, $3::timestamptz) AND (next_at <= $3 OR next_at <= $2 AND ($4 OR NOT fewer))
+			   AND claimed_until <= $1 AND organization <> ALL ($5)
 			 ORDER BY organization, next_at
 		), turns AS (
 			SELECT w.organization, w.search FROM waiting w

@@ -116,8 +116,8 @@ func (e *Evaluator) Run(ctx context.Context) error {
 
 // RunOnce evaluates what is due.
 func (e *Evaluator) RunOnce(ctx context.Context) error {
-	if e.Ready() != nil {
-		return nil
+	if err := e.Ready(); err != nil {
+		return nil //nolint:nilerr // it is not time yet
 	}
 	var work sync.WaitGroup
 	failures := make([]error, workers)
@@ -343,7 +343,8 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 	with := promauto.With(registerer)
 	m := metrics{
 		evaluations: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_ingest_alert_evaluations_total", Help: "Evaluations of alerts on saved searches: met, not_met, or unknown where the entries could not be counted.",
+			Name: "weir_ingest_alert_evaluations_total",
+			Help: "Evaluations of alerts on saved searches: met, not_met, or unknown where the entries could not be counted.",
 		}, []string{"judgement"}),
 		late: with.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_ingest_alerts_late_seconds", Help: "How long the first due alert on a saved search has been due.",

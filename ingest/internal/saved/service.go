@@ -257,7 +257,8 @@ func (s *Service) SetAlert(ctx context.Context, who identity.Principal, id strin
 }
 
 // changeAlert changes the alert of a search that who may change.
-func (s *Service) changeAlert(ctx context.Context, who identity.Principal, id string, change func(tx pgx.Tx, found *postgres.Alert) error) (found postgres.Alert, err error) {
+func (s *Service) changeAlert(ctx context.Context, who identity.Principal, id string,
+	change func(tx pgx.Tx, found *postgres.Alert) error) (found postgres.Alert, err error) {
 	err = s.write(ctx, who, func(tx pgx.Tx) error {
 		if _, err := s.findToChange(ctx, tx, who, id); err != nil {
 			return err
