@@ -151,7 +151,7 @@ type MemberRemoved struct {
 }
 
 func (e MemberRemoved) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_removed", Unpublished, "member.removed", e.At, &Member{}, kept}
+	return eventMeta{"tenants.v1.member_removed", PublishedFact, "member.removed", e.At, &Member{}, kept}
 }
 
 // Remove decides to remove the member. It is idempotent. The

@@ -28,6 +28,7 @@ const (
 	ServiceTokensWrite Permission = "service-tokens:write"
 	AuditRead          Permission = "audit:read"
 	LogsRead           Permission = "logs:read"
+	SearchesShare      Permission = "searches:share" // save searches for everybody, and set alerts on them
 	ErrorsRead         Permission = "errors:read"
 	UsageRead          Permission = "usage:read"
 	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
@@ -40,7 +41,7 @@ func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
 		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
-		AuditRead, LogsRead, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
+		AuditRead, LogsRead, SearchesShare, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
 	}
 }
 
@@ -52,7 +53,7 @@ func (r Role) May(p Permission) bool {
 	case Admin:
 		return Owner.May(p) && p != OwnersManage && p != DeletionsManage && p != MailsReceive
 	case Developer:
-		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
+		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead || p == SearchesShare
 	case Viewer:
 		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
 	case Billing:

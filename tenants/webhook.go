@@ -297,5 +297,12 @@ type Fact struct {
 	Project      string    // empty: none
 	Time         time.Time // when it happened: on the clock of a test, or as a client says
 	Published    time.Time // real, in milliseconds
+	MailTo       MailTo
 	Data         json.RawMessage
+}
+
+// MailTo are the members who get mail of a fact.
+type MailTo struct {
+	Roles   []Role
+	Members []string // ids of others who get it, too
 }

@@ -171,7 +171,7 @@ func constants() map[string]contract.Topic {
 	for constant, name := range map[string]string{
 		"TopicLogs": contract.TopicLogs, "TopicCredentials": contract.TopicCredentials, "TopicTenants": contract.TopicTenants,
 		"TopicAccounts": contract.TopicAccounts, "TopicLedger": contract.TopicLedger, "TopicGrouping": contract.TopicGrouping, "TopicIngest": contract.TopicIngest,
-		"TopicErasures": contract.TopicErasures, "TopicOutcomes": contract.TopicOutcomes,
+		"TopicErasures": contract.TopicErasures, "TopicOutcomes": contract.TopicOutcomes, "TopicAlerts": contract.TopicAlerts,
 	} {
 		all := contract.Topics(0, 0)
 		if at := slices.IndexFunc(all, func(topic contract.Topic) bool { return topic.Name == name }); at >= 0 {

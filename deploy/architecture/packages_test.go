@@ -9,7 +9,7 @@ import (
 
 // rooms are the concepts of each module, and their common ground.
 var rooms = map[string][]string{
-	"ingest":   {"intake", "searches"},
+	"ingest":   {"intake", "searches", "saved"},
 	"grouping": {"groups"},
 	"tenants":  {"keys", "people", "signin", "registry", "audit", "notifications"},
 	"ledger":   {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "usage", "unitofwork", "snapshot"},
@@ -18,6 +18,7 @@ var rooms = map[string][]string{
 // roomsKnow are the rooms that import another one, with the reason. All
 // others use interfaces of their own.
 var roomsKnow = map[string]string{
+	"ingest: saved -> searches":     "an alert is evaluated by a search",
 	"ledger: accounts -> balances":  "an account is shown with its balance",
 	"ledger: forecasts -> balances": "what would be begins with what is",
 	"ledger: forecasts -> budgets":  "a dry run asks the budgets as well",

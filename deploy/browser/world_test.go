@@ -23,6 +23,7 @@ import (
 // A world is an organization with some of everything.
 type world struct {
 	email, password string
+	organization    string
 	project         string
 	key             client.APIKey
 	token           client.ServiceToken
@@ -31,6 +32,7 @@ type world struct {
 	member          string // another than the signed-in one
 	invitation      string // still open
 	webhook         string
+	search          string // saved, with an alert
 }
 
 // Texts are those that people and programs enter.
@@ -38,7 +40,8 @@ type texts struct {
 	organization, member, project, key, token, reason   string
 	message, environment, errorType, errorMessage, call string
 
-	hook string // address of a webhook
+	hook   string // address of a webhook
+	search string // name of a saved one
 
 	email, invited string // of a viewer, and of a person without an account
 }
@@ -47,7 +50,7 @@ var plainTexts = texts{
 	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", token: "invoicing", reason: "replaced by another",
 	message: "checkout failed", environment: "prod", errorType: "TypeError",
 	errorMessage: "Cannot read properties of undefined (reading 'total')", call: "at Cart.total (/srv/shop/src/cart.js:41:13)",
-	hook: "https://hooks.invalid/weir", email: "bob@acme.example", invited: "eve@acme.example",
+	hook: "https://hooks.invalid/weir", search: "Checkout fails", email: "bob@acme.example", invited: "eve@acme.example",
 }
 
 // longTexts have no place to break them, and Weir's maximal length.
@@ -55,9 +58,9 @@ func longTexts() texts {
 	name, host := strings.Repeat("W", 200), strings.Repeat("w", 60)+".example"
 	return texts{
 		organization: name, member: name, project: name, key: name, token: name, reason: strings.Repeat("R", 500),
-		message: strings.Repeat("M", 2000), environment: strings.Repeat("E", 64), errorType: strings.Repeat("T", 300),
+		message: strings.Repeat("M", 1900), environment: strings.Repeat("E", 64), errorType: strings.Repeat("T", 300),
 		errorMessage: strings.Repeat("X", 2000), call: "at " + strings.Repeat("c", 300) + " (/srv/" + strings.Repeat("f", 300) + ".js:41:13)",
-		hook: "https://hooks.invalid/" + strings.Repeat("h", 1900), email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
+		hook: "https://hooks.invalid/" + strings.Repeat("h", 1900), search: strings.Repeat("S", 80), email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
 	}
 }
 
@@ -68,7 +71,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	organization := in.addOwner(t, say.organization, say.member, w.email, w.password)
 	project, err := in.api.CreateProject(t.Context(), in.token, organization, say.project)
 	must(t, err)
-	w.project = project.ID
+	w.organization, w.project = organization, project.ID
 	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", say.key)
 	must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
@@ -88,22 +91,38 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	hooks := "/organizations/" + organization + "/webhooks"
 	w.webhook = in.create(t, hooks, map[string]any{"url": say.hook, "events": []string{"quota.threshold_reached", "quota.exhausted", "error_group.created"}})
 	in.create(t, hooks+"/"+w.webhook+"/test", nil)
+	w.search = in.save(t, w.key.Key, map[string]any{"name": say.search, "project": project.ID, "q": "checkout OR " + say.message, "last": "1h"})
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
+}
+
+// save saves a search with an alert, and returns its id.
+func (in installation) save(t *testing.T, key string, search map[string]any) string {
+	t.Helper()
+	id := in.call(t, "POST", "/searches", "x-api-key", key, search)
+	in.call(t, "PUT", "/searches/"+id+"/alert", "x-api-key", key,
+		map[string]any{"every_seconds": 60, "window_seconds": 3600, "condition": "more_than", "threshold": 100, "mail_roles": []string{"owner"}})
+	return id
 }
 
 // create creates a thing as the operator and returns its id.
 func (in installation) create(t *testing.T, path string, thing any) string {
 	t.Helper()
+	return in.call(t, "POST", path, "Authorization", "Bearer "+in.token, thing)
+}
+
+// call sends a thing, and returns the id in the answer.
+func (in installation) call(t *testing.T, method, path, header, credential string, thing any) string {
+	t.Helper()
 	body, err := json.Marshal(thing)
 	must(t, err)
-	answer, err := in.api.Call(t.Context(), client.Request{Method: "POST", Path: path, Body: body,
-		Header: map[string]string{"Authorization": "Bearer " + in.token, "Content-Type": "application/json"}})
+	answer, err := in.api.Call(t.Context(), client.Request{Method: method, Path: path, Body: body,
+		Header: map[string]string{header: credential, "Content-Type": "application/json"}})
 	must(t, err)
-	var made struct{ ID string }
+	var made struct{ ID, Search string }
 	must(t, json.Unmarshal(answer.Body, &made))
-	if made.ID == "" {
-		t.Fatalf("POST %s: %d %s", path, answer.Status, answer.Body)
+	if made.ID+made.Search == "" {
+		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 	}
 	return made.ID
 }
@@ -114,6 +133,8 @@ func (w world) addresses() map[string]string {
 	return map[string]string{
 		"/console/*":                                 "/console/no-such-page",
 		"/console/errors/{group}":                    "/console/errors/" + w.group,
+		"/console/logs/searches/{id}/edit":           "/console/logs/searches/" + w.search + "/edit",
+		"/console/logs/searches/{id}/alert":          "/console/logs/searches/" + w.search + "/alert",
 		settings + "projects/{id}":                   settings + "projects/" + w.project,
 		settings + "projects/{id}/delete":            settings + "projects/" + w.project + "/delete",
 		settings + "api-keys/{id}":                   settings + "api-keys/" + w.key.ID,

@@ -27,7 +27,7 @@ type module struct {
 }
 
 var modules = []module{
-	{"ingest", ingest.Schema(), nil, func(m allinone.Modules, url httpapi.Secret) int {
+	{"ingest", ingest.Schema(), ingest.Outboxes(), func(m allinone.Modules, url httpapi.Secret) int {
 		m.Ingest.DatabaseURL = url
 		return m.Ingest.Connections()
 	}},

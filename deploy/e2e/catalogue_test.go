@@ -31,6 +31,7 @@ var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 // foreign keys without the organization, as "table.index", each with the
 // reason. Unneeded ones must be removed.
 var exceptions = map[string]string{
+	"alert_clock":       "one row for the installation: up to when the log store has all that was accepted",
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
 	"bus_read":          "how far a topic is read into memory, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
@@ -51,6 +52,7 @@ var exceptions = map[string]string{
 
 	"gap_charges.gap_charges_run":           "anyone who sums up stretches, as the system, does so for all organizations in them",
 	"bus_parked.bus_parked_replay":          "a consumer, which acts as the system, looks for what is to be applied again in its partitions",
+	"alerts.alerts_due":                     "the loop that evaluates alerts looks, as the system, for those of all organizations that are due",
 	"facts.facts_relay":                     "the relay, which acts as the system, reads all tenants' facts in the order of their commits",
 	"events.events_in_commit_order":         "the same for the events; and a position stands for one event of the installation",
 	"organizations.organizations_due":       "the loop that ends periods and grants looks, as the system, for all organizations that are due",

@@ -91,6 +91,7 @@ func TestOwner(t *testing.T) {
 		"/v1/logs":                             gateway.Ingest,
 		"/v1/logs/tail":                        gateway.Ingest,
 		"/v1/logs/patterns":                    gateway.Ingest,
+		"/v1/searches/srch_1/alert":            gateway.Ingest,
 		"/v1/organizations":                    gateway.Tenants,
 		"/v1/organizations/org_1":              gateway.Tenants,
 		"/v1/organizations/org_1/members":      gateway.Tenants,

@@ -63,7 +63,7 @@ func TestEveryAnswerIsGiven(t *testing.T) {
 	w.isAskedTooOften(t, a)
 }
 
-// A situation is a sequence of the operator's requests with the wanted
+// A situation is a sequence of requests, of the operator or of a key, with the wanted
 // status of the last; the earlier ones succeed. Equal requests have
 // the same Idempotency-Key.
 type situation struct {
@@ -88,6 +88,14 @@ var situations = []situation{
 	{409, []string{off("{new-webhook}"), `POST /v1/organizations/{organization}/webhooks/{new-webhook}/test`}},
 	{409, []string{off("{new-webhook}"), `POST /v1/organizations/{organization}/webhooks/{new-webhook}/replay {"since":"2026-11-20T00:00:00Z"}`}},
 	{409, []string{off("{webhook}"), `POST /v1/organizations/{organization}/webhooks/{webhook}/deliveries/{new-delivery}/replay`}},
+
+	{409, []string{`POST /v1/searches {"name":"S"}`, `POST /v1/searches {"name":"s"}`}},
+	{404, []string{`POST /v1/searches {"name":"S","project":"prj_0"}`}},
+	{409, []string{`PUT /v1/searches/{new-search} {"name":"{new-email}","version":2}`}},
+	{409, []string{`DELETE /v1/searches/{new-search}?version=2`}},
+	{409, []string{`PUT /v1/searches/{new-search}/alert {"every_seconds":60,"window_seconds":60,"condition":"more_than","threshold":1}`}},
+	{409, []string{`DELETE /v1/searches/{new-search}/alert?version=2`}},
+	{409, twice(`POST /v1/searches/{new-search}/alert/test`)},
 
 	{200, []string{`DELETE /v1/projects/{new-project}`, `POST /v1/projects/{new-project}/restore`}},
 	{200, []string{`DELETE /v1/organizations/{new-organization}`, `POST /v1/organizations/{new-organization}/restore`}},
@@ -116,7 +124,7 @@ func (w *world) is(t *testing.T, of *tenant, s situation) {
 		path, body, _ := strings.Cut(rest, " ")
 		sum := sha256.Sum256([]byte(text))
 		got := w.send(t, request{method: method, path: path, body: body, header: map[string]string{
-			"Authorization": "Bearer " + operatorToken, "Idempotency-Key": hex.EncodeToString(sum[:]),
+			"Authorization": "Bearer " + operatorToken, "X-Api-Key": of.key, "Idempotency-Key": hex.EncodeToString(sum[:]),
 		}})
 		if last := i == len(texts)-1; last && got.status != s.want || !last && got.status/100 != 2 {
 			t.Errorf("%q: %s is answered %d %s, want %d in the end", s.requests, text, got.status, got.brief(), s.want)

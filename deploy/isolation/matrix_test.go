@@ -177,7 +177,7 @@ func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, fo
 	t.Helper()
 	theirs := a.fill(t, "{"+foreign+"}")[0]
 	send := func(id string) answer {
-		mixed := &tenant{world: w, name: b.name, things: maps.Clone(b.things)}
+		mixed := &tenant{world: w, name: b.name, key: b.key, things: maps.Clone(b.things)}
 		mixed.things[foreign] = id
 		return w.send(t, caller.sends(p.request(t, mixed)))
 	}

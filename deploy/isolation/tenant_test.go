@@ -64,7 +64,11 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 	},
 	"new-webhook":  func(t *testing.T, of *tenant) string { return of.webhook(t).get("id") },
 	"new-delivery": func(t *testing.T, of *tenant) string { return of.delivery(t) },
-	"new-email":    func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
+	"new-search": func(t *testing.T, of *tenant) string {
+		return of.alert(t, of.search(t, of.things["home-project"]))
+	},
+	"new-bare-search": func(t *testing.T, of *tenant) string { return of.search(t, of.things["home-project"]) },
+	"new-email":       func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
 }
 
 // tenant makes an organization, with a project, a key, a token and an error group.
@@ -79,6 +83,7 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	made.things["token"] = made.token(t, "x:y").get("id")
 	made.things["member"] = made.member(t, "viewer", "m"+strings.ToLower(rand.Text())+"@example.com")
 	made.things["home"] = made.things["organization"] // stays what it is where a test names another organization
+	made.things["home-project"] = made.things["project"]
 	made.things["webhook"] = made.webhook(t).get("id")
 	made.things["home-webhook"] = made.things["webhook"]
 	made.things["second"] = w.operate(t, "POST", "/v1/projects",
@@ -86,6 +91,7 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	second := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": made.things["second"], "environment": "prod", "name": name + "'s other key"})
 	made.things["group"] = made.group(t, made.things["project"], made.key)
 	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
+	made.things["search"], made.things["second-search"] = made.alert(t, made.search(t, made.things["project"])), made.search(t, made.things["second"])
 	made.things["grant"] = w.operate(t, "POST", "/v1/organizations/"+made.things["organization"]+"/grants", map[string]any{"amount": 1, "reason": name + "'s grant"}).get("id")
 	return made
 }
@@ -101,6 +107,32 @@ func (of *tenant) webhook(t *testing.T) answer {
 func (of *tenant) delivery(t *testing.T) string {
 	t.Helper()
 	return of.world.operate(t, "POST", "/v1/organizations/"+of.things["home"]+"/webhooks/"+of.things["home-webhook"]+"/test", nil).get("id")
+}
+
+// search saves a search of a project, once it is known everywhere.
+func (of *tenant) search(t *testing.T, project string) (id string) {
+	t.Helper()
+	testenv.Eventually(t, func() error {
+		got := of.world.send(t, request{method: "POST", path: "/v1/searches", body: fmt.Sprintf(`{"name":"%s of %s","project":"%s"}`, rand.Text(), of.name, project),
+			header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
+		if id = got.get("id"); got.status != http.StatusCreated {
+			return fmt.Errorf("POST /v1/searches: %d %s", got.status, got.text)
+		}
+		return nil
+	})
+	return id
+}
+
+// alert sets an alert on a saved search, and returns the id of that.
+func (of *tenant) alert(t *testing.T, search string) string {
+	t.Helper()
+	got := of.world.send(t, request{method: "PUT", path: "/v1/searches/" + search + "/alert",
+		body:   `{"every_seconds":60,"window_seconds":60,"condition":"more_than","threshold":1}`,
+		header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
+	if got.status != http.StatusOK {
+		t.Fatalf("an alert on %s: %d %s", search, got.status, got.text)
+	}
+	return search
 }
 
 // issue makes an API key of prod, which expires at an instant, if given.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	nethttp "net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -17,9 +18,12 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/ingest/internal/tails"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
@@ -119,9 +123,24 @@ func (a *App) buildAPI() {
 	measureLog(a.base.Metrics, a.logIntact)
 	guard := a.guard()
 	watched := a.newTails(guard, found)
-	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched)
-	console.Mount(router, console.Config{Service: found, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	kept := a.newSaved(found)
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept})
+	console.Mount(router, console.Config{Service: found, Saved: kept, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
+}
+
+// newSaved makes the service of saved searches, and what evaluates their alerts.
+func (a *App) newSaved(found *searches.Service) *saved.Service {
+	config := a.config.Saved
+	kept := &saved.Service{
+		Pool: a.base.Pool, Directory: a.followed.directory, MaxSearches: cmp.Or(config.SavedSearches, defaultSavedSearches),
+		MaxAlerts: cmp.Or(config.Alerts, defaultAlerts), Publish: bus.SaveNotice, Published: a.store.relay.Wake, NewID: newID, Clock: a.base.Clock,
+	}
+	a.store.evaluator = saved.NewEvaluator(saved.EvaluatorConfig{
+		Pool: a.base.Pool, Service: kept, Searches: found, Ends: a.spending.log.Ends, Group: contract.GroupLogStore, Ready: a.followed.loaded,
+		Interval: config.AlertInterval, Clock: a.base.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
+	})
+	return kept
 }
 
 func (a *App) newTails(guard *identity.Guard, found *searches.Service) *http.Tails {
@@ -177,6 +196,9 @@ func (a *App) newIntake() *http.Intake {
 
 // newBatch makes a UUIDv7; the source of random numbers does not fail.
 func newBatch() string { return uuid.Must(uuid.NewV7()).String() }
+
+// newID makes the id of a saved search.
+func newID() string { return strings.ReplaceAll(newBatch(), "-", "") }
 
 // Handler serves the routes of ingest.
 func (a *App) Handler() nethttp.Handler { return a.handler }
@@ -240,8 +262,14 @@ func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: po
 
 // Connections is how many a process has to its database at most.
 func (c Config) Connections() int {
-	return pg.Connections(c.DatabaseURL.Reveal(), c.Search.concurrency())
+	return pg.Connections(c.DatabaseURL.Reveal(), c.Search.concurrency()) + relays
 }
+
+// relays is how many relays publish, each on its own connection.
+const relays = 1
+
+// Outboxes are the tables that are published.
+func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }
 
 // OpenAPI describes the module's API.
 func OpenAPI() []byte { return http.OpenAPI() }

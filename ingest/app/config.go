@@ -40,6 +40,7 @@ type Config struct {
 	Tail TailConfig `embed:""`
 
 	Archive ArchiveConfig `embed:""`
+	Saved   SavedConfig   `embed:""`
 }
 
 // PublishConfig is how requests get into the log.
@@ -94,6 +95,14 @@ func (c ArchiveConfig) open() (objects.Store, error) {
 	return store, nil
 }
 
+// SavedConfig bounds saved searches and alerts.
+type SavedConfig struct {
+	SavedSearches int `help:"Saved searches that a project shares at most, and that a member has alone." env:"WEIR_MAX_SAVED_SEARCHES" default:"100"`
+	Alerts        int `help:"Alerts on saved searches that an organization has at most." env:"WEIR_MAX_ALERTS" default:"50"`
+
+	AlertInterval time.Duration `kong:"-"` // between looks for due alerts; 0: the usual one
+}
+
 // work is how much of a second tails may take, of all processors.
 func (c TailConfig) work() time.Duration {
 	return time.Duration(cmp.Or(c.TailPercent, defaultTailPercent)*runtime.GOMAXPROCS(0)) * time.Second / 100
@@ -128,7 +137,9 @@ const (
 	defaultTailPercent = 20
 	defaultTailTime    = time.Hour
 
-	defaultArchiveAfter = 24 * time.Hour
+	defaultArchiveAfter  = 24 * time.Hour
+	defaultSavedSearches = 100
+	defaultAlerts        = 50
 )
 
 // Validate returns all faults of the configuration.
@@ -148,6 +159,7 @@ func (c Config) Validate() error {
 		"WEIR_INGEST_SEARCH_BYTES": int64(search.SearchBytes), "WEIR_INGEST_ANSWER_BYTES": search.AnswerBytes,
 		"WEIR_INGEST_TAILS": int64(c.Tail.Tails), "WEIR_INGEST_TAIL_PERCENT": int64(c.Tail.TailPercent), "WEIR_INGEST_TAIL_TIME": int64(c.Tail.TailTime),
 		"WEIR_INGEST_ARCHIVE_AFTER": int64(c.Archive.ArchiveAfter),
+		"WEIR_MAX_SAVED_SEARCHES":   int64(c.Saved.SavedSearches), "WEIR_MAX_ALERTS": int64(c.Saved.Alerts),
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))

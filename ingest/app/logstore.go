@@ -12,14 +12,17 @@ import (
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/service"
 )
@@ -35,9 +38,12 @@ type logStore struct {
 	archive  objects.Store // nil: texts stay in the database
 	searches *searches.Searches
 	consumer *consumer.Consumer
-	deleted  *consumer.Consumer // of organizations and projects
-	pruner   *prune.Pruner
-	eraser   *erasure.Eraser
+	deleted  *consumer.Consumer // of organizations, projects and members
+	relay    *relay.Relay       // of what is told of alerts
+
+	evaluator *saved.Evaluator
+	pruner    *prune.Pruner
+	eraser    *erasure.Eraser
 }
 
 func (s *logStore) build() (err error) {
@@ -46,6 +52,7 @@ func (s *logStore) build() (err error) {
 	}
 	s.buildStore()
 	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(postgres.Erasable(s.archive))
+	s.relay = s.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
 	return s.buildConsumers()
 }
 
@@ -72,7 +79,9 @@ func (s *logStore) buildConsumers() (err error) {
 	if err != nil {
 		return err
 	}
-	s.deleted, err = s.base.NewConsumer(erasure.Consumer(contract.GroupIngestTenants))
+	tenants := erasure.Consumer(contract.GroupIngestTenants)
+	tenants.Handle = bus.ConsumeTenants
+	s.deleted, err = s.base.NewConsumer(tenants)
 	return err
 }
 
@@ -93,7 +102,7 @@ func (s *logStore) run(ctx context.Context, sum func(context.Context) error) err
 		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.runArchiver, sum)
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.runArchiver, s.relay.Run, s.evaluator.Run, sum)
 }
 
 // runArchiver moves texts of past days to the archive, where there is one.
@@ -150,12 +159,12 @@ func (s *logStore) ensureTopics(ctx context.Context) error {
 func (s *logStore) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: s.base.Pool, Tables: s.tables,
-		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds()),
+		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds(), postgres.SavedBounds()),
 		Clock: s.config.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
 	})
 }
 
 func (s *logStore) tables(clock func() time.Time) []prune.Table {
 	return slices.Concat(postgres.Tables(s.archive, clock), inbox.Tables(clock), s.config.Retention.Tables(clock),
-		[]prune.Table{s.config.Deletions.Table(clock)})
+		[]prune.Table{s.config.Deletions.Table(clock), outbox.Table(bus.RelayName)})
 }

@@ -208,6 +208,14 @@ type DeletionBegun struct {
 	GoneBy       time.Time `json:"gone_by"`
 }
 
+// MemberRemoved is a fact on weir.tenants.v1: what a member alone could
+// see is to be removed.
+type MemberRemoved struct {
+	Organization string    `json:"organization"`
+	Member       string    `json:"member"`
+	RemovedAt    time.Time `json:"removed_at"`
+}
+
 // DeletionFinished is a fact on weir.tenants.v1: every module has
 // erased its data. Nothing of it need be hidden or refused any more.
 type DeletionFinished struct {

@@ -35,6 +35,7 @@ const (
 	TypeProjectRenamed         = "weir.tenants.v1.project_renamed"
 	TypeAPIKeyIssued           = "weir.tenants.v1.api_key_issued"
 	TypeAPIKeyRevoked          = "weir.tenants.v1.api_key_revoked"
+	TypeMemberRemoved          = "weir.tenants.v1.member_removed"
 	TypeDeletionRequested      = "weir.tenants.v1.deletion_requested"
 	TypeDeletionCancelled      = "weir.tenants.v1.deletion_cancelled"
 	TypeDeletionBegun          = "weir.tenants.v1.deletion_begun"
@@ -58,6 +59,9 @@ const (
 	TypeErased                 = "weir.erasures.v1.erased"
 	TypeRequestsCounted        = "weir.outcomes.v1.requests_counted"
 	TypeQuotaRefused           = "weir.outcomes.v1.quota_refused"
+	TypeSearchAlertFired       = "weir.alerts.v1.search_alert_fired"
+	TypeSearchAlertResolved    = "weir.alerts.v1.search_alert_resolved"
+	TypeSearchAlertUnevaluated = "weir.alerts.v1.search_alert_unevaluated"
 )
 
 // Attributes are the CloudEvents attributes of an event with JSON data.

@@ -182,6 +182,43 @@ type ErrorGroupCreated struct {
 	FirstSeen    time.Time `json:"first_seen"`
 }
 
+// A SearchAlert is a fact on weir.alerts.v1: an alert on a saved search fires,
+// no longer fires, or could not be evaluated for long. It is published once
+// for each such change, unless people want to hear less.
+type SearchAlert struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"` // empty: all projects
+	Search       string    `json:"search"`            // its id
+	Name         string    `json:"name"`
+	Query        string    `json:"query"`
+	Before       string    `json:"before"`    // what was published before: ok, firing, unevaluated
+	Condition    string    `json:"condition"` // more_than, fewer_than
+	Threshold    int64     `json:"threshold"`
+	Entries      int64     `json:"entries"`              // that match, in the time from From to To
+	Incomplete   bool      `json:"incomplete,omitempty"` // at least so many do
+	From         time.Time `json:"from"`
+	To           time.Time `json:"to"`
+	Reason       string    `json:"reason,omitempty"`   // why it could not be evaluated
+	Examples     []string  `json:"examples,omitempty"` // messages of entries, if people want them
+	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // a person has tried it
+	Addressed
+}
+
+// Addressed are the members of a fact that say who gets mail of it, and where
+// it leads in the console. Receivers get neither: tenants removes the one, and
+// makes a url of the other.
+type Addressed struct {
+	MailTo *MailTo `json:"mail_to,omitempty"` // nil: owners and billing members
+	Path   string  `json:"path,omitempty"`
+}
+
+// MailTo are members of the organization: of some roles, and single ones.
+type MailTo struct {
+	Roles   []string `json:"roles,omitempty"`
+	Members []string `json:"members,omitempty"`
+}
+
 // A Notification is a fact that organizations can receive by webhook or
 // mail. Its data is that of the event.
 type Notification struct {
@@ -208,6 +245,9 @@ func Notifications() []Notification {
 		{TypeBudgetExhausted, "budget.exhausted", "nothing is left of the budget of a project or key"},
 		{TypeBudgetRestored, "budget.restored", "a budget that was exhausted is so no more"},
 		{TypeErrorGroupCreated, "error_group.created", "an error of a new kind is seen"},
+		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
+		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search fires no more"},
+		{TypeSearchAlertUnevaluated, "search_alert.unevaluated", "an alert on a saved search could not be evaluated for long"},
 	}
 }
 
@@ -222,4 +262,4 @@ func NotificationOf(eventType string) (fact Notification, found bool) {
 }
 
 // NotificationTopics returns the topics with notifications.
-func NotificationTopics() []string { return []string{TopicLedger, TopicGrouping} }
+func NotificationTopics() []string { return []string{TopicLedger, TopicGrouping, TopicAlerts} }

@@ -162,9 +162,9 @@ func TestRecordKey(t *testing.T) {
 // consume everything again.
 func TestGroupNamesAreData(t *testing.T) {
 	want := []string{"ingest.log-store", "ingest.tenants", "ledger.quota", "ledger.tenants", "grouping.clusters", "grouping.tenants", "tenants.keys", "tenants.erasures",
-		"tenants.ledger", "tenants.grouping"}
+		"tenants.ledger", "tenants.grouping", "tenants.alerts"}
 	got := []string{contract.GroupLogStore, contract.GroupIngestTenants, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
-		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures, contract.GroupTenantsLedger, contract.GroupTenantsGrouping}
+		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures, contract.GroupTenantsLedger, contract.GroupTenantsGrouping, contract.GroupTenantsAlerts}
 	if !slices.Equal(got, want) {
 		t.Errorf("groups = %q, want %q", got, want)
 	}

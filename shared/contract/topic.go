@@ -18,6 +18,7 @@ const (
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a limited time
 	TopicIngest      = "weir.ingest.v1"      // gathered, created by ingest: uses of API keys, keys sent in plaintext; kept for a limited time
 	TopicOutcomes    = "weir.outcomes.v1"    // written by ingest: outcomes of requests, kept for a limited time
+	TopicAlerts      = "weir.alerts.v1"      // written by ingest: facts about alerts on searches, kept for a limited time
 	TopicErasures    = "weir.erasures.v1"    // gathered, created by tenants: what each module has erased; kept for a limited time
 )
 
@@ -35,6 +36,7 @@ const (
 	GroupTenantsErasures = "tenants.erasures"
 	GroupTenantsLedger   = "tenants.ledger"
 	GroupTenantsGrouping = "tenants.grouping"
+	GroupTenantsAlerts   = "tenants.alerts"
 )
 
 // A Group is a consumer group: the replicas of one module that share
@@ -55,6 +57,7 @@ func Groups() []Group {
 		{GroupTenantsErasures, "tenants", TopicErasures},
 		{GroupTenantsLedger, "tenants", TopicLedger},
 		{GroupTenantsGrouping, "tenants", TopicGrouping},
+		{GroupTenantsAlerts, "tenants", TopicAlerts},
 	}
 }
 
@@ -118,6 +121,7 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		{Name: TopicGrouping, Owner: "grouping", Readers: []string{"tenants", "grouping"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicIngest, Owner: "ingest", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicOutcomes, Owner: "ingest", Readers: []string{"ledger"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicAlerts, Owner: "ingest", Readers: []string{"tenants", "ingest"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicErasures, Owner: "tenants", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 	}
 }

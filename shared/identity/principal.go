@@ -117,6 +117,12 @@ func RoleSetsBudgets(role string) bool {
 	return role == "owner" || role == "admin" || role == "billing"
 }
 
+// RoleSharesSearches reports whether a role may save searches for
+// everybody, and set alerts on them.
+func RoleSharesSearches(role string) bool {
+	return role == "owner" || role == "admin" || role == "developer"
+}
+
 // RoleOperates reports whether a role of the installation's own
 // organization may look at all others.
 func RoleOperates(role string) bool { return role == "owner" }
@@ -124,6 +130,11 @@ func RoleOperates(role string) bool { return role == "owner" }
 // RolesThatSetBudgets lists the roles that may, for people to ask.
 func RolesThatSetBudgets() []string {
 	return slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return !RoleSetsBudgets(role) })
+}
+
+// RolesThatShareSearches lists the roles that may, for people to ask.
+func RolesThatShareSearches() []string {
+	return slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return !RoleSharesSearches(role) })
 }
 
 // MayRead reports whether the signed-in member may see something.

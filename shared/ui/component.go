@@ -62,6 +62,13 @@ type Empty struct {
 	Action *Link // may be nil
 }
 
+// A Menu is a list of links that opens. The template "menu" shows it.
+type Menu struct {
+	Text  string
+	Links []Link // Current: a mark before it
+	More  []Link // below a line
+}
+
 // A Code is a text to copy, such as a key, a link or a command, in a frame with
 // a button by the script "copy". The template "code" shows it.
 type Code struct {

@@ -21,6 +21,7 @@ type Filters struct {
 	Levels      Checks
 	From, To    Field
 	Kept        [][2]string // names and values of what else stays as it is
+	Menu        *Menu       // beside the button; may be nil
 	Folded      bool        // none of what is folded is set or at fault
 	Active      bool        // any of them is set
 }

@@ -201,15 +201,17 @@ func (a *App) buildNotifications() error {
 	}
 	a.rooms.webhooks = notifications.NewService(a.work, a.rooms.Registry.Organizations, keys, client)
 	a.notices.sender = notifications.NewSender(notifications.SenderConfig{
-		Pool: a.base.Pool, Work: a.work, Client: client, Keys: keys, Mailer: mailer, Metrics: a.base.Metrics, Logger: a.base.Logger,
+		Pool: a.base.Pool, Work: a.work, Client: client, Keys: keys, Origin: a.config.linkOrigin(), Mailer: mailer, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 	a.rooms.deliveries = notifications.NewDeliveries(a.rooms.webhooks, a.notices.sender)
 	deliver := notifications.Facts{Clock: a.base.Clock, Mail: a.config.Mail.configured()}.Deliver
-	for topic, group := range map[string]string{contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping} {
+	for topic, group := range map[string]string{
+		contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping, contract.TopicAlerts: contract.GroupTenantsAlerts,
+	} {
 		consumed, err := a.base.NewConsumer(consumer.Config{
 			Group: group, Topic: topic,
 			AcceptLost: true, // facts expire, and nothing is rebuilt from them
-			Handle:     bus.FactsConsumer{Deliver: deliver}.Consume,
+			Handle:     bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver}.Consume,
 			Committed:  func([]sharedbus.Record) { a.notices.sender.Wake() },
 		})
 		if err != nil {

@@ -27,6 +27,7 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs --patterns                           what the messages have in common
   weir logs --patterns --new-since=1h            what the day before does not have
   weir logs --json 'user.id:42' | jq .message
+  weir logs --saved='Checkout fails'      what a saved search finds
   weir logs --follow level:error          what comes from now on
   weir logs -- -healthcheck               what begins with - stands behind --
 
@@ -44,6 +45,7 @@ type logsCommand struct {
 	JSON     bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
 	Patterns bool          `help:"Print the patterns of messages instead of entries, the most frequent first."`
 	NewSince time.Duration `help:"Only patterns that are new in this time: the day before, or --from until then, has none like them."`
+	Saved   string        `help:"Search as the saved search of this name does, which everybody sees, in its time; with the query as well."`
 	CountBy  []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
 	reader
@@ -73,6 +75,11 @@ func (l *logsCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer api.Close()
+	if l.Saved != "" {
+		if err := l.useSaved(ctx, api); err != nil {
+			return err
+		}
+	}
 	if l.Follow {
 		return l.follow(ctx, api, terminal.Of(os.Stdout), os.Stderr)
 	}

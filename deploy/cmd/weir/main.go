@@ -31,15 +31,16 @@ type commands struct {
 	LogLevel string `help:"What to log to standard error: debug, info, warn or error." env:"WEIR_LOG_LEVEL" default:"warn" enum:"debug,info,warn,error"`
 	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
 
-	Run     runCommand     `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
-	Demo    demoCommand    `cmd:"" help:"Send a minute of realistic traffic through the public API."`
-	Logs    logsCommand    `cmd:"" help:"Search logs in a terminal."`
-	Errors  errorsCommand  `cmd:"" help:"List the groups of errors, or show one."`
-	Usage   usageCommand   `cmd:"" help:"Show what was used of the quota."`
-	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let an assistant read logs, errors and usage, by the Model Context Protocol over standard input and output."`
-	Profile profileCommand `cmd:"" help:"Keep how installations are reached, by name."`
-	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
-	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
+	Run      runCommand      `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
+	Demo     demoCommand     `cmd:"" help:"Send a minute of realistic traffic through the public API."`
+	Logs     logsCommand     `cmd:"" help:"Search logs in a terminal."`
+	Searches searchesCommand `cmd:"" help:"List the saved searches that everybody sees."`
+	Errors   errorsCommand   `cmd:"" help:"List the groups of errors, or show one."`
+	Usage    usageCommand    `cmd:"" help:"Show what was used of the quota."`
+	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Let an assistant read logs, errors and usage, by the Model Context Protocol over standard input and output."`
+	Profile  profileCommand  `cmd:"" help:"Keep how installations are reached, by name."`
+	Parked   parkedCommand   `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
+	Migrate  migrateCommand  `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
 
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 	ACLs   aclsCommand   `cmd:"" name:"acls" help:"Print what each program may do at the brokers, as commands of Apache Kafka's kafka-acls.sh, or give them these rights."`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -36,6 +37,7 @@ const (
 // Config holds what the page needs.
 type Config struct {
 	Service   *searches.Service
+	Saved     *saved.Service
 	Tails     *ingesthttp.Tails
 	Directory *identity.Directory
 	Guard     *identity.Guard
@@ -55,6 +57,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
+		c.mountSaved(r)
 	})
 }
 
@@ -124,18 +127,22 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	v.fields = fields
 	shown, asked := ui.WithTimes(r, defaultLast, c.Clock())
 	v.r, asked = shown, ui.Without(asked, own...)
-	v.search, err = ingesthttp.ParseSearch(asked, c.Clock())
+	search, parsed := ingesthttp.ParseSearch(asked, c.Clock())
+	v.search = search
 	line := ui.Field{Label: "Search", Hint: "Words, or fields such as status:>=500"}
-	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, err)
+	v.page.Filters = ui.NewFilters(r, c.Directory.Projects(v.who.Organization), line, defaultLast, parsed)
 	for _, name := range own {
 		v.page.Filters.Keep(r, name)
+	}
+	if v.page.Filters.Menu, err = c.savedMenu(r); err != nil {
+		return err
 	}
 	if v.page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, v.page)
 		return nil
 	}
-	if err != nil {
-		return err
+	if parsed != nil {
+		return parsed
 	}
 	if err := v.find(asked); err != nil {
 		return ingesthttp.NotFound(err, v.search)
@@ -312,5 +319,5 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 			}
 		}
 	}
-	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Wide: true, Data: page})
+	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Wide: true, Data: page, Flash: ui.TakeFlash(w, r, savedFlashes)})
 }

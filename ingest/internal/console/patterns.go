@@ -19,7 +19,7 @@ const (
 )
 
 // own are the parameters that only the page knows.
-var own = []string{"field", "chart", "view", "new"}
+var own = []string{"field", "chart", "view", "new", savedParameter}
 
 // patternList are the patterns of the messages that the search finds.
 type patternList struct {

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,11 +23,11 @@ import (
 var postLogs []byte
 
 // Mount adds the routes of ingest.
-func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails) {
+func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved) {
 	httpapi.Describe(router, module.Name, OpenAPI())
 	sending(intake).Mount(router)
 	reading := router.With(guard.RequireAPIKey())
-	for _, operation := range append(searching(logs), tailing(tails)) {
+	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved)) {
 		operation.Mount(reading)
 	}
 }
@@ -37,6 +38,7 @@ var module = openapi.Module{
 		http.StatusBadRequest:   "A parameter is invalid",
 		http.StatusUnauthorized: "The API key is missing, invalid, revoked or expired",
 		http.StatusForbidden:    "forbidden: the key may only send logs (access write)",
+		http.StatusNotFound:     "not_found: there is no such saved search that the key may read, or it has no alert",
 		http.StatusTooManyRequests: "rate_limited: the organization, the project or the credential asks too often. " +
 			"overloaded: too many searches or tails of the organization are under way, or it does not read its answers. Wait for Retry-After",
 		http.StatusInternalServerError: "The service is unavailable",
@@ -57,7 +59,7 @@ type problemBody struct {
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document(append(searching(new(Logs)), sending(new(Intake)), tailing(new(Tails))))
+	return module.Document(slices.Concat(searching(new(Logs)), []openapi.Operation{sending(new(Intake)), tailing(new(Tails))}, saving(new(Saved))))
 }
 
 // sending checks API keys by itself.

@@ -171,8 +171,13 @@ func Erasable(store objects.Store) []erasure.Table {
 		erasure.Partitions("blocks", erasure.OfProject), erasableObjects(store),
 		erasure.Rows("block_days", erasure.OfOrganization), erasure.Rows("small_blocks", erasure.OfProject), erasure.Rows("merged_blocks", erasure.OfProject),
 		erasure.Rows("merge_counts", erasure.OfOrganization), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
+		erasure.Rows("alert_history", ofSearches), erasure.Rows("alerts", ofSearches), erasure.Rows("saved_searches", erasure.OfProject),
+		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`),
 	}
 }
+
+// ofSearches is the condition for what belongs to saved searches.
+const ofSearches = `organization = $1 AND ($2 = '' OR search IN (SELECT id FROM saved_searches WHERE organization = $1 AND project = $2))`
 
 // A day is a partition of blocks: those received on one day with one retention.
 type day struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
 )
@@ -32,7 +33,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		pg.Partitions(), bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), outbox.Migrations(),
 		{Name: "ingest", FS: migrations, Rights: rights},
 	}
 }
@@ -88,6 +89,10 @@ var rights = pg.Rights{
 	"merge_counts":    "SELECT, INSERT, UPDATE, DELETE",
 	"merged_blocks":   "SELECT, INSERT, DELETE",
 	"small_blocks":    "SELECT, INSERT, UPDATE, DELETE",
+	"alert_clock":     "SELECT, INSERT, UPDATE",
+	"alert_history":   "SELECT, INSERT, UPDATE, DELETE",
+	"alerts":          "SELECT, INSERT, UPDATE, DELETE",
+	"saved_searches":  "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // metrics count the work of searches and new small blocks.

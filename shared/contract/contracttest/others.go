@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,10 +70,7 @@ func (o *Others) PublishFact(eventType string, at time.Time, fact any) {
 	if err := json.Unmarshal(text, &of); err != nil {
 		o.t.Fatal(err)
 	}
-	topic := contract.TopicLedger
-	if eventType == contract.TypeErrorGroupCreated {
-		topic = contract.TopicGrouping
-	}
+	topic := eventType[:strings.LastIndexByte(eventType, '.')]
 	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/others", Time: at, Organization: of.Organization}
 	o.Publish(topic, of.Organization, attributes.Headers(), text)
 }

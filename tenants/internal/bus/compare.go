@@ -152,7 +152,7 @@ func (c *comparison) missingFacts(ctx context.Context) (before relay.Cursor, mis
 func factTypes() map[string]string {
 	types := map[string]string{}
 	for _, event := range tenants.Events() {
-		for _, fact := range facts(event, tenants.Fold(event)) {
+		for _, fact := range facts("", event, tenants.Fold(event)) {
 			types[tenants.EventName(event)] = fact.kind
 		}
 	}

@@ -107,6 +107,7 @@ func read(record weirbus.Record, into any) error {
 
 // FactsConsumer consumes other modules' facts for webhooks and mails.
 type FactsConsumer struct {
+	Origin string // of links to the console, such as https://weir.example
 	// Deliver queues the deliveries of facts, in
 	// the transaction that moves the positions.
 	Deliver func(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error
@@ -123,7 +124,7 @@ func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus
 		if !found {
 			continue
 		}
-		fact, err := readFact(record, notification.Name)
+		fact, err := c.readFact(record, notification.Name)
 		if err != nil {
 			return weirbus.PermanentRecord(record, fmt.Errorf("cannot read a %s: %w", notification.Type, err))
 		}
@@ -132,7 +133,7 @@ func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus
 	return c.Deliver(ctx, tx, facts)
 }
 
-func readFact(record weirbus.Record, name string) (tenants.Fact, error) {
+func (c FactsConsumer) readFact(record weirbus.Record, name string) (tenants.Fact, error) {
 	attributes, err := contract.ParseAttributes(record.Header)
 	if err != nil {
 		return tenants.Fact{}, err
@@ -144,9 +145,41 @@ func readFact(record weirbus.Record, name string) (tenants.Fact, error) {
 	if attributes.Organization != of.Organization || !tenants.IsID(of.Organization) {
 		return tenants.Fact{}, errNotOurs
 	}
-	return tenants.Fact{
+	fact := tenants.Fact{
 		ID: attributes.ID, Name: name, Organization: of.Organization, Project: of.Project, Time: attributes.Time, Published: record.Time, Data: record.Value,
-	}, nil
+	}
+	fact.MailTo.Roles = []tenants.Role{tenants.Owner, tenants.Billing}
+	return fact, c.address(&fact)
+}
+
+// address takes what says who gets mail out of the data, and makes a link of
+// where the fact leads.
+func (c FactsConsumer) address(fact *tenants.Fact) error {
+	var of contract.Addressed
+	if err := json.Unmarshal(fact.Data, &of); err != nil || of.MailTo == nil && of.Path == "" {
+		return err
+	}
+	if of.MailTo != nil {
+		fact.MailTo = tenants.MailTo{Members: of.MailTo.Members}
+		for _, role := range of.MailTo.Roles {
+			fact.MailTo.Roles = append(fact.MailTo.Roles, tenants.Role(role))
+		}
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(fact.Data, &members); err != nil {
+		return err
+	}
+	delete(members, "mail_to")
+	delete(members, "path")
+	link, err := json.Marshal(c.Origin + of.Path)
+	if err != nil {
+		return err
+	}
+	if members["url"] = link; of.Path == "" {
+		delete(members, "url")
+	}
+	fact.Data, err = json.Marshal(members)
+	return err
 }
 
 // ErasureConsumer consumes modules' reports

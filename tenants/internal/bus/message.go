@@ -62,6 +62,10 @@ func apiKeyRevoked(k tenants.APIKey) outgoingEvent {
 	})
 }
 
+func memberRemoved(organization string, e tenants.MemberRemoved) outgoingEvent {
+	return fact(contract.TypeMemberRemoved, e.At, contract.MemberRemoved{Organization: organization, Member: e.Member, RemovedAt: e.At})
+}
+
 func deletionRequested(e tenants.DeletionRequested) outgoingEvent {
 	return fact(contract.TypeDeletionRequested, e.At, contract.DeletionRequested{
 		Organization: e.Organization, Project: e.Project, RequestedAt: e.At, BeginsAt: e.BeginsAt,

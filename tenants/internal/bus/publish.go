@@ -82,7 +82,7 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 // history, credentials first, as a request waits for them.
 func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	now := subject(history)
-	messages := facts(r.Event, now)
+	messages := facts(r.Stream.Organization, r.Event, now)
 	if tenants.PublicationOf(r.Event) == tenants.PublishedCredential {
 		messages = append(credentials(r, now), messages...)
 	}
@@ -106,8 +106,8 @@ func credentials(r recorded, subject tenants.Subject) []outgoingEvent {
 	return nil
 }
 
-// facts are an event's messages on weir.tenants.v1.
-func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
+// facts are the messages on weir.tenants.v1 of an event of an organization.
+func facts(organization string, event tenants.Event, subject tenants.Subject) []outgoingEvent {
 	switch e := event.(type) {
 	case tenants.OrganizationCreated:
 		return []outgoingEvent{organizationCreated(e)}
@@ -117,6 +117,8 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 		return []outgoingEvent{projectCreated(e)}
 	case tenants.ProjectRenamed:
 		return []outgoingEvent{projectRenamed(*subject.(*tenants.Project), e)}
+	case tenants.MemberRemoved:
+		return []outgoingEvent{memberRemoved(organization, e)}
 	case tenants.DeletionRequested:
 		return []outgoingEvent{deletionRequested(e)}
 	case tenants.DeletionCancelled:

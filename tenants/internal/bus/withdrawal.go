@@ -99,7 +99,7 @@ func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, gone []Gone) (fa
 // factualEvents are the names of events published as facts.
 func factualEvents() (names []string) {
 	for _, event := range tenants.Events() {
-		if len(facts(event, tenants.Fold(event))) > 0 {
+		if len(facts("", event, tenants.Fold(event))) > 0 {
 			names = append(names, tenants.EventName(event))
 		}
 	}

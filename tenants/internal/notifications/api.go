@@ -153,8 +153,8 @@ type rotationHeaders struct {
 }
 
 type newWebhookBody struct {
-	URL    string   `json:"url" required:"true" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment"`
-	Events []string `json:"events" required:"true" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created"`
+	URL    string   `json:"url" required:"true" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment. An incoming webhook of Slack (hooks.slack.com), or of Discord for Slack (discord.com/…/slack), is sent {\"text\": …}"`
+	Events []string `json:"events" required:"true" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created, search_alert.firing, search_alert.resolved"`
 }
 
 func (a API) create(w http.ResponseWriter, r *http.Request) error {
@@ -212,8 +212,8 @@ func (a API) get(w http.ResponseWriter, _ *http.Request, of Listed) error {
 }
 
 type changeWebhookBody struct {
-	URL    *string   `json:"url" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment"`
-	Events *[]string `json:"events" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created"`
+	URL    *string   `json:"url" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment. An incoming webhook of Slack (hooks.slack.com), or of Discord for Slack (discord.com/…/slack), is sent {\"text\": …}"`
+	Events *[]string `json:"events" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created, search_alert.firing, search_alert.resolved"`
 	State  *string   `json:"state" enum:"on,off"`
 }
 
@@ -322,7 +322,7 @@ type deliveryJSON struct {
 	Status      *int       `json:"status" description:"Of the last attempt; null: there was no answer"`
 	Answer      string     `json:"answer" description:"How the last answer began, at most 1 KB"`
 	Failure     *string    `json:"failure" description:"Why there was no answer, or no attempt"`
-	Payload     payload    `json:"payload" description:"The body as it is sent"`
+	Payload     payload    `json:"payload" description:"The body as it is sent, but to Slack"`
 }
 
 // A payload is a webhook.Payload as it is sent, byte for byte.

@@ -54,11 +54,13 @@ func mailKindOf(deliveryType string) tenants.MailKind {
 // mail: an installation that begins to send mail sends no old facts.
 const mailedWithin = 24 * time.Hour
 
-// addMails adds a delivery for each owner and billing member.
+// addMails adds a delivery for each member of some roles, and for some others.
+// Of alerts none goes to billing members, who may not read logs.
 var addMails = `
 INSERT INTO deliveries (organization, id, webhook, member, project, type, body, created_at, state, begun_at, next_at)
 SELECT m.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || m.id, 'UTF8')), 'hex'), 32), '', m.id, $3, $4, $5, $6, 'pending', $6, $6
-  FROM members m WHERE m.organization = $1 AND m.removed_at IS NULL AND m.role IN ('owner', 'billing') AND $7 <> ALL (m.without_mails)
+  FROM members m WHERE m.organization = $1 AND m.removed_at IS NULL AND $7 <> ALL (m.without_mails)
+   AND (m.role = ANY ($8::text[]) OR m.id = ANY ($9::text[]) AND m.role <> 'billing')
    AND ` + fmt.Sprintf(visible, "m", "$3::text") + `
  ORDER BY m.created_at, m.id LIMIT 100
 ON CONFLICT (organization, id) DO NOTHING`
@@ -128,27 +130,35 @@ func (m *Mailer) send(ctx context.Context, d due, now time.Time) error {
 }
 
 func (m *Mailer) write(d due) (written mail.Message, err error) {
-	text := mailTextOf(d.Type)
-	if text == nil {
-		return written, fmt.Errorf("there is no text for %q", d.Type)
+	if written.Subject, written.Text, err = textOf(d, m.Origin); err != nil {
+		return written, err
+	}
+	m.offerToUnsubscribe(&written, d)
+	written.HTML, err = asHTML(written, m.Origin)
+	return written, err
+}
+
+// textOf is a delivery in words.
+func textOf(d due, origin string) (subject, text string, err error) {
+	of := mailTextOf(d.Type)
+	if of == nil {
+		return "", "", fmt.Errorf("there is no text for %q", d.Type)
 	}
 	var payload struct{ Data map[string]any }
 	decoder := json.NewDecoder(strings.NewReader(d.Body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&payload); err != nil {
-		return written, err
+		return "", "", err
 	}
 	var all bytes.Buffer
-	if err := text.Execute(&all, map[string]any{"Organization": d.reader.organization, "Origin": m.Origin, "Data": payload.Data}); err != nil {
-		return written, err
+	if err := of.Execute(&all, map[string]any{"Organization": d.reader.organization, "Origin": origin, "Data": payload.Data}); err != nil {
+		return "", "", err
 	}
-	written.Subject, written.Text, _ = strings.Cut(all.String(), "\n\n")
+	subject, text, _ = strings.Cut(all.String(), "\n\n")
 	if payload.Data["test"] == true {
-		written.Subject, written.Text = "[Test] "+written.Subject, testNotice+written.Text
+		subject, text = "[Test] "+subject, testNotice+text
 	}
-	m.offerToUnsubscribe(&written, d)
-	written.HTML, err = asHTML(written)
-	return written, err
+	return subject, text, nil
 }
 
 // offerToUnsubscribe adds a link that ends mail
@@ -168,11 +178,11 @@ const testNotice = "This is a test: nothing of it happened, and nobody owes anyt
 // A paragraph may end in one of our links.
 type paragraph struct{ Text, Link string }
 
-func asHTML(written mail.Message) (string, error) {
+func asHTML(written mail.Message, origin string) (string, error) {
 	var paragraphs []paragraph
 	for text := range strings.SplitSeq(strings.TrimSpace(written.Text), "\n\n") {
 		p := paragraph{Text: text}
-		if at := strings.LastIndex(text, ": https://"); at >= 0 {
+		if at := strings.LastIndex(text, ": "+origin+"/"); at >= 0 {
 			p = paragraph{text[:at+2], text[at+2:]}
 		}
 		paragraphs = append(paragraphs, p)
@@ -206,9 +216,13 @@ func mailOff(ctx context.Context, tx pgx.Tx, after outcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, addMails, after.Organization, "off "+after.ID+" "+after.at.String(), "", typeOff, string(body), after.at, mailKindOf(typeOff))
+	_, err = tx.Exec(ctx, addMails, after.Organization, "off "+after.ID+" "+after.at.String(), "", typeOff, string(body), after.at, mailKindOf(typeOff),
+		accountable, nil)
 	return err
 }
+
+// accountable are the roles of those who get mail about the account.
+var accountable = []tenants.Role{tenants.Owner, tenants.Billing}
 
 // typeOff is the type of these mails.
 const typeOff = "webhook.switched_off"

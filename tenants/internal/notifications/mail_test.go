@@ -93,6 +93,43 @@ func TestMail(t *testing.T) {
 	}
 }
 
+// Alerts are mailed to whom they name; never to those who may not read
+// logs. Receivers of webhooks don't see whom.
+func TestMailOfAnAlert(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	added := tenants.MemberAdded{Member: "mem_dev", Organization: "org_a", Email: "dev@example.com", Name: "Dev", Role: tenants.Developer, PasswordHash: "x", At: r.clock()}
+	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := r.create(t, "org_a", to.URL)
+	r.run(t)
+	r.consume(t, r.record(t, "srch_1/1", contract.TypeSearchAlertFired, "org_a", contract.SearchAlert{
+		Organization: "org_a", Search: "srch_1", Name: "Checkout fails", Query: "checkout", Condition: "more_than", Threshold: 10, Entries: 12,
+		Examples: []string{"see: https://evil.example/x"},
+		Addressed: contract.Addressed{
+			MailTo: &contract.MailTo{Roles: []string{"developer"}, Members: []string{"mem_bill"}}, Path: "/console/logs?q=checkout",
+		},
+	}))
+	var mails []string
+	testenv.Eventually(t, func() error {
+		if mails = office.Taken(); len(mails) == 0 {
+			return errNot("nothing was mailed")
+		}
+		return nil
+	})
+	if len(mails) != 1 || !strings.Contains(mails[0], "<dev@example.com>") || !strings.Contains(mails[0], "Subject: Checkout fails fires: 12 entries") ||
+		strings.Contains(mails[0], `href="https://evil`) || !strings.Contains(mails[0], "/console/logs?q=") {
+		t.Errorf("mailed %q", mails)
+	}
+	body := string(to.await(t, 1)[0].body)
+	if !strings.Contains(body, `"url":"https://weir.example/console/logs?q=checkout"`) || strings.Contains(body, "mail_to") || strings.Contains(body, `"path"`) ||
+		!strings.Contains(body, `"type":"search_alert.firing"`) {
+		t.Errorf("the webhook %s was sent %s", w.ID, body)
+	}
+}
+
 // Mail about a budget names its project.
 func TestMailOfABudget(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)

@@ -134,7 +134,7 @@ type form struct {
 func fillForm(shown pages.Settings, url string, events []string, fault error) form {
 	f := form{Settings: shown, URL: ui.Field{
 		Name: "url", Label: "Address", Type: "url", Value: url, Fault: pages.FaultOf(fault, "url"), MaxLength: 2000, Required: true, Autocomplete: "off",
-		Hint: "An https address that can be reached from the internet.",
+		Hint: "An https address that can be reached from the internet. One of Slack gets texts.",
 	}}
 	if pages.IsInvalid(fault) && f.URL.Fault == "" {
 		f.Fault = "Choose at least one."

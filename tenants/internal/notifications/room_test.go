@@ -163,7 +163,7 @@ func (r *room) consume(t *testing.T, records ...bus.Record) {
 func (r *room) tryConsume(t *testing.T, records ...bus.Record) error {
 	t.Helper()
 	return pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		return tenantsbus.FactsConsumer{Deliver: notifications.Facts{Clock: r.clock, Mail: r.mailed}.Deliver}.Consume(t.Context(), tx, records)
+		return tenantsbus.FactsConsumer{Origin: "https://weir.example", Deliver: notifications.Facts{Clock: r.clock, Mail: r.mailed}.Deliver}.Consume(t.Context(), tx, records)
 	})
 }
 

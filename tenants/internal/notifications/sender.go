@@ -43,6 +43,7 @@ type SenderConfig struct {
 	Work    *unitofwork.Writer
 	Client  *webhook.Client
 	Keys    webhook.Keys
+	Origin  string  // of links in texts, such as https://weir.example
 	Mailer  *Mailer // nil: no mail is sent
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
@@ -195,7 +196,11 @@ func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
 	if err != nil {
 		return webhook.Answer{}, err
 	}
-	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: []byte(d.Body), At: now, With: secrets})
+	body, err := bodyFor(d, s.Origin)
+	if err != nil {
+		return webhook.Answer{}, err
+	}
+	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: body, At: now, With: secrets})
 }
 
 // secrets are those that sign. The previous secret may be

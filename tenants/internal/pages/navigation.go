@@ -194,6 +194,8 @@ func permissionText(p tenants.Permission) string {
 		return "read the errors"
 	case tenants.UsageRead:
 		return "see the usage"
+	case tenants.SearchesShare:
+		return "save searches for everybody"
 	case tenants.BudgetsManage:
 		return "set budgets"
 	case tenants.WebhooksManage:

@@ -1,0 +1,76 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants/webhooktest"
+)
+
+// By keyboard only, a person saves a search for everybody, sets an alert on
+// it, and mutes it. What then comes fires it, which a webhook is sent; when no
+// more comes, it is sent that it is over.
+func TestAlertsStory(t *testing.T) {
+	hook := webhooktest.New(t, 0)
+	t.Setenv("WEIR_WEBHOOK_CA_FILE", hook.Authority)
+	t.Setenv("WEIR_WEBHOOK_NETWORKS", "127.0.0.0/8")
+	in := newInstallation(t)
+	w := in.furnish(t, plainTexts)
+	made := in.bill(t, "POST", "/organizations/"+w.organization+"/webhooks",
+		map[string]any{"url": hook.URL, "events": []string{"search_alert.firing", "search_alert.resolved"}})
+	hook.Trust(made["secret"].(string))
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn(w.email, w.password)
+
+	b.open("/console/logs?q=refund&last=1h")
+	b.press("summary", "Saved")
+	b.check("the menu of saved searches")
+	b.leave("a", "Save this search", "Save a search")
+	b.fill("Name", "Refunds")
+	b.choose("Who sees it", "Everybody who reads logs")
+	b.check("saving a search")
+	b.leave("button", "Save", "Logs")
+	b.awaitText("The search is saved.")
+	b.await(`document.querySelector(".menu summary").textContent === "Refunds"`)
+
+	b.open("/console/logs/searches")
+	b.check("saved searches")
+	b.leave("a", "Set an alert on Refunds", "Refunds")
+	b.fill("Entries", "0")
+	b.choose("In the last", "1 minute")
+	b.choose("Looked at every", "1 minute")
+	b.choose("Told at most", "each time it fires")
+	b.check("setting an alert")
+	in.send(t, w.key.Key, entry{Level: "error", Message: "a refund failed"})
+	b.leave("button", "Set alert", "Refunds")
+	b.awaitText("The alert is set.")
+	page := ask[string](b, `location.pathname`)
+	b.untilShown(page, "firing")
+	testenv.Eventually(t, func() error { return hasTypes(hook, []string{"search_alert.firing"}) })
+	b.check("a firing alert")
+	b.leave("button", "Send a test", "Refunds")
+	b.awaitText("A test is sent")
+	b.leave("button", "Mute", "Refunds")
+	b.awaitText("Nothing is told of the alert until then.")
+	b.leave("button", "Tell again", "Refunds")
+	b.untilShown(page, "ok")
+	testenv.Eventually(t, func() error { return hasTypes(hook, []string{"search_alert.firing", "search_alert.resolved"}) })
+	b.check("an alert that is over")
+	b.blameless("an alert")
+}
+
+// untilShown reloads a page until the alert on it has a state.
+func (b *tab) untilShown(path, state string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
+		b.open(path)
+		if ask[bool](b, fmt.Sprintf(`document.querySelector("dd .badge")?.textContent === %q`, state)) {
+			return
+		}
+	}
+	b.t.Fatalf("the alert is not %s:\n%s", state, b.describe())
+}

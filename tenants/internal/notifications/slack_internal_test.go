@@ -1,0 +1,34 @@
+package notifications
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// Slack is sent a text of which nobody can make a mention; others are
+// sent what is signed for all.
+func TestSlack(t *testing.T) {
+	const body = `{"type":"search_alert.firing","data":{"name":"A <!channel>","entries":12,"condition":"more_than","threshold":1,"test":true,"url":"https://weir.example/console/logs"}}`
+	for url, slack := range map[string]bool{
+		"https://hooks.slack.com/services/T0/B0/x": true, "https://discord.com/api/webhooks/1/x/slack": true, "https://discord.com/api/webhooks/1/x": false,
+		"https://hooks.slack.com.evil.example/x": false, "https://example.com/slack": false,
+	} {
+		sent, err := bodyFor(due{Delivery: Delivery{Type: "search_alert.firing", Body: body}, to: tenants.Webhook{URL: url}}, "https://weir.example")
+		var message struct{ Text string }
+		if err != nil || json.Unmarshal(sent, &message) != nil || (message.Text != "") != slack {
+			t.Errorf("%s is sent %s, %v", url, sent, err)
+		}
+		if slack && (!strings.HasPrefix(message.Text, "[Test] A &lt;!channel&gt; fires: 12 entries\nThis is a test") || !strings.Contains(message.Text, "https://weir.example/console/logs")) {
+			t.Errorf("%s is sent %q", url, message.Text)
+		}
+	}
+	sent, err := bodyFor(due{
+		Delivery: Delivery{Type: "error_group.created", Body: `{}`}, to: tenants.Webhook{URL: "https://hooks.slack.com/x"}, reader: addressee{organization: "Acme"},
+	}, "https://weir.example")
+	if err != nil || string(sent) != `{"text":"error_group.created of Acme: https://weir.example/console"}` {
+		t.Errorf("a fact without a text: %s, %v", sent, err)
+	}
+}
