@@ -165,13 +165,22 @@ func (c *Count) Reads(block *Candidate) Reading {
 	if !c.Search.MayFind(block) {
 		return ReadNothing
 	}
-	reading := max(c.Search.Query.reads(), c.Of.reads())
-	for _, field := range c.By {
-		reading = max(reading, field.reads())
-	}
+	reading := c.reads()
 	within := (c.Search.From == nil || block.Min.Compare(*c.Search.From) >= 0) && (c.Search.To == nil || block.Max.Compare(*c.Search.To) < 0)
 	if !within || c.Search.Environment != "" || c.bucket(block.Min) != c.bucket(block.Max) {
 		reading = max(reading, ReadDirectory)
+	}
+	return reading
+}
+
+// ReadsTexts reports whether a count needs more of an entry than its time,
+// level, environment and project.
+func (c *Count) ReadsTexts() bool { return c.reads() == ReadTexts }
+
+func (c *Count) reads() Reading {
+	reading := max(c.Search.Query.reads(), c.Of.reads())
+	for _, field := range c.By {
+		reading = max(reading, field.reads())
 	}
 	return reading
 }
@@ -329,8 +338,25 @@ func (k *Counter) numbers(entry *Stored) (numbers []float64) {
 	return numbers
 }
 
+// AddAlike counts a number of entries that are alike in all that the count asks for.
+func (k *Counter) AddAlike(entry *Stored, project string, entries int64) {
+	if k.count.Search.Matches(entry) {
+		k.add(entry, project, entries)
+	}
+}
+
+// Spend notes the bytes that were read, and from when on all is counted if the share
+// was used up.
+func (k *Counter) Spend(from *Instant, read int64) {
+	k.sum.Read += read
+	if from != nil && (k.sum.From == nil || k.sum.From.Compare(*from) < 0) {
+		k.sum.From = from
+	}
+}
+
 // Merge adds what another Counter of the same Count has seen, which is not used any more.
 func (k *Counter) Merge(other *Counter) {
+	k.Spend(other.sum.From, other.sum.Read)
 	k.sum.Levels.add(other.sum.Levels)
 	for i := range k.sum.Buckets {
 		k.sum.Buckets[i].add(other.sum.Buckets[i])

@@ -17,11 +17,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// MergerConfig configures a Merger. All of it is required.
+// MergerConfig configures a Merger.
 type MergerConfig struct {
 	Store   *Store
 	Pool    *pgxpool.Pool
 	NewID   func() string // makes the UUIDs of blocks
+	Rests   func() bool   // whether blocks move away instead; optional
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
@@ -48,6 +49,10 @@ const (
 // Run merges until ctx ends. It logs a failure and retries.
 func (m *Merger) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
+		if m.Rests != nil && m.Rests() {
+			lifecycle.Pause(ctx, mergeInterval)
+			continue
+		}
 		if err := m.run(ctx, restFactor); err != nil && ctx.Err() == nil {
 			m.Logger.Warn("cannot merge small blocks", slog.String("error", err.Error()))
 		}
@@ -205,6 +210,9 @@ func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 		return true, err
 	}
 	if err := pg.AsOrganization(ctx, w.tx, pg.Organization(w.of.organization)); err != nil {
+		return false, err
+	}
+	if _, err := w.tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(`+moveLock+`)`); err != nil {
 		return false, err
 	}
 	_, err = w.tx.Exec(ctx, planning)

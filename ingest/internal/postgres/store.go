@@ -51,6 +51,7 @@ type Config struct {
 	Readers *pgxpool.Pool   // for searches; those who keep blocks bring their own transaction
 	Replica *replica.Reader // for the same, nil: there is none
 	Limits  Limits          // of one page
+	Moves   bool            // blocks move to another store: see SearchMoved
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 }
@@ -60,6 +61,7 @@ type Store struct {
 	readers *pgxpool.Pool
 	replica *replica.Reader
 	limits  Limits
+	moves   bool
 	clock   func() time.Time
 	metrics metrics
 	codec   *compression.Codec
@@ -68,8 +70,8 @@ type Store struct {
 // NewStore makes a store on a schema that is migrated.
 func NewStore(config Config) *Store {
 	return &Store{
-		readers: config.Readers, replica: config.Replica, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics),
-		codec: compression.New(maxBlockBytes),
+		readers: config.Readers, replica: config.Replica, limits: config.Limits, moves: config.Moves,
+		clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
 	}
 }
 
@@ -81,6 +83,9 @@ var rights = pg.Rights{
 	"gap_runs":      "SELECT, INSERT, UPDATE, DELETE",
 	"merge_counts":  "SELECT, INSERT, UPDATE, DELETE",
 	"merged_blocks": "SELECT, INSERT, DELETE",
+	"move_state":    "SELECT, UPDATE",
+	"moves":         "SELECT, INSERT, UPDATE, DELETE",
+	"moving_blocks": "SELECT, INSERT, DELETE",
 	"small_blocks":  "SELECT, INSERT, UPDATE, DELETE",
 }
 

@@ -1,0 +1,174 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// Count counts an organization's entries in the moves that count, newest first.
+// Without texts the database counts; else they are counted here.
+func (s *Store) Count(ctx context.Context, organization string, count ingest.Count, moved ingest.Moved) (*ingest.Counter, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
+	defer cancel()
+	c := counting{question: s.ask(ctx, organization, &count.Search, moved), count: &count, sum: count.NewCounter(), most: int64(s.limits.Bytes)}
+	if count.MaxBytes > 0 {
+		c.most = min(c.most, int64(count.MaxBytes))
+	}
+	count.Search.Start, count.Search.OldestFirst = ingest.Position{}, false
+	if err := c.run(); err != nil {
+		return nil, fmt.Errorf("cannot count in ClickHouse: %w", err)
+	}
+	return c.sum, nil
+}
+
+// counting is one count at work.
+type counting struct {
+	*question
+	count *ingest.Count
+	sum   *ingest.Counter
+	most  int64 // bytes to read
+	read  int64
+}
+
+// windowBytes is about how much text of a window is counted at once.
+const windowBytes = 32 << 20
+
+func (c *counting) run() error {
+	texts, size := c.count.ReadsTexts(), int64(firstWindow)
+	if !texts {
+		err := c.groups(nil)
+		if !isTooMuch(err) {
+			return err
+		}
+	} else {
+		size = 60
+	}
+	left, err := c.windows(size)
+	if err != nil {
+		return err
+	}
+	for !left.ended() {
+		factor := 4.0
+		if texts {
+			before := c.read
+			err = c.entries(left)
+			factor = min(max(windowBytes/float64(1+c.read-before), 0.125), 16)
+		} else {
+			err = c.groups(left)
+		}
+		switch {
+		case isTooMuch(err):
+			if !left.narrow() && c.ctx.Err() != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			left.done(factor)
+			c.progress = true
+		}
+		if !left.ended() && (c.spent() || c.read >= c.most) {
+			c.sum.Spend(&ingest.Instant{Seconds: left.to, Nanos: 999_999_999}, 0)
+			return nil
+		}
+	}
+	return nil
+}
+
+func condition(left *windows) string {
+	if left == nil {
+		return ""
+	}
+	return left.condition()
+}
+
+// groups has the database count what is alike.
+func (c *counting) groups(left *windows) error {
+	project, bucket := `''`, `toInt64(0)`
+	if slices.ContainsFunc(c.count.By, func(f ingest.Field) bool { return f.String() == ingest.FieldProject }) {
+		project = `project`
+	}
+	if every := int64(c.count.Every / time.Second); every > 0 {
+		bucket = fmt.Sprintf(`intDiv(seconds - %d, %d)`, c.count.FirstBucket(), every)
+	}
+	query := `SELECT toString(` + project + `) AS of, level, toString(environment) AS at, max((seconds, nanos)), toInt64(count()) FROM entries ` +
+		where(c.scope, condition(left), c.search.Query.Sift(sieve{})) + ` GROUP BY of, level, at, ` + bucket + ` FORMAT RowBinary`
+	answer, err := c.send(query, 0.5)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	rows := newRowReader(answer)
+	for rows.more() {
+		of, alike := string(rows.text()), ingest.Stored{Level: ingest.Severity(rows.uint(1)), Environment: string(rows.text())} //nolint:gosec // one byte
+		alike.Time = rows.instant()
+		if entries := rows.int64(); rows.err == nil {
+			c.sum.AddAlike(&alike, of, entries)
+		}
+	}
+	c.sum.Spend(nil, answer.read)
+	return rows.err
+}
+
+// A portion is some entries of one project.
+type portion struct {
+	project string
+	entries []ingest.Stored
+}
+
+// portionSize is how many entries are counted together.
+const portionSize = 256
+
+// entries counts those of a window here, on several processors.
+func (c *counting) entries(left *windows) error {
+	query := `SELECT ` + entryColumns + ` FROM entries ` + where(c.scope, left.condition(), c.search.Query.Sift(sieve{})) + ` FORMAT RowBinary`
+	answer, err := c.send(query, 1)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	var workers errgroup.Group
+	portions, counters := make(chan portion), make([]*ingest.Counter, max(1, min(runtime.GOMAXPROCS(0), ingest.MaxCounters-2)))
+	for i := range counters {
+		counters[i] = c.count.NewCounter()
+		workers.Go(func() error {
+			for p := range portions {
+				counters[i].Add(p.entries, p.project)
+			}
+			return nil
+		})
+	}
+	rows := newRowReader(answer)
+	for next := (portion{}); ; {
+		more := rows.more()
+		if !more {
+			portions <- next
+			break
+		}
+		project, entry := rows.entry()
+		if len(next.entries) == portionSize || project != next.project {
+			portions <- next
+			next = portion{project: project}
+		}
+		next.entries = append(next.entries, entry)
+	}
+	close(portions)
+	_ = workers.Wait() // none fails
+	if rows.err != nil {
+		return rows.err
+	}
+	for _, counter := range counters {
+		c.sum.Merge(counter)
+	}
+	c.read += rows.bytes
+	c.sum.Spend(nil, cmp.Or(answer.read, rows.bytes))
+	return nil
+}
