@@ -354,6 +354,9 @@ func (k *Counter) Spend(from *Instant, read int64) {
 	}
 }
 
+// Read returns how many bytes were read for it.
+func (k *Counter) Read() int64 { return k.sum.Read }
+
 // Merge adds what another Counter of the same Count has seen, which is not used any more.
 func (k *Counter) Merge(other *Counter) {
 	k.Spend(other.sum.From, other.sum.Read)

@@ -15,12 +15,14 @@ import (
 
 // Count counts an organization's entries in the moves that count, newest first.
 // Without texts the database counts; else they are counted here.
-func (s *Store) Count(ctx context.Context, organization string, count ingest.Count, moved ingest.Moved) (*ingest.Counter, error) {
+func (s *Store) Count(ctx context.Context, organization string, count ingest.Count, moved ingest.Moved, used Part) (
+	*ingest.Counter, error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
-	c := counting{question: s.ask(ctx, organization, &count.Search, moved), count: &count, sum: count.NewCounter(), most: int64(s.limits.Bytes)}
+	c := counting{question: s.ask(ctx, organization, &count.Search, moved, used), count: &count, sum: count.NewCounter()}
 	if count.MaxBytes > 0 {
-		c.most = min(c.most, int64(count.MaxBytes))
+		c.most = min(c.most, max(1, int64(count.MaxBytes)-used.Read))
 	}
 	count.Search.Start, count.Search.OldestFirst = ingest.Position{}, false
 	if err := c.run(); err != nil {
@@ -34,7 +36,6 @@ type counting struct {
 	*question
 	count *ingest.Count
 	sum   *ingest.Counter
-	most  int64 // bytes to read
 	read  int64
 }
 
@@ -56,10 +57,10 @@ func (c *counting) run() error {
 		return err
 	}
 	for !left.ended() {
-		factor := 4.0
+		factor, whole := 4.0, true
 		if texts {
 			before := c.read
-			err = c.entries(left)
+			whole, err = c.entries(left)
 			factor = min(max(windowBytes/float64(1+c.read-before), 0.125), 16)
 		} else {
 			err = c.groups(left)
@@ -71,11 +72,11 @@ func (c *counting) run() error {
 			}
 		case err != nil:
 			return err
-		default:
+		case whole:
 			left.done(factor)
 			c.progress = true
 		}
-		if !left.ended() && (c.spent() || c.read >= c.most) {
+		if !left.ended() && (!whole || c.spent()) {
 			c.sum.Spend(&ingest.Instant{Seconds: left.to, Nanos: 999_999_999}, 0)
 			return nil
 		}
@@ -127,12 +128,13 @@ type portion struct {
 // portionSize is how many entries are counted together.
 const portionSize = 256
 
-// entries counts those of a window here, on several processors.
-func (c *counting) entries(left *windows) error {
+// entries counts those of a window here, on several processors. False: the
+// share was used up, and it has counted some.
+func (c *counting) entries(left *windows) (whole bool, err error) {
 	query := `SELECT ` + entryColumns + ` FROM entries ` + where(c.scope, left.condition(), c.search.Query.Sift(sieve{})) + ` FORMAT RowBinary`
 	answer, err := c.send(query, 1)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer answer.Close()
 	var workers errgroup.Group
@@ -147,28 +149,34 @@ func (c *counting) entries(left *windows) error {
 		})
 	}
 	rows := newRowReader(answer)
-	for next := (portion{}); ; {
-		more := rows.more()
-		if !more {
-			portions <- next
-			break
-		}
-		project, entry := rows.entry()
-		if len(next.entries) == portionSize || project != next.project {
-			portions <- next
-			next = portion{project: project}
-		}
-		next.entries = append(next.entries, entry)
-	}
+	whole = c.divide(rows, portions)
 	close(portions)
 	_ = workers.Wait() // none fails
 	if rows.err != nil {
-		return rows.err
+		return false, rows.err
 	}
 	for _, counter := range counters {
 		c.sum.Merge(counter)
 	}
 	c.read += rows.bytes
 	c.sum.Spend(nil, cmp.Or(answer.read, rows.bytes))
-	return nil
+	return whole, nil
+}
+
+// divide makes portions of rows until the share is used up.
+func (c *counting) divide(rows *rowReader, portions chan<- portion) (whole bool) {
+	var next portion
+	for rows.more() {
+		project, entry := rows.entry()
+		if len(next.entries) == portionSize || project != next.project && len(next.entries) > 0 {
+			if portions <- next; c.read+rows.bytes >= c.most || c.progress && c.spent() {
+				return false
+			}
+			next.entries = nil
+		}
+		next.project = project
+		next.entries = append(next.entries, entry)
+	}
+	portions <- next
+	return true
 }

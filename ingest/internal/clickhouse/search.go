@@ -9,10 +9,12 @@ import (
 
 // Search finds a page of an organization's entries in the moves that count. The
 // database narrows down where they can be; the entries' own text decides.
-func (s *Store) Search(ctx context.Context, organization string, search ingest.Search, moved ingest.Moved) (ingest.Result, error) {
+func (s *Store) Search(ctx context.Context, organization string, search ingest.Search, moved ingest.Moved, used Part) (
+	ingest.Result, error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
-	f := finding{question: s.ask(ctx, organization, &search, moved), after: search.Start.After}
+	f := finding{question: s.ask(ctx, organization, &search, moved, used), after: search.Start.After}
 	if err := f.run(); err != nil {
 		return ingest.Result{}, fmt.Errorf("cannot search ClickHouse: %w", err)
 	}
@@ -112,7 +114,7 @@ func (f *finding) take(project string, entry ingest.Stored) {
 		f.text += len(entry.Text)
 		f.result.Found = append(f.result.Found, ingest.Found{Stored: entry, Project: project})
 	}
-	if f.result.Read >= int64(f.store.limits.Bytes) {
+	if f.result.Read >= f.most {
 		f.stop(true)
 	}
 }

@@ -17,15 +17,23 @@ type question struct {
 	search       *ingest.Search
 	scope        string // conditions
 	ends         time.Time
-	progress     bool // it has read something, and could end here
+	most         int64 // bytes to read
+	progress     bool  // it has read something, and could end here
 }
 
 // searchSlack is how long a question may exceed its share to make any progress.
 const searchSlack = 15 * time.Second
 
-func (s *Store) ask(ctx context.Context, organization string, search *ingest.Search, moved ingest.Moved) *question {
+// A Part is what another store has had of a question's share.
+type Part struct {
+	Read  int64 // bytes
+	Since time.Time
+}
+
+func (s *Store) ask(ctx context.Context, organization string, search *ingest.Search, moved ingest.Moved, used Part) *question {
 	return &question{
-		ctx: ctx, store: s, organization: organization, search: search, scope: scope(organization, search, moved), ends: s.clock().Add(s.limits.Time),
+		ctx: ctx, store: s, organization: organization, search: search, scope: scope(organization, search, moved),
+		ends: used.Since.Add(s.limits.Time), most: max(1, int64(s.limits.Bytes)-used.Read),
 	}
 }
 

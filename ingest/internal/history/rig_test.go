@@ -72,7 +72,7 @@ func (r *rig) mover(rows *clickhouse.Store) *history.Mover {
 }
 
 func (r *rig) store() *history.Store {
-	return &history.Store{Blocks: r.blocks(), Rows: r.rows, Logger: testenv.Logger(r.t)}
+	return &history.Store{Blocks: r.blocks(), Rows: r.rows, Clock: time.Now, Logger: testenv.Logger(r.t)}
 }
 
 // noon is today's: what is past its retention goes.
@@ -116,7 +116,7 @@ func (r *rig) keepSome(blocks int) {
 // count, and that ClickHouse has none twice.
 func (r *rig) isWhole() {
 	r.t.Helper()
-	found := r.pageThrough(ingest.Search{Limit: 7})
+	found := r.pageThrough(ingest.Search{Limit: 40})
 	want := filter(r.all, ingest.Search{})
 	if !slices.Equal(found, want) {
 		r.t.Errorf("found %d entries, want %d, each once", len(found), len(want))

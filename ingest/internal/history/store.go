@@ -17,16 +17,18 @@ import (
 type Store struct {
 	Blocks *postgres.Store // made with Moves
 	Rows   *clickhouse.Store
+	Clock  func() time.Time
 	Logger *slog.Logger
 }
 
 // Search finds a page.
 func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error) {
+	begun := s.Clock()
 	newest, moved, err := s.Blocks.SearchMoved(ctx, organization, search)
 	if err != nil || moved.UpTo == 0 {
 		return newest, err
 	}
-	older, err := s.Rows.Search(ctx, string(organization), search, moved)
+	older, err := s.Rows.Search(ctx, string(organization), search, moved, clickhouse.Part{Read: newest.Read, Since: begun})
 	if err != nil {
 		return ingest.Result{}, s.failed(ctx, err)
 	}
@@ -35,12 +37,13 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 
 // Count counts with the top values of each field.
 func (s *Store) Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (ingest.Counted, error) {
+	begun := s.Clock()
 	sum, moved, err := s.Blocks.CountMoved(ctx, organization, count)
 	if err != nil {
 		return ingest.Counted{}, err
 	}
 	if moved.UpTo > 0 {
-		older, err := s.Rows.Count(ctx, string(organization), count, moved)
+		older, err := s.Rows.Count(ctx, string(organization), count, moved, clickhouse.Part{Read: sum.Read(), Since: begun})
 		if err != nil {
 			return ingest.Counted{}, s.failed(ctx, err)
 		}

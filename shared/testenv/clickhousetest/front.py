@@ -48,6 +48,8 @@ def prepare(folder):
 
 class Front(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer goes out at once: in two parts, the second would wait for the first's acknowledgement
+    disable_nagle_algorithm = True
 
     def do_POST(self):
         params = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
