@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/history"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -31,6 +32,7 @@ type logStore struct {
 
 	store    *postgres.Store
 	merger   *postgres.Merger
+	move     func(context.Context) error
 	searches *searches.Searches
 	consumer *consumer.Consumer
 	deleted  *consumer.Consumer // of organizations and projects
@@ -39,24 +41,46 @@ type logStore struct {
 }
 
 func (s *logStore) build() error {
-	s.buildStore()
-	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(postgres.Erasable())
+	erasable, err := s.buildStore()
+	if err != nil {
+		return err
+	}
+	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(erasable)
 	return s.buildConsumers()
 }
 
-// buildStore makes the log store and the searches in it.
-func (s *logStore) buildStore() {
+// buildStore makes the log store and the searches in it, and returns what of it is erased.
+func (s *logStore) buildStore() ([]erasure.Table, error) {
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(s.config.Search.SearchBytes, limits.Bytes), cmp.Or(s.config.Search.SearchTime, limits.Time)
 	s.store = postgres.NewStore(postgres.Config{
-		Readers: s.base.Reads, Replica: s.base.Replica, Limits: limits, Clock: s.base.Clock, Metrics: s.base.Metrics,
+		Readers: s.base.Reads, Replica: s.base.Replica, Limits: limits, Moves: s.config.History.URL != "", Clock: s.base.Clock, Metrics: s.base.Metrics,
 	})
-	s.merger = postgres.NewMerger(postgres.MergerConfig{
+	merging := postgres.MergerConfig{
 		Store: s.store, Pool: s.base.Pool, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
-	})
-	s.searches = searches.New(searches.Config{
-		Store: s.store, Concurrency: s.config.Search.concurrency(), AnswerBytes: cmp.Or(s.config.Search.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
-	})
+	}
+	searching := searches.Config{
+		Concurrency: s.config.Search.concurrency(), AnswerBytes: cmp.Or(s.config.Search.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
+	}
+	erasable := postgres.Erasable()
+	moves := &postgres.Moves{Pool: s.base.Pool, Store: s.store, Limits: history.Limits()}
+	if s.config.History.URL == "" {
+		history.RegisterMetrics(s.base.Metrics)
+		alone := &blocksOnly{Store: s.store, moves: moves, logger: s.base.Logger}
+		searching.Store, s.move = alone, alone.watch
+	} else {
+		rows, err := s.config.History.open(limits, s.base.Clock)
+		if err != nil {
+			return nil, err
+		}
+		mover := history.NewMover(history.Config{
+			Moves: moves, Rows: rows, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
+		})
+		searching.Store = &history.Store{Blocks: s.store, Rows: rows, Clock: s.base.Clock, Logger: s.base.Logger}
+		merging.Rests, s.move, erasable = mover.Working, mover.Run, append(erasable, mover.Erasable())
+	}
+	s.merger, s.searches = postgres.NewMerger(merging), searches.New(searching)
+	return erasable, nil
 }
 
 func (s *logStore) buildConsumers() (err error) {
@@ -88,7 +112,7 @@ func (s *logStore) run(ctx context.Context, sum func(context.Context) error) err
 		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, sum)
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.move, sum)
 }
 
 // migrateTimeout is how long a start waits for the schema. run

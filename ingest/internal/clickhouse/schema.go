@@ -64,13 +64,13 @@ func (s *Store) Migrate(ctx context.Context, logger *slog.Logger) error {
 	}
 	if _, err := s.writer.numbers(ctx, everyone, `SELECT count() FROM entries WHERE move < 0`, nil); err != nil {
 		if hasCode(err, codeUnknownTable, codeUnknownDatabase) {
-			err = errors.New("it has no table of entries: run the statements of `weir clickhouse schema` there")
+			err = errors.New("it has no table of entries: run the statements of `weir history schema` there")
 		}
 		return fmt.Errorf("cannot use ClickHouse: %w", errors.Join(err, failed))
 	}
 	found, err := s.writer.numbers(ctx, everyone, `SELECT count() FROM system.row_policies WHERE database = currentDatabase() AND table LIKE 'entries%'`, nil)
 	if err != nil || found[0][0] == 0 {
-		logger.Warn("ClickHouse has no row policies that keep organizations apart, or doesn't show them: see `weir clickhouse schema`")
+		logger.Warn("ClickHouse has no row policies that keep organizations apart, or doesn't show them: see `weir history schema`")
 	}
 	return nil
 }

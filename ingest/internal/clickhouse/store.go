@@ -129,6 +129,12 @@ func (s *Store) Delete(ctx context.Context, move int64, retention int, day time.
 	return nil
 }
 
+// Discard deletes all moves after one.
+func (s *Store) Discard(ctx context.Context, after int64) error {
+	statement := fmt.Sprintf(`DELETE FROM %s WHERE move > %d`, s.layout.Local(), after)
+	return s.writer.exec(ctx, statement, settings{"lightweight_deletes_sync": "2"}, nil)
+}
+
 // LastMove returns the largest number of a move in the table; 0: it is empty.
 func (s *Store) LastMove(ctx context.Context) (int64, error) {
 	rows, err := s.writer.numbers(ctx, everyone, `SELECT max(move) FROM entries`, s.writer.consistent(nil))

@@ -30,6 +30,7 @@ const (
 	unanswered              // it does, but not its answer
 	held                    // it arrives once it is released
 	down                    // no statement arrives, from then on
+	slow                    // it takes too long
 )
 
 func (r *rig) between() (*between, *clickhouse.Store) {
@@ -72,6 +73,11 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hit && fault == held {
 		close(b.held)
 		<-b.release
+	}
+	if hit && fault == slow {
+		w.Header().Set("X-ClickHouse-Exception-Code", "159")
+		w.WriteHeader(http.StatusInternalServerError)
+		return
 	}
 	response, err := http.Post(b.url+"/?"+r.URL.RawQuery, "", bytes.NewReader(body)) //nolint:noctx // whoever asked may have gone
 	if err != nil || hit && fault == unanswered {

@@ -109,11 +109,14 @@ func (m *Mover) Step(ctx context.Context) (moved bool, err error) {
 	return true, m.proceed(ctx, move)
 }
 
-// check refuses to move where ClickHouse has moves that PostgreSQL does not know: it was
+// check prepares ClickHouse, and refuses to move where ClickHouse has moves that PostgreSQL does not know: it was
 // restored from an older backup, or is another one. Their numbers would come again.
 func (m *Mover) check(ctx context.Context) error {
 	if m.checked {
 		return nil
+	}
+	if err := m.Rows.Migrate(ctx, m.Logger); err != nil {
+		return err
 	}
 	known, _, err := m.Moves.Last(ctx)
 	if err != nil {
@@ -124,8 +127,7 @@ func (m *Mover) check(ctx context.Context) error {
 		return err
 	}
 	if last > known {
-		return fmt.Errorf("ClickHouse has moves up to %d, PostgreSQL knows %d: if PostgreSQL was restored from a backup, run `weir clickhouse discard --after=%d`",
-			last, known, known)
+		return fmt.Errorf("ClickHouse has moves up to %d, PostgreSQL knows %d: if PostgreSQL was restored from a backup, run `weir history discard`", last, known)
 	}
 	m.checked = true
 	return nil
@@ -359,6 +361,9 @@ type metrics struct {
 	entries, bytes, repairs prometheus.Counter
 	waiting, late           prometheus.Gauge
 }
+
+// RegisterMetrics is for a process without a Mover: its metrics are documented.
+func RegisterMetrics(registerer prometheus.Registerer) { newMetrics(registerer) }
 
 func newMetrics(registerer prometheus.Registerer) metrics {
 	make := promauto.With(registerer)

@@ -52,10 +52,10 @@ class Front(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self):
-        params = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
+        params = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True, errors="surrogateescape"))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            result, headers = self.answer(params, params.get("query", "").encode() + b"\n" + body)
+            result, headers = self.answer(params, params.get("query", "").encode(errors="surrogateescape") + b"\n" + body)
             self.reply(200, result, headers)
         except Exception as error:
             text = str(error)
