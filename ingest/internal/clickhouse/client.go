@@ -88,8 +88,11 @@ type answer struct {
 	read int64 // bytes that the server has read
 }
 
-// everyone sees the rows of all organizations; see the row policies.
-const everyone = "*"
+// everyone sees the rows of all organizations, and nobody none; see the row policies.
+const (
+	everyone = "*"
+	nobody   = ""
+)
 
 // run runs a statement as an organization, which the row policies compare with
 // log_comment: it needs no declaration at the server, and shows in its log of queries.

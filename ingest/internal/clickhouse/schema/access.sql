@@ -6,9 +6,9 @@ GRANT{{$on}} SELECT, INSERT, ALTER DELETE ON {{.Database}}.* TO weir_writer;
 
 GRANT{{$on}} SELECT ON system.mutations TO weir_writer;
 
-GRANT{{$on}} SELECT ON system.row_policies TO weir_writer;
+{{if .Cluster}}GRANT{{$on}} CLUSTER ON *.* TO weir_writer;
 
-CREATE ROLE IF NOT EXISTS weir_reader{{$on}};
+{{end}}CREATE ROLE IF NOT EXISTS weir_reader{{$on}};
 
 GRANT{{$on}} SELECT ON {{.Database}}.* TO weir_reader;
 
