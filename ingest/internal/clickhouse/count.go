@@ -100,8 +100,8 @@ func (c *counting) groups(left *windows) error {
 	if every := int64(c.count.Every / time.Second); every > 0 {
 		bucket = fmt.Sprintf(`intDiv(seconds - %d, %d)`, c.count.FirstBucket(), every)
 	}
-	query := `SELECT toString(` + project + `) AS of, level, toString(environment) AS at, max((seconds, nanos)), toInt64(count()) FROM entries ` +
-		where(c.scope, condition(left), c.search.Query.Sift(sieve{})) + ` GROUP BY of, level, at, ` + bucket + ` FORMAT RowBinary`
+	query := `SELECT ` + project + ` AS of, level, environment, min(seconds), toInt64(count()) FROM entries ` +
+		where(c.scope, condition(left), c.search.Query.Sift(sieve{})) + ` GROUP BY of, level, environment, ` + bucket + ` FORMAT RowBinary`
 	answer, err := c.send(query, 0.5)
 	if err != nil {
 		return err
@@ -110,7 +110,10 @@ func (c *counting) groups(left *windows) error {
 	rows := newRowReader(answer)
 	for rows.more() {
 		of, alike := string(rows.text()), ingest.Stored{Level: ingest.Severity(rows.uint(1)), Environment: string(rows.text())} //nolint:gosec // one byte
-		alike.Time = rows.instant()
+		alike.Time.Seconds = rows.int64()
+		if from := c.search.From; from != nil && alike.Time.Compare(*from) < 0 {
+			alike.Time = *from // in the same second
+		}
 		if entries := rows.int64(); rows.err == nil {
 			c.sum.AddAlike(&alike, of, entries)
 		}
@@ -131,7 +134,7 @@ const portionSize = 256
 // entries counts those of a window here, on several processors. False: the
 // share was used up, and it has counted some.
 func (c *counting) entries(left *windows) (whole bool, err error) {
-	query := `SELECT ` + entryColumns + ` FROM entries ` + where(c.scope, left.condition(), c.search.Query.Sift(sieve{})) + ` FORMAT RowBinary`
+	query := `SELECT ` + countedColumns + ` FROM entries ` + where(c.scope, left.condition(), c.search.Query.Sift(sieve{})) + ` FORMAT RowBinary`
 	answer, err := c.send(query, 1)
 	if err != nil {
 		return false, err
@@ -167,7 +170,7 @@ func (c *counting) entries(left *windows) (whole bool, err error) {
 func (c *counting) divide(rows *rowReader, portions chan<- portion) (whole bool) {
 	var next portion
 	for rows.more() {
-		project, entry := rows.entry()
+		project, entry := rows.counted()
 		if len(next.entries) == portionSize || project != next.project && len(next.entries) > 0 {
 			if portions <- next; c.read+rows.bytes >= c.most || c.progress && c.spent() {
 				return false

@@ -52,6 +52,8 @@ type rowReader struct {
 	from  *bufio.Reader
 	bytes int64 // read so far
 	err   error
+	free  []byte // memory for texts
+	last  [2]string
 }
 
 func newRowReader(from io.Reader) *rowReader {
@@ -73,16 +75,52 @@ func (r *rowReader) more() bool {
 // maxTextBytes bounds a text that an answer claims to have.
 const maxTextBytes = 64 << 20
 
+// text returns a text in memory of its own.
 func (r *rowReader) text() []byte {
+	const together = 64 << 10
+	size := r.size()
+	if size > together/8 {
+		return r.fixed(make([]byte, size))
+	}
+	if size > len(r.free) {
+		r.free = make([]byte, together)
+	}
+	text := r.free[:size:size]
+	r.free = r.free[size:]
+	return r.fixed(text)
+}
+
+// name returns a text that is mostly that of the row before, whose memory it then
+// shares; column tells those of a row apart.
+func (r *rowReader) name(column int) string {
+	const longest = 256
+	size := r.size()
+	if size > longest {
+		return string(r.fixed(make([]byte, size)))
+	}
+	text, err := r.from.Peek(size)
+	if err != nil {
+		r.err = errors.Join(r.err, err)
+		return ""
+	}
+	if string(text) != r.last[column] {
+		r.last[column] = string(text)
+	}
+	_, _ = r.from.Discard(size) // it was there
+	r.bytes += int64(size)
+	return r.last[column]
+}
+
+func (r *rowReader) size() int {
 	if r.err != nil {
-		return nil
+		return 0
 	}
 	size, err := binary.ReadUvarint(r.from)
 	if err != nil || size > maxTextBytes {
 		r.err = errors.Join(err, fmt.Errorf("a text of %d bytes", size))
-		return nil
+		return 0
 	}
-	return r.fixed(make([]byte, size))
+	return int(size)
 }
 
 // fixed fills a slice.
@@ -108,12 +146,23 @@ func (r *rowReader) instant() ingest.Instant {
 
 // entry reads the entryColumns.
 func (r *rowReader) entry() (project string, entry ingest.Stored) {
-	project = string(r.text())
+	project = r.name(0)
 	entry.Time = r.instant()
 	r.fixed(entry.Batch[:])
 	entry.Index = int(r.uint(4)) //nolint:gosec // four bytes
 	entry.ReceivedAt = time.Unix(0, r.int64()).UTC()
 	entry.Level = ingest.Severity(r.uint(1)) //nolint:gosec // one byte
-	entry.Environment, entry.Text = string(r.text()), r.text()
+	entry.Environment, entry.Text = r.name(1), r.text()
+	return project, entry
+}
+
+// countedColumns are those that a count reads, in the order of counted.
+const countedColumns = `project, seconds, nanos, level, environment, text`
+
+func (r *rowReader) counted() (project string, entry ingest.Stored) {
+	project = r.name(0)
+	entry.Time = r.instant()
+	entry.Level = ingest.Severity(r.uint(1)) //nolint:gosec // one byte
+	entry.Environment, entry.Text = r.name(1), r.text()
 	return project, entry
 }

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -112,6 +113,7 @@ func (f *finding) take(project string, entry ingest.Stored) {
 	f.result.Read += int64(len(entry.Text))
 	if matches {
 		f.text += len(entry.Text)
+		entry.Text = bytes.Clone(entry.Text) // it shares memory with others that don't match
 		f.result.Found = append(f.result.Found, ingest.Found{Stored: entry, Project: project})
 	}
 	if f.result.Read >= f.most {

@@ -97,10 +97,15 @@ func scope(organization string, search *ingest.Search, moved ingest.Moved) strin
 		conditions = append(conditions, "environment = "+literal(search.Environment))
 	}
 	if from := search.From; from != nil {
-		conditions = append(conditions, fmt.Sprintf("seconds >= %d AND (seconds, nanos) >= (%d, %d)", from.Seconds, from.Seconds, from.Nanos))
+		conditions = append(conditions, fmt.Sprintf("seconds >= %d", from.Seconds))
+		if from.Nanos > 0 {
+			conditions = append(conditions, fmt.Sprintf("(seconds > %d OR nanos >= %d)", from.Seconds, from.Nanos))
+		}
 	}
-	if to := search.To; to != nil {
-		conditions = append(conditions, fmt.Sprintf("seconds <= %d AND (seconds, nanos) < (%d, %d)", to.Seconds, to.Seconds, to.Nanos))
+	if to := search.To; to != nil && to.Nanos == 0 {
+		conditions = append(conditions, fmt.Sprintf("seconds < %d", to.Seconds))
+	} else if to != nil {
+		conditions = append(conditions, fmt.Sprintf("seconds <= %[1]d AND (seconds < %[1]d OR nanos < %[2]d)", to.Seconds, to.Nanos))
 	}
 	return all(conditions...)
 }

@@ -1,6 +1,6 @@
 """A small HTTP front of chdb, which is ClickHouse in process: enough of ClickHouse's HTTP interface for Weir and its tests.
 
-It serves on a free port of this machine, which it prints, with data in the folder of its first argument, and ends when its stdin does.
+It serves on a free port of this machine, which it prints with its process, with data in the folder of its first argument, and ends when its stdin does.
 chdb has neither users nor CREATE ROW POLICY. So the one user has the row policy of Weir's table from the start, in as many databases
 as tests take.
 """
@@ -9,6 +9,7 @@ import os
 import re
 import socketserver
 import sys
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
@@ -54,13 +55,25 @@ class Front(BaseHTTPRequestHandler):
     def do_POST(self):
         params = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True, errors="surrogateescape"))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        query = params.get("query", "").encode(errors="surrogateescape")
         try:
-            result, headers = self.answer(params, params.get("query", "").encode(errors="surrogateescape") + b"\n" + body)
+            if query.startswith(b"INSERT"):
+                result, headers = self.insert(params, query, body)
+            else:
+                result, headers = self.answer(params, query + body)
             self.reply(200, result, headers)
         except Exception as error:
             text = str(error)
             code = re.search(r"Code: (\d+)", text)
             self.reply(500, text.encode(), {"X-ClickHouse-Exception-Code": code.group(1) if code else "1"})
+
+    def insert(self, params, query, body):
+        # Data that stands behind a statement ends where text might; in a file it may be any bytes.
+        with tempfile.NamedTemporaryFile(dir=self.server.folder) as file:
+            file.write(body)
+            file.flush()
+            begin, format = query.rsplit(b" FORMAT ", 1)
+            return self.answer(params, begin + f" FROM INFILE '{file.name}' COMPRESSION 'none' FORMAT ".encode() + format)
 
     def answer(self, params, query):
         if query.strip() == b"DATABASE":
@@ -104,10 +117,11 @@ class Server(ThreadingHTTPServer):
 
 def main():
     server = Server(("127.0.0.1", 0), Front)
-    server.data = prepare(sys.argv[1])
+    server.folder = sys.argv[1]
+    server.data = prepare(server.folder)
     keep = _chdb.connect(server.data)  # the engine lives as long as a connection
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_address[1], flush=True)
+    print(server.server_address[1], os.getpid(), flush=True)
     sys.stdin.read()
     del keep
     os._exit(0)

@@ -1,7 +1,6 @@
 package clickhousetest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -57,7 +56,7 @@ func URL(t testing.TB) string {
 type served struct {
 	address string // without a database
 	where   string
-	chdb    *exec.Cmd // nil: it is another; here it is not collected, and its stdin stays open
+	chdb    *Chdb // nil: it is another
 }
 
 // server returns the one of this process.
@@ -72,41 +71,68 @@ func server(t testing.TB) (served, error) {
 	return local()
 }
 
-// local starts chdb once. Its guard is its stdin, which the kernel closes with
-// this process.
+// local starts chdb once.
 var local = sync.OnceValues(func() (served, error) {
-	python, err := install(context.Background())
-	if err != nil {
-		return served{}, err
-	}
 	folder, err := testenv.Scratch("weir-test-chdb-")
 	if err != nil {
 		return served{}, err
 	}
-	script := filepath.Join(folder, "front.py")
-	if err := os.WriteFile(script, front, 0o600); err != nil {
+	c, err := Start(context.Background(), folder)
+	if err != nil {
 		return served{}, err
 	}
-	// The shell removes the data, however the test's process ends.
+	return served{address: c.URL, where: "chdb-core " + Version + " behind an HTTP front", chdb: c}, nil
+})
+
+// A Chdb is ClickHouse in a process of its own. It ends with this process, by its
+// stdin, which the kernel closes; so it must not be collected before.
+type Chdb struct {
+	URL   string // without a database
+	Pid   int
+	shell *exec.Cmd
+	stdin io.Closer
+}
+
+// Start starts chdb with its data in a folder, which is removed at the end, however
+// this process ends.
+func Start(ctx context.Context, folder string) (*Chdb, error) {
+	python, err := install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "front.py"), front, 0o600); err != nil {
+		return nil, err
+	}
 	cmd := exec.Command("/bin/sh", "-c", `"$1" "$2/front.py" "$2"; rm -rf "$2"`, "weir-test-chdb", python, folder)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return served{}, err
+		return nil, err
 	}
-	if _, err := cmd.StdinPipe(); err != nil {
-		return served{}, err
+	c := &Chdb{shell: cmd}
+	if c.stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return served{}, err
+		return nil, err
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return served{}, fmt.Errorf("chdb did not start: %w: %s", errors.Join(err, cmd.Wait()), complaints.Bytes())
+	var at int
+	if _, err := fmt.Fscan(out, &at, &c.Pid); err != nil {
+		return nil, fmt.Errorf("chdb did not start: %w: %s", errors.Join(err, cmd.Wait()), complaints.Bytes())
 	}
-	return served{address: "http://127.0.0.1:" + strings.TrimSpace(line), where: "chdb-core " + Version + " behind an HTTP front", chdb: cmd}, nil
-})
+	c.URL = fmt.Sprintf("http://127.0.0.1:%d", at)
+	return c, nil
+}
+
+// Stop ends it.
+func (c *Chdb) Stop() error { return errors.Join(c.stdin.Close(), c.shell.Wait()) }
+
+// Create makes a database and returns its address.
+func (c *Chdb) Create(ctx context.Context) (url string, err error) {
+	name, err := served{address: c.URL, chdb: c}.create(ctx)
+	return c.URL + "/" + name, err
+}
 
 const whatToInstall = "install Python 3.9 or later with venv (Debian and Ubuntu: apt install python3 python3-venv), or give the address of a server by " + EnvURL
 
