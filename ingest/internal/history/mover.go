@@ -39,6 +39,7 @@ const (
 	moveInterval = 5 * time.Second
 	refusedDelay = 10 * time.Second // before a refused insert is tried again
 	askInterval  = time.Minute      // for what waits
+	tidyInterval = time.Hour
 )
 
 // Config is what a Mover works with. All of it is required.
@@ -59,6 +60,7 @@ type Mover struct {
 	working atomic.Bool // blocks move away
 	target  string      // as it was last read
 	asked   time.Time   // for what waits
+	tidied  time.Time
 }
 
 // NewMover makes a Mover.
@@ -318,7 +320,7 @@ func (m *Mover) clear(ctx context.Context, move *postgres.Move) error {
 	return m.Moves.Forget(ctx, move)
 }
 
-// measure asks for what waits, now and then.
+// measure asks for what waits, and tidies up, now and then.
 func (m *Mover) measure(ctx context.Context) error {
 	now := m.Clock()
 	if now.Sub(m.asked) < askInterval {
@@ -334,7 +336,11 @@ func (m *Mover) measure(ctx context.Context) error {
 	if !waiting.Since.IsZero() && m.target == ClickHouse {
 		m.metrics.late.Set(now.Sub(waiting.Since).Seconds())
 	}
-	return nil
+	if m.target != ClickHouse || now.Sub(m.tidied) < tidyInterval {
+		return nil
+	}
+	m.tidied = now
+	return m.Moves.Tidy(ctx, now.AddDate(0, 0, -1))
 }
 
 // Erasable is ClickHouse's part of what is erased: after the tables of

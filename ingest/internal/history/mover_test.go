@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/clickhouse"
 	"github.com/weirlog/weir/ingest/internal/history"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -30,6 +33,33 @@ func TestAHistoryMoves(t *testing.T) {
 	r.keepSome(5)
 	testenv.Must(t, mover.RunOnce(t.Context()))
 	r.isAway()
+}
+
+// Where no block is left, searches look no more, until there is one again.
+func TestEmptyDaysAreForgotten(t *testing.T) {
+	r := newRig(t)
+	yesterday := noon
+	noon = noon.AddDate(0, 0, -3)
+	defer func() { noon = yesterday }()
+	r.keepSome(5)
+	testenv.Must(t, r.mover(r.rows).RunOnce(t.Context()))
+	if days := r.days(); days != 0 {
+		t.Errorf("%d rows say where blocks lie, but there are none", days)
+	}
+	r.isWhole()
+	r.keepSome(2)
+	if days := r.days(); days == 0 {
+		t.Error("nothing says where the blocks lie")
+	}
+	r.isWhole()
+}
+
+func (r *rig) days() (days int) {
+	r.t.Helper()
+	testenv.Must(r.t, pg.InTxAsSystem(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.t.Context(), `SELECT count(*) FROM block_days`).Scan(&days)
+	}))
+	return days
 }
 
 // isAway checks that all is in ClickHouse, once.

@@ -39,6 +39,7 @@ func NewMerger(config MergerConfig) *Merger { return &Merger{config, newMergeMet
 
 const (
 	mergeInterval = time.Second
+	restInterval  = 10 * time.Minute // where blocks move away: a look finds none, and removes what is noted of them
 	restFactor    = 3                // rest per work, to use at most a quarter of a processor
 	roundSize     = 256              // projects' days at once
 	mergeBytes    = 4 << 20          // of text in one transaction, and one large block beyond it
@@ -49,12 +50,11 @@ const (
 // Run merges until ctx ends. It logs a failure and retries.
 func (m *Merger) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if m.Rests != nil && m.Rests() {
-			lifecycle.Pause(ctx, mergeInterval)
-			continue
-		}
 		if err := m.run(ctx, restFactor); err != nil && ctx.Err() == nil {
 			m.Logger.Warn("cannot merge small blocks", slog.String("error", err.Error()))
+		}
+		if m.Rests != nil && m.Rests() {
+			lifecycle.Pause(ctx, restInterval)
 		}
 		lifecycle.Pause(ctx, mergeInterval)
 	}

@@ -131,6 +131,33 @@ func (m *Moves) waiting(ctx context.Context, d day) (of Waiting, err error) {
 	return of, err
 }
 
+// Tidy forgets where blocks were in the partitions before a day of which none is left: a
+// search would look there in vain. Who writes blocks notes where after it has the lock of the partition.
+func (m *Moves) Tidy(ctx context.Context, before time.Time) error {
+	days, err := m.days(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range days {
+		of, err := m.waiting(ctx, d)
+		if err != nil || !of.Since.IsZero() || !d.begins.Before(before) {
+			continue
+		}
+		err = pg.InTxAsSystem(ctx, m.Pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, lockTimeout+`; LOCK TABLE `+pgx.Identifier{d.partition()}.Sanitize()+` IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `DELETE FROM block_days WHERE retention = $1 AND day = $2::date
+				AND NOT EXISTS (SELECT FROM blocks b WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3)`, d.args()...)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot tidy up %s: %w", d.partition(), err)
+		}
+	}
+	return nil
+}
+
 // Claim begins a move, of the oldest partition that is due; nil: none is. What is
 // claimed is committed before anything is sent.
 func (m *Moves) Claim(ctx context.Context, now time.Time) (*Move, error) {
