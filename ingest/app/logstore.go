@@ -158,7 +158,7 @@ func (s *logStore) ensureTopics(ctx context.Context) error {
 func (s *logStore) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: s.base.Pool, Tables: s.tables,
-		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds()),
+		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds(), postgres.MoveBounds()),
 		Clock: s.config.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 )
 
 // A Move is a batch of blocks of one partition on its way to another store, or
@@ -55,6 +56,16 @@ type Moves struct {
 	Pool   *pgxpool.Pool
 	Store  *Store
 	Limits MoveLimits
+}
+
+// MoveBounds are those of the tables of moves.
+func MoveBounds() []prune.Bound {
+	const by = "ingest/internal/postgres"
+	return []prune.Bound{
+		{Table: "moves", Keeps: "moves that have not ended, one of each process", By: by},
+		{Table: "moving_blocks", Keeps: "their blocks, 20,000 of each", By: by},
+		{Table: "move_state", Keeps: "one row", By: "its primary key"},
+	}
 }
 
 // ErrMoveLost means that another process has continued a move.
