@@ -14,14 +14,14 @@ import (
 	"github.com/weirlog/weir/ingest/internal/clickhouse"
 	"github.com/weirlog/weir/ingest/internal/history"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/embedded/chdb"
 	"github.com/weirlog/weir/shared/measure"
-	"github.com/weirlog/weir/shared/testenv/clickhousetest"
 )
 
 // onClickHouse is Weir whose entries move to ClickHouse: chdb, as a process of its own.
 type onClickHouse struct {
 	*weir
-	engine *clickhousetest.Chdb
+	engine *chdb.Server
 	rows   *clickhouse.Store
 	mover  *history.Mover
 }
@@ -30,14 +30,15 @@ func newOnClickHouse(ctx context.Context, database, dir string) (*onClickHouse, 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	engine, err := clickhousetest.Start(ctx, dir)
+	engine, err := chdb.Start(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	url, err := engine.Create(ctx)
+	name, err := engine.Create(ctx)
 	if err != nil {
 		return nil, err
 	}
+	url := engine.URL + "/" + name
 	w, err := newWeir(ctx, database)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,3 @@
 // Package clickhousetest gives tests a ClickHouse: a given one, a container,
-// or chdb behind a small HTTP front. It may use testenv, and imports nothing
-// else of Weir but what locks files.
+// or chdb. It may use testenv and what is embedded.
 package clickhousetest
