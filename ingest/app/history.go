@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ingest"
@@ -201,4 +202,38 @@ func DiscardHistory(ctx context.Context, databaseURL string, config HistoryConfi
 		return 0, err
 	}
 	return last - known, rows.Discard(ctx, known)
+}
+
+// A HistoryCondition is what ClickHouse has of the latest moves.
+type HistoryCondition struct {
+	Rows, Entries int64 // as many if each entry is there once
+	Known, Last   int64 // numbers of moves, in PostgreSQL and in ClickHouse
+}
+
+// examined is how many moves are examined.
+const examined = 100
+
+// ExamineHistory asks ClickHouse whether it has the entries of the latest moves
+// once. Without one, nothing may be there.
+func ExamineHistory(ctx context.Context, config HistoryConfig, pool *pgxpool.Pool) (found HistoryCondition, err error) {
+	moves := &postgres.Moves{Pool: pool}
+	var emptied int64
+	if found.Known, emptied, err = moves.Last(ctx); err != nil {
+		return found, err
+	}
+	if config.URL == "" {
+		if found.Known != emptied {
+			err = errors.New("a part of the entries is in ClickHouse, but WEIR_INGEST_CLICKHOUSE_URL is empty")
+		}
+		return found, err
+	}
+	rows, err := config.open(postgres.DefaultLimits(), time.Now)
+	if err != nil {
+		return found, err
+	}
+	if found.Last, err = rows.LastMove(ctx); err != nil {
+		return found, err
+	}
+	found.Rows, found.Entries, err = rows.Verify(ctx, found.Last-examined)
+	return found, err
 }

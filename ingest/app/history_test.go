@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/ingest/app"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/clickhousetest"
 )
@@ -56,6 +57,13 @@ func TestHistory(t *testing.T) {
 			testenv.Eventually(t, func() error { return found(other) })
 		}
 		other.stop()
+	}
+	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), "ingest")
+	testenv.Must(t, err)
+	defer pool.Close()
+	condition, err := app.ExamineHistory(t.Context(), r.config.History, pool)
+	if err != nil || condition.Rows != 3 || condition.Entries != 3 || condition.Last != condition.Known {
+		t.Errorf("examined %+v, %v", condition, err)
 	}
 	discarded, err := app.DiscardHistory(t.Context(), r.config.DatabaseURL.Reveal(), r.config.History)
 	if err != nil || discarded != 0 {
