@@ -102,6 +102,15 @@ func ParseField(name string) (Field, error) {
 // String returns its name.
 func (f Field) String() string { return f.name }
 
+// Paths are where its values are in an entry's text, names joined by dots, in the
+// order in which they count; none where they are not in the text.
+func (f Field) Paths() (paths []string) {
+	for _, path := range f.paths {
+		paths = append(paths, string(path))
+	}
+	return paths
+}
+
 // Value returns the first value of an entry there; "" for none.
 func (f Field) Value(entry *Stored, project string) (first string) {
 	f.values(entry, project, func(value []byte) bool {
@@ -172,6 +181,9 @@ func (c *Count) Reads(block *Candidate) Reading {
 	}
 	return reading
 }
+
+// Groups reports whether all that it needs of texts are the values of By.
+func (c *Count) Groups() bool { return max(c.Search.Query.reads(), c.Of.reads()) < ReadTexts }
 
 // ReadsTexts reports whether a count needs more of an entry than its time,
 // level, environment and project.

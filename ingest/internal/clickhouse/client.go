@@ -72,6 +72,7 @@ const (
 	codeUnknownDatabase = 81
 	codeTooManyRows     = 158
 	codeTimeout         = 159
+	codeTooMuchMemory   = 241
 	codeTooManyBytes    = 307
 )
 

@@ -86,7 +86,7 @@ func (f *finding) read(left *windows, most int) (read int, err error) {
 	}
 	query := fmt.Sprintf(`SELECT `+entryColumns+` FROM entries %s ORDER BY seconds %[2]s, nanos %[2]s, batch %[2]s, number %[2]s LIMIT %[3]d FORMAT RowBinary`,
 		where(f.scope, window, behind(f.search, f.after), f.search.Query.Sift(sieve{})), order, most)
-	answer, err := f.send(query, part)
+	answer, err := f.send(query, part, nil)
 	if err != nil {
 		return 0, err
 	}

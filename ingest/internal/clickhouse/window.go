@@ -42,17 +42,20 @@ func (q *question) spent() bool { return q.progress && !q.store.clock().Before(q
 
 // send sends a query that may take a part of the time that is left, and some where nothing
 // was read yet.
-func (q *question) send(query string, part float64) (*answer, error) {
+func (q *question) send(query string, part float64, with settings) (*answer, error) {
 	left := time.Duration(float64(q.ends.Sub(q.store.clock())) * part)
 	if !q.progress {
 		left = max(left, time.Second)
 	}
-	with := q.store.reader.consistent(settings{"max_execution_time": seconds(max(left, 50*time.Millisecond))})
+	with = q.store.reader.consistent(with)
+	with["max_execution_time"] = seconds(max(left, 50*time.Millisecond))
 	return q.store.reader.run(q.ctx, q.organization, query, with, nil)
 }
 
 // isTooMuch reports whether a server has stopped a query because of its bounds.
-func isTooMuch(err error) bool { return hasCode(err, codeTimeout, codeTooManyBytes, codeTooManyRows) }
+func isTooMuch(err error) bool {
+	return hasCode(err, codeTimeout, codeTooManyBytes, codeTooManyRows, codeTooMuchMemory)
+}
 
 // windows divide the times of a search, which is worked on window by window
 // in its order: each is read whole or not at all, so a page can end between two.
