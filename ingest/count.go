@@ -120,6 +120,15 @@ func ParseField(name string) (Field, error) {
 // String returns its name.
 func (f Field) String() string { return f.name }
 
+// Paths are where its values are in an entry's text, names joined by dots, in the
+// order in which they count; none where they are not in the text.
+func (f Field) Paths() (paths []string) {
+	for _, path := range f.paths {
+		paths = append(paths, string(path))
+	}
+	return paths
+}
+
 // Value returns the first value of an entry there; "" for none.
 func (f Field) Value(entry *Stored, project string) (first string) {
 	f.values(entry, project, func(value []byte) bool {
@@ -208,6 +217,15 @@ const ReadAll = ReadDirectory | ReadTexts
 func (c *Count) holdsWhole(block *Candidate) bool {
 	from, to := c.Search.From, c.Search.To
 	return (from == nil || block.Min.Compare(*from) >= 0) && (to == nil || block.Max.Compare(*to) < 0)
+}
+
+// Groups reports whether all that it needs of texts are the values of By.
+func (c *Count) Groups() bool {
+	reads := c.Search.Query.reads() | c.Of.reads()
+	for _, field := range c.By {
+		reads |= field.reads() & ReadTexts
+	}
+	return reads&(ReadColumns|ReadTexts) == 0
 }
 
 func (f Field) reads() Reading {
@@ -438,8 +456,28 @@ func (k *Counter) numbers(entry *Stored) (numbers []float64) {
 	return numbers
 }
 
+// AddAlike counts a number of entries that are alike in all that the count asks for.
+func (k *Counter) AddAlike(entry *Stored, project string, entries int64) {
+	if k.count.Search.Matches(entry) {
+		k.add(entry, project, entries)
+	}
+}
+
+// Spend notes the bytes that were read, and from when on all is counted if the share
+// was used up.
+func (k *Counter) Spend(from *Instant, read int64) {
+	k.sum.Read += read
+	if from != nil && (k.sum.From == nil || k.sum.From.Compare(*from) < 0) {
+		k.sum.From = from
+	}
+}
+
+// Read returns how many bytes were read for it.
+func (k *Counter) Read() int64 { return k.sum.Read }
+
 // Merge adds what another Counter of the same Count has seen, which is not used any more.
 func (k *Counter) Merge(other *Counter) {
+	k.Spend(other.sum.From, other.sum.Read)
 	k.sum.Levels.add(other.sum.Levels)
 	for i := range k.sum.Buckets {
 		k.sum.Buckets[i].add(other.sum.Buckets[i])

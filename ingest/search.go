@@ -26,7 +26,8 @@ type Search struct {
 // MaxPageBytes is the text at which a page ends, whatever its limit.
 const MaxPageBytes = 8 << 20
 
-func (s *Search) maxBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
+// PageBytes is the text at which a page ends.
+func (s *Search) PageBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
 // Matches reports whether an entry matches.
 func (s *Search) Matches(entry *Stored) bool {
@@ -306,7 +307,7 @@ func (p *Page) Offer(entries []Stored, block Ref) {
 
 // full reports whether the page holds all that fits and one entry more.
 func (p *Page) full() bool {
-	return len(p.best.list) > p.search.Limit || p.bytes > p.search.maxBytes() && len(p.best.list) > 1
+	return len(p.best.list) > p.search.Limit || p.bytes > p.search.PageBytes() && len(p.best.list) > 1
 }
 
 // A Found is a found entry with its project.
@@ -338,7 +339,7 @@ func (p *Page) take(found Found) {
 // fullWithout reports whether the page is full without its last entry, worst.
 func (p *Page) fullWithout(worst Found) bool {
 	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
-	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
+	return n > p.search.Limit || size > p.search.PageBytes() && n > 1
 }
 
 // Complete reports whether no block that begins at first or later can

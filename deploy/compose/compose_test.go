@@ -41,7 +41,7 @@ func load(t *testing.T, secrets string, files ...string) *types.Project {
 // with its version.
 func TestImagesArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z0-9./-]+:v?\d+(\.\d+)+$`)
-	for _, files := range [][]string{{"compose.yaml"}, {"compose.yaml", "scenario.yaml"}} {
+	for _, files := range [][]string{{"compose.yaml"}, {"compose.yaml", "scenario.yaml"}, {"compose.yaml", "compose.clickhouse.yaml"}} {
 		for name, service := range load(t, t.TempDir(), files...).Services {
 			if !pinned.MatchString(service.Image) {
 				t.Errorf("%s: the image %q has no version", name, service.Image)
@@ -53,7 +53,7 @@ func TestImagesArePinned(t *testing.T) {
 // Each container has only its needed rights and memory, and
 // every server restarts.
 func TestRights(t *testing.T) {
-	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
+	for name, service := range load(t, t.TempDir(), "compose.yaml", "compose.clickhouse.yaml").Services {
 		if service.Deploy == nil || service.Deploy.Resources.Limits == nil || service.Deploy.Resources.Limits.MemoryBytes == 0 {
 			t.Errorf("%s has no bound of its memory", name)
 		}
@@ -83,7 +83,7 @@ func TestRights(t *testing.T) {
 // Every long-running service has a health check: by its image's own
 // program, by another one in it or, without either, by Prometheus.
 func TestHealthChecks(t *testing.T) {
-	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
+	for name, service := range load(t, t.TempDir(), "compose.yaml", "compose.clickhouse.yaml").Services {
 		if _, ours := services[name]; ours || service.Restart == "no" || name == "collector" {
 			continue
 		}
@@ -124,7 +124,7 @@ func TestCollectorIsTestedAsItRuns(t *testing.T) {
 // Each variable of ours is a setting of the service, and one that names
 // a secret's file names a secret of the service.
 func TestSettingsAreKnown(t *testing.T) {
-	project := load(t, t.TempDir(), "compose.yaml", "scenario.yaml")
+	project := load(t, t.TempDir(), "compose.yaml", "scenario.yaml", "compose.clickhouse.yaml")
 	for name, config := range services {
 		known := settings(t, config)
 		for variable, value := range project.Services[name].Environment {
@@ -168,7 +168,7 @@ func settings(t *testing.T, config any) map[string]bool {
 func TestSecretsAreMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	must(t, provision.Ensure(dir, "postgres", time.Now(), "gateway"))
-	project := load(t, dir, "compose.yaml")
+	project := load(t, dir, "compose.yaml", "compose.clickhouse.yaml")
 	used := map[string]bool{}
 	for name, service := range project.Services {
 		for _, secret := range service.Secrets {

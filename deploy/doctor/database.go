@@ -78,8 +78,11 @@ func (c *moduleChecker) contents(ctx context.Context) {
 	queues.deferred(ctx)
 	consumers.topicsRead(ctx)
 	queues.unpublished(ctx)
-	if c.name == "ledger" {
+	switch c.name {
+	case "ledger":
 		c.books(ctx)
+	case "ingest":
+		c.history(ctx)
 	}
 }
 

@@ -173,7 +173,7 @@ type fault struct {
 // fault, and nothing again once all are undone.
 func TestFaultsAreFound(t *testing.T) {
 	i := newInstallation(t)
-	for _, faults := range [][]fault{databaseFaults, objectFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, machineFaults, secretFaults, certificateFaults} {
+	for _, faults := range [][]fault{databaseFaults, objectFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, historyFaults, machineFaults, secretFaults, certificateFaults} {
 		for _, f := range faults {
 			t.Run(f.name, func(t *testing.T) { f.isFound(t, i) })
 		}
@@ -295,6 +295,12 @@ func TestReadinessIsFound(t *testing.T) {
 			t.Errorf("found %+v, want %s", f, want)
 		}
 	}
+}
+
+var historyFaults = []fault{
+	{"entries in a ClickHouse that is not set", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `UPDATE ingest.move_state SET moves = 1`, `UPDATE ingest.move_state SET moves = 0`)
+	}, Finding{Check: "history", Subject: "ClickHouse", Level: Fail, Seen: "is in ClickHouse"}},
 }
 
 var booksFaults = []fault{

@@ -38,6 +38,8 @@ var exceptions = map[string]string{
 	"checked_ranges":    "how far a partition is checked, which holds records of all tenants",
 	"cursor_key":        "one row for the installation: what signs the cursors of the module's lists",
 	"cuts":              "where the hours of a partition end, which holds records of all tenants",
+	"moves":             "which batches of blocks, of all tenants, are on their way",
+	"move_state":        "one row of the installation",
 	"gap_runs":          "which stretches of a partition are summed up, which hold records of all tenants",
 	"inbox":             "ids of batches that had their effect, drawn at random, without content",
 	"inbox_idempotency": "digests of a project and its idempotency key, which two projects never share, without content",
@@ -50,6 +52,7 @@ var exceptions = map[string]string{
 
 	"checkpoint_rows.checkpoint_rows_hour_fkey": "a checkpoint is the installation's",
 
+	"moving_blocks.moving_blocks_of_move":   "who moves blocks, as the system, does so for all organizations of a batch",
 	"gap_charges.gap_charges_run":           "anyone who sums up stretches, as the system, does so for all organizations in them",
 	"bus_parked.bus_parked_replay":          "a consumer, which acts as the system, looks for what is to be applied again in its partitions",
 	"alerts.alerts_due":                     "the loop that evaluates alerts looks, as the system, for those of all organizations that are due",

@@ -138,7 +138,7 @@ func TestEgress(t *testing.T) {
 	module := append(kafka, names, postgres, collector)
 	want := map[string][]int32{
 		"gateway": {names, collector, https}, "topics": append(kafka, names, collector),
-		"ingest": module, "ledger": module, "grouping": module, "tenants": append(module, 443, 465, 587),
+		"ingest": append(slices.Clone(module), https), "ledger": module, "grouping": module, "tenants": append(module, 443, 465, 587),
 	}
 	weir := rendered(t, "testdata/everything.yaml")
 	for _, w := range workloads(t, weir) {

@@ -28,12 +28,14 @@ var Databases = []string{"ingest", "ledger", "grouping", "tenants"}
 // Names of files in the directory. The certificates are in
 // Certificates, by localca's names.
 const (
-	OperatorToken    = "operator_token"    // creates organizations
-	WebhookKeys      = "webhook_keys"      // the secrets of webhooks derive from them
-	PostgresPassword = "postgres_password" // of the server's owner
-	GrafanaPassword  = "grafana_password"  // of its user admin
-	Roles            = "roles.sql"         // creates roles and databases
-	Certificates     = "tls"
+	OperatorToken      = "operator_token"      // creates organizations
+	WebhookKeys        = "webhook_keys"        // the secrets of webhooks derive from them
+	PostgresPassword   = "postgres_password"   // of the server's owner
+	GrafanaPassword    = "grafana_password"    // of its user admin
+	ClickHousePassword = "clickhouse_password" // of ingest's user, where there is a ClickHouse
+	ClickHouseURL      = "ingest_clickhouse_url"
+	Roles              = "roles.sql" // creates roles and databases
+	Certificates       = "tls"
 )
 
 // DatabaseURL returns the file with the address of a module's database
@@ -63,7 +65,7 @@ func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(readable(files.ServerKey), secrets(dir), brokerUsers(dir), databases(dir, postgresHost))
+	return errors.Join(readable(files.ServerKey), secrets(dir), clickHouse(dir), brokerUsers(dir), databases(dir, postgresHost))
 }
 
 // readable lets the containers' user read the server's key. The
@@ -79,6 +81,18 @@ func secrets(dir string) error {
 		ensure(dir, PostgresPassword, random(16)),
 		ensure(dir, GrafanaPassword, random(16)),
 	)
+}
+
+// clickHouse is for compose.clickhouse.yaml.
+func clickHouse(dir string) error {
+	if err := ensure(dir, ClickHousePassword, random(16)); err != nil {
+		return err
+	}
+	password, err := os.ReadFile(filepath.Join(dir, ClickHousePassword))
+	if err != nil {
+		return fmt.Errorf("cannot read a secret: %w", err)
+	}
+	return ensure(dir, ClickHouseURL, "http://weir_ingest:"+strings.TrimSpace(string(password))+"@clickhouse:8123/weir")
 }
 
 func brokerUsers(dir string) error {

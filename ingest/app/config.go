@@ -41,6 +41,8 @@ type Config struct {
 
 	Archive ArchiveConfig `embed:""`
 	Saved   SavedConfig   `embed:""`
+
+	History HistoryConfig `embed:""`
 }
 
 // PublishConfig is how requests get into the log.
@@ -144,7 +146,7 @@ const (
 
 // Validate returns all faults of the configuration.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), c.Bodies.checkMemory(), c.checkDrain()}
+	errs := []error{c.Config.Validate(), c.Bodies.checkMemory(), c.checkDrain(), c.History.Validate()}
 	bodies, publish, search := c.Bodies, c.Publish, c.Search
 	for name, value := range map[string]int64{
 		"WEIR_INGEST_MAX_BODY_BYTES": int64(bodies.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": bodies.InFlightBytes,

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/history"
 	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/saved"
@@ -36,6 +37,7 @@ type logStore struct {
 	store    *postgres.Store
 	merger   *postgres.Merger
 	archive  objects.Store // nil: texts stay in the database
+	move     func(context.Context) error
 	searches *searches.Searches
 	consumer *consumer.Consumer
 	deleted  *consumer.Consumer // of organizations, projects and members
@@ -50,25 +52,48 @@ func (s *logStore) build() (err error) {
 	if s.archive, err = s.config.Archive.open(); err != nil {
 		return err
 	}
-	s.buildStore()
-	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(postgres.Erasable(s.archive))
+	erasable, err := s.buildStore()
+	if err != nil {
+		return err
+	}
+	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(erasable)
 	s.relay = s.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
 	return s.buildConsumers()
 }
 
-// buildStore makes the log store and the searches in it.
-func (s *logStore) buildStore() {
+// buildStore makes the log store and the searches in it, and returns what of it is erased.
+func (s *logStore) buildStore() ([]erasure.Table, error) {
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(s.config.Search.SearchBytes, limits.Bytes), cmp.Or(s.config.Search.SearchTime, limits.Time)
 	s.store = postgres.NewStore(postgres.Config{
-		Readers: s.base.Reads, Replica: s.base.Replica, Objects: s.archive, Limits: limits, Clock: s.base.Clock, Metrics: s.base.Metrics,
+		Readers: s.base.Reads, Replica: s.base.Replica, Objects: s.archive, Limits: limits, Moves: s.config.History.URL != "",
+		Clock: s.base.Clock, Metrics: s.base.Metrics,
 	})
-	s.merger = postgres.NewMerger(postgres.MergerConfig{
+	merging := postgres.MergerConfig{
 		Store: s.store, Pool: s.base.Pool, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
-	})
-	s.searches = searches.New(searches.Config{
-		Store: s.store, Concurrency: s.config.Search.concurrency(), AnswerBytes: cmp.Or(s.config.Search.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
-	})
+	}
+	searching := searches.Config{
+		Concurrency: s.config.Search.concurrency(), AnswerBytes: cmp.Or(s.config.Search.AnswerBytes, defaultAnswers), Metrics: s.base.Metrics,
+	}
+	erasable := postgres.Erasable(s.archive)
+	moves := &postgres.Moves{Pool: s.base.Pool, Store: s.store, Limits: history.Limits()}
+	if s.config.History.URL == "" {
+		history.RegisterMetrics(s.base.Metrics)
+		alone := &blocksOnly{Store: s.store, moves: moves, logger: s.base.Logger}
+		searching.Store, s.move = alone, alone.watch
+	} else {
+		rows, err := s.config.History.open(limits, s.base.Clock)
+		if err != nil {
+			return nil, err
+		}
+		mover := history.NewMover(history.Config{
+			Moves: moves, Rows: rows, NewID: uuid.NewString, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
+		})
+		searching.Store = &history.Store{Blocks: s.store, Rows: rows, Clock: s.base.Clock, Logger: s.base.Logger}
+		merging.Rests, s.move, erasable = mover.Working, mover.Run, append(erasable, mover.Erasable())
+	}
+	s.merger, s.searches = postgres.NewMerger(merging), searches.New(searching)
+	return erasable, nil
 }
 
 func (s *logStore) buildConsumers() (err error) {
@@ -102,12 +127,12 @@ func (s *logStore) run(ctx context.Context, sum func(context.Context) error) err
 		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.runArchiver, s.relay.Run, s.evaluator.Run, sum)
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.move, s.runArchiver, s.relay.Run, s.evaluator.Run, sum)
 }
 
 // runArchiver moves texts of past days to the archive, where there is one.
 func (s *logStore) runArchiver(ctx context.Context) error {
-	if s.archive == nil {
+	if s.archive == nil || s.config.History.URL != "" { // whose cold parts are its own
 		return nil
 	}
 	return postgres.NewArchiver(postgres.ArchiverConfig{
@@ -159,7 +184,8 @@ func (s *logStore) ensureTopics(ctx context.Context) error {
 func (s *logStore) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: s.base.Pool, Tables: s.tables,
-		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds(), postgres.SavedBounds()),
+		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds(),
+			postgres.MoveBounds(), postgres.SavedBounds()),
 		Clock: s.config.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
 	})
 }

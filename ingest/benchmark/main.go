@@ -87,6 +87,20 @@ func run(ctx context.Context, out io.Writer, o options) (err error) {
 	}
 	defer weir.close()
 	stores := []store{weir}
+	second, err := postgres.Start(ctx, postgres.Config{
+		Dir: filepath.Join(dir, "postgres-2"), Logger: slog.New(slog.DiscardHandler), Throwaway: true, Durable: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, second.Stop(context.WithoutCancel(ctx))) }()
+	moved, err := newOnClickHouse(ctx, second.URL(), filepath.Join(dir, "chdb"))
+	if err != nil {
+		fmt.Fprintf(out, "WITHOUT CLICKHOUSE: %v\n", err)
+	} else {
+		stores = append(stores, moved)
+		defer func() { err = errors.Join(err, moved.close()) }()
+	}
 	victoria, err := newVictoria(ctx, o.victoria, dir)
 	if err != nil {
 		fmt.Fprintf(out, "WITHOUT VICTORIALOGS, beside which Weir is measured: %v\n", err)

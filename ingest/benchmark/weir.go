@@ -25,13 +25,22 @@ import (
 
 const organization, project = "org_1", "prj_1"
 
+// retention is longer than any benchmark is younger than its day: ClickHouse goes by its own clock.
+const retention = 3650
+
+// A searcher is a log store as searches have it.
+type searcher interface {
+	Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error)
+	Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (ingest.Counted, error)
+}
+
 // weir is the log store as ingest has it, fed by what its consumer gets.
 type weir struct {
 	database string
 	pool     *pgxpool.Pool
 	readers  *pgxpool.Pool
-	searched *postgres.Store
-	counted  *postgres.Store // without limits, which would cut a day
+	searched searcher
+	counted  searcher // without limits, which would cut a day
 	logs     bus.LogStore
 	merger   *postgres.Merger
 	offset   atomic.Int64
@@ -78,7 +87,7 @@ func (w *weir) keep(ctx context.Context, requests []request) error {
 	for i, r := range requests {
 		logs := contract.LogsAccepted{
 			Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project, Environment: "prod",
-			Key: "key_1", Source: "weir/ingest", Time: r.at, Entries: r.entries, Bytes: int64(len(r.lines) - r.entries), RetentionDays: 30, Lines: r.lines,
+			Key: "key_1", Source: "weir/ingest", Time: r.at, Entries: r.entries, Bytes: int64(len(r.lines) - r.entries), RetentionDays: retention, Lines: r.lines,
 		}
 		records[i] = sharedbus.Record{Topic: contract.TopicLogs, Offset: w.offset.Add(1), Value: r.lines}
 		for name, value := range logs.Headers() {

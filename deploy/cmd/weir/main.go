@@ -47,6 +47,8 @@ type commands struct {
 
 	Doctor doctorCommand `cmd:"" help:"Look at an installation, and say what is wrong and what to do about it."`
 
+	History historyCommand `cmd:"" help:"Move entries between Postgres and ClickHouse, or print ClickHouse's schema."`
+
 	Backup  backupCommand  `cmd:"" help:"Copy the databases of an installation while it runs."`
 	Restore restoreCommand `cmd:"" help:"Bring databases back from a backup."`
 	Resume  resumeCommand  `cmd:"" help:"Let an installation continue after a restore, or with new brokers."`

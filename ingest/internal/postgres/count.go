@@ -22,7 +22,18 @@ const fetchBytes = 8 << 20
 // Count counts an organization's entries within the store's limits for
 // one page, with the top values of each field. Blocks are read newest
 // first, and unpacked on several processors.
-func (s *Store) Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (result ingest.Counted, err error) {
+func (s *Store) Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (ingest.Counted, error) {
+	counter, _, err := s.CountMoved(ctx, organization, count)
+	if err != nil {
+		return ingest.Counted{}, err
+	}
+	return counter.Result(top), nil
+}
+
+// CountMoved is Count as a Counter, and what of another store counts beside it.
+func (s *Store) CountMoved(ctx context.Context, organization pg.Organization, count ingest.Count) (
+	counter *ingest.Counter, moved ingest.Moved, err error,
+) {
 	err = s.scan(ctx, organization, &count.Search, func(scan *scan) error {
 		if count.MaxBytes > 0 {
 			scan.most = min(scan.most, count.MaxBytes)
@@ -31,12 +42,12 @@ func (s *Store) Count(ctx context.Context, organization pg.Organization, count i
 		if err := c.run(); err != nil {
 			return err
 		}
-		result = c.headers.Result(top)
-		result.From, result.Read = c.from, int64(scan.read)
-		s.metrics.searched(scan.read, result.From != nil)
+		c.headers.Spend(c.from, int64(scan.read))
+		counter, moved = c.headers, scan.moved
+		s.metrics.searched(scan.read, c.from != nil)
 		return nil
 	})
-	return result, err
+	return counter, moved, err
 }
 
 // counting is one count at work.

@@ -15,12 +15,14 @@ import (
 
 // A count of random blocks is that of a plain loop over their entries:
 // by headers, directories and texts, over days and projects.
-func TestCountsAgreeWithAPlainLoop(t *testing.T) {
+func TestCountsAgreeWithAPlainLoop(t *testing.T) { onStores(t, countsAgreeWithAPlainLoop) }
+
+func countsAgreeWithAPlainLoop(t *testing.T, r *rig) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(11, 11))
-	r := newRig(t)
 	all := r.keepCounted(random, 400)
-	store := r.store(postgres.DefaultLimits())
-	for range 200 {
+	store := r.both(postgres.DefaultLimits())
+	for range r.rounds(200) {
 		count := ingest.Count{Search: someSearch(random)}
 		count.Search.Query = mustQuery([]string{"", "level:error", "service:api OR level:warn"}[random.IntN(3)])
 		if count.Search.From != nil && count.Search.To != nil {
@@ -100,19 +102,21 @@ func mustField(name string) ingest.Field {
 }
 
 // A count that has had its share says from when on it is exact, and is so.
-func TestACountEndsAtItsShare(t *testing.T) {
-	r := newRig(t)
+func TestACountEndsAtItsShare(t *testing.T) { onStores(t, countsEndAtTheirShare) }
+
+func countsEndAtTheirShare(t *testing.T, r *rig) {
+	t.Helper()
 	r.keepCounted(rand.New(rand.NewPCG(12, 12)), 400)
 	count := ingest.Count{
 		Search: ingest.Search{From: &ingest.Instant{}, To: &ingest.Instant{Seconds: 1 << 21}}, Every: 5000 * time.Second,
 		By: []ingest.Field{mustField("service")},
 	}
-	whole, err := r.store(postgres.DefaultLimits()).Count(t.Context(), "org_1", count, ingest.MaxValues)
+	whole, err := r.both(postgres.DefaultLimits()).Count(t.Context(), "org_1", count, ingest.MaxValues)
 	if err != nil || whole.From != nil {
 		t.Fatalf("incomplete from %v, %v", whole.From, err)
 	}
 	for _, bytes := range []int{1, 60_000, 80_000} {
-		got, err := r.store(postgres.Limits{Bytes: bytes, Time: time.Minute}).Count(t.Context(), "org_1", count, ingest.MaxValues)
+		got, err := r.both(postgres.Limits{Bytes: bytes, Time: time.Minute}).Count(t.Context(), "org_1", count, ingest.MaxValues)
 		if err != nil || got.From == nil {
 			t.Fatalf("a count with a share of %d bytes has read all, %v", bytes, err)
 		}
@@ -129,11 +133,13 @@ func TestACountEndsAtItsShare(t *testing.T) {
 }
 
 // Another organization's blocks of the same project name are not counted.
-func TestACountIsOfOneOrganization(t *testing.T) {
-	r := newRig(t)
+func TestACountIsOfOneOrganization(t *testing.T) { onStores(t, countsAreOfOneOrganization) }
+
+func countsAreOfOneOrganization(t *testing.T, r *rig) {
+	t.Helper()
 	r.keep(r.block("org_1", "prj_1", r.entry(1, "")), r.block("org_2", "prj_1", r.entry(1, ""), r.entry(2, "")))
 	for organization, want := range map[pg.Organization]int64{"org_1": 1, "org_2": 2} {
-		got, err := r.store(postgres.DefaultLimits()).Count(t.Context(), organization, ingest.Count{By: []ingest.Field{mustField("message")}}, 5)
+		got, err := r.both(postgres.DefaultLimits()).Count(t.Context(), organization, ingest.Count{By: []ingest.Field{mustField("message")}}, 5)
 		if err != nil || got.Levels.Sum() != want {
 			t.Errorf("%s counts %d entries, want %d, %v", organization, got.Levels.Sum(), want, err)
 		}

@@ -17,11 +17,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// MergerConfig configures a Merger. All of it is required.
+// MergerConfig configures a Merger.
 type MergerConfig struct {
 	Store   *Store
 	Pool    *pgxpool.Pool
 	NewID   func() string // makes the UUIDs of blocks
+	Rests   func() bool   // whether blocks move away instead; optional
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
@@ -38,6 +39,7 @@ func NewMerger(config MergerConfig) *Merger { return &Merger{config, newMergeMet
 
 const (
 	mergeInterval = time.Second
+	restInterval  = 10 * time.Minute // where blocks move away: a look finds none, and removes what is noted of them
 	restFactor    = 3                // rest per work, to use at most a quarter of a processor
 	roundSize     = 256              // projects' days at once
 	mergeBytes    = 4 << 20          // of text in one transaction, and one large block beyond it
@@ -50,6 +52,9 @@ func (m *Merger) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := m.run(ctx, restFactor); err != nil && ctx.Err() == nil {
 			m.Logger.Warn("cannot merge small blocks", slog.String("error", err.Error()))
+		}
+		if m.Rests != nil && m.Rests() {
+			lifecycle.Pause(ctx, restInterval)
 		}
 		lifecycle.Pause(ctx, mergeInterval)
 	}
@@ -205,6 +210,9 @@ func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 		return true, err
 	}
 	if err := pg.AsOrganization(ctx, w.tx, pg.Organization(w.of.organization)); err != nil {
+		return false, err
+	}
+	if _, err := w.tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(`+moveLock+`)`); err != nil {
 		return false, err
 	}
 	_, err = w.tx.Exec(ctx, planning)

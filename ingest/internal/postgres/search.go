@@ -22,16 +22,24 @@ const headerBytes = 128
 // Search finds a page of an organization's entries, within the
 // store's limits for one page.
 func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (result ingest.Result, err error) {
+	result, _, err = s.SearchMoved(ctx, organization, search)
+	return result, err
+}
+
+// SearchMoved is Search, and what of another store counts beside it.
+func (s *Store) SearchMoved(ctx context.Context, organization pg.Organization, search ingest.Search) (
+	result ingest.Result, moved ingest.Moved, err error,
+) {
 	err = s.scan(ctx, organization, &search, func(scan *scan) error {
 		result, err = scan.search.Find(scan)
 		if result.Next != nil && result.Next.Seen != nil {
 			result.Next.Merges = scan.merges
 		}
-		result.Read = int64(scan.read)
+		result.Read, moved = int64(scan.read), scan.moved
 		s.metrics.searched(scan.read, result.Incomplete)
 		return err
 	})
-	return result, err
+	return result, moved, err
 }
 
 // scan has read go through the blocks of a search.
@@ -69,6 +77,7 @@ type scan struct {
 	read, most   int // bytes of text and of headers
 	headers      []*headers
 	merges       int64 // of the organization's blocks, so far
+	moved        ingest.Moved
 	unpacked     unpacked
 	opened       int           // blocks of which the texts were read
 	sifts        *ingest.Count // counts what the search finds, where columns can tell; nil: they can't
@@ -84,6 +93,12 @@ func (s *scan) begin() error {
 	}
 	if err := s.resume(); err != nil {
 		return err
+	}
+	if s.store.moves {
+		var err error
+		if s.moved, err = loadMoved(s.ctx, s.tx); err != nil {
+			return err
+		}
 	}
 	reaches, err := loadReaches(s.ctx, s.tx, s.organization)
 	s.headers = headersOf(reaches, s.search)

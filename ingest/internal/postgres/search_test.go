@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -15,9 +16,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/clickhouse"
+	"github.com/weirlog/weir/ingest/internal/history"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/clickhousetest"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -29,6 +34,72 @@ type rig struct {
 	owner   *pgxpool.Pool // may change what the server can't
 	metrics *prometheus.Registry
 	entries int
+
+	away  func(limits postgres.Limits) store // of kept blocks that have moved; nil: none do
+	moved float64                            // how many of them move, from 0 to 1
+	mover *history.Mover
+}
+
+// A store is what searches need of one.
+type store interface {
+	Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error)
+	Count(ctx context.Context, organization pg.Organization, count ingest.Count, top int) (ingest.Counted, error)
+}
+
+// onStores runs a test of what each store promises: on blocks, on rows of ClickHouse, and
+// on both, where each has some of the entries.
+func onStores(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	t.Run("blocks", func(t *testing.T) { test(t, newRig(t)) })
+	for name, moved := range map[string]float64{"rows": 1, "both": 0.5} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.moveTo(clickhousetest.URL(t), moved)
+			test(t, r)
+		})
+	}
+}
+
+// rounds is how often to repeat what a question to ClickHouse makes ten times as long.
+func (r *rig) rounds(many int) int {
+	if r.away != nil {
+		return many / 4
+	}
+	return many
+}
+
+// moveTo has a part of what is kept move to ClickHouse.
+func (r *rig) moveTo(url string, moved float64) {
+	r.t.Helper()
+	rows := func(limits postgres.Limits) *clickhouse.Store {
+		rows, err := clickhouse.New(clickhouse.Config{URL: url, Limits: clickhouse.Limits(limits), Clock: time.Now})
+		testenv.Must(r.t, err)
+		return rows
+	}
+	blocks := func(limits postgres.Limits) *postgres.Store {
+		r.metrics = prometheus.NewRegistry()
+		return postgres.NewStore(postgres.Config{Readers: r.pool, Limits: limits, Moves: true, Clock: time.Now, Metrics: r.metrics})
+	}
+	testenv.Must(r.t, rows(postgres.DefaultLimits()).Migrate(r.t.Context(), testenv.Logger(r.t)))
+	r.away = func(limits postgres.Limits) store {
+		return &history.Store{Blocks: blocks(limits), Rows: rows(limits), Clock: time.Now, Logger: testenv.Logger(r.t)}
+	}
+	r.moved = moved
+	r.mover = history.NewMover(history.Config{
+		Moves: &postgres.Moves{
+			Pool: r.pool, Store: blocks(postgres.DefaultLimits()), Limits: postgres.MoveLimits{Bytes: 1 << 20, Entries: 1000, Least: 1, Lease: time.Minute},
+		},
+		Rows: rows(postgres.DefaultLimits()), NewID: uuid.NewString, Clock: time.Now, Metrics: prometheus.NewRegistry(), Logger: testenv.Logger(r.t),
+	})
+}
+
+// both is what a test of all stores asks.
+func (r *rig) both(limits postgres.Limits) store {
+	r.t.Helper()
+	if r.away == nil {
+		return r.store(limits)
+	}
+	return r.away(limits)
 }
 
 func newRig(t *testing.T) *rig {
@@ -64,6 +135,16 @@ func (r *rig) block(organization, project string, entries ...ingest.Stored) post
 
 func (r *rig) keep(blocks ...postgres.Block) {
 	r.t.Helper()
+	first := int(r.moved * float64(len(blocks)))
+	r.keepHere(blocks[:first])
+	if r.mover != nil {
+		testenv.Must(r.t, r.mover.RunOnce(r.t.Context()))
+	}
+	r.keepHere(blocks[first:])
+}
+
+func (r *rig) keepHere(blocks []postgres.Block) {
+	r.t.Helper()
 	store := r.store(postgres.DefaultLimits())
 	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
@@ -96,9 +177,11 @@ func (r *rig) read() (bytes, incomplete float64) {
 
 // For any spans of blocks and ends of pages, paging finds what a filter
 // finds, in order and once.
-func TestSearchAgreesWithAFilter(t *testing.T) {
-	r := newRig(t)
-	for seed := range uint64(8) {
+func TestSearchAgreesWithAFilter(t *testing.T) { onStores(t, searchesAgreeWithAFilter) }
+
+func searchesAgreeWithAFilter(t *testing.T, r *rig) {
+	t.Helper()
+	for seed := range uint64(r.rounds(8)) { //nolint:gosec // a few
 		random, organization := rand.New(rand.NewPCG(seed, 1)), fmt.Sprint("org_", seed)
 		var all []ingest.Found
 		var blocks []postgres.Block
@@ -115,7 +198,7 @@ func TestSearchAgreesWithAFilter(t *testing.T) {
 		r.keep(append(blocks, r.block("org_other", "prj_0", r.entry(3, "")))...)
 		for range 6 {
 			search := someSearch(random)
-			got := r.pageThrough(r.store(postgres.Limits{Bytes: 1 + random.IntN(8000), Time: time.Minute}), organization, search)
+			got := r.pageThrough(r.both(postgres.Limits{Bytes: 1 + random.IntN(8000), Time: time.Minute}), organization, search)
 			if want := filter(all, search); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: found %d entries, want %d: search %+v", seed, len(got), len(want), search)
 			}
@@ -158,7 +241,7 @@ func filter(all []ingest.Found, search ingest.Search) (texts []string) {
 	return texts
 }
 
-func (r *rig) pageThrough(store *postgres.Store, organization string, search ingest.Search) (texts []string) {
+func (r *rig) pageThrough(store store, organization string, search ingest.Search) (texts []string) {
 	r.t.Helper()
 	for range 5000 {
 		result, err := store.Search(r.t.Context(), pg.Organization(organization), search)

@@ -137,6 +137,7 @@ var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, m
 		text_bytes, words_lack, ''::bytea
 	FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
+		AND NOT EXISTS (SELECT FROM moving_blocks t WHERE t.organization = blocks.organization AND t.block = blocks.block)
 	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, maxSmallBlocks)
 
 func (h projectDay) queryArgs() []any {

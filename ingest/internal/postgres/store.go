@@ -54,6 +54,7 @@ type Config struct {
 	Replica *replica.Reader // for the same, nil: there is none
 	Objects objects.Store   // with the texts of past days; nil: there are none
 	Limits  Limits          // of one page
+	Moves   bool            // blocks move to another store: see SearchMoved
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 }
@@ -64,6 +65,7 @@ type Store struct {
 	replica *replica.Reader
 	objects objects.Store
 	limits  Limits
+	moves   bool
 	clock   func() time.Time
 	metrics metrics
 	codec   *compression.Codec
@@ -72,8 +74,8 @@ type Store struct {
 // NewStore makes a store on a schema that is migrated.
 func NewStore(config Config) *Store {
 	return &Store{
-		readers: config.Readers, replica: config.Replica, objects: config.Objects, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics),
-		codec: compression.New(maxBlockBytes),
+		readers: config.Readers, replica: config.Replica, objects: config.Objects, limits: config.Limits, moves: config.Moves,
+		clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
 	}
 }
 
@@ -93,6 +95,9 @@ var rights = pg.Rights{
 	"alert_history":   "SELECT, INSERT, UPDATE, DELETE",
 	"alerts":          "SELECT, INSERT, UPDATE, DELETE",
 	"saved_searches":  "SELECT, INSERT, UPDATE, DELETE",
+	"move_state":      "SELECT, UPDATE",
+	"moves":           "SELECT, INSERT, UPDATE, DELETE",
+	"moving_blocks":   "SELECT, INSERT, DELETE",
 }
 
 // metrics count the work of searches and new small blocks.

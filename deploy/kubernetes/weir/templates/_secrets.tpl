@@ -44,6 +44,13 @@
 {{ include "weir.secret" (dict "secret" . "key" $database.key "file" "replica_database_url") }}
 {{- end }}
 {{- end }}
+{{- $history := .root.Values.clickhouse }}
+{{- if and $history.secret (eq .name "ingest") }}
+{{ include "weir.secret" (dict "secret" $history.secret "key" $history.key "file" "clickhouse_url") }}
+{{- with $history.readKey }}
+{{ include "weir.secret" (dict "secret" $history.secret "key" . "file" "clickhouse_read_url") }}
+{{- end }}
+{{- end }}
 {{- if eq .name "tenants" }}
 {{ include "weir.secret" (dict "secret" .root.Values.tenants.secret "key" "operator_token" "file" "operator_token") }}
 {{ include "weir.secret" (dict "secret" .root.Values.tenants.secret "key" "webhook_keys" "file" "webhook_keys") }}

@@ -55,6 +55,19 @@
 {{- end }}
 {{- include "weir.databaseAuthority" . }}
 {{- end }}
+{{- $history := .root.Values.clickhouse }}
+{{- if and $history.secret (eq .name "ingest") }}
+{{- $_ := set .environment "WEIR_INGEST_CLICKHOUSE_URL_FILE" "/run/secrets/clickhouse_url" }}
+{{- if $history.readKey }}
+{{- $_ := set .environment "WEIR_INGEST_CLICKHOUSE_READ_URL_FILE" "/run/secrets/clickhouse_read_url" }}
+{{- end }}
+{{- with $history.cluster }}
+{{- $_ := set $.environment "WEIR_INGEST_CLICKHOUSE_CLUSTER" . }}
+{{- end }}
+{{- with $history.quorum }}
+{{- $_ := set $.environment "WEIR_INGEST_CLICKHOUSE_QUORUM" (toString .) }}
+{{- end }}
+{{- end }}
 {{- if eq .name "tenants" }}
 {{- $_ := set .environment "WEIR_OPERATOR_TOKEN_FILE" "/run/secrets/operator_token" }}
 {{- $_ := set .environment "WEIR_WEBHOOK_KEYS_FILE" "/run/secrets/webhook_keys" }}

@@ -110,6 +110,36 @@ CREATE TABLE deleted_objects (
 	object     uuid        NOT NULL PRIMARY KEY,
 	deleted_at timestamptz NOT NULL
 );
+-- Blocks on their way to ClickHouse, and back. A row of ClickHouse has the number of its move: it counts if that is at most
+-- move_state.moves, and not here. All others are of blocks that are here as well.
+CREATE TABLE moves (
+	move          bigint      NOT NULL PRIMARY KEY,
+	retention     smallint    NOT NULL,
+	day           date        NOT NULL, -- of receipt: all blocks of a move are of one partition
+	returned      boolean     NOT NULL, -- its entries are blocks again, and are to be deleted in ClickHouse
+	attempt       int         NOT NULL, -- who works on it, fenced: each takes the next number
+	begun_at      timestamptz NOT NULL,
+	claimed_until timestamptz NOT NULL
+);
+CREATE TABLE moving_blocks (
+	organization text        NOT NULL,
+	block        uuid        NOT NULL,
+	move         bigint      NOT NULL,
+	project      text        NOT NULL,
+	received_at  timestamptz NOT NULL,
+	entries      bigint      NOT NULL,
+	PRIMARY KEY (organization, block)
+);
+CREATE INDEX moving_blocks_of_move ON moving_blocks (move);
+
+-- One row: the number of the last move, which is locked while a move begins, and which store the history goes to.
+CREATE TABLE move_state (
+	only_row boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (only_row),
+	moves    bigint  NOT NULL,
+	emptied  bigint  NOT NULL, -- ClickHouse has nothing of the moves up to this one
+	store    text    NOT NULL CHECK (store IN ('clickhouse', 'postgres'))
+);
+INSERT INTO move_state (moves, emptied, store) VALUES (0, 0, 'clickhouse');
 
 -- Sums of what the ledger has not counted for long, so that a start need not read it from weir.logs.v1. A run is one or
 -- more neighbouring stretches of 32,768 offsets that lie wholly in the log; it goes once the ledger has counted it.
@@ -134,7 +164,7 @@ CREATE INDEX gap_charges_run ON gap_charges (topic, partition, first);
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['blocks', 'block_days', 'small_blocks', 'merge_counts', 'merged_blocks', 'objects', 'gap_charges'] LOOP
+	FOREACH name IN ARRAY ARRAY['blocks', 'block_days', 'small_blocks', 'merge_counts', 'merged_blocks', 'objects', 'moving_blocks', 'gap_charges'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

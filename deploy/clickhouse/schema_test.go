@@ -1,0 +1,29 @@
+package clickhouse
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	ingest "github.com/weirlog/weir/ingest/app"
+)
+
+var update = flag.Bool("update", false, "write the files")
+
+// The files are what `weir history schema` prints.
+func TestSchema(t *testing.T) {
+	for file, want := range map[string]string{
+		"server.sql":  ingest.HistorySchema("weir", "", "", 0),
+		"cluster.sql": ingest.HistorySchema("weir", "weir", "hot_cold", 3),
+	} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil || string(got) != want {
+			t.Errorf("%s is another schema (%v): make golden", file, err)
+		}
+	}
+}
