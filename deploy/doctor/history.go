@@ -12,8 +12,9 @@ func (c *moduleChecker) history(ctx context.Context) {
 	const subject = "ClickHouse"
 	var found ingest.HistoryCondition
 	config := c.services.Ingest.History
-	ok := c.look(ctx, "history", subject, "Set WEIR_INGEST_CLICKHOUSE_URL as the processes of ingest have it, and look at ClickHouse.", func(ctx context.Context) (err error) {
-		found, err = ingest.ExamineHistory(ctx, config, c.pool)
+	const fix = "Set WEIR_INGEST_CLICKHOUSE_URL as the processes of ingest have it, and look at ClickHouse."
+	ok := c.look(ctx, "history", subject, fix, func(ctx context.Context) (err error) {
+		found, err = ingest.ExamineHistory(ctx, config, c.pool, c.now)
 		return err
 	})
 	switch {

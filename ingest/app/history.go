@@ -67,7 +67,8 @@ type blocksOnly struct {
 	astray atomic.Bool
 }
 
-var errAstray = httpapi.Unavailable("A part of the entries is in ClickHouse, which this process can't reach: its operator has to set WEIR_INGEST_CLICKHOUSE_URL.", time.Minute)
+var errAstray = httpapi.Unavailable(
+	"A part of the entries is in ClickHouse, which this process can't reach: its operator has to set WEIR_INGEST_CLICKHOUSE_URL.", time.Minute)
 
 func (b *blocksOnly) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error) {
 	if err := b.complete(ctx); err != nil {
@@ -126,6 +127,7 @@ type HistoryMove struct {
 	ClickHouse  HistoryConfig
 	To          string // clickhouse or postgres
 	Progress    func(moved int, waiting int64)
+	Clock       func() time.Time
 	Logger      *slog.Logger
 }
 
@@ -136,19 +138,19 @@ func (h HistoryMove) Run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	rows, err := h.ClickHouse.open(postgres.DefaultLimits(), time.Now)
+	rows, err := h.ClickHouse.open(postgres.DefaultLimits(), h.Clock)
 	if err != nil {
 		return err
 	}
 	limits := history.Limits()
 	limits.Least, limits.Wait = 1, 0
 	metrics := prometheus.NewRegistry()
-	moves := &postgres.Moves{Pool: pool, Limits: limits, Store: postgres.NewStore(postgres.Config{Clock: time.Now, Metrics: metrics})}
-	mover := history.NewMover(history.Config{Moves: moves, Rows: rows, NewID: uuid.NewString, Clock: time.Now, Metrics: metrics, Logger: h.Logger})
+	moves := &postgres.Moves{Pool: pool, Limits: limits, Store: postgres.NewStore(postgres.Config{Clock: h.Clock, Metrics: metrics})}
+	mover := history.NewMover(history.Config{Moves: moves, Rows: rows, NewID: uuid.NewString, Clock: h.Clock, Metrics: metrics, Logger: h.Logger})
 	if err := moves.SetTarget(ctx, h.To); err != nil {
 		return err
 	}
-	begun := time.Now()
+	begun := h.Clock()
 	for moved := 0; ; moved++ {
 		more, err := mover.Step(ctx)
 		if err != nil {
@@ -182,13 +184,13 @@ func (h HistoryMove) left(ctx context.Context, moves *postgres.Moves, begun time
 
 // DiscardHistory deletes what ClickHouse has of moves that PostgreSQL does not
 // know, after PostgreSQL was restored from a backup: the log brings these entries again.
-func DiscardHistory(ctx context.Context, databaseURL string, config HistoryConfig) (discarded int64, err error) {
+func DiscardHistory(ctx context.Context, databaseURL string, config HistoryConfig, clock func() time.Time) (discarded int64, err error) {
 	pool, err := pg.Open(ctx, databaseURL, postgres.Schema)
 	if err != nil {
 		return 0, err
 	}
 	defer pool.Close()
-	rows, err := config.open(postgres.DefaultLimits(), time.Now)
+	rows, err := config.open(postgres.DefaultLimits(), clock)
 	if err != nil {
 		return 0, err
 	}
@@ -215,7 +217,7 @@ const examined = 100
 
 // ExamineHistory asks ClickHouse whether it has the entries of the latest moves
 // once. Without one, nothing may be there.
-func ExamineHistory(ctx context.Context, config HistoryConfig, pool *pgxpool.Pool) (found HistoryCondition, err error) {
+func ExamineHistory(ctx context.Context, config HistoryConfig, pool *pgxpool.Pool, clock func() time.Time) (found HistoryCondition, err error) {
 	moves := &postgres.Moves{Pool: pool}
 	var emptied int64
 	if found.Known, emptied, err = moves.Last(ctx); err != nil {
@@ -227,7 +229,7 @@ func ExamineHistory(ctx context.Context, config HistoryConfig, pool *pgxpool.Poo
 		}
 		return found, err
 	}
-	rows, err := config.open(postgres.DefaultLimits(), time.Now)
+	rows, err := config.open(postgres.DefaultLimits(), clock)
 	if err != nil {
 		return found, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/ingest/app"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -46,7 +47,7 @@ func TestHistory(t *testing.T) {
 		progress := 0
 		testenv.Must(t, app.HistoryMove{
 			DatabaseURL: r.config.DatabaseURL.Reveal(), ClickHouse: r.config.History, To: to, Logger: testenv.Logger(t),
-			Progress: func(int, int64) { progress++ },
+			Progress: func(int, int64) { progress++ }, Clock: time.Now,
 		}.Run(t.Context()))
 		testenv.Must(t, found(p))
 		other := alone()
@@ -61,11 +62,11 @@ func TestHistory(t *testing.T) {
 	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), "ingest")
 	testenv.Must(t, err)
 	defer pool.Close()
-	condition, err := app.ExamineHistory(t.Context(), r.config.History, pool)
+	condition, err := app.ExamineHistory(t.Context(), r.config.History, pool, time.Now)
 	if err != nil || condition.Rows != 3 || condition.Entries != 3 || condition.Last != condition.Known {
 		t.Errorf("examined %+v, %v", condition, err)
 	}
-	discarded, err := app.DiscardHistory(t.Context(), r.config.DatabaseURL.Reveal(), r.config.History)
+	discarded, err := app.DiscardHistory(t.Context(), r.config.DatabaseURL.Reveal(), r.config.History, time.Now)
 	if err != nil || discarded != 0 {
 		t.Errorf("discarded %d moves, %v", discarded, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	ingest "github.com/weirlog/weir/ingest/app"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -81,7 +82,7 @@ func (h *historyMove) Run(ctx context.Context, logger *slog.Logger) error {
 		noun = "moves may still come back"
 	}
 	err := ingest.HistoryMove{
-		DatabaseURL: h.DatabaseURL.Reveal(), ClickHouse: h.ClickHouse, To: h.To, Logger: logger,
+		DatabaseURL: h.DatabaseURL.Reveal(), ClickHouse: h.ClickHouse, To: h.To, Clock: time.Now, Logger: logger,
 		Progress: func(moves int, left int64) { fmt.Fprintf(os.Stderr, "\r%d moves, %d %s   ", moves, left, noun) },
 	}.Run(ctx)
 	fmt.Fprintln(os.Stderr)
@@ -100,7 +101,7 @@ func (h *historyDiscard) Run(ctx context.Context) error {
 	if err := h.validate(); err != nil {
 		return err
 	}
-	discarded, err := ingest.DiscardHistory(ctx, h.DatabaseURL.Reveal(), h.ClickHouse)
+	discarded, err := ingest.DiscardHistory(ctx, h.DatabaseURL.Reveal(), h.ClickHouse, time.Now)
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "discarded %d moves\n", discarded)
 	}

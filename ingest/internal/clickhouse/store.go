@@ -104,7 +104,8 @@ func ofMove(move int64, retention int, day time.Time) string {
 
 // Present returns what ClickHouse has of a move, by block.
 func (s *Store) Present(ctx context.Context, move int64, retention int, day time.Time) (map[[16]byte]Presence, error) {
-	query := `SELECT block, toInt64(count()), toInt64(uniqExact(batch, number)) FROM entries WHERE ` + ofMove(move, retention, day) + ` GROUP BY block FORMAT RowBinary`
+	query := `SELECT block, toInt64(count()), toInt64(uniqExact(batch, number)) FROM entries WHERE ` + ofMove(move, retention, day) + `
+		GROUP BY block FORMAT RowBinary`
 	answer, err := s.writer.run(ctx, everyone, query, s.writer.consistent(nil), nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask ClickHouse what it has of move %d: %w", move, err)
@@ -166,7 +167,8 @@ func (s *Store) Returning(ctx context.Context) (list []Returning, err error) {
 
 // Rows calls each with the rows of a move, by organization and project.
 func (s *Store) Rows(ctx context.Context, move int64, retention int, day time.Time, each func(organization, project string, entry ingest.Stored)) error {
-	query := `SELECT organization, ` + entryColumns + ` FROM entries WHERE ` + ofMove(move, retention, day) + ` ORDER BY organization, project, seconds, nanos FORMAT RowBinary`
+	query := `SELECT organization, ` + entryColumns + ` FROM entries WHERE ` + ofMove(move, retention, day) + `
+		ORDER BY organization, project, seconds, nanos FORMAT RowBinary`
 	answer, err := s.writer.run(ctx, everyone, query, s.writer.consistent(nil), nil)
 	if err != nil {
 		return fmt.Errorf("cannot read move %d from ClickHouse: %w", move, err)
@@ -186,15 +188,19 @@ func (s *Store) Rows(ctx context.Context, move int64, retention int, day time.Ti
 // Erase deletes an organization, or a project of it, and reports whether
 // nothing of it is left. It does not wait for the deletion.
 func (s *Store) Erase(ctx context.Context, organization, project string) (left int64, err error) {
-	of := `organization = ` + literal(organization)
+	conditions := []string{`organization = ` + literal(organization)}
 	if project != "" {
-		of += ` AND project = ` + literal(project)
+		conditions = append(conditions, `project = `+literal(project))
+	}
+	of, begun := all(conditions...), `SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done`
+	for _, condition := range conditions {
+		begun += ` AND position(command, ` + literal(condition) + `) > 0`
 	}
 	rows, err := s.writer.numbers(ctx, everyone, `SELECT count() FROM entries WHERE `+of, s.writer.consistent(nil))
 	if err != nil || rows[0][0] == 0 {
 		return 0, err
 	}
-	under, err := s.writer.numbers(ctx, everyone, `SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done AND position(command, `+literal(of)+`) > 0`, nil)
+	under, err := s.writer.numbers(ctx, everyone, begun, nil)
 	if err != nil || under[0][0] > 0 {
 		return rows[0][0], err
 	}

@@ -68,7 +68,8 @@ type windows struct {
 // windows begin and end with the entries that there are.
 func (q *question) windows(size int64) (*windows, error) {
 	bound := func(order, none string) string {
-		return `ifNull((SELECT seconds FROM entries ` + where(q.scope, behind(q.search, q.search.Start.After)) + ` ORDER BY seconds ` + order + ` LIMIT 1), ` + none + `)`
+		return `ifNull((SELECT seconds FROM entries ` + where(q.scope, behind(q.search, q.search.Start.After)) + `
+			ORDER BY seconds ` + order + ` LIMIT 1), ` + none + `)`
 	}
 	rows, err := q.store.reader.numbers(q.ctx, q.organization, `SELECT `+bound("ASC", "0")+`, `+bound("DESC", "-1"), q.store.reader.consistent(nil))
 	if err != nil {

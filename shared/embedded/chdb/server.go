@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weirlog/weir/shared/atomicfile"
 	"github.com/weirlog/weir/shared/filelock"
 )
 
@@ -39,7 +40,7 @@ func Start(ctx context.Context, folder string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "front.py"), front, 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(folder, "front.py"), string(front), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("/bin/sh", "-c", `"$1" "$2/front.py" "$2"; rm -rf "$2"`, "weir-test-chdb", python, folder)
@@ -125,5 +126,5 @@ func install(ctx context.Context) (python string, err error) {
 			return "", fmt.Errorf("cannot install chdb: %s: %w: %s: %s", strings.Join(command, " "), err, bytes.TrimSpace(out), whatToInstall)
 		}
 	}
-	return python, os.WriteFile(whole, nil, 0o600)
+	return python, atomicfile.Write(whole, "", 0o600)
 }
