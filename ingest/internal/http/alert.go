@@ -29,7 +29,8 @@ func alerting(s *Saved) []openapi.Operation {
 		{
 			Route: "DELETE /v1/searches/{search}/alert", Handle: written(s.removeAlert), ID: "deleteAlert",
 			Summary: "Delete the alert of a saved search. Nothing is told of it any more",
-			Query:   versionQuery{}, Headers: repeatableHeaders{}, Answer: openapi.Answer{Type: searchBody{}, Description: "The search, which stays"}, Problems: conflict,
+			Query:   versionQuery{}, Headers: repeatableHeaders{}, Problems: conflict,
+			Answer: openapi.Answer{Type: searchBody{}, Description: "The search, which stays"},
 		},
 		{
 			Route: "POST /v1/searches/{search}/alert/mute", Handle: written(s.mute), ID: "muteAlert",
