@@ -175,7 +175,7 @@ const portionSize = 256
 // entries counts those of a window here, on several processors. False: the
 // share was used up, and it has counted some.
 func (c *counting) entries(left *windows) (whole bool, err error) {
-	query := `SELECT ` + countedColumns + ` FROM entries ` + where(c.scope, left.condition(), c.search.Query.Sift(sieve{})) + ` FORMAT RowBinary`
+	query := `SELECT ` + entryColumns + ` FROM entries ` + where(c.scope, left.condition(), c.search.Query.Sift(sieve{})) + ` FORMAT RowBinary`
 	answer, err := c.send(query, 1, nil)
 	if err != nil {
 		return false, err
@@ -211,7 +211,7 @@ func (c *counting) entries(left *windows) (whole bool, err error) {
 func (c *counting) divide(rows *rowReader, portions chan<- portion) (whole bool) {
 	var next portion
 	for rows.more() {
-		project, entry := rows.counted()
+		project, entry := rows.entry()
 		if len(next.entries) == portionSize || project != next.project && len(next.entries) > 0 {
 			if portions <- next; c.read+rows.bytes >= c.most || c.progress && c.spent() {
 				return false

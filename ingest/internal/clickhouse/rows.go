@@ -43,7 +43,7 @@ func appendText[T string | []byte](dst []byte, text T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
-// entryColumns are those that a search reads, in the order of entry.
+// entryColumns are those that a search or count reads, in the order of entry.
 const entryColumns = `project, seconds, nanos, batch, number, received, level, environment, text`
 
 // A rowReader reads rows of the format RowBinary one after the other. After a
@@ -151,17 +151,6 @@ func (r *rowReader) entry() (project string, entry ingest.Stored) {
 	r.fixed(entry.Batch[:])
 	entry.Index = int(r.uint(4)) //nolint:gosec // four bytes
 	entry.ReceivedAt = time.Unix(0, r.int64()).UTC()
-	entry.Level = ingest.Severity(r.uint(1)) //nolint:gosec // one byte
-	entry.Environment, entry.Text = r.name(1), r.text()
-	return project, entry
-}
-
-// countedColumns are those that a count reads, in the order of counted.
-const countedColumns = `project, seconds, nanos, level, environment, text`
-
-func (r *rowReader) counted() (project string, entry ingest.Stored) {
-	project = r.name(0)
-	entry.Time = r.instant()
 	entry.Level = ingest.Severity(r.uint(1)) //nolint:gosec // one byte
 	entry.Environment, entry.Text = r.name(1), r.text()
 	return project, entry
