@@ -25,26 +25,34 @@ const (
 	WasRegressed Kind = "regressed"
 )
 
+// Kinds lists all of them.
+func Kinds() []Kind {
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed}
+}
+
 // A Decision is an event of a group's stream.
 type Decision struct {
-	Kind        Kind
-	At          time.Time // when it was made; of Weir's own: when the error that caused it happened
-	Resolution  Resolution
-	Until       Until
-	Assignee    Assignee
-	Note        string
-	Reason      string // why Weir itself decided
-	Release     string // of the error that caused it
-	Environment string
+	Kind        Kind       `json:"-"`  // its name says it
+	At          time.Time  `json:"at"` // when it was made; of Weir's own: when the error that caused it happened
+	Resolution  Resolution `json:"resolution,omitzero"`
+	Until       Until      `json:"until,omitzero"`
+	Assignee    Assignee   `json:"assignee,omitzero"`
+	Note        string     `json:"note,omitempty"`
+	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
+	Release     string     `json:"release,omitempty"` // of the error that caused it
+	Environment string     `json:"environment,omitempty"`
 }
 
 // A Resolution is where a fault is mended. The zero one is
 // mended everywhere: any later error is a regression.
 type Resolution struct {
-	Release string            // in this release and those after it
-	Next    bool              // in the release after the ones that were known
-	After   map[string]string // for Next: the newest release of each environment; bounded by MaxEnvironments
+	Release string            `json:"release,omitempty"` // in this release and those after it
+	Next    bool              `json:"next,omitempty"`    // in the release after the ones that were known
+	After   map[string]string `json:"after,omitempty"`   // for Next: the newest release of each environment; bounded by the releases of a project
 }
+
+// IsZero is for what is mended everywhere.
+func (r Resolution) IsZero() bool { return r.equal(Resolution{}) }
 
 func (r Resolution) equal(other Resolution) bool {
 	return r.Release == other.Release && r.Next == other.Next && maps.Equal(r.After, other.After)
@@ -52,35 +60,38 @@ func (r Resolution) equal(other Resolution) bool {
 
 // Until ends what is ignored. The zero one never does.
 type Until struct {
-	At    time.Time     // when this time has come; zero: no time
-	Count int64         // when so many errors have come; 0: any number
-	Per   time.Duration // when they come within this span; 0: in all
+	At    time.Time     `json:"at,omitzero"`     // when this time has come; zero: no time
+	Count int64         `json:"count,omitempty"` // when so many errors have come; 0: any number
+	Per   time.Duration `json:"per,omitempty"`   // when they come within this span, one of Spans; 0: in all
 }
 
 // An Assignee is who looks after a group: a member, or any label, such as a team.
 type Assignee struct {
-	ID   string // of the member, or the label itself
-	Name string // of the member when it was assigned; empty: unknown, or a label
+	ID   string `json:"id"`             // of the member, or the label itself
+	Name string `json:"name,omitempty"` // of the member when it was assigned; empty: unknown, or a label
 }
 
 // State is what is decided about a group. Zero is an unresolved one.
 type State struct {
-	Status     Status
-	Since      time.Time // of the status
-	Regressed  bool      // an error came after it was resolved; a person's decision about its status ends that
-	Resolution Resolution
-	Until      Until
-	Assignee   Assignee
-	Progress   Progress
+	Status     Status     `json:"status"`
+	Since      time.Time  `json:"since,omitzero"`      // of the status
+	Regressed  bool       `json:"regressed,omitempty"` // an error came after it was resolved; a person's decision about its status ends that
+	Resolution Resolution `json:"resolution,omitzero"`
+	Until      Until      `json:"until,omitzero"`
+	Assignee   Assignee   `json:"assignee,omitzero"`
+	Progress   Progress   `json:"progress,omitzero"`
 }
 
 // Progress counts the errors of an ignored group since it is
 // ignored. It follows from the errors, so no event has it.
 type Progress struct {
-	Count  int64
-	Newest int64   // number of the newest span
-	Spans  []int64 // errors of the newest span and those before it; see spansPer
+	Count  int64   `json:"count,omitempty"`
+	Newest int64   `json:"newest,omitempty"` // number of the newest span
+	Spans  []int64 `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
 }
+
+// IsZero is for a group that is not ignored.
+func (p Progress) IsZero() bool { return p.Count == 0 }
 
 // Apply adds a decision to the state.
 func (s *State) Apply(d Decision) {
@@ -94,6 +105,7 @@ func (s *State) Apply(d Decision) {
 	case WasAssigned:
 		s.Assignee = d.Assignee
 	}
+	s.Status = cmp.Or(s.Status, Unresolved)
 }
 
 // A Command is what somebody wants of a group. Zero members leave it as it is.

@@ -169,6 +169,24 @@ func (c *Count) Merge(d *Count) {
 	}
 }
 
+// Releases are those of the earliest and the latest
+// occurrence that named one; empty if none did.
+func (c *Count) Releases() (first, last string) {
+	var from, to int64
+	for _, s := range c.Seen {
+		if s.Release == "" {
+			continue
+		}
+		if at := slices.Min(s.Times); first == "" || at < from {
+			first, from = s.Release, at
+		}
+		if at := slices.Max(s.Times); last == "" || at > to {
+			last, to = s.Release, at
+		}
+	}
+	return first, last
+}
+
 // Deciding is the hash that names the group.
 func (c *Count) Deciding() ScopedHash { return c.Hashes[len(c.Hashes)-1] }
 

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -105,6 +106,7 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
 		Expires: grouping.Expiry(logs.Time, logs.Retention()),
 		At:      eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
+		Release: cmp.Or(e.release, e.version),
 	}
 	if o.Environment == "" {
 		o.Environment = logs.Environment

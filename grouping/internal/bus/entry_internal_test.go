@@ -32,15 +32,15 @@ func TestTheYear9999HeadsNoList(t *testing.T) {
 	}
 }
 
-// The saved events are all types of weir.grouping.v1,
-// with all members that were ever published.
+// The event of a new group has all members that were ever
+// published. Those of decisions are mapped where they are stored.
 func TestEveryEventIsMapped(t *testing.T) {
 	fact := outboxFact(postgres.NewGroup{Organization: "acme", Project: "shop", ID: "grp_1", FirstSeen: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)})
 	if fact.ID != "grp_1/created/2026-11-22" || fact.Organization != "acme" {
 		t.Errorf("fact %+v", fact)
 	}
 	saved := map[string][]byte{fact.Type: fact.Body}
-	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TopicGrouping + ".*.json")
+	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TypeErrorGroupCreated + "*.json")
 	if err != nil || len(files) != len(saved) {
 		t.Fatalf("golden files %v of %d events: %v", files, len(saved), err)
 	}

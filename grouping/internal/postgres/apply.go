@@ -50,6 +50,12 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := learn(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot learn from new groups: %w", err)
 	}
+	if err := saveReleases(ctx, tx, changes); err != nil {
+		return Effect{}, fmt.Errorf("cannot save releases: %w", err)
+	}
+	if err := observe(ctx, tx, changes); err != nil { // the last, as it takes the turn to append
+		return Effect{}, fmt.Errorf("cannot decide about groups: %w", err)
+	}
 	return effectOf(changes), nil
 }
 
@@ -58,6 +64,7 @@ type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
 	created         bool   // by this transaction
+	decided         bool   // it is not unresolved
 	samples         int64  // how many it has ever had, including these
 	about           grouping.Description
 	why             grouping.Explanation

@@ -31,9 +31,17 @@ type GroupQuery struct {
 	Severities   grouping.Severity
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
+	Assignee     string
+	Unlike       Unlike
 	After        GroupCursor
 	Limit        int
 	TimeUp       func() bool // called now and then: when true, the page ends with what was found; nil: never
+}
+
+// Unlike leaves out groups that have both already; zero: none.
+type Unlike struct {
+	Status   grouping.Status
+	Assignee *string
 }
 
 // GroupCursor is a place in a list of groups.
@@ -80,7 +88,7 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
+	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
 }
 
 // list selects the groups that the search scans, those behind after.
@@ -109,8 +117,9 @@ func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Or
 }
 
 const (
-	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
-	newestFirst  = `seen_minute DESC, last_seen DESC, id DESC`
+	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments, first_release, last_release, version,
+		coalesce(decided, '{"status":"unresolved"}')`
+	newestFirst = `seen_minute DESC, last_seen DESC, id DESC`
 )
 
 // rangeQuery is the query for at most limit groups of a range.
@@ -118,6 +127,10 @@ func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border Grou
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
+	s.add(q.Assignee != "", "assignee = ?", q.Assignee)
+	s.add(q.Unlike.Status != "" && q.Unlike.Assignee == nil, "status <> ?", string(q.Unlike.Status))
+	s.add(q.Unlike.Status == "" && q.Unlike.Assignee != nil, "assignee <> ?", q.Unlike.Assignee)
+	s.add(q.Unlike.Status != "" && q.Unlike.Assignee != nil, "(status <> ? OR assignee <> ?)", string(q.Unlike.Status), q.Unlike.Assignee)
 	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
 	s.add(q.Severities != 0, "levels & ?::smallint <> 0", int16(q.Severities))
 	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)

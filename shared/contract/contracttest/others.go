@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func (o *Others) PublishFact(eventType string, at time.Time, fact any) {
 		o.t.Fatal(err)
 	}
 	topic := contract.TopicLedger
-	if eventType == contract.TypeErrorGroupCreated {
+	if strings.HasPrefix(eventType, contract.TopicGrouping+".") {
 		topic = contract.TopicGrouping
 	}
 	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/others", Time: at, Organization: of.Organization}
