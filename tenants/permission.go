@@ -29,6 +29,7 @@ const (
 	AuditRead          Permission = "audit:read"
 	LogsRead           Permission = "logs:read"
 	ErrorsRead         Permission = "errors:read"
+	ErrorsDecide       Permission = "errors:decide" // resolve, ignore and assign them
 	UsageRead          Permission = "usage:read"
 	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
 	WebhooksManage     Permission = "webhooks:manage" // see and change them and their deliveries
@@ -40,7 +41,7 @@ func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
 		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
-		AuditRead, LogsRead, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
+		AuditRead, LogsRead, ErrorsRead, ErrorsDecide, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
 	}
 }
 
@@ -52,7 +53,7 @@ func (r Role) May(p Permission) bool {
 	case Admin:
 		return Owner.May(p) && p != OwnersManage && p != DeletionsManage && p != MailsReceive
 	case Developer:
-		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
+		return Viewer.May(p) || p == ProjectsWrite || p == ErrorsDecide || p == APIKeysWrite || p == ServiceTokensRead
 	case Viewer:
 		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
 	case Billing:

@@ -117,6 +117,10 @@ func RoleSetsBudgets(role string) bool {
 	return role == "owner" || role == "admin" || role == "billing"
 }
 
+// RoleDecides reports whether a role may resolve, ignore and
+// assign the errors of its organization.
+func RoleDecides(role string) bool { return role == "owner" || role == "admin" || role == "developer" }
+
 // RoleOperates reports whether a role of the installation's own
 // organization may look at all others.
 func RoleOperates(role string) bool { return role == "owner" }

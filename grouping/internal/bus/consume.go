@@ -52,7 +52,10 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if c.Count != nil {
 		c.Count(effect)
 	}
-	return saveEvents(ctx, tx, effect.Created)
+	if err := saveEvents(ctx, tx, effect.Created); err != nil {
+		return err
+	}
+	return Announce(ctx, tx, effect.Decided)
 }
 
 // want chooses records with errors, parts of larger requests, whose other

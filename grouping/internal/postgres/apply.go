@@ -21,7 +21,8 @@ type Writer struct {
 // Effect is what a transaction did.
 type Effect struct {
 	Created    []NewGroup
-	Overflowed int64 // errors that the budgets of new groups had no room for
+	Decided    []Change // what followed for resolved and ignored groups
+	Overflowed int64    // errors that the budgets of new groups had no room for
 }
 
 // A NewGroup is a group created by a transaction, as stored.
@@ -53,10 +54,13 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveReleases(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save releases: %w", err)
 	}
-	if err := observe(ctx, tx, changes); err != nil { // the last, as it takes the turn to append
+	decided, err := observe(ctx, tx, changes) // the last, as it takes the turn to append
+	if err != nil {
 		return Effect{}, fmt.Errorf("cannot decide about groups: %w", err)
 	}
-	return effectOf(changes), nil
+	effect := effectOf(changes)
+	effect.Decided = decided
+	return effect, nil
 }
 
 // change is what a transaction changes in one group.

@@ -7,17 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -83,57 +80,32 @@ type Made struct {
 	Decisions    []grouping.Decision
 }
 
-// Record appends decisions, changes their groups, and announces what others
-// may want to know. The groups must be locked, in the order of organizations
-// and ids. No other transaction decides until this one ends.
-func Record(ctx context.Context, tx pgx.Tx, made []*Made, by Author) error {
-	var facts []outbox.Fact
+// A Change is one decision, with its group after it.
+type Change struct {
+	Organization string
+	Group        Group
+	Before       grouping.Status
+	Decision     grouping.Decision
+	By           Author
+}
+
+// Record appends decisions, changes their groups, and returns what has
+// changed. The groups must be locked, in the order of organizations and ids.
+// No other transaction decides until this one ends.
+func Record(ctx context.Context, tx pgx.Tx, made []*Made, by Author) (changed []Change, err error) {
 	for _, m := range made {
 		if err := decisions().AppendTx(ctx, tx, streamOf(m.Organization, m.Group.ID), m.Group.Version, by.metadata(), m.Decisions...); err != nil {
-			return err
+			return nil, err
 		}
 		for _, d := range m.Decisions {
-			was := m.Group.State
+			before := m.Group.Status
 			m.Group.State.Apply(d)
 			m.Group.Version++
-			if fact, announced := factOf(m, d, was, by); announced {
-				facts = append(facts, fact)
-			}
+			m.Group.Status = m.Group.State.Status
+			changed = append(changed, Change{m.Organization, m.Group, before, d, by})
 		}
-		m.Group.Status = m.Group.State.Status
 	}
-	if err := saveDecided(ctx, tx, made); err != nil {
-		return err
-	}
-	return outbox.Save(ctx, tx, facts)
-}
-
-// factTypes are the types of decisions that others learn of.
-var factTypes = map[grouping.Kind]string{ // bounded by the kinds
-	grouping.WasResolved: contract.TypeErrorGroupResolved, grouping.WasReopened: contract.TypeErrorGroupReopened,
-	grouping.WasIgnored: contract.TypeErrorGroupIgnored, grouping.WasUnignored: contract.TypeErrorGroupUnignored,
-	grouping.WasRegressed: contract.TypeErrorGroupRegressed, grouping.WasAssigned: contract.TypeErrorGroupAssigned,
-}
-
-func factOf(m *Made, d grouping.Decision, was grouping.State, by Author) (fact outbox.Fact, announced bool) {
-	name, announced := factTypes[d.Kind]
-	if !announced {
-		return fact, false
-	}
-	g := m.Group
-	changed := contract.ErrorGroupChanged{
-		Organization: m.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit,
-		Status: string(g.State.Status), Before: string(cmp.Or(was.Status, grouping.Unresolved)), Version: g.Version, Assignee: g.State.Assignee.ID,
-		Release: cmp.Or(d.Release, d.Resolution.Release), NextRelease: d.Resolution.Next, Environment: d.Environment,
-		Cause: d.Reason, Actor: by.ID, At: d.At.UTC(),
-	}
-	body, err := json.Marshal(changed)
-	if err != nil {
-		panic("BUG: cannot encode an event: " + err.Error())
-	}
-	// The number of a decision is used again once its group has expired and come back.
-	id := g.ID + "/" + strconv.FormatInt(g.Version, 10) + "/" + d.At.UTC().Format(time.DateOnly)
-	return outbox.Fact{Organization: m.Organization, ID: id, Type: name, At: d.At, Body: body}, true
+	return changed, saveDecided(ctx, tx, made)
 }
 
 // saveDecided writes the columns that follow from decisions.
@@ -191,7 +163,7 @@ func readMade(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*Mad
 
 // observe decides about the changed groups that are resolved or ignored,
 // and gives new ones the decisions that there are about them.
-func observe(ctx context.Context, tx pgx.Tx, changes []*change) error {
+func observe(ctx context.Context, tx pgx.Tx, changes []*change) ([]Change, error) {
 	watched, created := map[string]*change{}, map[string]*change{} // by organization and id; bounded by the groups of a transaction
 	for _, ch := range changes {
 		switch key := ch.Organization + "/" + ch.group; {
@@ -202,11 +174,11 @@ func observe(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		}
 	}
 	if err := restore(ctx, tx, created); err != nil || len(watched) == 0 {
-		return err
+		return nil, err
 	}
 	found, err := findMade(ctx, tx, watched)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return observeWith(ctx, tx, found, watched)
 }
@@ -219,7 +191,7 @@ func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Ma
 	return readMade(ctx, tx, `(organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id`, organizations, ids)
 }
 
-func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[string]*change) error {
+func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[string]*change) ([]Change, error) {
 	known := map[Project]grouping.Sights{} // bounded by the projects of a transaction
 	var decided, counted []*Made
 	for _, m := range found {
@@ -227,7 +199,7 @@ func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[stri
 		if _, read := known[of]; !read && !m.Group.State.Resolution.IsZero() {
 			sights, err := FindReleases(ctx, tx, of)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			known[of] = sights
 		}
@@ -241,7 +213,7 @@ func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[stri
 		}
 	}
 	if err := saveDecided(ctx, tx, counted); err != nil || len(decided) == 0 {
-		return err
+		return nil, err
 	}
 	return Record(ctx, tx, decided, Author{})
 }
@@ -329,15 +301,15 @@ const endBatch = 100
 
 // EndDue opens groups again that were ignored until a time that
 // has come. tx must act as the system.
-func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) (ended int, err error) {
+func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
 	due, err := readMade(ctx, tx, `due < $1 ORDER BY organization, id LIMIT $2 FOR UPDATE SKIP LOCKED`, now, endBatch)
 	if err != nil || len(due) == 0 {
-		return 0, err
+		return nil, err
 	}
 	for _, m := range due {
 		m.Decisions = []grouping.Decision{m.Group.State.Expired()}
 	}
-	return len(due), Record(ctx, tx, due, Author{})
+	return Record(ctx, tx, due, Author{})
 }
 
 // An Activity is a decision with its number and its author.

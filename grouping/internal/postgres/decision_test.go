@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/grouping/internal/bus"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -38,7 +40,11 @@ func decide(ctx context.Context, pool *pgxpool.Pool, after time.Duration, comman
 				return err
 			}
 		}
-		return postgres.Record(ctx, tx, made, ada)
+		changed, err := postgres.Record(ctx, tx, made, ada)
+		if err != nil {
+			return err
+		}
+		return bus.Announce(ctx, tx, changed)
 	})
 }
 
@@ -195,10 +201,10 @@ func TestIgnoredUntil(t *testing.T) {
 	for i, now := range []time.Time{noon.Add(time.Hour), noon.Add(61 * time.Minute), noon.Add(62 * time.Minute)} {
 		asSystem(t, pool, func(tx pgx.Tx) error {
 			ended, err := postgres.EndDue(t.Context(), tx, now)
-			if want := map[int]int{1: 1}[i]; ended != want {
-				t.Errorf("at %v, %d groups end, want %d", now, ended, want)
+			if want := map[int]int{1: 1}[i]; err != nil || len(ended) != want {
+				t.Errorf("at %v, %d groups end, want %d: %v", now, len(ended), want, err)
 			}
-			return err
+			return bus.Announce(t.Context(), tx, ended)
 		})
 	}
 	facts := announced(t, pool)

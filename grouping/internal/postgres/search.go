@@ -25,7 +25,7 @@ const (
 // GroupQuery selects groups. Zero members do not filter.
 type GroupQuery struct {
 	Project      string   // empty: of the whole organization
-	Hidden       []string // projects that are left out
+	Hidden       []string `json:"-"` // projects that are left out
 	Status       grouping.Status
 	From, To     time.Time // groups seen in [From, To)
 	Severities   grouping.Severity
@@ -35,7 +35,7 @@ type GroupQuery struct {
 	Unlike       Unlike
 	After        GroupCursor
 	Limit        int
-	TimeUp       func() bool // called now and then: when true, the page ends with what was found; nil: never
+	TimeUp       func() bool `json:"-"` // called now and then: when true, the page ends with what was found; nil: never
 }
 
 // Unlike leaves out groups that have both already; zero: none.
@@ -86,6 +86,42 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	}
 }
 
+// Found are the ids of the groups of a search.
+type Found struct {
+	IDs        []string
+	More       int64 // groups that match beyond those
+	Incomplete bool  // TimeUp returned true before all were looked at
+}
+
+// FindIDs returns at most limit ids of the groups of a search, the newest
+// first, and counts the others. tx must act as the organization.
+func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, limit int) (found Found, err error) {
+	for after := q.After; ; {
+		border, err := q.rangeEnd(ctx, tx, organization, after)
+		if err != nil {
+			return found, fmt.Errorf("cannot look at the list of groups: %w", err)
+		}
+		s := q.inRange(organization, after, border)
+		rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT id FROM error_groups WHERE %s ORDER BY %s`, s.where(), newestFirst), s.args...)
+		if err != nil {
+			return found, err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return found, err
+		}
+		taken := min(len(ids), limit-len(found.IDs))
+		found.IDs, found.More = append(found.IDs, ids[:taken]...), found.More+int64(len(ids)-taken)
+		if border == (GroupCursor{}) {
+			return found, nil
+		}
+		if after = border; q.TimeUp != nil && q.TimeUp() {
+			found.Incomplete = true
+			return found, nil
+		}
+	}
+}
+
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
 	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
@@ -124,6 +160,12 @@ const (
 
 // rangeQuery is the query for at most limit groups of a range.
 func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
+	s := q.inRange(organization, after, border)
+	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
+}
+
+// inRange selects the groups of a range.
+func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCursor) selection {
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
@@ -137,7 +179,7 @@ func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border Grou
 	for _, word := range q.Words {
 		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
 	}
-	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
+	return s
 }
 
 // fill adds a range's groups until the page is full.

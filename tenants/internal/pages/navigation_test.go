@@ -41,6 +41,9 @@ func TestReadsAreThoseOfOtherModules(t *testing.T) {
 				t.Errorf("%s may %s: %t here, %t in shared/identity", role, read, here, there)
 			}
 		}
+		if here, there := role.May(tenants.ErrorsDecide), identity.RoleDecides(string(role)); here != there {
+			t.Errorf("%s may decide about errors: %t here, %t in shared/identity", role, here, there)
+		}
 		if here, there := role.May(tenants.BudgetsManage), identity.RoleSetsBudgets(string(role)); here != there {
 			t.Errorf("%s may set budgets: %t here, %t in shared/identity", role, here, there)
 		}
