@@ -169,6 +169,8 @@ type entry struct {
 	Message     string    `json:"message"`
 	Environment string    `json:"environment,omitempty"`
 	Error       *failure  `json:"error,omitempty"`
+
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 type failure struct {

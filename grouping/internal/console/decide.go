@@ -273,7 +273,10 @@ func ignoredUntil(u grouping.Until) (words string) {
 	if !u.At.IsZero() {
 		words = " until " + ui.Instant(u.At)
 	}
-	if u.Count > 0 {
+	if u.Count == 1 {
+		return words + " until it happens again"
+	}
+	if u.Count > 1 {
 		words += " until it happens " + ui.Count(u.Count) + " times"
 	}
 	for name, span := range grouping.Spans {
