@@ -16,6 +16,7 @@ type Principal struct {
 	Project       string
 	Environment   string
 	Member        string // the session's member
+	Name          string // the member's, when the session was started; empty: unknown
 	Scopes        []string
 	RatePerMinute int    // 0: no own limit
 	Access        string // what an API key may read, such as contract.AccessProject; empty: its whole organization

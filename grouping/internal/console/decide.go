@@ -103,7 +103,7 @@ func requestOf(w http.ResponseWriter, r *http.Request) (request groups.Request, 
 			"Your role here is "+who.Role()+", which may not resolve, ignore or assign errors. Ask one of the owners, admins or developers.")
 	}
 	err = ui.ReadForm(w, r)
-	return groups.Request{Who: who, By: postgres.Author{ID: who.Member, Request: httpapi.RequestID(r.Context())}, Key: r.PostForm.Get("key")}, err
+	return groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}, Key: r.PostForm.Get("key")}, err
 }
 
 // wishOf reads what a button does.
@@ -125,7 +125,8 @@ func (c *console) wishOf(r *http.Request) (wish groups.Wish, err error) {
 	case doReopen:
 		wish.Status = grouping.Unresolved
 	case doAssignMe:
-		wish.Assign = &grouping.Assignee{ID: identity.FromContext(r.Context()).Member}
+		me := identity.FromContext(r.Context())
+		wish.Assign = &grouping.Assignee{ID: me.Member, Name: me.Name}
 	case doAssign:
 		wish.Assign = &grouping.Assignee{ID: strings.TrimSpace(r.PostForm.Get("assignee"))}
 	case doNote:
