@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -147,7 +149,7 @@ func (s *Service) DecideAll(ctx context.Context, request Request, query postgres
 }
 
 func (s *Service) decideAll(ctx context.Context, tx pgx.Tx, request Request, query postgres.GroupQuery, wish Wish) (Bulk, error) {
-	query.TimeUp = s.timeUp(maxSearchTime)
+	query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(request.Who.Organization))), s.timeUp(maxSearchTime)
 	found, err := postgres.FindIDs(ctx, tx, pg.Organization(request.Who.Organization), query, MaxBulk)
 	if err != nil {
 		return Bulk{}, err
