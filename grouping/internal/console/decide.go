@@ -20,6 +20,7 @@ import (
 	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -89,7 +90,8 @@ func (c *console) decider(r *http.Request, g postgres.Group, newest string) deci
 	for _, u := range untils {
 		d.Untils = append(d.Untils, ui.Choice{Value: u.value, Text: u.text})
 	}
-	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off", Hint: "Its errors, and those of later releases, open it again."}
+	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off",
+		Hint: "Its errors, and those of later releases, open it again."}
 	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
 		Hint: "A member's id or a label, such as that of a team. Empty: nobody."}
 	return d
@@ -103,7 +105,20 @@ func requestOf(w http.ResponseWriter, r *http.Request) (request groups.Request, 
 			"Your role here is "+who.Role()+", which may not resolve, ignore or assign errors. Ask one of the owners, admins or developers.")
 	}
 	err = ui.ReadForm(w, r)
-	return groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}, Key: r.PostForm.Get("key")}, err
+	request = groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}}
+	if r.PostForm.Get("key") != "" {
+		request.Key = r.PostForm.Encode()
+	}
+	return request, err
+}
+
+// unlessRepeated is an error, unless the same form was sent before: its key
+// is all of it, and its times may differ.
+func unlessRepeated(err error) error {
+	if errors.Is(err, idempotency.ErrReused) {
+		return nil
+	}
+	return err
 }
 
 // wishOf reads what a button does.
@@ -132,7 +147,8 @@ func (c *console) wishOf(r *http.Request) (wish groups.Wish, err error) {
 	case doNote:
 		wish.Note = strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("note"), "\r\n", "\n"))
 	default:
-		return wish, httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, fmt.Sprintf("%q is nothing that can be done. Reload the page and try again.", does))
+		return wish, httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
+			fmt.Sprintf("%q is nothing that can be done. Reload the page and try again.", does))
 	}
 	return wish, nil
 }
@@ -153,6 +169,7 @@ func (c *console) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := chi.URLParam(r, "group")
 	_, err = c.Service.Decide(r.Context(), request, id, wish)
+	err = unlessRepeated(err)
 	var conflict grouping.Conflict
 	var invalid grouping.Invalid
 	switch {
@@ -195,6 +212,7 @@ func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
 		flash = "none"
 	default:
 		_, err := c.Service.DecideEach(r.Context(), request, chosen, wish)
+		err = unlessRepeated(err)
 		if errors.Is(err, postgres.ErrNoGroup) {
 			return httpapi.NotFound("error group", chosen[0])
 		}
@@ -216,7 +234,7 @@ func (c *console) decideSearch(r *http.Request, request groups.Request, wish gro
 		return false, err
 	}
 	bulk, err := c.Service.DecideAll(r.Context(), request, query, wish)
-	return bulk.Left > 0 || bulk.Incomplete, err
+	return bulk.Left > 0 || bulk.Incomplete, unlessRepeated(err)
 }
 
 // shownActivity is a decision as the page shows it.

@@ -79,6 +79,15 @@ func TestDecide(t *testing.T) {
 		t.Errorf("without a release: %s", page)
 	}
 	send(400, "do", "explode")
+	shown := url.Values{"do": {"ignore-until"}, "until": {"1h"}, "key": {"once"}}
+	for range 2 { // a second click
+		if status, leads := post(pages, path+"/decide", shown); status != 303 {
+			t.Errorf("the same form again: %d %s", status, leads)
+		}
+	}
+	if status, leads := post(pages, path+"/decide", url.Values{"do": {"reopen"}, "key": {"once"}}); status != 303 {
+		t.Errorf("another button of the same page: %d %s", status, leads)
+	}
 	if status, _ := post(pages, "/console/errors/grp_0/decide", url.Values{"do": {"resolve"}}); status != 404 {
 		t.Errorf("a group that does not exist: %d", status)
 	}
