@@ -104,6 +104,7 @@ type Occurrence struct {
 	At           time.Time // when it happened, by the entry
 	Severity     Severity
 	Environment  string
+	Release      string // empty: unknown
 	Message      string // of the entry
 	Error        Error
 }

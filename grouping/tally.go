@@ -18,7 +18,8 @@ const (
 	FirstSamples    = 5   // occurrences that are never replaced: the first
 	NewestSamples   = 20  // and the newest
 	MaxSamples      = FirstSamples + NewestSamples
-	newestSamples   = 5 // of one tally: the newest of a storm are much alike
+	newestSamples   = 5  // of one tally: the newest of a storm are much alike
+	maxSeen         = 20 // environments and releases of one tally that are told apart
 )
 
 // Tally adds up occurrences before they are
@@ -49,6 +50,7 @@ type Count struct {
 	Severities   Severity
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
+	Seen         []Seen   // by environment and release
 
 	ofOrganization bool // the organization's budget was used up, not the project's
 }
@@ -88,6 +90,9 @@ func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 // Add counts one occurrence.
 func (t *Tally) Add(o Occurrence) {
 	o.Environment = trace.Clip(o.Environment, MaxEnvironment)
+	if len(o.Release) > MaxRelease {
+		o.Release = ""
+	}
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
 	key := countKey{o.Organization, o.Project, hour.Unix(), f.Strictest.Hash}
@@ -105,6 +110,7 @@ func (t *Tally) Add(o Occurrence) {
 
 func (c *Count) add(o Sample) {
 	c.N++
+	c.see(o.Occurrence)
 	c.Severities |= o.Severity
 	c.Environments = AddEnvironments(c.Environments, o.Environment)
 	if o.At.Before(c.First) {
@@ -122,9 +128,29 @@ func (c *Count) add(o Sample) {
 	c.Samples = append(c.Samples, o)
 }
 
+// see adds an occurrence to those of its environment and release. Beyond
+// maxSeen of them, all others share one without names.
+func (c *Count) see(o Occurrence) {
+	at := slices.IndexFunc(c.Seen, func(s Seen) bool { return s.Environment == o.Environment && s.Release == o.Release })
+	if at < 0 && len(c.Seen) >= maxSeen {
+		o.Environment, o.Release = "", ""
+		at = slices.IndexFunc(c.Seen, func(s Seen) bool { return s.Environment == "" && s.Release == "" })
+	}
+	if at < 0 {
+		at = len(c.Seen)
+		c.Seen = append(c.Seen, Seen{Environment: o.Environment, Release: o.Release, Accepted: o.Accepted})
+	}
+	s := &c.Seen[at]
+	if o.Accepted.Before(s.Accepted) {
+		s.Accepted = o.Accepted
+	}
+	s.Times = append(s.Times, o.At.UnixMicro())
+}
+
 // Merge adds d to c. Both must belong to one group.
 func (c *Count) Merge(d *Count) {
 	c.N += d.N
+	c.Seen = append(c.Seen, d.Seen...)
 	c.Severities |= d.Severities
 	c.Environments = AddEnvironments(c.Environments, d.Environments...)
 	if d.First.Before(c.First) {
@@ -141,6 +167,24 @@ func (c *Count) Merge(d *Count) {
 	if n := len(c.Samples); n > FirstSamples+newestSamples {
 		c.Samples = slices.Delete(c.Samples, FirstSamples, n-newestSamples)
 	}
+}
+
+// Releases are those of the earliest and the latest
+// occurrence that named one; empty if none did.
+func (c *Count) Releases() (first, last string) {
+	var from, to int64
+	for _, s := range c.Seen {
+		if s.Release == "" {
+			continue
+		}
+		if at := slices.Min(s.Times); first == "" || at < from {
+			first, from = s.Release, at
+		}
+		if at := slices.Max(s.Times); last == "" || at > to {
+			last, to = s.Release, at
+		}
+	}
+	return first, last
 }
 
 // Deciding is the hash that names the group.

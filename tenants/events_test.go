@@ -59,6 +59,7 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.session_started":         sessionStarted(),
 		"tenants.v1.session_ended":           tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later},
 		"tenants.v1.session_started+passkey": passkeySession(),
+		"tenants.v1.session_started+name":    namedSession(),
 		"tenants.v1.session_renewed":         sessionRenewed(),
 		"tenants.v1.session_confirmed":       sessionConfirmed(),
 		"tenants.v1.api_key_rotated":         tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: later, At: noon},

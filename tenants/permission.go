@@ -30,6 +30,7 @@ const (
 	LogsRead           Permission = "logs:read"
 	SearchesShare      Permission = "searches:share" // save searches for everybody, and set alerts on them
 	ErrorsRead         Permission = "errors:read"
+	ErrorsDecide       Permission = "errors:decide" // resolve, ignore and assign them
 	UsageRead          Permission = "usage:read"
 	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
 	WebhooksManage     Permission = "webhooks:manage" // see and change them and their deliveries
@@ -41,7 +42,7 @@ func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
 		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
-		AuditRead, LogsRead, SearchesShare, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
+		AuditRead, LogsRead, SearchesShare, ErrorsRead, ErrorsDecide, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
 	}
 }
 
@@ -53,7 +54,7 @@ func (r Role) May(p Permission) bool {
 	case Admin:
 		return Owner.May(p) && p != OwnersManage && p != DeletionsManage && p != MailsReceive
 	case Developer:
-		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead || p == SearchesShare
+		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead || p == ErrorsDecide || p == SearchesShare
 	case Viewer:
 		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
 	case Billing:

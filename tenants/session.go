@@ -45,6 +45,7 @@ type Session struct {
 	ID              string // empty until it is started
 	Organization    string
 	Member          string
+	Name            string       // the member's, when the session was started; empty for the first sessions
 	Role            Role         // the member's
 	Method          SignInMethod // empty for the first sessions, which were ByPassword
 	Digest          SecretDigest // of its secret
@@ -103,6 +104,7 @@ type SessionStarted struct {
 	ExpiresAt    time.Time    `json:"expires_at"`
 	EndsAt       *time.Time   `json:"ends_at,omitempty"` // absent: expires_at
 	Method       SignInMethod `json:"method,omitempty"`  // absent: see Session
+	Name         string       `json:"name,omitempty"`    // the member's
 }
 
 func (e SessionStarted) meta() eventMeta {
@@ -169,7 +171,7 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	ends := cmd.At.Add(SessionLifetime)
 	return []Event{SessionStarted{
 		Session: cmd.ID, Organization: cmd.Member.Organization, Member: cmd.Member.ID, Role: cmd.Member.Role,
-		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdleTimeout), EndsAt: &ends, Method: cmd.Method,
+		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdleTimeout), EndsAt: &ends, Method: cmd.Method, Name: cmd.Member.Name,
 	}}, nil
 }
 
@@ -255,7 +257,7 @@ func (s *Session) Apply(event Event) {
 	switch e := event.(type) {
 	case SessionStarted:
 		*s = Session{
-			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Digest: e.Digest, Method: e.Method,
+			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Digest: e.Digest, Method: e.Method, Name: e.Name,
 			StartedAt: e.At, AuthenticatedAt: e.At, RenewedAt: e.At, ExpiresAt: e.ExpiresAt, EndsAt: e.ExpiresAt,
 		}
 		if e.EndsAt != nil {

@@ -25,6 +25,12 @@ func passkeySession() tenants.SessionStarted {
 	return started
 }
 
+func namedSession() tenants.SessionStarted {
+	started := passkeySession()
+	started.Name = "Ada"
+	return started
+}
+
 func sessionRenewed() tenants.SessionRenewed {
 	return renewedAt(noon.Add(tenants.RenewAfter), "cd34")
 }
@@ -49,7 +55,7 @@ func TestSessionDecisions(t *testing.T) {
 	start := func(s tenants.Session) ([]tenants.Event, error) {
 		return s.Start(tenants.StartSession{
 			ID: "ses_1", Digest: digest("ab12"), Method: tenants.ByPasskey, At: noon,
-			Member: tenants.Member{ID: "mem_1", Organization: "org_1", Role: tenants.Viewer},
+			Member: tenants.Member{ID: "mem_1", Organization: "org_1", Role: tenants.Viewer, Name: "Ada"},
 		})
 	}
 	end := func(s tenants.Session) ([]tenants.Event, error) {
@@ -59,7 +65,7 @@ func TestSessionDecisions(t *testing.T) {
 		return func(s tenants.Session) ([]tenants.Event, error) { return s.ChangeRole(role, later) }
 	}
 	changed := tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Admin, At: later}
-	started, ended := passkeySession(), tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later}
+	started, ended := namedSession(), tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later}
 	decide(t, map[string]decision[tenants.Session]{
 		"start":                   {when: start, then: []tenants.Event{started}},
 		"start again":             {given: []tenants.Event{started}, when: start, fails: tenants.ErrReused},

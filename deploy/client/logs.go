@@ -151,6 +151,33 @@ type ErrorGroup struct {
 	Similar      []string       `json:"similar"`
 }
 
+// A GroupDecision is what to decide about an error group.
+type GroupDecision struct {
+	Status    string        `json:"status,omitempty"` // resolved, ignored or unresolved
+	InRelease string        `json:"in_release,omitempty"`
+	Until     *IgnoredUntil `json:"until,omitempty"`
+	Assignee  *string       `json:"assignee,omitempty"` // empty: nobody
+	Note      string        `json:"note,omitempty"`
+}
+
+// IgnoredUntil ends what is ignored, by whatever comes first.
+type IgnoredUntil struct {
+	At    *time.Time `json:"at,omitempty"`
+	Count int64      `json:"count,omitempty"`
+	Per   string     `json:"per,omitempty"` // minute, hour, day or week
+}
+
+// DecideGroup decides about an error group, and returns it.
+func (c *Client) DecideGroup(ctx context.Context, key, group string, decision GroupDecision) (ErrorGroup, error) {
+	body, err := json.Marshal(decision)
+	if err != nil {
+		return ErrorGroup{}, err
+	}
+	header := apiKey(key)
+	header["Content-Type"] = "application/json"
+	return call[ErrorGroup](ctx, c, Request{Method: http.MethodPatch, Path: "/error-groups/" + url.PathEscape(group), Header: header, Body: body})
+}
+
 // An ErrorSample is one stored occurrence.
 type ErrorSample struct {
 	Entry       string    `json:"entry_id"`

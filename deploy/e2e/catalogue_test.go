@@ -59,6 +59,7 @@ var exceptions = map[string]string{
 	"facts.facts_relay":                     "the relay, which acts as the system, reads all tenants' facts in the order of their commits",
 	"events.events_in_commit_order":         "the same for the events; and a position stands for one event of the installation",
 	"organizations.organizations_due":       "the loop that ends periods and grants looks, as the system, for all organizations that are due",
+	"error_groups.error_groups_due":         "the loop that ends what is ignored looks, as the system, for all organizations' groups that are due",
 	"links.links_hour":                      "by time alone, for removing what is old",
 	"refusals.refusals_at":                  "a block range index by time, for removing what is old",
 	"tallies.tallies_at":                    "a block range index by time, for removing what is old",

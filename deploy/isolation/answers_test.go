@@ -159,7 +159,7 @@ func (w *world) faulty(t *testing.T, of *tenant) (requests []request) {
 		}
 		r := p.request(t, asked)
 		r.header = asToken(operatorToken)
-		if slices.Contains([]string{keys.line, readers.line, wideReaders.line}, p.who.line) {
+		if slices.Contains([]string{keys.line, readers.line, wideReaders.line, deciders.line}, p.who.line) {
 			r.header = asKey(of.key)
 		}
 		if r.method == http.MethodGet {

@@ -73,6 +73,9 @@ var policies = []policy{
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},
 	{route: "GET /v1/error-groups/{group}", who: readers},
 	{route: "GET /v1/error-groups/{group}/similar", who: readers},
+	{route: "GET /v1/error-groups/{group}/activity", who: readers},
+	{route: "PATCH /v1/error-groups/{group}", who: deciders, body: `{"note":"seen"}`},
+	{route: "PATCH /v1/projects/{project}/error-groups", who: deciders, body: `{"assignee":"checkout"}`},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},
 
@@ -213,6 +216,8 @@ var policies = []policy{
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
+	{route: "POST /console/errors/{group}/decide", who: members(tenants.ErrorsDecide), body: "do=note&note=seen", want: 303},
+	{route: "POST /console/errors/decide", who: members(tenants.ErrorsDecide), body: "do=reopen&group={group}", want: 303},
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/refusals", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/plan", who: members(tenants.UsageRead)},
@@ -347,6 +352,13 @@ var (
 		}
 		return as, refusal
 	}}
+	deciders = gate{line: "deciders", passes: func(p principal) (*tenant, int) {
+		as, refusal := readers.passes(p)
+		if refusal == 0 && p.access == "project" {
+			refusal = http.StatusForbidden
+		}
+		return as, refusal
+	}}
 	billingOperators = gate{line: "billingOperators", passes: func(p principal) (*tenant, int) {
 		as, refusal := tokens("billing:read").passes(p)
 		if refusal == 0 && as != nil {
@@ -408,7 +420,7 @@ func testEveryAuthenticatedRouteIsLimited(t *testing.T, w *world) {
 		switch {
 		case p.who.loose || p.who.line == everybody.line:
 			continue
-		case slices.Contains([]string{keys.line, readers.line, wideReaders.line}, p.who.line):
+		case slices.Contains([]string{keys.line, readers.line, wideReaders.line, deciders.line}, p.who.line):
 			callers = []principal{key, write}
 		case !strings.Contains(p.route, " /console"):
 			callers = []principal{strong, weak}

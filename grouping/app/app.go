@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
+	"time"
 
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/console"
@@ -86,8 +87,8 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) build() error {
 	a.groups = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Reads: a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock,
-		Metrics: a.base.Metrics,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce,
+		Reads: a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
 	a.pruner, a.eraser = a.newPruner(), a.base.NewEraser(postgres.Erasable())
@@ -159,10 +160,21 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.pruner.Run, a.plaintext.Run, a.publishUses, a.base.Endpoint.Run, a.base.Telemetry.Run)
+		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
+
+// dueEvery is how often groups are looked for that
+// were ignored until a time that has come.
+const dueEvery = 10 * time.Second
+
+func (a *App) endDue(ctx context.Context) error {
+	return lifecycle.Every(ctx, dueEvery, func(ctx context.Context) error {
+		defer a.relay.Wake()
+		return a.groups.EndDue(ctx)
+	}, lifecycle.Warn(a.base.Logger, "cannot open groups again whose time is over"))
+}
 
 // Close releases what New acquired, if Run is never called.
 func (a *App) Close() { a.base.Close() }
@@ -187,3 +199,14 @@ func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal()
 
 // OpenAPI describes the module's API.
 func OpenAPI() []byte { return http.OpenAPI() }
+
+// RebuildDecisions makes the columns of all groups that follow from decisions
+// again from these. A service may run meanwhile.
+func RebuildDecisions(ctx context.Context, config Config) error {
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return fmt.Errorf("cannot open the database: %w", err)
+	}
+	defer pool.Close()
+	return groups.RebuildDecisions(ctx, pool)
+}

@@ -43,13 +43,14 @@ type rig struct {
 	config app.Config
 	pool   *pgxpool.Pool
 
-	mu    sync.Mutex
-	facts map[string]contract.ErrorGroupCreated // by id, as the relay repeats facts after an interruption
+	mu      sync.Mutex
+	facts   map[string]contract.ErrorGroupCreated // by id, as the relay repeats facts after an interruption
+	decided map[string]contract.ErrorGroupChanged // the same, by type and id
 }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}}
+	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}, decided: map[string]contract.ErrorGroupChanged{}}
 	r.config.Config = service.Config{Servers: service.Servers{Brokers: kafkatest.Brokers(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}}
 	r.config.BatchWait = 10 * time.Millisecond
 	r.Others = contracttest.New(t, "grouping", r.config.Brokers, partitions)
@@ -65,6 +66,16 @@ func newRig(t testing.TB) *rig {
 
 // fact reads a record of weir.grouping.v1.
 func (r *rig) fact(record bus.Record) {
+	if name := record.Header(contract.HeaderType); name != contract.TypeErrorGroupCreated {
+		var fact contract.ErrorGroupChanged
+		if err := json.Unmarshal(record.Value, &fact); err != nil || fact.Status == "" {
+			r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.decided[name+" "+record.Header(contract.HeaderID)] = fact
+		return
+	}
 	var fact contract.ErrorGroupCreated
 	if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
 		r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
@@ -203,6 +214,39 @@ func (r *rig) awaitFacts(n int) (titles []string) {
 		return nil
 	})
 	return titles
+}
+
+// awaitDecided waits until a decision of a type is published, and returns all of it.
+func (r *rig) awaitDecided(name string) (facts []contract.ErrorGroupChanged) {
+	r.t.Helper()
+	testenv.Eventually(r.t, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		facts = nil
+		for id, fact := range r.decided {
+			if strings.HasPrefix(id, name+" ") {
+				facts = append(facts, fact)
+			}
+		}
+		if len(facts) == 0 {
+			return fmt.Errorf("no %s among %d facts", name, len(r.decided))
+		}
+		return nil
+	})
+	return facts
+}
+
+// decide sends a decision about a group.
+func decide(t testing.TB, process *app.App, key, group, body string) {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPatch, "/v1/error-groups/"+group, strings.NewReader(body))
+	request.Header.Set("X-Api-Key", key)
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	openapitest.Handler(t, process.Handler()).ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("%s answered %d %s", body, recorder.Code, recorder.Body)
+	}
 }
 
 // occurrence is a sample as clients read it.

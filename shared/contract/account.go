@@ -105,6 +105,7 @@ type Credential struct {
 	Version       int64      `json:"version"`                   // grows with every change; an older one is ignored
 
 	Access string `json:"access,omitempty"` // what an API key may read; absent: full
+	Name   string `json:"name,omitempty"`   // of a session: the member's when it was started; absent: unknown
 
 	// Of a session: when its member last authenticated, and from when
 	// on use renews it. Absent: unknown, and never.

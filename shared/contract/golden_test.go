@@ -23,6 +23,13 @@ var add = flag.Bool("add", false, "write the golden files that are missing")
 
 var at = time.Date(2026, 11, 21, 9, 30, 0, 123456789, time.UTC)
 
+// changed is a decision about the group of these samples.
+func changed(c contract.ErrorGroupChanged) *contract.ErrorGroupChanged {
+	c.Organization, c.Project, c.Group, c.Title, c.Type, c.Culprit = "org_1", "prj_1", "grp_1", "TypeError: x is undefined", "TypeError", "cart.total"
+	c.Version, c.At = 7, at
+	return &c
+}
+
 // samples has one value of every JSON event; its key names the golden
 // file: <type>.json, or <type>.<kind>.json if an event's members depend
 // on the kind of thing.
@@ -39,6 +46,9 @@ func samples() map[string]any {
 		contract.TypeCredentialChanged + ".session_renewed": &contract.Credential{Kind: contract.CredentialSession, ID: "ses_1",
 			Organization: "org_1", Member: "mem_1", Scopes: []string{"role:owner"}, State: contract.CredentialActive,
 			ExpiresAt: &expires, Version: 9, AuthenticatedAt: &at, RenewAt: &renew},
+		contract.TypeCredentialChanged + ".session_named": &contract.Credential{Kind: contract.CredentialSession, ID: "ses_1",
+			Organization: "org_1", Member: "mem_1", Scopes: []string{"role:owner"}, State: contract.CredentialActive,
+			ExpiresAt: &expires, Version: 8, Name: "Ada"},
 		contract.TypeAccountChanged: &contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, AnchorDay: 1,
 			PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0), Quota: 1 << 30, NextQuota: 1 << 30, Used: 42,
 			State: contract.AccountActive, Counted: contract.Positions{0: 12, 11: 3}, Version: 9},
@@ -115,6 +125,14 @@ func samples() map[string]any {
 			Condition: "fewer_than", Threshold: 1, Entries: 7, From: at, To: at.Add(time.Hour), At: at, Test: true},
 		contract.TypeSearchAlertUnevaluated: &contract.SearchAlert{Organization: "org_1", Search: "srch_1", Name: "Slow", Query: "*x*", Before: "ok",
 			Condition: "more_than", Threshold: 10, Entries: 4, Incomplete: true, From: at, To: at.Add(time.Hour), Reason: "The search reads too much.", At: at},
+		contract.TypeErrorGroupResolved: changed(contract.ErrorGroupChanged{Status: "resolved", Before: "unresolved", NextRelease: true, Actor: "mem_1"}),
+		contract.TypeErrorGroupReopened: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "resolved", Actor: "key_1"}),
+		contract.TypeErrorGroupRegressed: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "resolved", Release: "2.14.0", Environment: "prod",
+			Cause: "It happened in 2.14.0 in prod after it was resolved in 2.13.0."}),
+		contract.TypeErrorGroupIgnored: changed(contract.ErrorGroupChanged{Status: "ignored", Before: "unresolved", Assignee: "mem_1", Actor: "mem_1"}),
+		contract.TypeErrorGroupUnignored: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "ignored",
+			Cause: "It happened 100 times within an hour."}),
+		contract.TypeErrorGroupAssigned: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Assignee: "payments", Actor: "mem_1"}),
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,
 			FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
 		contract.TypeKeyUsed + ".read": &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Read: 12,

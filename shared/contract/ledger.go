@@ -219,6 +219,28 @@ type MailTo struct {
 	Members []string `json:"members,omitempty"`
 }
 
+// ErrorGroupChanged is a fact on weir.grouping.v1: something was decided about
+// an error group, by a person or program, or by Weir itself when errors came
+// or time was over. Its type says what.
+type ErrorGroupChanged struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Group        string    `json:"group"`
+	Title        string    `json:"title"`
+	Type         string    `json:"type"`
+	Culprit      string    `json:"culprit"`
+	Status       string    `json:"status"` // unresolved, resolved or ignored
+	Before       string    `json:"before"`
+	Version      int64     `json:"version"` // one more for each decision about the group
+	Assignee     string    `json:"assignee,omitempty"`
+	Release      string    `json:"release,omitempty"`      // in which it is resolved, or of the error that came
+	NextRelease  bool      `json:"next_release,omitempty"` // it is resolved in the next one
+	Environment  string    `json:"environment,omitempty"`  // of the error that came
+	Cause        string    `json:"cause,omitempty"`        // why Weir itself decided, in words
+	Actor        string    `json:"actor,omitempty"`        // id of the member or API key; absent: Weir itself
+	At           time.Time `json:"at"`
+}
+
 // A Notification is a fact that organizations can receive by webhook or
 // mail. Its data is that of the event.
 type Notification struct {
@@ -248,6 +270,12 @@ func Notifications() []Notification {
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search fires no more"},
 		{TypeSearchAlertUnevaluated, "search_alert.unevaluated", "an alert on a saved search could not be evaluated for long"},
+		{TypeErrorGroupResolved, "error_group.resolved", "an error is resolved"},
+		{TypeErrorGroupReopened, "error_group.reopened", "a resolved error is opened again by hand"},
+		{TypeErrorGroupRegressed, "error_group.regressed", "a resolved error happens again"},
+		{TypeErrorGroupIgnored, "error_group.ignored", "an error is ignored"},
+		{TypeErrorGroupUnignored, "error_group.unignored", "an error is ignored no more, by hand or by itself"},
+		{TypeErrorGroupAssigned, "error_group.assigned", "an error gets somebody who looks after it, or nobody"},
 	}
 }
 

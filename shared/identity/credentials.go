@@ -191,6 +191,7 @@ func principal(credential contract.Credential) Principal {
 		Project:         credential.Project,
 		Environment:     credential.Environment,
 		Member:          credential.Member,
+		Name:            credential.Name,
 		Scopes:          credential.Scopes,
 		RatePerMinute:   credential.RatePerMinute,
 		Access:          credential.Access,

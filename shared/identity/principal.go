@@ -16,6 +16,7 @@ type Principal struct {
 	Project       string
 	Environment   string
 	Member        string // the session's member
+	Name          string // the member's, when the session was started; empty: unknown
 	Scopes        []string
 	RatePerMinute int    // 0: no own limit
 	Access        string // what an API key may read, such as contract.AccessProject; empty: its whole organization
@@ -122,6 +123,10 @@ func RoleSetsBudgets(role string) bool {
 func RoleSharesSearches(role string) bool {
 	return role == "owner" || role == "admin" || role == "developer"
 }
+
+// RoleDecides reports whether a role may resolve, ignore and
+// assign the errors of its organization.
+func RoleDecides(role string) bool { return role == "owner" || role == "admin" || role == "developer" }
 
 // RoleOperates reports whether a role of the installation's own
 // organization may look at all others.

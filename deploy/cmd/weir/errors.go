@@ -22,11 +22,18 @@ const errorsHelp = `Lists the groups of errors of a project, the one last seen f
   weir errors timeout --status=unresolved         with this word in type, message or place
   weir errors --since=24h --level=fatal           seen in the last day
   weir errors show grp_0123abcd                   one, by its id or the beginning of it
+  weir errors resolve grp_0123abcd --in=next      mended in the next release
+  weir errors ignore grp_0123abcd --for=48h       quiet for two days
   weir errors --json | jq .title                  as the API has them, one on each line`
 
 type errorsCommand struct {
 	List errorsList `cmd:"" default:"withargs" help:"List the groups, the one last seen first."`
 	Show errorsShow `cmd:"" help:"Show a group: counts, a trace, samples."`
+
+	Resolve errorsResolve `cmd:"" help:"Resolve groups: a later error opens them again."`
+	Ignore  errorsIgnore  `cmd:"" help:"Ignore groups, for ever or until something happens."`
+	Reopen  errorsReopen  `cmd:"" help:"Open groups again that are resolved or ignored."`
+	Assign  errorsAssign  `cmd:"" help:"Say who looks after groups."`
 }
 
 // Help is called by kong.
@@ -128,12 +135,9 @@ func (s *errorsShow) Run(ctx context.Context) error {
 const wholeID = len("grp_") + 32
 
 func (s *errorsShow) print(ctx context.Context, api *client.Client, screen terminal.Screen) error {
-	id := s.Group
-	if len(id) < wholeID {
-		var err error
-		if id, err = s.find(ctx, api); err != nil {
-			return err
-		}
+	id, err := s.whole(ctx, api, s.Group)
+	if err != nil {
+		return err
 	}
 	raw, err := client.Read[json.RawMessage](ctx, api, s.caller(), "/error-groups/"+url.PathEscape(id), nil)
 	if err != nil {
@@ -152,8 +156,11 @@ func (s *errorsShow) print(ctx context.Context, api *client.Client, screen termi
 // searched is how many groups are looked through for the beginning of an id.
 const searched = 10_000
 
-// find returns the only id of the project that begins with what was named.
-func (s *errorsShow) find(ctx context.Context, api *client.Client) (id string, err error) {
+// whole returns the only id of the project that begins with what was named.
+func (s *projectReader) whole(ctx context.Context, api *client.Client, named string) (id string, err error) {
+	if len(named) >= wholeID {
+		return named, nil
+	}
 	if s.Project == "" {
 		return "", errors.New("the beginning of an id needs a project: --project or WEIR_PROJECT; weir errors --json has whole ids")
 	}
@@ -166,15 +173,15 @@ func (s *errorsShow) find(ctx context.Context, api *client.Client) (id string, e
 		switch err := json.Unmarshal(item, &group); {
 		case err != nil:
 			return "", fmt.Errorf("cannot read a group: %w", err)
-		case !strings.HasPrefix(group.ID, s.Group):
+		case !strings.HasPrefix(group.ID, named):
 		case id != "":
-			return "", fmt.Errorf("several groups begin with %q: name more of the id; weir errors --json has whole ids", s.Group)
+			return "", fmt.Errorf("several groups begin with %q: name more of the id; weir errors --json has whole ids", named)
 		default:
 			id = group.ID
 		}
 	}
 	if id == "" {
-		return "", fmt.Errorf("no group of project %s begins with %q: weir errors lists them", s.Project, s.Group)
+		return "", fmt.Errorf("no group of project %s begins with %q: weir errors lists them", s.Project, named)
 	}
 	return id, nil
 }

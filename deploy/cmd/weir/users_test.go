@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,6 +38,11 @@ func fakeAPI(t *testing.T) (api *client.Client, asked func() string) {
 			return
 		}
 		fmt.Fprintf(w, `{"items":[%s],"next_cursor":null}`, group(groupB, "E: b", ""))
+	})
+	mux.HandleFunc("PATCH /error-groups/"+groupA, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests = append(requests, string(body))
+		fmt.Fprint(w, strings.Replace(group(groupA, "TypeError: no total", ""), "unresolved", "resolved", 1))
 	})
 	mux.HandleFunc("/error-groups/"+groupA, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, group(groupA, "TypeError: no total", `,"culprit":"total (cart.js)","occurrences":[{"entry_id":"e","time":"2026-11-21T09:30:00Z","level":"error",`+
@@ -108,6 +114,28 @@ func TestErrorsShow(t *testing.T) {
 		if err := command.print(t.Context(), api, terminal.Screen{Writer: &out}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
 		}
+	}
+}
+
+// Groups are resolved, ignored and assigned, by the beginnings of their ids.
+func TestErrorsDecide(t *testing.T) {
+	api, asked := fakeAPI(t)
+	command := decider{Groups: []string{"grp_aaaaaaaa", groupA}, Note: "see #7"}
+	command.APIKey, command.Project = "key", "prj_1"
+	var out strings.Builder
+	must(t, command.decide(t.Context(), api, terminal.Screen{Writer: &out}, client.GroupDecision{Status: "resolved", InRelease: "next"}))
+	sent := "key /error-groups/" + groupA + "\n" + `{"status":"resolved","in_release":"next","note":"see #7"}`
+	if got := asked(); strings.Count(got, sent) != 2 || strings.Count(out.String(), groupA+" is resolved, and happened 12,345 times: TypeError: no total\n") != 2 {
+		t.Errorf("sent %s, got\n%s", got, out.String())
+	}
+	command.Groups = []string{"grp_c", groupA}
+	if err := command.decide(t.Context(), api, terminal.Screen{Writer: &out}, client.GroupDecision{Status: "ignored"}); err == nil || strings.Contains(asked(), "ignored") {
+		t.Errorf("with an unknown group: %v", err)
+	}
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	ignore := errorsIgnore{For: 48 * time.Hour, Count: 10, Per: "hour"}
+	if until := ignore.decision(now).Until; !until.At.Equal(now.Add(48*time.Hour)) || until.Count != 10 || until.Per != "hour" || new(errorsIgnore).decision(now).Until != nil {
+		t.Errorf("ignored until %+v", until)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 // Commands are those of the program.
 type Commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Group errors and answer for the groups. What happens where no command is given."`
+	Rebuild     rebuild     `cmd:"" name:"rebuild-decisions" help:"Make the status, assignee and version of all groups again from the decisions about them."`
 	Fingerprint fingerprint `cmd:"" help:"Print how each entry of standard input would be grouped, and why."`
 }
 
@@ -32,6 +33,13 @@ func (c *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	}
 	return grouping.Run(ctx)
 }
+
+type rebuild struct {
+	app.Config `embed:""`
+}
+
+// Run rebuilds all groups and ends.
+func (c *rebuild) Run(ctx context.Context) error { return app.RebuildDecisions(ctx, c.Config) }
 
 // longestEntry is more than any accepted entry has.
 const longestEntry = 1 << 20

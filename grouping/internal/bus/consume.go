@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -51,7 +52,10 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if c.Count != nil {
 		c.Count(effect)
 	}
-	return saveEvents(ctx, tx, effect.Created)
+	if err := saveEvents(ctx, tx, effect.Created); err != nil {
+		return err
+	}
+	return Announce(ctx, tx, effect.Decided)
 }
 
 // want chooses records with errors, parts of larger requests, whose other
@@ -105,6 +109,7 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
 		Expires: grouping.Expiry(logs.Time, logs.Retention()),
 		At:      eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
+		Release: cmp.Or(e.release, e.version),
 	}
 	if o.Environment == "" {
 		o.Environment = logs.Environment

@@ -14,7 +14,8 @@ import (
 // member of an unexpected type counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
-	hasError                               bool // it carries an error payload
+	release, version                       string // of the metadata
+	hasError                               bool   // it carries an error payload
 	err                                    grouping.Error
 }
 
@@ -40,6 +41,8 @@ func parseEntry(line string) (e entry, err error) {
 			e.environment = s.string()
 		case entryfield.Error:
 			e.hasError = s.errorPayload(&e.err)
+		case entryfield.Metadata:
+			s.releaseOf(&e)
 		default:
 			s.skip()
 		}
@@ -69,6 +72,24 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 		}
 	})
 	return true
+}
+
+// releaseOf reads the release in the metadata.
+func (s *scanner) releaseOf(e *entry) {
+	if s.peek() != '{' {
+		s.skip()
+		return
+	}
+	s.object(func(name string) {
+		switch name {
+		case "release":
+			e.release = s.string()
+		case "version":
+			e.version = s.string()
+		default:
+			s.skip()
+		}
+	})
 }
 
 // scanner reads JSON that was validated before.

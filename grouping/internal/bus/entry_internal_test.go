@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -32,15 +33,15 @@ func TestTheYear9999HeadsNoList(t *testing.T) {
 	}
 }
 
-// The saved events are all types of weir.grouping.v1,
-// with all members that were ever published.
+// The event of a new group has all members that were ever
+// published. Those of decisions are mapped where they are stored.
 func TestEveryEventIsMapped(t *testing.T) {
 	fact := outboxFact(postgres.NewGroup{Organization: "acme", Project: "shop", ID: "grp_1", FirstSeen: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)})
 	if fact.ID != "grp_1/created/2026-11-22" || fact.Organization != "acme" {
 		t.Errorf("fact %+v", fact)
 	}
 	saved := map[string][]byte{fact.Type: fact.Body}
-	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TopicGrouping + ".*.json")
+	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TypeErrorGroupCreated + "*.json")
 	if err != nil || len(files) != len(saved) {
 		t.Fatalf("golden files %v of %d events: %v", files, len(saved), err)
 	}
@@ -78,5 +79,41 @@ func TestCost(t *testing.T) {
 	}
 	if most := of("9999999999"); most > 200*one {
 		t.Errorf("more errors than there is room for cost %d", most)
+	}
+}
+
+// The facts about decisions are all types of weir.grouping.v1 but that of
+// new groups, with members that were published.
+func TestEveryDecisionIsMapped(t *testing.T) {
+	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TopicGrouping + ".*.json")
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.Contains(file, contract.TypeErrorGroupCreated) })
+	if err != nil || len(files) != len(factTypes) {
+		t.Fatalf("golden files %v of %d types: %v", files, len(factTypes), err)
+	}
+	published := map[string]any{}
+	for _, file := range files {
+		golden, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(golden, &published) != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	change := postgres.Change{Organization: "acme", By: postgres.Author{ID: "mem_1"}, Group: postgres.Group{
+		ID: "grp_1", Project: "shop", Version: 7, State: grouping.State{Assignee: grouping.Assignee{ID: "mem_1"}},
+	}}
+	saved := map[string]any{}
+	for kind, name := range factTypes {
+		change.Decision = grouping.Decision{
+			Kind: kind, At: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC), Reason: "why", Release: "2", Environment: "prod", Resolution: grouping.Resolution{Next: true},
+		}
+		fact, announced := changeFact(change)
+		if !announced || fact.Type != name || fact.ID != "grp_1/7/2026-11-22" || json.Unmarshal(fact.Body, &saved) != nil {
+			t.Errorf("%s: %+v", kind, fact)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(saved)), slices.Sorted(maps.Keys(published)); !slices.Equal(got, want) {
+		t.Errorf("members %v, want %v", got, want)
+	}
+	if _, announced := changeFact(postgres.Change{Decision: grouping.Decision{Kind: grouping.WasNoted}}); announced {
+		t.Error("a note is announced")
 	}
 }

@@ -14,15 +14,19 @@ func TestParseEntry(t *testing.T) {
 	for text, want := range map[string]entry{
 		`{}`: {},
 		`{"timestamp":"2026-01-02T03:04:05Z","level":"error","message":"m","environment":"prod","error":{"type":"T","message":"x","stack_trace":["a","b\n"]}}`: {
-			"2026-01-02T03:04:05Z", "error", "m", "prod", true, grouping.Error{Type: "T", Message: "x", StackTrace: []string{"a", "b\n"}}},
+			timestamp: "2026-01-02T03:04:05Z", level: "error", message: "m", environment: "prod", hasError: true,
+			err: grouping.Error{Type: "T", Message: "x", StackTrace: []string{"a", "b\n"}}},
+		`{"metadata":{"release":"2.1.0","version":"3","a":{"release":"4"}},"error":{}}`:                              {release: "2.1.0", version: "3", hasError: true},
+		`{"metadata":{"version":3,"release":null},"error":{}}`:                                                       {hasError: true},
+		`{"metadata":[{"release":"2.1.0"}],"error":{}}`:                                                              {hasError: true},
 		`{"Error":{"type":"T"},"LEVEL":"info","metadata":{"error":{"type":"N"},"a":[1,{"b":"]}\""}]},"message":"m"}`: {message: "m"},
 		`{"\u0065rror":{"\u0074ype":"T\u0000\"\\","context":{"type":"N"}}}`:                                          {hasError: true, err: grouping.Error{Type: "T\x00\"\\"}},
-		`{"error":null,"message":"m"}`: {message: "m"},
-		`{"error":{}}`:                 {hasError: true},
-		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`: {hasError: true},
-		`{"error":{"stack_trace":[]},"level":true}`:             {hasError: true},
-		`{"error":{"stack_trace":["a",null,"b"]}}`:              {hasError: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
-		`{"error":{"stack_trace":"a\nb"}}`:                      {hasError: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
+		`{"error":null,"message":"m"}`:                                                                               {message: "m"},
+		`{"error":{}}`:                                                                                               {hasError: true},
+		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`:                                                      {hasError: true},
+		`{"error":{"stack_trace":[]},"level":true}`:                                                                  {hasError: true},
+		`{"error":{"stack_trace":["a",null,"b"]}}`:                                                                   {hasError: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
+		`{"error":{"stack_trace":"a\nb"}}`:                                                                           {hasError: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
 	} {
 		got, err := parseEntry(text)
 		if err != nil || !reflect.DeepEqual(got, want) {

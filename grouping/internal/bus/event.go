@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/outbox"
@@ -38,4 +40,43 @@ func outboxFact(g postgres.NewGroup) outbox.Fact {
 	// An expired group that returns is created again.
 	id := g.ID + "/created/" + g.FirstSeen.UTC().Format(time.DateOnly)
 	return outbox.Fact{Organization: g.Organization, ID: id, Type: contract.TypeErrorGroupCreated, At: g.FirstSeen, Body: body}
+}
+
+// factTypes are the types of decisions that others learn of.
+var factTypes = map[grouping.Kind]string{ // bounded by the kinds
+	grouping.WasResolved: contract.TypeErrorGroupResolved, grouping.WasReopened: contract.TypeErrorGroupReopened,
+	grouping.WasIgnored: contract.TypeErrorGroupIgnored, grouping.WasUnignored: contract.TypeErrorGroupUnignored,
+	grouping.WasRegressed: contract.TypeErrorGroupRegressed, grouping.WasAssigned: contract.TypeErrorGroupAssigned,
+}
+
+// Announce puts the events of decisions into the outbox, in their order. It
+// ends a transaction, as its writers take turns.
+func Announce(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error {
+	var facts []outbox.Fact
+	for _, c := range changes {
+		if fact, announced := changeFact(c); announced {
+			facts = append(facts, fact)
+		}
+	}
+	return outbox.Save(ctx, tx, facts)
+}
+
+func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
+	name, announced := factTypes[c.Decision.Kind]
+	if !announced {
+		return fact, false
+	}
+	g, d := c.Group, c.Decision
+	body, err := json.Marshal(contract.ErrorGroupChanged{
+		Organization: c.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit,
+		Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
+		Release: cmp.Or(d.Release, d.Resolution.Release), NextRelease: d.Resolution.Next, Environment: d.Environment,
+		Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(),
+	})
+	if err != nil {
+		panic("BUG: cannot encode an event: " + err.Error())
+	}
+	// The number of a decision is used again once its group has expired and come back.
+	id := g.ID + "/" + strconv.FormatInt(g.Version, 10) + "/" + d.At.UTC().Format(time.DateOnly)
+	return outbox.Fact{Organization: c.Organization, ID: id, Type: name, At: d.At, Body: body}, true
 }

@@ -24,11 +24,14 @@ var session = identity.SessionPrefix + strings.Repeat("a", 48)
 
 // newPages are the pages of groups of AlphaError and BetaError,
 // and the session of a member.
-func newPages(t *testing.T) http.Handler {
+func newPages(t *testing.T) http.Handler { return pagesFor(t, "viewer") }
+
+// pagesFor are the pages for a role.
+func pagesFor(t *testing.T, role string) http.Handler {
 	t.Helper()
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
-		Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive, Version: 1})
+		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: 1})
 	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
 		t.Fatal(err)
 	}

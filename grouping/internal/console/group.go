@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -48,12 +49,15 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
+		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
+		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
 	})
 }
 
 // shownGroup is a group as the pages show it.
 type shownGroup struct {
+	ID           string
 	Href         string
 	Title        string
 	Type         string
@@ -66,6 +70,11 @@ type shownGroup struct {
 	Levels       []ui.Level
 	Environments []string
 	More         int64 // environments that are not shown
+	Regressed    bool
+	How          string // it is resolved or ignored
+	FirstRelease string
+	LastRelease  string
+	Assignee     string
 }
 
 // maxListed is how many environments a row of the list names.
@@ -80,15 +89,20 @@ func (g shownGroup) clipped() shownGroup {
 	return g
 }
 
-func (c *console) show(g postgres.Group) shownGroup {
+func (c *console) show(r *http.Request, g postgres.Group) shownGroup {
 	return shownGroup{
-		Href: groupsPath + "/" + g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Project: c.Directory.Name(g.Project),
+		ID: g.ID, Href: groupsPath + "/" + g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Project: c.Directory.Name(g.Project),
 		Status: string(g.Status), Count: g.Count, FirstSeen: g.FirstSeen, LastSeen: g.LastSeen,
 		Levels: ui.Levels(g.Severities.Names()), Environments: g.Environments,
+		Regressed: g.State.Regressed, How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until),
+		FirstRelease: g.FirstRelease, LastRelease: g.LastRelease, Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
 	}
 }
 
 type groupsPage struct {
+	decider
+	Views      []ui.Link
+	DecidePath string // with the search
 	Filters    ui.Filters
 	Searched   bool // false: the search was not understood
 	Incomplete bool // the search timed out before the page was full
@@ -100,9 +114,11 @@ type groupsPage struct {
 // them, and a project, which the API has in its path.
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	shown, asked := ui.WithTimes(r, ui.AnyTime, c.Clock())
-	query, err := groupinghttp.ParseQuery(asked)
+	query, asked, err := c.queryOf(asked)
 	words := ui.Field{Label: "Title, type or culprit", Hint: "Title, type or culprit", MaxLength: 200}
 	page := groupsPage{Filters: ui.NewFilters(r, c.Directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
+	page.decider, page.Views, page.DecidePath = c.decider(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
+	page.Filters.Keep(r, "status")
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
@@ -110,7 +126,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query.Project, query.Limit = r.URL.Query().Get("project"), pageSize
+	query.Limit = pageSize
 	if query.Project != "" && !c.Directory.Owns(identity.FromContext(r.Context()).Organization, query.Project) {
 		return httpapi.NotFound("project", query.Project)
 	}
@@ -126,19 +142,50 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 		page.Pager = ui.NewPager(shown, nil)
 	}
 	for _, group := range found.Groups {
-		page.Groups = append(page.Groups, c.show(group).clipped())
+		page.Groups = append(page.Groups, c.show(r, group).clipped())
 	}
 	c.write(w, r, http.StatusOK, page)
 	return nil
 }
 
+// allStates is the status of a list of all of them. Without
+// one it is that of what is unresolved.
+const allStates = "all"
+
+// queryOf reads the query of a list, and returns the request
+// without what only the page knows.
+func (c *console) queryOf(r *http.Request) (query postgres.GroupQuery, asked *http.Request, err error) {
+	asked = ui.Without(r, "status")
+	if query, err = groupinghttp.ParseQuery(asked); err != nil {
+		return query, asked, err
+	}
+	word := cmp.Or(r.URL.Query().Get("status"), string(grouping.Unresolved))
+	if status, known := grouping.ParseStatus(word); known {
+		query.Status = status
+	} else if word != allStates {
+		return query, asked, httpapi.NotFound("list of errors", word)
+	}
+	query.Project = r.URL.Query().Get("project")
+	return query, asked, nil
+}
+
+// viewsOf links the lists by status.
+func viewsOf(r *http.Request) (views []ui.Link) {
+	chosen := r.URL.Query().Get("status")
+	for _, of := range [][2]string{{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"}, {allStates, "All"}} {
+		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0]), Current: chosen == of[0]})
+	}
+	return views
+}
+
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page groupsPage) {
-	c.pages.Write(w, r, status, "groups", ui.View{Title: "Errors", Wide: true, Data: page})
+	c.pages.Write(w, r, status, "groups", ui.View{Title: "Errors", Wide: true, Data: page, Flash: ui.TakeFlash(w, r, done)})
 }
 
 type groupPage struct {
 	shownGroup
-	ID          string
+	decider
+	Activity    []shownActivity
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
@@ -160,20 +207,39 @@ func showSimilar(similar []groups.Similar) (shown []shownSimilar) {
 }
 
 func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
-	page := groupPage{ID: chi.URLParam(r, "group")}
-	if strings.ToValidUTF8(page.ID, "") != page.ID || strings.ContainsRune(page.ID, 0) {
-		return httpapi.NotFound("error group", page.ID) // the database can't even look for it
+	return c.writeGroup(w, r, http.StatusOK, "")
+}
+
+// maxActivity is how many decisions a page shows.
+const maxActivity = 50
+
+// writeGroup shows a group, and what was wrong with a decision.
+func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int, fault string) error {
+	id := chi.URLParam(r, "group")
+	if strings.ToValidUTF8(id, "") != id || strings.ContainsRune(id, 0) {
+		return httpapi.NotFound("error group", id) // the database can't even look for it
 	}
-	found, err := c.Service.Group(r.Context(), identity.FromContext(r.Context()), page.ID)
+	reader := identity.FromContext(r.Context())
+	found, err := c.Service.Group(r.Context(), reader, id)
 	if errors.Is(err, postgres.ErrNoGroup) {
-		return httpapi.NotFound("error group", page.ID)
+		return httpapi.NotFound("error group", id)
 	}
 	if err != nil {
 		return err
 	}
-	page.shownGroup, page.Why, page.Occurrences = c.show(found.Group), found.Why, showOccurrences(found.Group.Project, found.Occurrences)
-	page.Similar = showSimilar(found.Similar)
-	c.pages.Write(w, r, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
+	activity, known, err := c.Service.Decided(r.Context(), reader, found.Group, maxActivity)
+	if err != nil {
+		return err
+	}
+	page := groupPage{
+		shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
+		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
+	}
+	flash := &ui.Flash{Text: fault, Fault: true}
+	if fault == "" {
+		flash = ui.TakeFlash(w, r, done)
+	}
+	c.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Data: page, Flash: flash})
 	return nil
 }
 

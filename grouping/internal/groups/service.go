@@ -32,6 +32,8 @@ type Service struct {
 type Config struct {
 	NewGroups   grouping.Budgets // that the errors of one hour may create
 	Projects    *identity.Directory
+	Pool        *pgxpool.Pool   // for decisions
+	Announce    Announce        // tells others of decisions
 	Reads       *pgxpool.Pool   // for requests, so that they take no connection of the consumer
 	Replica     *replica.Reader // for the same; nil: there is none
 	Concurrency int             // concurrent reads, at least 1; one organization has at most half of them, rounded up
@@ -49,6 +51,9 @@ func New(config Config) *Service {
 		}),
 	}
 }
+
+// Announce tells others of decisions, at the end of their transaction.
+type Announce func(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error
 
 // A Detail is a group with its samples, why it is
 // one, and similar groups, the most alike first.

@@ -37,6 +37,7 @@ func (a *API) Mount(router chi.Router) {
 
 var module = openapi.Module{
 	Name: "grouping", Tag: "grouping", Description: "Which of the errors in the logs are the same", Credential: openapi.APIKey,
+	Problem: problemBody{},
 	Problems: map[int]string{
 		http.StatusBadRequest:          "A parameter is wrong; the answer names it",
 		http.StatusUnauthorized:        "The API key is missing or not valid",
@@ -51,7 +52,7 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	return []openapi.Operation{
+	return append(a.decisionOperations(), []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
 			Summary: "The error groups of a project, the one last seen first",
@@ -75,7 +76,7 @@ func (a *API) operations() []openapi.Operation {
 			Answer:   openapi.Answer{Type: similarErrorGroupListBody{}, Description: "The most similar groups, at most 5, each with a similarity of 0.4 or more"},
 			Problems: noGroup,
 		},
-	}
+	}...)
 }
 
 // mayRead reports whether the caller may read the project: one of
@@ -106,13 +107,38 @@ type errorGroupBody struct {
 	LastSeen     time.Time       `json:"last_seen" description:"Latest timestamp of an entry of the group"`
 	Levels       []string        `json:"levels" enum:"debug,info,warn,error,fatal"`
 	Environments []string        `json:"environments"`
+	FirstRelease *string         `json:"first_release" description:"Release of the earliest error that named one, in release or version of its metadata; null: none did"`
+	LastRelease  *string         `json:"last_release"`
+
+	Version      int64      `json:"version" description:"How many decisions there are about the group"`
+	Since        *time.Time `json:"since" description:"Since when it has its status; null: since it was first seen"`
+	Regressed    bool       `json:"regressed" description:"It was resolved, and an error came again; until somebody decides about its status"`
+	InRelease    *string    `json:"in_release" description:"The release from which on it is resolved; next is the one after those that were known then. null: in no certain one"`
+	Until        *untilBody `json:"until" description:"When it is no longer ignored; null: never, or it is not"`
+	Assignee     *string    `json:"assignee" description:"Who looks after it: the id of a member, or a label; null: nobody"`
+	AssigneeName *string    `json:"assignee_name" description:"Of the member, where it was known; else null"`
+}
+
+// orNull is nil for an empty text.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 func newErrorGroupBody(g postgres.Group) errorGroupBody {
-	return errorGroupBody{
+	body := errorGroupBody{
 		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
 		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Names(), Environments: g.Environments,
+		FirstRelease: orNull(g.FirstRelease), LastRelease: orNull(g.LastRelease), Version: g.Version, Regressed: g.State.Regressed,
+		InRelease: orNull(inRelease(g.State.Resolution)), Until: newUntilBody(g.State.Until), Assignee: orNull(g.State.Assignee.ID),
+		AssigneeName: orNull(g.State.Assignee.Name),
 	}
+	if since := g.State.Since.UTC(); !since.IsZero() {
+		body.Since = &since
+	}
+	return body
 }
 
 type errorGroupDetailBody struct {
@@ -122,15 +148,21 @@ type errorGroupDetailBody struct {
 	Similar     []string             `json:"similar" description:"Groups of the project that may be about the same thing"`
 }
 
-// groupsQuery are the filters of a list.
+// groupsQuery are the filters of a list, and its page.
 type groupsQuery struct {
+	groupFilters
+	httpapi.Page
+}
+
+// groupFilters choose groups.
+type groupFilters struct {
 	Status       string    `query:"status" enum:"unresolved,resolved,ignored" description:"Groups with this status"`
 	From         time.Time `query:"from" description:"Groups last seen at or after this time, by the entries' timestamps"`
 	To           time.Time `query:"to" description:"Groups first seen before this time, by the entries' timestamps"`
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
 	Environments []string  `query:"environment" description:"Groups with entries of one of these environments"`
 	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case"`
-	httpapi.Page
+	Assignee     string    `query:"assignee" maxLength:"100" description:"Groups that this member, by id, or this label looks after"`
 }
 
 // groups lists a project's groups, last seen first.
@@ -253,7 +285,7 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	}
 	q.Limit = page.Limit
 	values := r.URL.Query()
-	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords} {
+	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee} {
 		if err := parse(&q, values); err != nil {
 			return q, err
 		}
@@ -320,6 +352,13 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 		return invalid("q", text, "Name words of title, type or culprit; all of them must stand there, in any order.")
 	}
 	q.Words = words
+	return nil
+}
+
+func parseAssignee(q *postgres.GroupQuery, values url.Values) error {
+	if q.Assignee = values.Get("assignee"); !searchable(q.Assignee) {
+		return invalid("assignee", q.Assignee, fmt.Sprintf("Use at most %d bytes of UTF-8 without U+0000.", maxValue))
+	}
 	return nil
 }
 

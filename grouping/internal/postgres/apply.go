@@ -21,7 +21,8 @@ type Writer struct {
 // Effect is what a transaction did.
 type Effect struct {
 	Created    []NewGroup
-	Overflowed int64 // errors that the budgets of new groups had no room for
+	Decided    []Change // what followed for resolved and ignored groups
+	Overflowed int64    // errors that the budgets of new groups had no room for
 }
 
 // A NewGroup is a group created by a transaction, as stored.
@@ -50,7 +51,16 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := learn(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot learn from new groups: %w", err)
 	}
-	return effectOf(changes), nil
+	if err := saveReleases(ctx, tx, changes); err != nil {
+		return Effect{}, fmt.Errorf("cannot save releases: %w", err)
+	}
+	decided, err := observe(ctx, tx, changes) // the last, as it takes the turn to append
+	if err != nil {
+		return Effect{}, fmt.Errorf("cannot decide about groups: %w", err)
+	}
+	effect := effectOf(changes)
+	effect.Decided = decided
+	return effect, nil
 }
 
 // change is what a transaction changes in one group.
@@ -58,6 +68,7 @@ type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
 	created         bool   // by this transaction
+	decided         bool   // it is not unresolved
 	samples         int64  // how many it has ever had, including these
 	about           grouping.Description
 	why             grouping.Explanation

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/grouping/internal/bus"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -52,7 +54,10 @@ func create(ctx context.Context, pool *pgxpool.Pool, budgets grouping.Budgets, o
 		}
 		effect, err := postgres.Writer{NewGroups: budgets}.Apply(ctx, tx, tally.Counts())
 		groups = len(effect.Created)
-		return err
+		if err != nil {
+			return err
+		}
+		return bus.Announce(ctx, tx, effect.Decided)
 	})
 	return groups, err
 }

@@ -33,6 +33,10 @@ type Group struct {
 	LastSeen     time.Time
 	Severities   grouping.Severity
 	Environments []string
+	FirstRelease string // empty: unknown, as the next one
+	LastRelease  string
+	Version      int64 // how many decisions there are about it
+	State        grouping.State
 }
 
 // An Explanation is why a group is one, as stored.
@@ -74,7 +78,10 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var firsts, lasts, expiries []time.Time
 	var levels []int16
 	var similar [][]byte
+	var firstReleases, lastReleases []string
 	for _, ch := range changes {
+		first, last := ch.Releases()
+		firstReleases, lastReleases = append(firstReleases, storable(first)), append(lastReleases, storable(last))
 		organizations, ids, projects = append(organizations, ch.Organization), append(ids, ch.group), append(projects, ch.Project)
 		titles, types = append(titles, storable(ch.about.Title)), append(types, storable(ch.about.Type))
 		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeExplanation(ch.why))
@@ -85,13 +92,14 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, calls)
+			similar_hash, why, samples, expires, calls, first_release, last_release)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
-			environments::text[], similar_hash, why::jsonb, samples, expires, calls::integer[]
+			environments::text[], similar_hash, why::jsonb, samples, expires, calls::integer[], first_release, last_release
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
-		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[]) WITH ORDINALITY
+		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[],
+		              $20::text[], $21::text[]) WITH ORDINALITY
 		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples,
-		             expires, calls, n)
+		             expires, calls, first_release, last_release, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
@@ -101,11 +109,13 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
 		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
 		       expires = greatest(g.expires, excluded.expires),
+		       first_release = CASE WHEN excluded.first_seen < g.first_seen AND excluded.first_release <> '' THEN excluded.first_release ELSE g.first_release END,
+		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, samples, xmax = 0`,
+		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved'`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, maxReplaced(changes), calls)
+		expiries, grouping.MaxSamples, maxReplaced(changes), calls, firstReleases, lastReleases)
 	if err != nil {
 		return err
 	}
@@ -121,8 +131,8 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
 	var organization, id string
 	var samples int64
-	var inserted bool
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted}, func() error {
+	var inserted, decided bool
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided}, func() error {
 		ch := changes[n]
 		if ch.Organization != organization || ch.group != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.group, ch.Organization)
@@ -130,7 +140,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 		if inserted && !ch.created {
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errExpired)
 		}
-		changes[n].samples = samples
+		changes[n].samples, changes[n].decided = samples, decided
 		n++
 		return nil
 	})
@@ -153,7 +163,10 @@ func encodeExplanation(w grouping.Explanation) string {
 }
 
 func (g *Group) fields() []any {
-	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments}
+	return []any{
+		&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments,
+		&g.FirstRelease, &g.LastRelease, &g.Version, &g.State,
+	}
 }
 
 // FindGroup returns a group and why it is

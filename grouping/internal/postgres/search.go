@@ -25,15 +25,23 @@ const (
 // GroupQuery selects groups. Zero members do not filter.
 type GroupQuery struct {
 	Project      string   // empty: of the whole organization
-	Hidden       []string // projects that are left out
+	Hidden       []string `json:"-"` // projects that are left out
 	Status       grouping.Status
 	From, To     time.Time // groups seen in [From, To)
 	Severities   grouping.Severity
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
+	Assignee     string
+	Unlike       Unlike
 	After        GroupCursor
 	Limit        int
-	TimeUp       func() bool // called now and then: when true, the page ends with what was found; nil: never
+	TimeUp       func() bool `json:"-"` // called now and then: when true, the page ends with what was found; nil: never
+}
+
+// Unlike leaves out groups that have both already; zero: none.
+type Unlike struct {
+	Status   grouping.Status
+	Assignee *string
 }
 
 // GroupCursor is a place in a list of groups.
@@ -78,9 +86,45 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	}
 }
 
+// Found are the ids of the groups of a search.
+type Found struct {
+	IDs        []string
+	More       int64 // groups that match beyond those
+	Incomplete bool  // TimeUp returned true before all were looked at
+}
+
+// FindIDs returns at most limit ids of the groups of a search, the newest
+// first, and counts the others. tx must act as the organization.
+func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, limit int) (found Found, err error) {
+	for after := q.After; ; {
+		border, err := q.rangeEnd(ctx, tx, organization, after)
+		if err != nil {
+			return found, fmt.Errorf("cannot look at the list of groups: %w", err)
+		}
+		s := q.inRange(organization, after, border)
+		rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT id FROM error_groups WHERE %s ORDER BY %s`, s.where(), newestFirst), s.args...)
+		if err != nil {
+			return found, err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return found, err
+		}
+		taken := min(len(ids), limit-len(found.IDs))
+		found.IDs, found.More = append(found.IDs, ids[:taken]...), found.More+int64(len(ids)-taken)
+		if border == (GroupCursor{}) {
+			return found, nil
+		}
+		if after = border; q.TimeUp != nil && q.TimeUp() {
+			found.Incomplete = true
+			return found, nil
+		}
+	}
+}
+
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
+	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
 }
 
 // list selects the groups that the search scans, those behind after.
@@ -109,22 +153,33 @@ func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Or
 }
 
 const (
-	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
-	newestFirst  = `seen_minute DESC, last_seen DESC, id DESC`
+	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments, first_release, last_release, version,
+		coalesce(decided, '{"status":"unresolved"}')`
+	newestFirst = `seen_minute DESC, last_seen DESC, id DESC`
 )
 
 // rangeQuery is the query for at most limit groups of a range.
 func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
+	s := q.inRange(organization, after, border)
+	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
+}
+
+// inRange selects the groups of a range.
+func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCursor) selection {
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
+	s.add(q.Assignee != "", "assignee = ?", q.Assignee)
+	s.add(q.Unlike.Status != "" && q.Unlike.Assignee == nil, "status <> ?", string(q.Unlike.Status))
+	s.add(q.Unlike.Status == "" && q.Unlike.Assignee != nil, "assignee <> ?", q.Unlike.Assignee)
+	s.add(q.Unlike.Status != "" && q.Unlike.Assignee != nil, "(status <> ? OR assignee <> ?)", string(q.Unlike.Status), q.Unlike.Assignee)
 	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
 	s.add(q.Severities != 0, "levels & ?::smallint <> 0", int16(q.Severities))
 	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)
 	for _, word := range q.Words {
 		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
 	}
-	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
+	return s
 }
 
 // fill adds a range's groups until the page is full.

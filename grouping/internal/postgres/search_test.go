@@ -185,3 +185,38 @@ func TestSimilarByRareCalls(t *testing.T) {
 		t.Errorf("%d are similar: %v", len(got), got)
 	}
 }
+
+// Ids of a search are found up to a limit, the others are counted; groups
+// that are as wanted already are neither.
+func TestFindIDs(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("AlphaError", 0), seen("BetaError", time.Second), seen("GammaError", 2*time.Second))
+	find := func(q postgres.GroupQuery, limit int) (found postgres.Found) {
+		return read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Found, error) {
+			return postgres.FindIDs(ctx, tx, "acme", q, limit)
+		})
+	}
+	newest := list(t, pool, "acme", postgres.GroupQuery{})[0].ID
+	if found := find(postgres.GroupQuery{Words: []string{"error"}}, 1); len(found.IDs) != 1 || found.IDs[0] != newest || found.More != 2 || found.Incomplete {
+		t.Errorf("found %+v", found)
+	}
+	mustDecide(t, pool, time.Minute, grouping.Command{Status: grouping.Resolved}, newest)
+	team := "payments"
+	for _, c := range []struct {
+		unlike postgres.Unlike
+		want   int
+	}{
+		{postgres.Unlike{Status: grouping.Resolved}, 2},
+		{postgres.Unlike{Status: grouping.Unresolved}, 1},
+		{postgres.Unlike{Assignee: &team}, 3},
+		{postgres.Unlike{Assignee: new(string)}, 0},
+		{postgres.Unlike{Status: grouping.Resolved, Assignee: new(string)}, 2},
+	} {
+		if found := find(postgres.GroupQuery{Unlike: c.unlike}, 10); len(found.IDs) != c.want || found.More != 0 {
+			t.Errorf("%+v: found %+v, want %d", c.unlike, found, c.want)
+		}
+	}
+	if found := find(postgres.GroupQuery{Project: "lair"}, 10); len(found.IDs) != 0 {
+		t.Errorf("of another project: %+v", found)
+	}
+}

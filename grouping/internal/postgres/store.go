@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -27,7 +28,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), eventstorepg.Migrations(),
 		{Name: "grouping", FS: migrations, Rights: rights},
 	}
 }
@@ -70,12 +71,16 @@ func numbers(of []int32) string {
 // ofGroups is for tables whose rows name only a group.
 const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
 
+// ofStreams is for the decisions about groups.
+const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
+
 // Erasable are the tables of groups, in the order of erasure:
-// groups are last, because samples are found by them.
+// groups are last, because samples and decisions are found by them.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
-		erasure.Rows("group_packages", erasure.OfProject),
+		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
+		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("error_groups", erasure.OfProject),
 	}
@@ -83,16 +88,21 @@ func Erasable() []erasure.Table {
 
 // rights are the privileges that serving needs.
 var rights = pg.Rights{
+	"answers":        "SELECT, INSERT, DELETE",
 	"error_groups":   "SELECT, INSERT, UPDATE, DELETE",
 	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",
 	"group_hashes":   "SELECT, INSERT, DELETE",
 	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
 	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
+	"releases":       "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // idleBudgetsKept is longer than an hour's errors are on
 // their way; see activeBudgetsKept for projects at work.
 const idleBudgetsKept = 7 * 24 * time.Hour
+
+// answersKept is how long a request may be repeated.
+const answersKept = 30 * 24 * time.Hour
 
 // Tables are the tables whose rows age, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
@@ -102,12 +112,15 @@ func Tables(clock func() time.Time) []prune.Table {
 			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
 			Before: prune.Ago(idleBudgetsKept, clock),
 		},
+		prune.Rows{Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true},
 	}
 }
 
 // Fixed are the bounds of the other tables.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
+		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them", By: "grouping.MaxDecisions; they go with their group"},
+		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
@@ -143,6 +156,8 @@ WITH gone AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'trace'
 ), inherited AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'inherited'
+), decided AS (
+	DELETE FROM events e USING gone g WHERE e.organization = g.organization AND e.stream = '` + groupStream + `' || g.id
 ), samples AS (
 	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
 )

@@ -1,12 +1,13 @@
 // Exploring a list: / goes to the search line, j and k through the entries, Enter opens one. Names and values of fields
-// are offered while one types. Dragging over the histogram chooses its time. Times are shown in UTC or as on the reader's
+// are offered while one types. Beside a list of errors, x chooses one; e resolves, i ignores and a assigns what is chosen, or
+// what has the focus. Dragging over the histogram chooses its time. Times are shown in UTC or as on the reader's
 // clock. All of it adds to what forms and links do without this script.
 
 const line = document.getElementById("field-q");
 const rows = () => [...document.querySelectorAll(".entries summary, .stack tbody tr td:first-child a")];
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=checkbox]), select, textarea")) return;
   if (event.key === "/" && line) {
     event.preventDefault();
     line.focus();
@@ -14,6 +15,12 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "j" || event.key === "k") {
     const entries = rows(), at = entries.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
     entries[Math.max(0, Math.min(at, entries.length - 1))]?.focus();
+  } else if (/^[a-z]$/.test(event.key)) {
+    const box = document.activeElement.closest("tr")?.querySelector("input[type=checkbox]");
+    const button = document.querySelector(`button[data-key="${event.key}"]`);
+    if (event.key === "x" && box) box.checked = !box.checked;
+    if (button && box && !button.form.querySelector("input[type=checkbox]:checked")) box.checked = true;
+    button?.click();
   }
 });
 

@@ -230,7 +230,7 @@ func replacedCredential(s tenants.Session, version int64) contract.Credential {
 
 func sessionCredential(s tenants.Session, version int64) contract.Credential {
 	return contract.Credential{
-		Kind: contract.CredentialSession, ID: s.ID, Organization: s.Organization, Member: s.Member,
+		Kind: contract.CredentialSession, ID: s.ID, Organization: s.Organization, Member: s.Member, Name: s.Name,
 		Scopes: []string{identity.RoleScope(string(s.Role))}, State: credentialState(s.Revocation),
 		AuthenticatedAt: optional(s.AuthenticatedAt), Version: version,
 	}

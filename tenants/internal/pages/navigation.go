@@ -192,6 +192,8 @@ func permissionText(p tenants.Permission) string {
 		return "read the logs"
 	case tenants.ErrorsRead:
 		return "read the errors"
+	case tenants.ErrorsDecide:
+		return "resolve, ignore or assign errors"
 	case tenants.UsageRead:
 		return "see the usage"
 	case tenants.SearchesShare:

@@ -44,6 +44,9 @@ func TestReadsAreThoseOfOtherModules(t *testing.T) {
 		if here, there := role.May(tenants.SearchesShare), identity.RoleSharesSearches(string(role)); here != there {
 			t.Errorf("%s may share searches here: %t, there: %t", role, here, there)
 		}
+		if here, there := role.May(tenants.ErrorsDecide), identity.RoleDecides(string(role)); here != there {
+			t.Errorf("%s may decide about errors: %t here, %t in shared/identity", role, here, there)
+		}
 		if here, there := role.May(tenants.BudgetsManage), identity.RoleSetsBudgets(string(role)); here != there {
 			t.Errorf("%s may set budgets: %t here, %t in shared/identity", role, here, there)
 		}

@@ -20,10 +20,17 @@ CREATE TABLE error_groups (
 	expires      date        NOT NULL, -- from this day (UTC) on the group is removed: the log store then has none of its entries
 	seen_minute  timestamptz NOT NULL,
 	calls        integer[]   NOT NULL DEFAULT '{}', -- numbers of its calls, innermost first; groups that share rare calls are similar
+	first_release text       NOT NULL DEFAULT '',
+	last_release text        NOT NULL DEFAULT '',
+	version      bigint      NOT NULL DEFAULT 0, -- how many decisions there are about it, which are in events; status and what follows is made of them
+	assignee     text        NOT NULL DEFAULT '',
+	due          timestamptz, -- until when it is ignored
+	decided      jsonb, -- the state in the domain
 	PRIMARY KEY (organization, id)
 ) WITH (fillfactor = 75); -- room for the next version of a row beside it
 CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC);
 CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC);
+CREATE INDEX error_groups_due ON error_groups (due) WHERE due IS NOT NULL;
 CREATE INDEX error_groups_similar ON error_groups (organization, project, similar_hash);
 
 -- Which group errors with a hash belong to. The key ensures that two workers that see a new error found one group.
@@ -72,10 +79,31 @@ CREATE TABLE group_packages (
 	PRIMARY KEY (organization, project)
 );
 
+-- When releases were first accepted in an environment, by the clock of the intake, and the day on which they were last.
+CREATE TABLE releases (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	environment  text        NOT NULL,
+	release      text        NOT NULL,
+	first_seen   timestamptz NOT NULL,
+	seen         date        NOT NULL,
+	PRIMARY KEY (organization, project, environment, release)
+);
+
+-- What was answered to a request with an Idempotency-Key: key and input are hashes.
+CREATE TABLE answers (
+	organization text        NOT NULL,
+	key          bytea       NOT NULL,
+	input        bytea       NOT NULL,
+	answer       jsonb       NOT NULL,
+	answered_at  timestamptz NOT NULL,
+	PRIMARY KEY (organization, key)
+);
+
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_budgets', 'group_packages'] LOOP
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_budgets', 'group_packages', 'releases', 'answers'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

@@ -1,0 +1,414 @@
+package grouping
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Kind says what was decided about a group. Kinds are stored and
+// shown, so they are never renamed.
+type Kind string
+
+// The kinds. Weir itself decides the last two, when errors come or time is over.
+const (
+	WasResolved  Kind = "resolved"
+	WasIgnored   Kind = "ignored"
+	WasReopened  Kind = "reopened" // it was resolved
+	WasAssigned  Kind = "assigned"
+	WasNoted     Kind = "noted"
+	WasUnignored Kind = "unignored"
+	WasRegressed Kind = "regressed"
+)
+
+// Kinds lists all of them.
+func Kinds() []Kind {
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed}
+}
+
+// A Decision is an event of a group's stream.
+type Decision struct {
+	Kind        Kind       `json:"-"`  // its name says it
+	At          time.Time  `json:"at"` // when it was made; of Weir's own: when the error that caused it happened
+	Resolution  Resolution `json:"resolution,omitzero"`
+	Until       Until      `json:"until,omitzero"`
+	Assignee    Assignee   `json:"assignee,omitzero"`
+	Note        string     `json:"note,omitempty"`
+	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
+	Release     string     `json:"release,omitempty"` // of the error that caused it
+	Environment string     `json:"environment,omitempty"`
+}
+
+// A Resolution is where a fault is mended. The zero one is
+// mended everywhere: any later error is a regression.
+type Resolution struct {
+	Release string            `json:"release,omitempty"` // in this release and those after it
+	Next    bool              `json:"next,omitempty"`    // in the release after the ones that were known
+	After   map[string]string `json:"after,omitempty"`   // for Next: the newest release of each environment; bounded by the releases of a project
+}
+
+// IsZero is for what is mended everywhere.
+func (r Resolution) IsZero() bool { return r.equal(Resolution{}) }
+
+func (r Resolution) equal(other Resolution) bool {
+	return r.Release == other.Release && r.Next == other.Next && maps.Equal(r.After, other.After)
+}
+
+// Until ends what is ignored. The zero one never does.
+type Until struct {
+	At    time.Time     `json:"at,omitzero"`     // when this time has come; zero: no time
+	Count int64         `json:"count,omitempty"` // when so many errors have come; 0: any number
+	Per   time.Duration `json:"per,omitempty"`   // when they come within this span, one of Spans; 0: in all
+}
+
+// An Assignee is who looks after a group: a member, or any label, such as a team.
+type Assignee struct {
+	ID   string `json:"id"`             // of the member, or the label itself
+	Name string `json:"name,omitempty"` // of the member when it was assigned; empty: unknown, or a label
+}
+
+// State is what is decided about a group. Zero is an unresolved one.
+type State struct {
+	Status     Status     `json:"status"`
+	Since      time.Time  `json:"since,omitzero"`      // of the status
+	Regressed  bool       `json:"regressed,omitempty"` // an error came after it was resolved; a person's decision about its status ends that
+	Resolution Resolution `json:"resolution,omitzero"`
+	Until      Until      `json:"until,omitzero"`
+	Assignee   Assignee   `json:"assignee,omitzero"`
+	Progress   Progress   `json:"progress,omitzero"`
+}
+
+// Progress counts the errors of an ignored group since it is
+// ignored. It follows from the errors, so no event has it.
+type Progress struct {
+	Count  int64   `json:"count,omitempty"`
+	Newest int64   `json:"newest,omitempty"` // number of the newest span
+	Spans  []int64 `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
+}
+
+// IsZero is for a group that is not ignored.
+func (p Progress) IsZero() bool { return p.Count == 0 }
+
+// Apply adds a decision to the state.
+func (s *State) Apply(d Decision) {
+	switch d.Kind {
+	case WasResolved:
+		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee}
+	case WasIgnored:
+		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee}
+	case WasReopened, WasUnignored, WasRegressed:
+		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee}
+	case WasAssigned:
+		s.Assignee = d.Assignee
+	}
+	s.Status = cmp.Or(s.Status, Unresolved)
+}
+
+// A Command is what somebody wants of a group. Zero members leave it as it is.
+type Command struct {
+	Status     Status
+	Resolution Resolution
+	Until      Until
+	Assign     *Assignee // the zero one: nobody
+	Note       string
+	IfVersion  *int64 // refuses another version; nil: none
+}
+
+// An Invalid is a fault of a command.
+type Invalid struct{ Field, Detail, Fix string }
+
+func (i Invalid) Error() string { return i.Detail + " " + i.Fix }
+
+// A Conflict means that a group was decided about meanwhile.
+type Conflict struct{ Wanted, Version int64 }
+
+func (c Conflict) Error() string {
+	return fmt.Sprintf("The group is at version %d, not %d: somebody decided meanwhile.", c.Version, c.Wanted)
+}
+
+// Bounds of what is decided.
+const (
+	MaxDecisions  = 1000 // of a group
+	MaxNote       = 2000 // characters
+	MaxAssignee   = 100  // characters
+	maxUntilCount = 1e9  // errors
+	maxUntilYears = 10   // from now
+	spansPer      = 10   // of Until.Per, by which errors are counted
+)
+
+// ErrFull means that a group has as many decisions as it may.
+var ErrFull = fmt.Errorf("there are %d decisions about the group, as many as there may be", MaxDecisions)
+
+// Decide returns the events that carry out a command on a group of a
+// version. What is so already makes none.
+func (s State) Decide(c Command, version int64, now time.Time) (decided []Decision, err error) {
+	if err := c.check(now); err != nil {
+		return nil, err
+	}
+	if c.IfVersion != nil && *c.IfVersion != version {
+		return nil, Conflict{*c.IfVersion, version}
+	}
+	if d, changes := s.changeOf(c); changes {
+		decided = append(decided, d)
+	}
+	if c.Assign != nil && c.Assign.ID != s.Assignee.ID {
+		decided = append(decided, Decision{Kind: WasAssigned, Assignee: *c.Assign})
+	}
+	if c.Note != "" {
+		decided = append(decided, Decision{Kind: WasNoted, Note: c.Note})
+	}
+	if version+int64(len(decided)) > MaxDecisions && len(decided) > 0 {
+		return nil, ErrFull
+	}
+	for i := range decided {
+		decided[i].At = now
+	}
+	return decided, nil
+}
+
+// changeOf is the change of the status that a command wants.
+func (s State) changeOf(c Command) (d Decision, changes bool) {
+	switch c.Status {
+	case Resolved:
+		return Decision{Kind: WasResolved, Resolution: c.Resolution}, s.Status != Resolved || !s.Resolution.equal(c.Resolution)
+	case Ignored:
+		return Decision{Kind: WasIgnored, Until: c.Until}, s.Status != Ignored || s.Until != c.Until
+	case Unresolved:
+		kind := WasReopened
+		if s.Status == Ignored {
+			kind = WasUnignored
+		}
+		return Decision{Kind: kind}, s.Status == Resolved || s.Status == Ignored
+	}
+	return Decision{}, false
+}
+
+func (c Command) check(now time.Time) error {
+	switch {
+	case c.Status == "" && c.Assign == nil && c.Note == "":
+		return Invalid{"", "The request decides nothing.", "Send a status, an assignee or a note."}
+	case c.Status != Resolved && (c.Resolution.Release != "" || c.Resolution.Next):
+		return Invalid{"in_release", "Only what is resolved is so in a release.", `Send status "resolved" with it.`}
+	case len(c.Resolution.Release) > MaxRelease || !isLine(c.Resolution.Release):
+		return Invalid{"in_release", "This is no release.", fmt.Sprintf("Use a name of one line and at most %d bytes.", MaxRelease)}
+	case utf8.RuneCountInString(c.Note) > MaxNote || strings.ContainsRune(c.Note, 0):
+		return Invalid{"note", "The note is too long or has U+0000.", fmt.Sprintf("Use at most %d characters.", MaxNote)}
+	case c.Assign != nil && (utf8.RuneCountInString(c.Assign.ID) > MaxAssignee || !isLine(c.Assign.ID)):
+		return Invalid{"assignee", fmt.Sprintf("%q is nobody.", c.Assign.ID),
+			fmt.Sprintf("Use a member's id or a label of one line and at most %d characters; \"\" is nobody.", MaxAssignee)}
+	}
+	return c.checkUntil(now)
+}
+
+// isLine reports whether text is one line without surrounding blanks.
+func isLine(text string) bool {
+	return strings.TrimSpace(text) == text && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == utf8.RuneError })
+}
+
+func (c Command) checkUntil(now time.Time) error {
+	u := c.Until
+	switch {
+	case u == Until{}:
+		return nil
+	case c.Status != Ignored:
+		return Invalid{"until", "Only what is ignored is so until something.", `Send status "ignored" with it.`}
+	case !u.At.IsZero() && (!u.At.After(now) || u.At.After(now.AddDate(maxUntilYears, 0, 0))):
+		return Invalid{"until/at", fmt.Sprintf("It would end at %s.", u.At.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("Use a time after now, within %d years, or leave it out.", maxUntilYears)}
+	case u.Count < 0 || u.Count > maxUntilCount:
+		return Invalid{"until/count", fmt.Sprintf("The count is %d.", u.Count), "Use a number from 1 to 1,000,000,000."}
+	case u.Per != 0 && u.Count == 0:
+		return Invalid{"until/per", "A span needs a number of errors.", "Send count with it."}
+	}
+	return nil
+}
+
+// Seen are errors of one environment and release. Without
+// a release they are those that named none.
+type Seen struct {
+	Environment, Release string
+	Accepted             time.Time // the first
+	Times                []int64   // when they happened, in microseconds
+}
+
+// Observe counts errors of a group, and returns what follows for its
+// status. What happened before the status was decided follows nothing.
+func (s *State) Observe(seen []Seen, known Sights) (d Decision, follows bool) {
+	switch s.Status {
+	case Resolved:
+		return s.regression(seen, known)
+	case Ignored:
+		return s.overdue(seen)
+	}
+	return Decision{}, false
+}
+
+// regression is the decision of the first error that shows
+// that a resolved fault is not mended.
+func (s *State) regression(seen []Seen, known Sights) (d Decision, found bool) {
+	since, first := s.Since.UnixMicro(), int64(0)
+	var of Seen
+	for _, kind := range seen {
+		if !s.Resolution.broken(kind, s.Since, known) {
+			continue
+		}
+		for _, at := range kind.Times {
+			if at > since && (!found || at < first || at == first && cmp.Or(cmp.Compare(kind.Environment, of.Environment), cmp.Compare(kind.Release, of.Release)) < 0) {
+				of, first, found = kind, at, true
+			}
+		}
+	}
+	if !found {
+		return Decision{}, false
+	}
+	return Decision{
+		Kind: WasRegressed, At: time.UnixMicro(first).UTC(), Release: of.Release, Environment: of.Environment,
+		Reason: "It happened" + in(of) + " after it was resolved" + s.Resolution.words() + ".",
+	}, true
+}
+
+// broken reports whether errors of a kind, from after the decision, show
+// that the fault is not mended. Errors of older releases don't,
+// and those without one don't where a release was named.
+func (r Resolution) broken(kind Seen, decided time.Time, known Sights) bool {
+	switch {
+	case r.Next:
+		first, sighted := known.first(kind.Release)
+		return sighted && first.After(decided) && r.follows(kind)
+	case r.Release != "":
+		return kind.Release != "" && known.reached(kind.Release, r.Release)
+	}
+	return true
+}
+
+// follows reports whether a release that nobody had seen is newer than
+// the one that its environment then had.
+func (r Resolution) follows(kind Seen) bool {
+	before, had := r.After[kind.Environment]
+	if order, versions := compareVersions(kind.Release, before); had && versions && order <= 0 {
+		return false
+	}
+	for _, other := range r.After {
+		return samePackage(kind.Release, other) // as all of them are
+	}
+	return true
+}
+
+func (r Resolution) words() string {
+	switch {
+	case r.Next:
+		return " in the next release"
+	case r.Release != "":
+		return " in " + r.Release
+	}
+	return ""
+}
+
+func in(kind Seen) (words string) {
+	if kind.Release != "" {
+		words = " in " + kind.Release
+	}
+	if kind.Environment != "" {
+		words += " in " + kind.Environment
+	}
+	return words
+}
+
+// overdue counts errors of an ignored group, in the order
+// of their times, and ends that when its bound is reached.
+func (s *State) overdue(seen []Seen) (d Decision, ends bool) {
+	since := s.Since.UnixMicro()
+	var times []int64
+	for _, kind := range seen {
+		for _, at := range kind.Times {
+			if at > since {
+				times = append(times, at)
+			}
+		}
+	}
+	slices.Sort(times)
+	for _, micros := range times {
+		if at := time.UnixMicro(micros).UTC(); s.Due(at) {
+			return s.Expired(), true
+		}
+		if s.Until.Count == 0 {
+			continue
+		}
+		s.Progress.add(micros, s.Until.Per)
+		if n := s.Progress.within(s.Until.Per); n >= s.Until.Count {
+			return Decision{Kind: WasUnignored, At: time.UnixMicro(micros).UTC(), Reason: s.Until.reason()}, true
+		}
+	}
+	return Decision{}, false
+}
+
+func (u Until) reason() string {
+	times := thousands(int(u.Count)) + " times"
+	if u.Count == 1 {
+		times = "once"
+	}
+	if u.Per == 0 {
+		return "It happened " + times + " since it was ignored."
+	}
+	return "It happened " + times + " within " + spanWords[u.Per] + "."
+}
+
+// Spans are those within which errors can be counted, by name.
+var Spans = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour} // bounded by these
+
+var spanWords = map[time.Duration]string{ // bounded by these
+	time.Minute: "a minute", time.Hour: "an hour", 24 * time.Hour: "a day", 7 * 24 * time.Hour: "a week",
+}
+
+// Due reports whether an ignored group's time is over.
+func (s State) Due(now time.Time) bool {
+	return s.Status == Ignored && !s.Until.At.IsZero() && now.After(s.Until.At)
+}
+
+// Expired is the decision that ends an ignored group whose time is over.
+func (s State) Expired() Decision {
+	return Decision{Kind: WasUnignored, At: s.Until.At, Reason: "It was ignored until " + s.Until.At.UTC().Format("2006-01-02 15:04:05") + " UTC."}
+}
+
+// add counts an error in all, or in its span: a tenth of per.
+// One that is older than all of them is not counted.
+func (p *Progress) add(at int64, per time.Duration) {
+	p.Count++
+	if per == 0 {
+		return
+	}
+	span := spanOf(at, per)
+	if p.Spans == nil {
+		p.Newest = span
+	}
+	spans := make([]int64, spansPer)
+	newer := max(0, span-p.Newest) // how far the spans move
+	if newer < int64(len(p.Spans)) {
+		copy(spans[newer:], p.Spans)
+	}
+	p.Spans, p.Newest = spans, p.Newest+newer
+	if age := p.Newest - span; age < spansPer {
+		p.Spans[age]++
+	}
+}
+
+// spanOf is the number of the span of an instant.
+func spanOf(at int64, per time.Duration) int64 {
+	length := (per / spansPer).Microseconds()
+	return (at - ((at%length)+length)%length) / length
+}
+
+// within is how many errors are counted.
+func (p *Progress) within(per time.Duration) (n int64) {
+	if per == 0 {
+		return p.Count
+	}
+	for _, errors := range p.Spans {
+		n += errors
+	}
+	return n
+}

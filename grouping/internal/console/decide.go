@@ -1,0 +1,307 @@
+package console
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
+	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/idempotency"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+// What the buttons of the pages do.
+const (
+	doResolve  = "resolve"
+	doNext     = "resolve-next"
+	doRelease  = "resolve-in"
+	doIgnore   = "ignore"
+	doUntil    = "ignore-until"
+	doReopen   = "reopen"
+	doAssignMe = "assign-me"
+	doAssign   = "assign"
+	doNote     = "note"
+)
+
+// done are texts for what was done; those of several end in -all.
+var done = map[string]string{ // bounded by what the buttons do
+	doResolve: "It is resolved. A later error opens it again.", doNext: "It is resolved in the next release.", doRelease: "It is resolved in that release.",
+	doIgnore: "It is ignored.", doUntil: "It is ignored until then.", doReopen: "It is open again.",
+	doAssignMe: "You look after it now.", doAssign: "It is assigned.", doNote: "The note is kept.",
+	doResolve + "-all": "They are resolved. Later errors open them again.", doIgnore + "-all": "They are ignored.", doReopen + "-all": "They are open again.",
+	doAssignMe + "-all": "You look after them now.", "left": "1,000 errors are changed. There are more: do it again for the others.",
+	"none": "Nothing is changed: choose errors first.",
+}
+
+// untils are the ends of ignoring that the page offers.
+var untils = []struct {
+	value, text string
+	until       func(now time.Time) grouping.Until
+}{
+	{"1h", "for an hour", untilIn(time.Hour)},
+	{"24h", "for 24 hours", untilIn(24 * time.Hour)},
+	{"7d", "for a week", untilIn(7 * 24 * time.Hour)},
+	{"n1", "until it happens again", untilCount(1, 0)},
+	{"n10", "until it happens 10 times", untilCount(10, 0)},
+	{"n100", "until it happens 100 times", untilCount(100, 0)},
+	{"h10", "until it happens 10 times in an hour", untilCount(10, time.Hour)},
+	{"h100", "until it happens 100 times in an hour", untilCount(100, time.Hour)},
+	{"h1000", "until it happens 1,000 times in an hour", untilCount(1000, time.Hour)},
+}
+
+func untilIn(span time.Duration) func(time.Time) grouping.Until {
+	return func(now time.Time) grouping.Until {
+		return grouping.Until{At: now.Add(span).UTC().Truncate(time.Second)}
+	}
+}
+
+func untilCount(n int64, per time.Duration) func(time.Time) grouping.Until {
+	return func(time.Time) grouping.Until { return grouping.Until{Count: n, Per: per} }
+}
+
+// decider is what the forms of a page need.
+type decider struct {
+	May     bool   // the reader's role permits it
+	Key     string // idempotency key
+	Version int64
+	Untils  []ui.Choice
+	Newest  string // the newest release of the group's package; empty: none is known
+	Release ui.Field
+	Label   ui.Field
+}
+
+func (c *console) decider(r *http.Request, g postgres.Group, newest string) decider {
+	d := decider{May: identity.RoleDecides(identity.FromContext(r.Context()).Role()), Key: rand.Text(), Version: g.Version, Newest: newest}
+	for _, u := range untils {
+		d.Untils = append(d.Untils, ui.Choice{Value: u.value, Text: u.text})
+	}
+	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off",
+		Hint: "Its errors, and those of later releases, open it again."}
+	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
+		Hint: "A member's id or a label, such as that of a team. Empty: nobody."}
+	return d
+}
+
+// requestOf is the request of a member who may decide, with its form read.
+func requestOf(w http.ResponseWriter, r *http.Request) (request groups.Request, err error) {
+	who := identity.FromContext(r.Context())
+	if !identity.RoleDecides(who.Role()) {
+		return request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			"Your role here is "+who.Role()+", which may not resolve, ignore or assign errors. Ask one of the owners, admins or developers.")
+	}
+	err = ui.ReadForm(w, r)
+	request = groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}}
+	if r.PostForm.Get("key") != "" {
+		request.Key = r.PostForm.Encode()
+	}
+	return request, err
+}
+
+// unlessRepeated is an error, unless the same form was sent before: its key
+// is all of it, and its times may differ.
+func unlessRepeated(err error) error {
+	if errors.Is(err, idempotency.ErrReused) {
+		return nil
+	}
+	return err
+}
+
+// wishOf reads what a button does.
+func (c *console) wishOf(r *http.Request) (wish groups.Wish, err error) {
+	switch does := r.PostForm.Get("do"); does {
+	case doResolve, doNext, doRelease:
+		wish.Status = grouping.Resolved
+		wish.Resolution.Next = does == doNext
+		if does == doRelease {
+			wish.Resolution.Release = strings.TrimSpace(r.PostForm.Get("release"))
+		}
+	case doIgnore, doUntil:
+		wish.Status = grouping.Ignored
+		for _, u := range untils {
+			if does == doUntil && u.value == r.PostForm.Get("until") {
+				wish.Until = u.until(c.Clock())
+			}
+		}
+	case doReopen:
+		wish.Status = grouping.Unresolved
+	case doAssignMe:
+		me := identity.FromContext(r.Context())
+		wish.Assign = &grouping.Assignee{ID: me.Member, Name: me.Name}
+	case doAssign:
+		wish.Assign = &grouping.Assignee{ID: strings.TrimSpace(r.PostForm.Get("assignee"))}
+	case doNote:
+		wish.Note = strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("note"), "\r\n", "\n"))
+	default:
+		return wish, httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
+			fmt.Sprintf("%q is nothing that can be done. Reload the page and try again.", does))
+	}
+	return wish, nil
+}
+
+// decide does what a button of a group's page says. If somebody
+// decided meanwhile, the page shows that first.
+func (c *console) decide(w http.ResponseWriter, r *http.Request) error {
+	request, err := requestOf(w, r)
+	if err != nil {
+		return err
+	}
+	wish, err := c.wishOf(r)
+	if err != nil {
+		return err
+	}
+	if version, err := strconv.ParseInt(r.PostForm.Get("version"), 10, 64); err == nil {
+		wish.IfVersion = &version
+	}
+	id := chi.URLParam(r, "group")
+	_, err = c.Service.Decide(r.Context(), request, id, wish)
+	err = unlessRepeated(err)
+	var conflict grouping.Conflict
+	var invalid grouping.Invalid
+	switch {
+	case errors.As(err, &conflict):
+		return c.writeGroup(w, r, http.StatusConflict, "Somebody decided meanwhile: see Activity. If what you wanted still makes sense, do it again.")
+	case errors.As(err, &invalid):
+		return c.writeGroup(w, r, http.StatusUnprocessableEntity, invalid.Error())
+	case errors.Is(err, postgres.ErrNoGroup):
+		return httpapi.NotFound("error group", id)
+	case err != nil:
+		return groupinghttp.Refusal(err)
+	}
+	ui.SetFlash(w, r.PostForm.Get("do"))
+	http.Redirect(w, r, groupsPath+"/"+id, http.StatusSeeOther)
+	return nil
+}
+
+// decideAll does what a button of the list says, to the chosen groups or
+// to all that the search finds, and shows the list again.
+func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
+	request, err := requestOf(w, r)
+	if err != nil {
+		return err
+	}
+	wish, err := c.wishOf(r)
+	if err != nil {
+		return err
+	}
+	chosen, flash := r.PostForm["group"], r.PostForm.Get("do")+"-all"
+	switch {
+	case r.PostForm.Get("all") != "":
+		left, err := c.decideSearch(r, request, wish)
+		if err != nil {
+			return groupinghttp.Refusal(err)
+		}
+		if left {
+			flash = "left"
+		}
+	case len(chosen) == 0 || len(chosen) > groups.MaxBulk:
+		flash = "none"
+	default:
+		_, err := c.Service.DecideEach(r.Context(), request, chosen, wish)
+		err = unlessRepeated(err)
+		if errors.Is(err, postgres.ErrNoGroup) {
+			return httpapi.NotFound("error group", chosen[0])
+		}
+		if err != nil {
+			return groupinghttp.Refusal(err)
+		}
+	}
+	ui.SetFlash(w, flash)
+	back := url.URL{Path: groupsPath, RawQuery: r.URL.RawQuery}
+	http.Redirect(w, r, back.String(), http.StatusSeeOther)
+	return nil
+}
+
+// decideSearch decides about all groups that the address finds.
+func (c *console) decideSearch(r *http.Request, request groups.Request, wish groups.Wish) (left bool, err error) {
+	_, asked := ui.WithTimes(r, ui.AnyTime, c.Clock())
+	query, _, err := c.queryOf(ui.Without(asked, "cursor"))
+	if err != nil {
+		return false, err
+	}
+	bulk, err := c.Service.DecideAll(r.Context(), request, query, wish)
+	return bulk.Left > 0 || bulk.Incomplete, unlessRepeated(err)
+}
+
+// shownActivity is a decision as the page shows it.
+type shownActivity struct {
+	At        time.Time
+	Who, Did  string
+	Note      string
+	Regressed bool
+}
+
+// who names an author or an assignee to the reader.
+func who(r *http.Request, id, name string) string {
+	if id != "" && id == identity.FromContext(r.Context()).Member {
+		return "you"
+	}
+	return cmp.Or(name, id)
+}
+
+func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActivity) {
+	for _, a := range found {
+		s := shownActivity{At: a.At, Who: who(r, a.By.ID, a.By.Name), Note: a.Note, Regressed: a.Kind == grouping.WasRegressed}
+		switch a.Kind {
+		case grouping.WasResolved:
+			s.Did = "resolved it" + resolvedIn(a.Resolution)
+		case grouping.WasIgnored:
+			s.Did = "ignored it" + ignoredUntil(a.Until)
+		case grouping.WasReopened:
+			s.Did = "opened it again"
+		case grouping.WasUnignored:
+			s.Did = cmp.Or(a.Reason, "no longer ignored it")
+		case grouping.WasRegressed:
+			s.Did = a.Reason
+		case grouping.WasAssigned:
+			s.Did = "assigned it to " + cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody")
+		case grouping.WasNoted:
+			s.Did = "wrote"
+		}
+		shown = append(shown, s)
+	}
+	return shown
+}
+
+func resolvedIn(in grouping.Resolution) string {
+	if in.Next {
+		known := slices.Compact(slices.Sorted(maps.Values(in.After)))
+		return " in the release after " + strings.Join(known, ", ")
+	}
+	if in.Release != "" {
+		return " in " + in.Release
+	}
+	return ""
+}
+
+func ignoredUntil(u grouping.Until) (words string) {
+	if !u.At.IsZero() {
+		words = " until " + ui.Instant(u.At)
+	}
+	if u.Count == 1 {
+		return words + " until it happens again"
+	}
+	if u.Count > 1 {
+		words += " until it happens " + ui.Count(u.Count) + " times"
+	}
+	for name, span := range grouping.Spans {
+		if u.Per == span {
+			words += " within one " + name
+		}
+	}
+	return words
+}

@@ -1,0 +1,132 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// post sends a form, and returns the status and where it leads.
+func post(pages http.Handler, path string, form url.Values) (int, string) {
+	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer := httptest.NewRecorder()
+	pages.ServeHTTP(answer, request)
+	if answer.Code == http.StatusSeeOther {
+		return answer.Code, answer.Header().Get("Location")
+	}
+	return answer.Code, answer.Body.String()
+}
+
+var versionField = regexp.MustCompile(`name="version" value="([0-9]+)"`)
+
+// shows opens a page and reports whether it has all texts.
+func shows(t *testing.T, pages http.Handler, path string, texts ...string) {
+	t.Helper()
+	status, body := get(pages, path)
+	for _, text := range texts {
+		if status != http.StatusOK || !strings.Contains(body, text) {
+			t.Errorf("%s: %d without %q: %s", path, status, text, body)
+		}
+	}
+}
+
+// A developer resolves, ignores, assigns and notes; the page
+// tells it, and whoever is second sees what the first did.
+func TestDecide(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	path := groupLink.FindStringSubmatch(list)[1]
+	send := func(want int, pairs ...string) string {
+		t.Helper()
+		_, page := get(pages, path)
+		form := url.Values{"version": {versionField.FindStringSubmatch(page)[1]}}
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		status, leads := post(pages, path+"/decide", form)
+		if status != want {
+			t.Errorf("%v: %d, want %d: %s", pairs, status, want, leads)
+		}
+		return leads
+	}
+	send(303, "do", "resolve-in", "release", "2.1.0")
+	shows(t, pages, path, "resolved in 2.1.0", "<b><bdi>you</bdi></b> <bdi>resolved it in 2.1.0</bdi>", `value="reopen"`)
+	shows(t, pages, "/console/errors", "BetaError")
+	if _, list := get(pages, "/console/errors"); strings.Contains(list, "AlphaError") {
+		t.Error("the list of what is unresolved has it still")
+	}
+	shows(t, pages, "/console/errors?status=resolved", "AlphaError")
+	shows(t, pages, "/console/errors?status=all", "AlphaError", "BetaError", "resolved in 2.1.0")
+	send(303, "do", "reopen")
+	send(303, "do", "ignore-until", "until", "h100")
+	shows(t, pages, path, "ignored until it happens 100 times within one hour")
+	send(303, "do", "assign", "assignee", "payments")
+	send(303, "do", "note", "note", "see\r\n#7")
+	shows(t, pages, path, "looked after by <bdi>payments</bdi>", "see\n#7", "assigned it to payments")
+	send(303, "do", "assign-me")
+	shows(t, pages, path, "looked after by <bdi>you</bdi>")
+	if page := send(409, "do", "resolve", "version", "0"); !strings.Contains(page, "Somebody decided meanwhile") {
+		t.Errorf("the second of two reads %s", page)
+	}
+	if page := send(422, "do", "resolve-next"); !strings.Contains(page, "No release of the project is known") {
+		t.Errorf("without a release: %s", page)
+	}
+	send(400, "do", "explode")
+	shown := url.Values{"do": {"ignore-until"}, "until": {"1h"}, "key": {"once"}}
+	for range 2 { // a second click
+		if status, leads := post(pages, path+"/decide", shown); status != 303 {
+			t.Errorf("the same form again: %d %s", status, leads)
+		}
+	}
+	if status, leads := post(pages, path+"/decide", url.Values{"do": {"reopen"}, "key": {"once"}}); status != 303 {
+		t.Errorf("another button of the same page: %d %s", status, leads)
+	}
+	if status, _ := post(pages, "/console/errors/grp_0/decide", url.Values{"do": {"resolve"}}); status != 404 {
+		t.Errorf("a group that does not exist: %d", status)
+	}
+}
+
+var groupField = regexp.MustCompile(`name="group" value="([^"]+)"`)
+
+// Several are chosen, or all that a search finds.
+func TestDecideAll(t *testing.T) {
+	pages := pagesFor(t, "admin")
+	_, list := get(pages, "/console/errors?q=alpha")
+	if status, leads := post(pages, "/console/errors/decide?q=alpha", url.Values{"do": {"resolve"}, "group": {groupField.FindStringSubmatch(list)[1]}}); status != 303 || leads != "/console/errors?q=alpha" {
+		t.Errorf("resolving one leads to %d %s", status, leads)
+	}
+	shows(t, pages, "/console/errors?status=resolved", "AlphaError")
+	if status, leads := post(pages, "/console/errors/decide?last=any", url.Values{"do": {"ignore"}, "all": {"1"}}); status != 303 {
+		t.Errorf("ignoring all: %d %s", status, leads)
+	}
+	shows(t, pages, "/console/errors?status=ignored", "BetaError")
+	shows(t, pages, "/console/errors?status=resolved", "AlphaError")
+	if status, _ := post(pages, "/console/errors/decide", url.Values{"do": {"ignore"}}); status != 303 {
+		t.Errorf("choosing none: %d", status)
+	}
+	if status, _ := get(pages, "/console/errors?status=lost"); status != 404 {
+		t.Errorf("an unknown list: %d", status)
+	}
+}
+
+// A viewer sees no buttons, and may not send what they would.
+func TestViewersDecideNothing(t *testing.T) {
+	pages := newPages(t)
+	_, list := get(pages, "/console/errors")
+	path := groupLink.FindStringSubmatch(list)[1]
+	if _, page := get(pages, path); strings.Contains(page, `name="do"`) || strings.Contains(list, `name="do"`) {
+		t.Error("a viewer has buttons")
+	}
+	for _, path := range []string{path + "/decide", "/console/errors/decide"} {
+		if status, body := post(pages, path, url.Values{"do": {"resolve"}}); status != 403 {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// groupStream begins the name of the stream of each group, and
+// eventVersion the names of its events. Both are stored.
+const (
+	groupStream  = "group/"
+	eventVersion = "grouping.v1."
+)
+
+// Metadata of a decision: who made it, by which request.
+const (
+	metaActor   = "actor"
+	metaName    = "actor_name"
+	metaRequest = "request"
+)
+
+// An Author is who decides: a member, an API key, or Weir itself.
+type Author struct {
+	ID      string // of the member or key; empty: Weir
+	Name    string // of the member; empty: unknown
+	Request string // id of the request
+}
+
+func (a Author) metadata() eventstore.Metadata {
+	metadata := eventstore.Metadata{}
+	for name, value := range map[string]string{metaActor: a.ID, metaName: a.Name, metaRequest: a.Request} {
+		if value != "" {
+			metadata[name] = value
+		}
+	}
+	return metadata
+}
+
+// decisions is the store of decisions, for the caller's transactions.
+func decisions() *eventstorepg.Store[grouping.Decision] {
+	return eventstorepg.New(nil, eventstore.Codec[grouping.Decision]{Encode: encodeDecision, Decode: decodeDecision}, nil)
+}
+
+func encodeDecision(d grouping.Decision) (name string, data []byte, err error) {
+	data, err = json.Marshal(d)
+	return eventVersion + string(d.Kind), data, err
+}
+
+func decodeDecision(name string, data []byte) (d grouping.Decision, err error) {
+	kind, known := strings.CutPrefix(name, eventVersion)
+	if !known || !slices.Contains(grouping.Kinds(), grouping.Kind(kind)) {
+		return d, fmt.Errorf("the decision %q is unknown", name)
+	}
+	err = json.Unmarshal(data, &d)
+	d.Kind = grouping.Kind(kind)
+	return d, err
+}
+
+func streamOf(organization, group string) eventstore.Stream {
+	return eventstore.Stream{Organization: organization, Name: groupStream + group}
+}
+
+// Made is what is decided about a group.
+type Made struct {
+	Organization string
+	Group        Group // as it was; Record brings it up to date
+	Decisions    []grouping.Decision
+}
+
+// A Change is one decision, with its group after it.
+type Change struct {
+	Organization string
+	Group        Group
+	Before       grouping.Status
+	Decision     grouping.Decision
+	By           Author
+}
+
+// Record appends decisions, changes their groups, and returns what has
+// changed. The groups must be locked, in the order of organizations and ids.
+// No other transaction decides until this one ends.
+func Record(ctx context.Context, tx pgx.Tx, made []*Made, by Author) (changed []Change, err error) {
+	for _, m := range made {
+		if err := decisions().AppendTx(ctx, tx, streamOf(m.Organization, m.Group.ID), m.Group.Version, by.metadata(), m.Decisions...); err != nil {
+			return nil, err
+		}
+		for _, d := range m.Decisions {
+			before := m.Group.Status
+			m.Group.State.Apply(d)
+			m.Group.Version++
+			m.Group.Status = m.Group.State.Status
+			changed = append(changed, Change{m.Organization, m.Group, before, d, by})
+		}
+	}
+	return changed, saveDecided(ctx, tx, made)
+}
+
+// saveDecided writes the columns that follow from decisions.
+func saveDecided(ctx context.Context, tx pgx.Tx, made []*Made) error {
+	if len(made) == 0 {
+		return nil
+	}
+	var organizations, ids, statuses, assignees, states []string
+	var versions []int64
+	var due []*time.Time
+	for _, m := range made {
+		g := m.Group
+		text, err := json.Marshal(g.State)
+		if err != nil {
+			return fmt.Errorf("cannot encode the state of group %q: %w", g.ID, err)
+		}
+		organizations, ids, versions = append(organizations, m.Organization), append(ids, g.ID), append(versions, g.Version)
+		statuses, assignees = append(statuses, string(cmp.Or(g.State.Status, grouping.Unresolved))), append(assignees, g.State.Assignee.ID)
+		states, due = append(states, string(text)), append(due, dueOf(g.State))
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE error_groups g SET status = k.status, version = k.version, assignee = k.assignee, due = k.due, decided = k.decided::jsonb
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::text[])
+		       AS k (organization, id, status, version, assignee, due, decided)
+		 WHERE (g.organization, g.id) = (k.organization, k.id)`, organizations, ids, statuses, versions, assignees, due, states)
+	return err
+}
+
+func dueOf(s grouping.State) *time.Time {
+	if s.Status != grouping.Ignored || s.Until.At.IsZero() {
+		return nil
+	}
+	return &s.Until.At
+}
+
+// LockGroups locks groups of an organization and returns those that
+// there are. tx must act as the organization.
+func LockGroups(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]*Made, error) {
+	for i, id := range ids {
+		ids[i] = storable(id)
+	}
+	return readMade(ctx, tx, `organization = $1 AND id = ANY ($2) ORDER BY organization, id FOR UPDATE`, organization, ids)
+}
+
+func readMade(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*Made, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, `+groupColumns+` FROM error_groups g WHERE `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Made, error) {
+		m := &Made{}
+		return m, row.Scan(append([]any{&m.Organization}, m.Group.fields()...)...)
+	})
+}
+
+// observe decides about the changed groups that are resolved or ignored,
+// and gives new ones the decisions that there are about them.
+func observe(ctx context.Context, tx pgx.Tx, changes []*change) ([]Change, error) {
+	watched, created := map[string]*change{}, map[string]*change{} // by organization and id; bounded by the groups of a transaction
+	for _, ch := range changes {
+		switch key := ch.Organization + "/" + ch.group; {
+		case ch.created:
+			created[key] = ch
+		case ch.decided:
+			watched[key] = ch
+		}
+	}
+	if err := restore(ctx, tx, created); err != nil || len(watched) == 0 {
+		return nil, err
+	}
+	found, err := findMade(ctx, tx, watched)
+	if err != nil {
+		return nil, err
+	}
+	return observeWith(ctx, tx, found, watched)
+}
+
+func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Made, error) {
+	var organizations, ids []string
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		organizations, ids = append(organizations, changes[key].Organization), append(ids, changes[key].group)
+	}
+	return readMade(ctx, tx, `(organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id`, organizations, ids)
+}
+
+func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[string]*change) ([]Change, error) {
+	known := map[Project]grouping.Sights{} // bounded by the projects of a transaction
+	var decided, counted []*Made
+	for _, m := range found {
+		of := Project{m.Organization, m.Group.Project}
+		if _, read := known[of]; !read && !m.Group.State.Resolution.IsZero() {
+			sights, err := FindReleases(ctx, tx, of)
+			if err != nil {
+				return nil, err
+			}
+			known[of] = sights
+		}
+		d, follows := m.Group.State.Observe(storableSeen(watched[m.Organization+"/"+m.Group.ID].Seen), known[of])
+		switch {
+		case follows:
+			m.Decisions = []grouping.Decision{d}
+			decided = append(decided, m)
+		case m.Group.State.Until.Count > 0:
+			counted = append(counted, m)
+		}
+	}
+	if err := saveDecided(ctx, tx, counted); err != nil || len(decided) == 0 {
+		return nil, err
+	}
+	return Record(ctx, tx, decided, Author{})
+}
+
+// storableSeen are names as they are stored.
+func storableSeen(seen []grouping.Seen) []grouping.Seen {
+	seen = slices.Clone(seen)
+	for i := range seen {
+		seen[i].Environment, seen[i].Release = storable(seen[i].Environment), storable(seen[i].Release)
+	}
+	return seen
+}
+
+// restore gives groups that were just created the decisions there are
+// about them: their rows were made anew from the log.
+func restore(ctx context.Context, tx pgx.Tx, created map[string]*change) error {
+	if len(created) == 0 {
+		return nil
+	}
+	var organizations, streams []string
+	for _, ch := range created {
+		organizations, streams = append(organizations, ch.Organization), append(streams, groupStream+ch.group)
+	}
+	rows, err := tx.Query(ctx, `SELECT k.organization, k.stream FROM unnest($1::text[], $2::text[]) AS k (organization, stream)
+		WHERE EXISTS (SELECT FROM events e WHERE (e.organization, e.stream) = (k.organization, k.stream))`, organizations, streams)
+	if err != nil {
+		return err
+	}
+	decided, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
+	if err != nil {
+		return err
+	}
+	return rebuild(ctx, tx, decided)
+}
+
+// rebuild makes the columns of groups again from their streams. What an
+// ignored group has counted stays, as it follows from no decision.
+func rebuild(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error {
+	var made []*Made
+	for _, stream := range streams {
+		history, err := decisions().ReadTx(ctx, tx, stream)
+		if err != nil {
+			return err
+		}
+		found, err := readMade(ctx, tx, `organization = $1 AND id = $2 FOR UPDATE`, stream.Organization, strings.TrimPrefix(stream.Name, groupStream))
+		if err != nil {
+			return err
+		}
+		for _, m := range found {
+			state, version := eventstore.Fold[grouping.State](history), eventstore.VersionOf(history)
+			if version == m.Group.Version {
+				state.Progress = m.Group.State.Progress
+			}
+			m.Group.State, m.Group.Version = state, version
+			made = append(made, m)
+		}
+	}
+	return saveDecided(ctx, tx, made)
+}
+
+// rebuildBatch is how many groups are rebuilt at once.
+const rebuildBatch = 500
+
+// Rebuild makes the columns of the next groups behind a stream again from
+// their decisions, and returns the last of them; zero: all are done.
+// tx must act as the system.
+func Rebuild(ctx context.Context, tx pgx.Tx, behind eventstore.Stream) (last eventstore.Stream, err error) {
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
+		return last, err
+	}
+	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events WHERE (organization, stream) > ($1, $2)
+		ORDER BY organization, stream LIMIT $3`, behind.Organization, behind.Name, rebuildBatch)
+	if err != nil {
+		return last, err
+	}
+	streams, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
+	if err != nil || len(streams) == 0 {
+		return last, err
+	}
+	return streams[len(streams)-1], rebuild(ctx, tx, streams)
+}
+
+// endBatch is how many groups one transaction ends to ignore.
+const endBatch = 100
+
+// EndDue opens groups again that were ignored until a time that
+// has come. tx must act as the system.
+func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
+	due, err := readMade(ctx, tx, `due < $1 ORDER BY organization, id LIMIT $2 FOR UPDATE SKIP LOCKED`, now, endBatch)
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	for _, m := range due {
+		m.Decisions = []grouping.Decision{m.Group.State.Expired()}
+	}
+	return Record(ctx, tx, due, Author{})
+}
+
+// An Activity is a decision with its number and its author.
+type Activity struct {
+	Version int64
+	grouping.Decision
+	By Author
+}
+
+// FindActivity returns the decisions about a group, the newest first: at most
+// limit of those before a number. tx must act as the organization.
+func FindActivity(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string, before int64, limit int) (found []Activity, err error) {
+	rows, err := tx.Query(ctx, `SELECT version, name, data, coalesce(metadata->>'`+metaActor+`', ''), coalesce(metadata->>'`+metaName+`', '')
+		FROM events WHERE organization = $1 AND stream = $2 AND name <> '`+eventstorepg.ErasedName+`' AND version < $3 ORDER BY version DESC LIMIT $4`,
+		organization, groupStream+storable(group), before, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Activity, err error) {
+		var name string
+		var data []byte
+		if err := row.Scan(&a.Version, &name, &data, &a.By.ID, &a.By.Name); err != nil {
+			return a, err
+		}
+		a.Decision, err = decodeDecision(name, data)
+		return a, err
+	})
+}
