@@ -173,13 +173,31 @@ func LevelChecks(r *http.Request) Checks {
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    assetPath,
-		"bytes":    Bytes,
+		"bytes":    sized,
+		"exact":    exact,
 		"count":    Count,
 		"when":     Instant,
 		"day":      day,
 		"clock":    clock,
 		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	}
+}
+
+// sized is a size for people, with the exact number on hover.
+func sized(n int64) template.HTML {
+	if text := Bytes(n); !strings.HasSuffix(text, " B") {
+		return template.HTML(`<span title="` + Count(n) + ` bytes">` + text + `</span>`) //nolint:gosec // made of digits
+	}
+	return template.HTML(Bytes(n)) //nolint:gosec // made of digits
+}
+
+// exact is a size for people and the number of bytes beside it, where
+// they are accounted for.
+func exact(n int64) template.HTML {
+	if text := Bytes(n); !strings.HasSuffix(text, " B") {
+		return template.HTML(text + ` <span class="hint">` + Count(n) + ` B</span>`) //nolint:gosec // made of digits
+	}
+	return template.HTML(Bytes(n)) //nolint:gosec // made of digits
 }
 
 // Instant formats a time for people, to the second.
@@ -190,6 +208,22 @@ func Instant(at time.Time) string {
 func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 func clock(at time.Time) string { return at.UTC().Format(time.TimeOnly) + " UTC" }
+
+// Roles are members of some roles, such as "owners, admins and billing members".
+func Roles(roles []string, conjunction string) string {
+	words := make([]string, len(roles))
+	for i, role := range roles {
+		words[i] = role + "s"
+		if role == "billing" {
+			words[i] = "billing members"
+		}
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
+}
 
 // Count formats a whole number with separate thousands, such as 1,234,567.
 func Count(n int64) string {
