@@ -244,6 +244,8 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 		return apply(value, eventType, func(fact contract.OrganizationRenamed) { d.call(fact.Organization, fact.Name) })
 	case contract.TypeAPIKeyIssued:
 		return apply(value, eventType, d.keyIssued)
+	case contract.TypeAPIKeyChanged:
+		return apply(value, eventType, d.keyChanged)
 	case contract.TypeAPIKeyRevoked:
 		return apply(value, eventType, d.keyRevoked)
 	case contract.TypeProjectCreated:
@@ -286,6 +288,14 @@ func (d *Directory) keyIssued(fact contract.APIKeyIssued) {
 	}
 	keys = append(keys, Key{ID: fact.APIKey, Name: fact.Name, Project: fact.Project, Environment: fact.Environment})
 	d.keys[fact.Organization] = keys[max(0, len(keys)-maxKeys):]
+}
+
+func (d *Directory) keyChanged(fact contract.APIKeyChanged) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := d.keyAt(fact.Organization, fact.APIKey); i >= 0 {
+		d.keys[fact.Organization][i].Name = fact.Name
+	}
 }
 
 func (d *Directory) keyRevoked(fact contract.APIKeyRevoked) {

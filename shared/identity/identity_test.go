@@ -162,12 +162,13 @@ func TestDirectoryNames(t *testing.T) {
 	for range 2 { // read again
 		apply(contract.TypeAPIKeyIssued, `{"organization":"org_1","project":"prj_1","api_key":"key_1","name":"pods","environment":"prod"}`)
 		apply(contract.TypeAPIKeyIssued, `{"organization":"org_1","project":"prj_2","api_key":"key_2","name":"laptop","environment":"dev"}`)
+		apply(contract.TypeAPIKeyChanged, `{"organization":"org_1","project":"prj_2","api_key":"key_2","name":"new laptop"}`)
 		apply(contract.TypeAPIKeyRevoked, `{"organization":"org_1","project":"prj_1","api_key":"key_1"}`)
 	}
 	if name, unknown := directory.OrganizationName("org_1"), directory.OrganizationName("org_9"); name != "Acme & Co" || unknown != "org_9" {
 		t.Errorf("organizations are called %q, %q", name, unknown)
 	}
-	if keys := directory.Keys("org_1"); len(keys) != 1 || keys[0] != (identity.Key{ID: "key_2", Name: "laptop", Project: "prj_2", Environment: "dev"}) {
+	if keys := directory.Keys("org_1"); len(keys) != 1 || keys[0] != (identity.Key{ID: "key_2", Name: "new laptop", Project: "prj_2", Environment: "dev"}) {
 		t.Errorf("keys = %+v", keys)
 	}
 	if key, known := directory.Key("org_1", "key_1"); !known || key.Name != "pods" || !key.Revoked {

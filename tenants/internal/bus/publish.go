@@ -127,6 +127,8 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 		return []outgoingEvent{deletionFinished(e)}
 	case tenants.APIKeyIssued:
 		return []outgoingEvent{apiKeyIssued(*subject.(*tenants.APIKey))}
+	case tenants.APIKeyChanged:
+		return []outgoingEvent{apiKeyChanged(*subject.(*tenants.APIKey), e.At)}
 	case tenants.APIKeyRevoked:
 		return []outgoingEvent{apiKeyRevoked(*subject.(*tenants.APIKey))}
 	}
