@@ -194,20 +194,20 @@ type Notification struct {
 // sent. They are on NotificationTopics.
 func Notifications() []Notification {
 	return []Notification{
-		{TypeThresholdReached, "quota.threshold_reached", "a part of the period's quota is used"},
-		{TypeQuotaExhausted, "quota.exhausted", "nothing is left of the period's quota"},
-		{TypeQuotaRestored, "quota.restored", "what was exhausted is so no more"},
-		{TypeOverageBegun, "quota.overage_begun", "more than the period's quota is used, which the plan accepts"},
-		{TypeTierChanged, "subscription.tier_changed", "another tier is in force"},
-		{TypeGrantExpiring, "grant.expiring", "a grant expires in a week"},
+		{TypeThresholdReached, "quota.threshold_reached", "usage reaches a threshold of the quota, such as 80%"},
+		{TypeQuotaExhausted, "quota.exhausted", "the quota is used up and logs are refused"},
+		{TypeQuotaRestored, "quota.restored", "logs are accepted again"},
+		{TypeOverageBegun, "quota.overage_begun", "usage goes beyond the quota, as overage"},
+		{TypeTierChanged, "subscription.tier_changed", "the plan's tier changes"},
+		{TypeGrantExpiring, "grant.expiring", "a grant expires within a week"},
 		{TypeGrantExpired, "grant.expired", "a grant has expired"},
-		{TypePeriodClosed, "period.closed", "a period is closed"},
-		{TypeAdjusted, "quota.adjusted", "what was charged is made good in the running period"},
-		{TypeStatementReady, "statement.ready", "the statement of a closed period can be read"},
-		{TypeBudgetThresholdReached, "budget.threshold_reached", "a part of the budget of a project or key is used"},
-		{TypeBudgetExhausted, "budget.exhausted", "nothing is left of the budget of a project or key"},
-		{TypeBudgetRestored, "budget.restored", "a budget that was exhausted is so no more"},
-		{TypeErrorGroupCreated, "error_group.created", "an error of a new kind is seen"},
+		{TypePeriodClosed, "period.closed", "a period closes"},
+		{TypeAdjusted, "quota.adjusted", "a charge is corrected"},
+		{TypeStatementReady, "statement.ready", "a statement is ready"},
+		{TypeBudgetThresholdReached, "budget.threshold_reached", "a project or key reaches a threshold of its budget"},
+		{TypeBudgetExhausted, "budget.exhausted", "a project or key uses up its budget"},
+		{TypeBudgetRestored, "budget.restored", "an exhausted budget accepts logs again"},
+		{TypeErrorGroupCreated, "error_group.created", "a new kind of error is seen"},
 	}
 }
 

@@ -57,13 +57,13 @@ func TestPages(t *testing.T) {
 	}
 	off.Set("state", "on")
 	r.browse(t, "POST", path+"/edit", off)
-	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "Send all again that failed") {
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "Send all failed ones again") {
 		t.Errorf("the failed one is not offered: %s", shown)
 	}
 	if again := r.browse(t, "POST", path+"/replay", url.Values{"form": {"form_3"}}); again.Code != 303 {
 		t.Errorf("sent again: %d %s", again.Code, again.Body)
 	}
-	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "waits") {
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "waiting") {
 		t.Errorf("after that: %s", shown)
 	}
 	if rotated := r.browse(t, "POST", path+"/rotate", url.Values{"form": {"form_4"}}); rotated.Code != 200 || !strings.Contains(rotated.Body.String(), "whsec_") {
