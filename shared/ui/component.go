@@ -200,6 +200,29 @@ func exact(n int64) template.HTML {
 	return template.HTML(Bytes(n)) //nolint:gosec // made of digits
 }
 
+// A Moment is a time as people remember it: how long ago. The template
+// "ago" shows it, with the time itself on hover.
+type Moment struct {
+	At  time.Time
+	Ago string
+}
+
+// NewMoment returns a time as it is seen now.
+func NewMoment(at, now time.Time) Moment {
+	passed, text := now.Sub(at), day(at)
+	switch {
+	case passed < time.Minute:
+		text = "just now"
+	case passed < time.Hour:
+		text = fmt.Sprintf("%d min ago", passed/time.Minute)
+	case passed < 48*time.Hour:
+		text = fmt.Sprintf("%d h ago", passed/time.Hour)
+	case passed < 30*24*time.Hour:
+		text = fmt.Sprintf("%d days ago", passed/(24*time.Hour))
+	}
+	return Moment{at, text}
+}
+
 // Instant formats a time for people, to the second.
 func Instant(at time.Time) string {
 	return day(at) + " " + clock(at)
