@@ -112,7 +112,8 @@ func (p budgetPages) fill(page *budgetsPage, organization string, form budgetFor
 	}
 	text := strings.TrimSpace(fault.Detail + " " + fault.Fix)
 	page.Of = ui.Field{Name: "of", Label: "Budget for", Choices: p.spenders(organization, form.of)}
-	page.Size = ui.Field{Name: "size", Label: "Per period", Value: form.size, Required: true, MaxLength: maxPlanField, Autocomplete: "off", Hint: "Such as 1.5 GiB or 500 MiB."}
+	page.Size = ui.Field{Name: "size", Label: "Per period", Value: form.size, Required: true, MaxLength: maxPlanField, Autocomplete: "off",
+		Hint: "Such as 1.5 GiB or 500 MiB."}
 	switch fault.Field {
 	case "":
 	case "bytes":

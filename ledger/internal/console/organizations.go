@@ -89,7 +89,8 @@ func newOrganizationsPage(query accounts.AccountQuery) organizationsPage {
 
 func (s site) showOrganization(a accounts.Account) shownOrganization {
 	return shownOrganization{
-		ID: a.Organization.ID, Name: s.directory.OrganizationName(a.Organization.ID), Test: a.Organization.IsTest(), Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
+		ID: a.Organization.ID, Name: s.directory.OrganizationName(a.Organization.ID), Test: a.Organization.IsTest(),
+		Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
 		Overshoot: a.Book.Balances[ledger.Overshoot], PerMille: thousandths(a.Book.Used(), a.Book.Granted()), Ends: a.Book.Period.End, LastActive: a.LastActivity,
 	}
 }

@@ -287,8 +287,8 @@ func planFields(form planForm, fault ledger.Invalid) []ui.Field {
 		{Name: quotaField, Label: "Quota per period", Optional: true, Hint: "Such as 1.5 GiB. Leave it empty for the tier's quota."},
 		{Name: requestsField, Label: "Requests per minute", Optional: true, Hint: "Leave it empty for the tier's limit."},
 		{Name: beyondField, Label: "When the quota is used up", Choices: ui.NewChoices(form[beyondField], beyond...)},
-		{Name: capField, Label: "Most overage per period", Optional: true, Hint: "Such as 10 GiB. Leave it empty for no limit. It matters only where overage is accepted."},
-		{Name: anchorField, Label: "Periods begin on day", Optional: true, Hint: "1 to 31, of the month, from the next period on. Shorter months use their last day."},
+		{Name: capField, Label: "Most overage per period", Optional: true, Hint: "Such as 10 GiB. Leave it empty for no limit. Only for plans that accept overage."},
+		{Name: anchorField, Label: "Periods begin on day", Optional: true, Hint: "1 to 31, from the next period on. Shorter months use their last day."},
 	}
 	for i := range fields {
 		fields[i].Value, fields[i].MaxLength, fields[i].Autocomplete = form[fields[i].Name], maxPlanField, "off"
