@@ -91,7 +91,7 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 	}{View: view, Navigation: navigation(r, p.section)}
 	if reader, known := identity.PrincipalOf(r.Context()); known {
 		data.Role = reader.Role()
-		if p.named != nil {
+		if p.named != nil && page != problemPage { // a refusal shows nothing of the organization
 			data.Organization = p.named(r.Context(), reader.Organization)
 		}
 		if data.Organization == reader.Organization {
