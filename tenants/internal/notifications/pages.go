@@ -174,7 +174,7 @@ func subjectOf(event string) string {
 	case "subscription", "grant", "period", "statement":
 		return "Billing"
 	default:
-		return strings.ToUpper(noun[:1]) + noun[1:]
+		return strings.ToUpper(noun[:1]) + strings.ReplaceAll(noun[1:], "_", " ")
 	}
 }
 
