@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 		b.check(name)
 	}
 	b.open("/console")
-	b.leave("button", "Sign out", "Sign in")
+	b.signOut()
 	b.check("sign-in after signing out")
 }
 

@@ -27,7 +27,7 @@ func TestStory(t *testing.T) {
 	owner.found(in.ownerLink(t))
 	owner.plugAuthenticator()
 	owner.addPasskey("a telephone")
-	owner.leave("button", "Sign out", "Sign in")
+	owner.signOut()
 	owner.signInByPasskey()
 	owner.createProject("Checkout")
 	key := owner.createKey("pods in Frankfurt", "Staging")
@@ -112,6 +112,12 @@ func (b *tab) signIn(email, password string) {
 	b.fill("E-mail", email)
 	b.fill("Password", password)
 	b.leave("button", "Sign in", "Logs")
+}
+
+func (b *tab) signOut() {
+	b.t.Helper()
+	b.press("summary", "Account")
+	b.leave("button", "Sign out", "Sign in")
 }
 
 func (b *tab) createProject(name string) {

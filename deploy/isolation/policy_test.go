@@ -224,8 +224,8 @@ var policies = []policy{
 	{route: "POST /console/usage/plan", who: members(tenants.UsageRead), body: "tier=scale", want: 404}, // nobody here runs the installation
 	{route: "GET /console/usage/organizations", who: members(tenants.UsageRead), want: 404},             // nobody here runs the installation
 	{route: "GET /console/usage/budgets", who: members(tenants.UsageRead)},
-	{route: "POST /console/usage/budgets", who: members(tenants.BudgetsManage), body: "project={project}&size=1&unit=GiB", want: 303},
-	{route: "POST /console/usage/budgets/remove", who: members(tenants.BudgetsManage), body: "project={project}", want: 303},
+	{route: "POST /console/usage/budgets", who: members(tenants.BudgetsManage), body: "of=project:{project}&size=1+GiB", want: 303},
+	{route: "POST /console/usage/budgets/remove", who: members(tenants.BudgetsManage), body: "of=project:{project}", want: 303},
 	{route: "GET /console/usage/statements", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/statements/{statement}", who: members(tenants.UsageRead), path: "/console/usage/statements/1", want: 404},
 	{route: "GET /console/usage/statements/{statement}/csv", who: members(tenants.UsageRead), path: "/console/usage/statements/1/csv", want: 404},

@@ -172,6 +172,15 @@ type APIKeyIssued struct {
 	IssuedAt     time.Time `json:"issued_at"`
 }
 
+// APIKeyChanged is a fact on weir.tenants.v1: a key may have another name.
+type APIKeyChanged struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	APIKey       string    `json:"api_key"`
+	Name         string    `json:"name"`
+	ChangedAt    time.Time `json:"changed_at"`
+}
+
 // APIKeyRevoked is a fact on weir.tenants.v1.
 type APIKeyRevoked struct {
 	Organization string    `json:"organization"`

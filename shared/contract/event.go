@@ -34,6 +34,7 @@ const (
 	TypeProjectCreated         = "weir.tenants.v1.project_created"
 	TypeProjectRenamed         = "weir.tenants.v1.project_renamed"
 	TypeAPIKeyIssued           = "weir.tenants.v1.api_key_issued"
+	TypeAPIKeyChanged          = "weir.tenants.v1.api_key_changed"
 	TypeAPIKeyRevoked          = "weir.tenants.v1.api_key_revoked"
 	TypeMemberRemoved          = "weir.tenants.v1.member_removed"
 	TypeDeletionRequested      = "weir.tenants.v1.deletion_requested"

@@ -66,6 +66,7 @@ func samples() map[string]any {
 		contract.TypeProjectCreated:      &contract.ProjectCreated{Organization: "org_1", Project: "prj_1", Name: "Shop", CreatedAt: at},
 		contract.TypeAPIKeyIssued: &contract.APIKeyIssued{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
 			Environment: "prod", Name: "checkout", IssuedAt: at},
+		contract.TypeAPIKeyChanged: &contract.APIKeyChanged{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Name: "basket", ChangedAt: at},
 		contract.TypeAPIKeyRevoked: &contract.APIKeyRevoked{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
 			Reason: "rotated", RevokedAt: at},
 		contract.TypeDeletionRequested:                   &contract.DeletionRequested{Organization: "org_1", Project: "prj_1", RequestedAt: at, BeginsAt: at.AddDate(0, 0, 7)},

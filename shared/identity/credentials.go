@@ -208,24 +208,47 @@ func orZero(at *time.Time) time.Time {
 	return *at
 }
 
-// A Directory holds the organization of each project, and the projects
-// of each organization, from weir.tenants.v1. Safe for concurrent use.
+// A Directory holds the projects of each organization, and the names of
+// organizations, projects and keys, from weir.tenants.v1. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the existing projects
 	byOrganization map[string][]string                // ids of projects, in the order of their facts; bounded by the existing ones
 	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by unfinished deletions
+	names          map[string]string                  // by organization; bounded by the existing ones
+	keys           map[string][]Key                   // by organization, the oldest first; bounded by maxKeys each
 }
+
+// A Key is an API key as people know it.
+type Key struct {
+	ID, Name, Project, Environment string
+	Revoked                        bool
+}
+
+// maxKeys is how many keys of an organization have names here: more than
+// it may have at once. Older ones show their ids.
+const maxKeys = 2000
 
 // NewDirectory returns an empty directory, to be filled by Apply.
 func NewDirectory() *Directory {
-	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string]map[string]bool{}}
+	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string]map[string]bool{},
+		names: map[string]string{}, keys: map[string][]Key{}}
 }
 
-// Apply takes one record of weir.tenants.v1; it ignores facts that are
-// not about projects. Records may be read again.
+// Apply takes one record of weir.tenants.v1; it ignores unknown facts.
+// Records may be read again.
 func (d *Directory) Apply(eventType string, value []byte) error {
 	switch eventType {
+	case contract.TypeOrganizationCreated:
+		return apply(value, eventType, func(fact contract.OrganizationCreated) { d.call(fact.Organization, fact.Name) })
+	case contract.TypeOrganizationRenamed:
+		return apply(value, eventType, func(fact contract.OrganizationRenamed) { d.call(fact.Organization, fact.Name) })
+	case contract.TypeAPIKeyIssued:
+		return apply(value, eventType, d.keyIssued)
+	case contract.TypeAPIKeyChanged:
+		return apply(value, eventType, d.keyChanged)
+	case contract.TypeAPIKeyRevoked:
+		return apply(value, eventType, d.keyRevoked)
 	case contract.TypeProjectCreated:
 		return apply(value, eventType, d.created)
 	case contract.TypeProjectRenamed:
@@ -249,6 +272,45 @@ func apply[F any](value []byte, eventType string, take func(fact F)) error {
 	}
 	take(fact)
 	return nil
+}
+
+func (d *Directory) call(organization, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names[organization] = name
+}
+
+func (d *Directory) keyIssued(fact contract.APIKeyIssued) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	keys := d.keys[fact.Organization]
+	if d.keyAt(fact.Organization, fact.APIKey) >= 0 {
+		return
+	}
+	keys = append(keys, Key{ID: fact.APIKey, Name: fact.Name, Project: fact.Project, Environment: fact.Environment})
+	d.keys[fact.Organization] = keys[max(0, len(keys)-maxKeys):]
+}
+
+func (d *Directory) keyChanged(fact contract.APIKeyChanged) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := d.keyAt(fact.Organization, fact.APIKey); i >= 0 {
+		d.keys[fact.Organization][i].Name = fact.Name
+	}
+}
+
+func (d *Directory) keyRevoked(fact contract.APIKeyRevoked) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := d.keyAt(fact.Organization, fact.APIKey); i >= 0 {
+		d.keys[fact.Organization][i].Revoked = true
+	}
+}
+
+// keyAt returns the place of a key among those of its organization, or
+// -1. The caller holds the lock.
+func (d *Directory) keyAt(organization, id string) int {
+	return slices.IndexFunc(d.keys[organization], func(key Key) bool { return key.ID == id })
 }
 
 func (d *Directory) created(fact contract.ProjectCreated) {
@@ -289,7 +351,10 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 	if fact.Project == "" {
 		gone = d.byOrganization[fact.Organization]
 		delete(d.byOrganization, fact.Organization)
+		delete(d.names, fact.Organization)
+		delete(d.keys, fact.Organization)
 	} else {
+		d.keys[fact.Organization] = slices.DeleteFunc(d.keys[fact.Organization], func(key Key) bool { return key.Project == fact.Project })
 		d.byOrganization[fact.Organization] = slices.DeleteFunc(d.byOrganization[fact.Organization], func(id string) bool { return id == fact.Project })
 	}
 	for _, id := range gone {
@@ -369,6 +434,37 @@ func (d *Directory) Name(project string) string {
 		return project
 	}
 	return cmp.Or(fact.Name, project)
+}
+
+// OrganizationName returns the name of an organization, or its id.
+func (d *Directory) OrganizationName(organization string) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.isHidden(organization, "") {
+		return organization
+	}
+	return cmp.Or(d.names[organization], organization)
+}
+
+// Key returns a key of an organization; false for what is foreign,
+// unknown or hidden.
+func (d *Directory) Key(organization, id string) (Key, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	i := d.keyAt(organization, id)
+	if i < 0 || d.isHidden(organization, d.keys[organization][i].Project) {
+		return Key{}, false
+	}
+	return d.keys[organization][i], true
+}
+
+// Keys returns the keys of an organization that are not revoked, sorted by name.
+func (d *Directory) Keys(organization string) []Key {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	keys := slices.DeleteFunc(slices.Clone(d.keys[organization]), func(key Key) bool { return key.Revoked || d.isHidden(organization, key.Project) })
+	slices.SortFunc(keys, func(a, b Key) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return keys
 }
 
 // Projects returns the projects of an organization sorted by name.

@@ -3,6 +3,7 @@ package identity_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -140,12 +141,68 @@ func TestCredentialsIgnoreOlderStates(t *testing.T) {
 func TestDirectory(t *testing.T) {
 	directory := identity.NewDirectory()
 	testenv.Must(t, directory.Apply(contract.TypeProjectCreated, []byte(`{"organization":"org_1","project":"prj_1"}`)))
-	testenv.Must(t, directory.Apply(contract.TypeOrganizationCreated, []byte(`not even read`)))
+	testenv.Must(t, directory.Apply(contract.TypeKeyUsed, []byte(`not even read`)))
 	if organization, known := directory.Organization("prj_1"); organization != "org_1" || !known {
 		t.Errorf("Organization(prj_1) = %q, %t", organization, known)
 	}
 	if _, known := directory.Organization("prj_2"); known {
 		t.Error("an unknown project is known")
+	}
+}
+
+// A directory names organizations and keys: the keys of an organization
+// only to itself, and nothing that is hidden or gone.
+func TestDirectoryNames(t *testing.T) {
+	directory := identity.NewDirectory()
+	apply := func(kind, value string) {
+		testenv.Must(t, directory.Apply(kind, []byte(value)))
+	}
+	apply(contract.TypeOrganizationCreated, `{"organization":"org_1","name":"Acme"}`)
+	apply(contract.TypeOrganizationRenamed, `{"organization":"org_1","name":"Acme & Co"}`)
+	for range 2 { // read again
+		apply(contract.TypeAPIKeyIssued, `{"organization":"org_1","project":"prj_1","api_key":"key_1","name":"pods","environment":"prod"}`)
+		apply(contract.TypeAPIKeyIssued, `{"organization":"org_1","project":"prj_2","api_key":"key_2","name":"laptop","environment":"dev"}`)
+		apply(contract.TypeAPIKeyChanged, `{"organization":"org_1","project":"prj_2","api_key":"key_2","name":"new laptop"}`)
+		apply(contract.TypeAPIKeyRevoked, `{"organization":"org_1","project":"prj_1","api_key":"key_1"}`)
+	}
+	if name, unknown := directory.OrganizationName("org_1"), directory.OrganizationName("org_9"); name != "Acme & Co" || unknown != "org_9" {
+		t.Errorf("organizations are called %q, %q", name, unknown)
+	}
+	if keys := directory.Keys("org_1"); len(keys) != 1 || keys[0] != (identity.Key{ID: "key_2", Name: "new laptop", Project: "prj_2", Environment: "dev"}) {
+		t.Errorf("keys = %+v", keys)
+	}
+	if key, known := directory.Key("org_1", "key_1"); !known || key.Name != "pods" || !key.Revoked {
+		t.Errorf("the revoked key is %+v, %t", key, known)
+	}
+	if key, known := directory.Key("org_2", "key_1"); known {
+		t.Errorf("another organization is told %+v", key)
+	}
+	apply(contract.TypeDeletionRequested, `{"organization":"org_1","project":"prj_2"}`)
+	if key, known := directory.Key("org_1", "key_2"); known || len(directory.Keys("org_1")) != 0 {
+		t.Errorf("the key of a hidden project is %+v", key)
+	}
+	apply(contract.TypeDeletionCancelled, `{"organization":"org_1","project":"prj_2"}`)
+	apply(contract.TypeDeletionBegun, `{"organization":"org_1","project":"prj_1"}`)
+	if _, known := directory.Key("org_1", "key_1"); known || len(directory.Keys("org_1")) != 1 {
+		t.Error("the key of a deleted project has a name")
+	}
+	apply(contract.TypeDeletionBegun, `{"organization":"org_1"}`)
+	apply(contract.TypeDeletionFinished, `{"organization":"org_1"}`)
+	if name := directory.OrganizationName("org_1"); name != "org_1" || len(directory.Keys("org_1")) != 0 {
+		t.Errorf("the deleted organization is called %q, its keys %+v", name, directory.Keys("org_1"))
+	}
+}
+
+// An organization that rotates its keys for years has names of its
+// newest ones alone.
+func TestDirectoryBoundsKeys(t *testing.T) {
+	directory := identity.NewDirectory()
+	for i := range 2100 {
+		testenv.Must(t, directory.Apply(contract.TypeAPIKeyIssued, fmt.Appendf(nil, `{"organization":"org_1","project":"prj_1","api_key":"key_%d"}`, i)))
+	}
+	_, oldest := directory.Key("org_1", "key_0")
+	if _, newest := directory.Key("org_1", "key_2099"); oldest || !newest || len(directory.Keys("org_1")) != 2000 {
+		t.Errorf("the oldest is known: %t, the newest: %t, of %d", oldest, newest, len(directory.Keys("org_1")))
 	}
 }
 

@@ -180,13 +180,54 @@ func LevelChecks(r *http.Request) Checks {
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    assetPath,
-		"bytes":    Bytes,
+		"bytes":    sized,
+		"exact":    exact,
 		"count":    Count,
 		"when":     Instant,
 		"day":      day,
 		"clock":    clock,
 		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	}
+}
+
+// sized is a size for people, with the exact number on hover.
+func sized(n int64) template.HTML {
+	if text := Bytes(n); !strings.HasSuffix(text, " B") {
+		return template.HTML(`<span title="` + Count(n) + ` bytes">` + text + `</span>`) //nolint:gosec // made of digits
+	}
+	return template.HTML(Bytes(n)) //nolint:gosec // made of digits
+}
+
+// exact is a size for people and the number of bytes beside it, where
+// they are accounted for.
+func exact(n int64) template.HTML {
+	if text := Bytes(n); !strings.HasSuffix(text, " B") {
+		return template.HTML(text + ` <span class="hint">` + Count(n) + ` B</span>`) //nolint:gosec // made of digits
+	}
+	return template.HTML(Bytes(n)) //nolint:gosec // made of digits
+}
+
+// A Moment is a time as people remember it: how long ago. The template
+// "ago" shows it, with the time itself on hover.
+type Moment struct {
+	At  time.Time
+	Ago string
+}
+
+// NewMoment returns a time as it is seen now.
+func NewMoment(at, now time.Time) Moment {
+	passed, text := now.Sub(at), day(at)
+	switch {
+	case passed < time.Minute:
+		text = "just now"
+	case passed < time.Hour:
+		text = fmt.Sprintf("%d min ago", passed/time.Minute)
+	case passed < 48*time.Hour:
+		text = fmt.Sprintf("%d h ago", passed/time.Hour)
+	case passed < 30*24*time.Hour:
+		text = fmt.Sprintf("%d days ago", passed/(24*time.Hour))
+	}
+	return Moment{at, text}
 }
 
 // Instant formats a time for people, to the second.
@@ -197,6 +238,22 @@ func Instant(at time.Time) string {
 func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 func clock(at time.Time) string { return at.UTC().Format(time.TimeOnly) + " UTC" }
+
+// Roles are members of some roles, such as "owners, admins and billing members".
+func Roles(roles []string, conjunction string) string {
+	words := make([]string, len(roles))
+	for i, role := range roles {
+		words[i] = role + "s"
+		if role == "billing" {
+			words[i] = "billing members"
+		}
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
+}
 
 // Count formats a whole number with separate thousands, such as 1,234,567.
 func Count(n int64) string {

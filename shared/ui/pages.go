@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -33,6 +34,13 @@ type Link struct {
 type Pages struct {
 	section   Section
 	templates map[string]*template.Template // by the file's name without .html; bounded by the files
+	named     func(ctx context.Context, organization string) string
+}
+
+// Named has the header name the reader's organization; "" or its id: not known.
+func (p *Pages) Named(name func(ctx context.Context, organization string) string) *Pages {
+	p.named = name
+	return p
 }
 
 // NewPages reads a module's templates, templates/*.html in files: each defines
@@ -78,8 +86,18 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 	var rendered bytes.Buffer
 	data := struct {
 		View
-		Navigation []Link
-	}{view, navigation(r, p.section)}
+		Navigation         []Link
+		Organization, Role string
+	}{View: view, Navigation: navigation(r, p.section)}
+	if reader, known := identity.PrincipalOf(r.Context()); known {
+		data.Role = reader.Role()
+		if p.named != nil && page != problemPage { // a refusal shows nothing of the organization
+			data.Organization = p.named(r.Context(), reader.Organization)
+		}
+		if data.Organization == reader.Organization {
+			data.Organization = "" // an id tells nothing
+		}
+	}
 	if err := p.templates[page].ExecuteTemplate(&rendered, "layout", data); err != nil {
 		panic(fmt.Sprintf("BUG: cannot render page %q: %v", page, err))
 	}
@@ -142,19 +160,12 @@ func (p *Pages) permit(next http.Handler) http.Handler {
 		for _, s := range sections {
 			if s.section == p.section && s.read != "" && !reader.MayRead(s.read) {
 				return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-					"Your role here is "+reader.Role()+", which may not "+s.deed+". Ask one of the "+whoMay(s.read)+".")
+					"Your role here is "+reader.Role()+", which may not "+s.deed+". Ask one of the "+Roles(identity.RolesThatRead(s.read), "or")+".")
 			}
 		}
 		next.ServeHTTP(w, r)
 		return nil
 	})
-}
-
-// whoMay names the members whose role may see something.
-func whoMay(read identity.Read) string {
-	roles := identity.RolesThatRead(read)
-	last := len(roles) - 1
-	return strings.Join(roles[:last], "s, ") + "s or " + roles[last] + "s"
 }
 
 // policy allows only the console's own stylesheet, scripts, images and

@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"html"
@@ -282,6 +283,40 @@ func TestFormats(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
 		if got := ui.Count(n); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestMoments(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for passed, want := range map[time.Duration]string{
+		-time.Second: "just now", 59 * time.Second: "just now", 90 * time.Second: "1 min ago", 59 * time.Minute: "59 min ago",
+		47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago", 30 * 24 * time.Hour: "2026-10-22",
+	} {
+		if got := ui.NewMoment(now.Add(-passed), now); got.Ago != want || !got.At.Equal(now.Add(-passed)) {
+			t.Errorf("%s: %+v, want %q", passed, got, want)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	for want, roles := range map[string][]string{"owners": {"owner"}, "owners or billing members": {"owner", "billing"}, "owners, admins or viewers": {"owner", "admin", "viewer"}} {
+		if got := ui.Roles(roles, "or"); got != want {
+			t.Errorf("%v are %q, want %q", roles, got, want)
+		}
+	}
+}
+
+// The header names the organization, but never by its id.
+func TestHeaderNamesTheOrganization(t *testing.T) {
+	for name, shown := range map[string]bool{"Acme & Co": true, "org_1": false, "": false} {
+		pages := ui.NewPages(ui.Logs, formPage).Named(func(context.Context, string) string { return name })
+		reader := identity.NewContext(t.Context(), identity.Principal{Organization: "org_1", Scopes: []string{identity.RoleScope("owner")}})
+		answer := httptest.NewRecorder()
+		pages.Write(answer, httptest.NewRequest(http.MethodGet, "/console/page", nil).WithContext(reader), http.StatusOK, "form", hostileView())
+		body := answer.Body.String()
+		if strings.Contains(body, `class="where"`) != shown || shown && !strings.Contains(body, "Acme &amp; Co") || !strings.Contains(body, "Your role is owner") {
+			t.Errorf("called %q: %s", name, body)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,9 +24,8 @@ type budgetsPage struct {
 	Budgets []shownBudget
 	CanSet  bool // the reader's role permits it
 	Setters string
-	Of, Key ui.Field
+	Of      ui.Field
 	Size    ui.Field
-	Unit    ui.Field
 }
 
 // budgetPages show budgets and set them.
@@ -40,7 +38,8 @@ type budgetPages struct {
 type shownBudget struct {
 	ledger.Budget
 	Kind, Name string
-	PerMille   int64 // used, 0 to 1000
+	Detail     string // of a key: its project and environment
+	PerMille   int64  // used, 0 to 1000
 }
 
 // Out reports whether requests are refused.
@@ -54,11 +53,11 @@ func (b shownBudget) Percent() int64 { return b.PerMille / 10 }
 
 var budgetFlashes = map[string]string{
 	"budget-set":     "The budget is set. It is in force within a second.",
-	"budget-removed": "The budget is removed. Its requests count in the quota alone.",
+	"budget-removed": "The budget is removed. Only the plan's quota applies now.",
 }
 
 func (p budgetPages) showBudgets(w http.ResponseWriter, r *http.Request) error {
-	return p.writeBudgets(w, r, http.StatusOK, budgetForm{unit: "GiB"}, ledger.Invalid{})
+	return p.writeBudgets(w, r, http.StatusOK, budgetForm{of: r.URL.Query().Get("of")}, ledger.Invalid{})
 }
 
 func (p budgetPages) writeBudgets(w http.ResponseWriter, r *http.Request, status int, form budgetForm, fault ledger.Invalid) error {
@@ -66,70 +65,109 @@ func (p budgetPages) writeBudgets(w http.ResponseWriter, r *http.Request, status
 	found, err := p.budgets.List(r.Context(), reader.Organization)
 	page := budgetsPage{
 		Known: !errors.Is(err, ledger.ErrNoOrganization), Resets: found.Period.End, CanSet: identity.RoleSetsBudgets(reader.Role()),
-		Setters: strings.Join(identity.RolesThatSetBudgets(), "s, ") + "s",
+		Setters: ui.Roles(identity.RolesThatSetBudgets(), "and"),
 	}
 	if err != nil && page.Known {
 		return err
 	}
-	page.Budgets = p.listBudgets(found.Budgets)
+	page.Budgets = p.listBudgets(reader.Organization, found.Budgets)
 	p.fill(&page, reader.Organization, form, fault)
-	p.pages.Write(w, r, status, "budgets", ui.View{Title: "Budgets", Data: page, Flash: ui.TakeFlash(w, r, budgetFlashes)})
+	p.pages.Write(w, r, status, "budgets", ui.View{
+		Title: "Budgets", Tabs: p.tabs(r, budgetsPath), Data: page, Flash: ui.TakeFlash(w, r, budgetFlashes),
+	})
 	return nil
 }
 
-func (s site) listBudgets(budgets []ledger.Budget) (shown []shownBudget) {
+func (s site) listBudgets(organization string, budgets []ledger.Budget) (shown []shownBudget) {
 	for _, budget := range budgets {
-		shown = append(shown, s.showBudget(budget))
+		shown = append(shown, s.showBudget(organization, budget))
 	}
 	return shown
 }
 
-func (s site) showBudget(b ledger.Budget) shownBudget {
-	shown := shownBudget{Budget: b, Kind: "API key", Name: b.Key, PerMille: thousandths(b.Used, b.Bytes)}
+func (s site) showBudget(organization string, b ledger.Budget) shownBudget {
+	shown := shownBudget{Budget: b, PerMille: thousandths(b.Used, b.Bytes)}
 	if b.Key == "" {
-		shown.Kind, shown.Name = "project", s.nameOf(postgres.ByProject, b.Project)
+		shown.Kind, shown.Name = "Project", s.nameOf(organization, postgres.ByProject, b.Project)
+		return shown
+	}
+	shown.Kind, shown.Name = "API key", b.Key
+	if key, known := s.directory.Key(organization, b.Key); known {
+		shown.Name, shown.Detail = key.Name, s.placeOf(key)
 	}
 	return shown
 }
 
-// fill fills the form of a budget.
+// placeOf says where a key is used.
+func (s site) placeOf(key identity.Key) string {
+	return s.directory.Name(key.Project) + ", " + key.Environment
+}
+
+// fill fills the form of a budget. One that is set already comes with its size.
 func (p budgetPages) fill(page *budgetsPage, organization string, form budgetForm, fault ledger.Invalid) {
-	faults := map[string]string{fault.Field: strings.TrimSpace(fault.Detail + " " + fault.Fix)}
-	choices := [][2]string{{"", "an API key"}}
-	for _, project := range p.directory.Projects(organization) {
-		choices = append(choices, [2]string{project.Project, "the project " + project.Name})
+	for _, budget := range page.Budgets {
+		if form.size == "" && budget.Spender.String() == form.of {
+			form.size = sizeText(budget.Bytes)
+		}
 	}
-	page.Of = ui.Field{Name: "project", Label: "Budget of", Choices: ui.NewChoices(form.project, choices...), Fault: faults["project"]}
-	page.Key = ui.Field{Name: "key", Label: "API key", Optional: true, Value: form.key, MaxLength: 64, Autocomplete: "off", Fault: faults["key"],
-		Hint: "Its id, as the settings show it, where the budget is of a key."}
-	page.Size = ui.Field{Name: "size", Label: "Of each period", Value: form.size, Required: true, MaxLength: 20, Autocomplete: "off", Fault: faults["bytes"],
-		Hint: "A number, such as 1.5."}
-	page.Unit = ui.Field{Name: "unit", Label: "Unit", Choices: ui.NewChoices(form.unit,
-		[2]string{"GiB", "GiB"}, [2]string{"MiB", "MiB"}, [2]string{"KiB", "KiB"}, [2]string{"B", "bytes"})}
+	text := strings.TrimSpace(fault.Detail + " " + fault.Fix)
+	page.Of = ui.Field{Name: "of", Label: "Budget for", Choices: p.spenders(organization, form.of)}
+	page.Size = ui.Field{Name: "size", Label: "Per period", Value: form.size, Required: true, MaxLength: maxPlanField, Autocomplete: "off",
+		Hint: "Such as 1.5 GiB or 500 MiB."}
+	switch fault.Field {
+	case "":
+	case "bytes":
+		page.Size.Fault = text
+	default:
+		page.Of.Fault = text
+	}
+}
+
+// spenders are the projects and keys that may have a budget.
+func (p budgetPages) spenders(organization, chosen string) []ui.Choice {
+	choices := [][2]string{{"", "Choose a project or an API key"}}
+	for _, project := range p.directory.Projects(organization) {
+		choices = append(choices, [2]string{ledger.Spender{Project: project.Project}.String(), "Project: " + project.Name})
+	}
+	for _, key := range p.directory.Keys(organization) {
+		choices = append(choices, [2]string{ledger.Spender{Key: key.ID}.String(), "API key: " + key.Name + " (" + p.placeOf(key) + ")"})
+	}
+	return ui.NewChoices(chosen, choices...)
 }
 
 // A budgetForm holds the fields of a submitted form.
-type budgetForm struct{ project, key, size, unit string }
+type budgetForm struct{ of, size string }
 
 func formOf(r *http.Request) budgetForm {
-	return budgetForm{
-		project: r.PostForm.Get("project"), key: strings.TrimSpace(r.PostForm.Get("key")),
-		size: strings.TrimSpace(r.PostForm.Get("size")), unit: r.PostForm.Get("unit"),
-	}
+	return budgetForm{of: r.PostForm.Get("of"), size: strings.TrimSpace(r.PostForm.Get("size"))}
 }
 
-// bytesOf are the bytes of each unit of the form.
-var bytesOf = map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+// spender returns the spender of a form, as Spender.String names it.
+func (f budgetForm) spender() (of ledger.Spender, err error) {
+	switch kind, id, _ := strings.Cut(f.of, ":"); kind {
+	case "project":
+		of.Project = id
+	case "key":
+		of.Key = id
+	}
+	if of == (ledger.Spender{}) {
+		return of, ledger.Invalid{Field: "of", Detail: "Choose a project or an API key."}
+	}
+	return of, nil
+}
 
 // spec returns the budget of a form.
 func (f budgetForm) spec() (ledger.BudgetSpec, error) {
-	size, err := strconv.ParseFloat(f.size, 64)
-	bytes := size * bytesOf[f.unit]
-	if err != nil || !(bytes >= 1 && bytes <= float64(ledger.MaxGrant)) {
-		return ledger.BudgetSpec{}, ledger.Invalid{Field: "bytes", Detail: fmt.Sprintf("%q %s is no budget.", f.size, f.unit),
-			Fix: "Use a number above zero, such as 1.5."}
+	of, err := f.spender()
+	if err != nil {
+		return ledger.BudgetSpec{}, err
 	}
-	return ledger.BudgetSpec{Spender: ledger.Spender{Project: f.project, Key: f.key}, Bytes: int64(bytes)}, nil
+	bytes, ok := parseSize(f.size)
+	if !ok {
+		return ledger.BudgetSpec{}, ledger.Invalid{Field: "bytes", Detail: fmt.Sprintf("%q is not a size.", f.size),
+			Fix: "Use a number above zero and a unit, such as 1.5 GiB."}
+	}
+	return ledger.BudgetSpec{Spender: of, Bytes: bytes}, nil
 }
 
 // setBudget sets one budget and redirects to the list.
@@ -153,8 +191,10 @@ func (p budgetPages) removeBudget(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	form := formOf(r)
-	of := ledger.Spender{Project: form.project, Key: form.key}
-	_, err = p.budgets.Remove(r.Context(), organization, request, of)
+	of, err := form.spender()
+	if err == nil {
+		_, err = p.budgets.Remove(r.Context(), organization, request, of)
+	}
 	return p.afterBudget(w, r, form, err, "budget-removed")
 }
 
@@ -164,7 +204,7 @@ func budgetRequest(w http.ResponseWriter, r *http.Request) (organization string,
 	reader := identity.FromContext(r.Context())
 	if !identity.RoleSetsBudgets(reader.Role()) {
 		return "", request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-			"Your role here is "+reader.Role()+", which may not set budgets. Ask one of the "+strings.Join(identity.RolesThatSetBudgets(), "s, ")+"s.")
+			"Your role here is "+reader.Role()+", which may not set budgets. Ask one of the "+ui.Roles(identity.RolesThatSetBudgets(), "or")+".")
 	}
 	return reader.Organization, unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context())}, ui.ReadForm(w, r)
 }

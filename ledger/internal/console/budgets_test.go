@@ -39,6 +39,12 @@ func TestBudgetsPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for key, organization := range map[string]string{"key": "acme", "other": "evil"} {
+		issued, _ := json.Marshal(contract.APIKeyIssued{Organization: organization, Project: "project", APIKey: key, Name: "pods", Environment: "prod"})
+		if err := projects.Apply(contract.TypeAPIKeyIssued, issued); err != nil {
+			t.Fatal(err)
+		}
+	}
 	l.Budgets.Owns = projects.Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
@@ -60,28 +66,29 @@ func TestBudgetsPage(t *testing.T) {
 			}
 		}
 	}
-	ask("billing", "", nil, http.StatusOK, "being opened")
+	ask("billing", "", nil, http.StatusOK, "being set up")
 	l.Start(t, "acme", ledger.Scale)
 	l.Book(t, l.NewCharge("acme", 900))
-	ask("billing", "", nil, http.StatusOK, "There are no budgets", "Set a budget", "the project Shop of acme")
-	ask("viewer", "", nil, http.StatusOK, "There are no budgets", "Budgets are set by owners, admins, billings")
-	ask("billing", "", url.Values{"project": {"project"}, "size": {"1"}, "unit": {"KiB"}}, http.StatusSeeOther)
-	ask("billing", "", url.Values{"key": {" key "}, "size": {"900"}, "unit": {"B"}}, http.StatusSeeOther)
-	ask("viewer", "", nil, http.StatusOK, "<bdi>Shop of acme</bdi>", "900 B (87%)", `<rect class="used high" width="878"`, "almost used up", "<bdi>key</bdi>", "exhausted")
-	ask("billing", "", nil, http.StatusOK, `aria-label="Remove the budget of the API key key"`)
+	ask("billing", "", nil, http.StatusOK, "There are no budgets", "Set a budget", "Project: Shop of acme", "API key: pods (Shop of acme, prod)")
+	ask("viewer", "", nil, http.StatusOK, "There are no budgets", "ask one of the owners, admins and billing members")
+	ask("billing", "", url.Values{"of": {"project:project"}, "size": {"1 KiB"}}, http.StatusSeeOther)
+	ask("billing", "", url.Values{"of": {"key:key"}, "size": {"900"}}, http.StatusSeeOther)
+	ask("viewer", "", nil, http.StatusOK, "<bdi>Shop of acme</bdi>", "900 B (87%)", `<rect class="used high" width="878"`, "almost used up", "<bdi>pods</bdi>", "exhausted")
+	ask("billing", "?of=key:key", nil, http.StatusOK, `<option value="key:key" selected>`, `value="900 B"`)
+	ask("billing", "", nil, http.StatusOK, `aria-label="Remove the budget of the API key pods"`)
 	for fault, form := range map[string]url.Values{
-		"Name either project or key":                       {"size": {"1"}, "unit": {"GiB"}},
-		"is no budget. Use a number above zero, such as 1": {"key": {"k"}, "size": {"NaN"}, "unit": {"GiB"}},
-		"&#34;-1&#34; KiB is no budget":                    {"key": {"k"}, "size": {"-1"}, "unit": {"KiB"}},
-		"is not an id":                                     {"key": {"a b"}, "size": {"1"}, "unit": {"MiB"}},
+		"Choose a project or an API key.":                   {"size": {"1 GiB"}},
+		"is not a size. Use a number above zero and a unit": {"of": {"key:k"}, "size": {"NaN GiB"}},
+		"&#34;-1 KiB&#34; is not a size":                    {"of": {"key:k"}, "size": {"-1 KiB"}},
+		"is not an id":                                      {"of": {"key:a b"}, "size": {"1 MiB"}},
 	} {
 		ask("billing", "", form, http.StatusUnprocessableEntity, fault, `aria-invalid="true"`)
 	}
-	ask("billing", "", url.Values{"project": {"foreign"}, "size": {"1"}, "unit": {"GiB"}}, http.StatusNotFound)
-	ask("billing", "/remove", url.Values{"project": {"foreign"}}, http.StatusNotFound)
-	ask("viewer", "", url.Values{"key": {"k"}, "size": {"1"}, "unit": {"GiB"}}, http.StatusForbidden, "owners, admins, billings")
-	ask("viewer", "/remove", url.Values{"key": {"key"}}, http.StatusForbidden)
-	ask("billing", "/remove", url.Values{"key": {"key"}}, http.StatusSeeOther)
+	ask("billing", "", url.Values{"of": {"project:foreign"}, "size": {"1 GiB"}}, http.StatusNotFound)
+	ask("billing", "/remove", url.Values{"of": {"project:foreign"}}, http.StatusNotFound)
+	ask("viewer", "", url.Values{"of": {"key:k"}, "size": {"1 GiB"}}, http.StatusForbidden, "owners, admins or billing members")
+	ask("viewer", "/remove", url.Values{"of": {"key:key"}}, http.StatusForbidden)
+	ask("billing", "/remove", url.Values{"of": {"key:key"}}, http.StatusSeeOther)
 	if found, err := l.Budgets.List(t.Context(), "acme"); err != nil || len(found.Budgets) != 1 || found.Budgets[0].Bytes != 1024 {
 		t.Errorf("left are %+v, %v", found, err)
 	}

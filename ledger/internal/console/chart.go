@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -41,6 +42,7 @@ type chart struct {
 // A series is one project, key, environment or outcome.
 type series struct {
 	Name  string
+	ID    string // of a project or key, where names may repeat
 	Color int
 	Total int64
 }
@@ -51,8 +53,33 @@ type column struct {
 	Values []int64 // by series
 	Total  int64
 	Parts  []part
+	Box    part   // its whole height, to point at
 	Hours  string // the address of the day's hours; empty where it is an hour
 }
+
+// Text describes a column for those who point at it.
+func (c chart) Text(of column) string {
+	text := ui.Instant(of.At)
+	if of.Hours != "" {
+		text = of.At.Format(time.DateOnly)
+	}
+	text += ": " + c.Show(of.Total)
+	for i, value := range of.Values {
+		if value > 0 {
+			text += fmt.Sprintf(", %s %s", c.Series[i].Name, c.Show(value))
+		}
+	}
+	return text
+}
+
+// Half is half of the highest column, for the scale.
+func (c chart) Half() int64 { return c.Max / 2 }
+
+// Middle is the column in the middle, for the axis.
+func (c chart) Middle() column { return c.Columns[len(c.Columns)/2] }
+
+// ShowsID reports whether names may repeat, so that ids tell them apart.
+func (c chart) ShowsID() bool { return c.By == string(postgres.ByKey) }
 
 // A part is a rectangle.
 type part struct {
@@ -112,7 +139,7 @@ func (c *chart) addSeries(totals map[string]int64, name func(id string) string) 
 	places = make(map[string]int, len(ids))
 	for i, id := range ids {
 		if i < maxSeries {
-			c.Series = append(c.Series, series{Name: name(id), Color: i})
+			c.Series = append(c.Series, series{Name: name(id), ID: id, Color: i})
 		} else if i == maxSeries {
 			c.Series = append(c.Series, series{Name: "all others", Color: i})
 		}
@@ -133,6 +160,7 @@ func (c *chart) draw() {
 	step := chartWidth / len(c.Columns)
 	for i := range c.Columns {
 		column, below := &c.Columns[i], int64(0)
+		column.Box = part{X: i * step, Width: step, Height: chartHeight}
 		for s, value := range column.Values {
 			from, to := scaled(below, c.Max), scaled(below+value, c.Max)
 			if below += value; to > from {
@@ -220,11 +248,12 @@ func (v usageView) span(period calendar.Period) (bucket postgres.Bucket, starts 
 func (p usagePages) chart(r *http.Request, v usageView, period calendar.Period) (chart, error) {
 	bucket, starts, end := v.span(period)
 	query := postgres.UsageQuery{Bucket: bucket, By: map[postgres.Dimension]bool{v.by: true}, From: starts[0], To: end, Limit: chartUses}
-	uses, err := p.services.Usage.List(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	organization := identity.FromContext(r.Context()).Organization
+	uses, err := p.services.Usage.List(r.Context(), organization, query)
 	if err != nil {
 		return chart{}, err
 	}
-	drawn := newChart(uses, v.by, starts, func(id string) string { return p.nameOf(v.by, id) })
+	drawn := newChart(uses, v.by, starts, func(id string) string { return p.nameOf(organization, v.by, id) })
 	drawn.Cut = len(uses) == chartUses
 	for i := range drawn.Columns {
 		if bucket == postgres.ByDay {
@@ -234,14 +263,18 @@ func (p usagePages) chart(r *http.Request, v usageView, period calendar.Period) 
 	return drawn, nil
 }
 
-// nameOf returns a name in a dimension.
-func (s site) nameOf(by postgres.Dimension, id string) string {
+// nameOf returns a name in a dimension of an organization.
+func (s site) nameOf(organization string, by postgres.Dimension, id string) string {
 	switch {
 	case id == "":
 		return "not known"
 	case by == postgres.ByProject:
 		if name := s.directory.Name(id); name != "" {
 			return name
+		}
+	case by == postgres.ByKey:
+		if key, known := s.directory.Key(organization, id); known {
+			return key.Name
 		}
 	case by == postgres.ByOutcome:
 		return outcomeText(id)
@@ -254,13 +287,13 @@ func outcomeText(outcome string) string {
 	case "accepted":
 		return "accepted"
 	case "rejected":
-		return "rejected: not valid"
+		return "not valid"
 	case "rate_limited":
-		return "too many at once"
+		return "too many per minute"
 	case "quota_exceeded":
-		return "over the allowance"
+		return "over the quota"
 	case "overloaded":
-		return "to be sent again"
+		return "overloaded: send again"
 	}
 	return outcome
 }
@@ -273,7 +306,7 @@ func (v usageView) views() []view {
 		if !v.day.IsZero() {
 			href = hoursAddress(by, v.day)
 		}
-		links[i] = view{Text: "by " + string(by), Href: href, Current: by == v.by}
+		links[i] = view{Text: "By " + string(by), Href: href, Current: by == v.by}
 	}
 	return links
 }

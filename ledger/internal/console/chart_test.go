@@ -20,7 +20,7 @@ func TestChart(t *testing.T) {
 		{Hour: day.AddDate(0, 1, 0), Project: "b", Bytes: 1}, // outside
 	}
 	c := newChart(uses, postgres.ByProject, starts, func(id string) string { return "project " + id })
-	if c.Total != 650 || c.Max != 400 || fmt.Sprint(c.Series) != "[{project b 0 351} {project a 1 300}]" {
+	if c.Total != 650 || c.Max != 400 || fmt.Sprint(c.Series) != "[{project b b 0 351} {project a a 1 300}]" {
 		t.Errorf("%d in all, at most %d, of %v", c.Total, c.Max, c.Series)
 	}
 	want := "[{0 0 150 329 50} {1 0 0 329 150}] [] [{0 666 75 329 125}]"

@@ -23,7 +23,8 @@ type organizationsPage struct {
 
 // A shownOrganization is an account as operators see it.
 type shownOrganization struct {
-	ID, Tier, State  string
+	ID, Name         string
+	Tier, State      string
 	Test             bool
 	Used, Granted    int64
 	Overshoot        int64
@@ -67,13 +68,13 @@ func (p usagePages) showOrganizations(w http.ResponseWriter, r *http.Request) er
 	}
 	page := newOrganizationsPage(query)
 	for _, account := range found {
-		page.Organizations = append(page.Organizations, showOrganization(account))
+		page.Organizations = append(page.Organizations, p.showOrganization(account))
 	}
 	if next != "" {
 		cursor := httpapi.EncodeCursor(r, organizationPlace{next})
 		page.Pager = ui.NewPager(r, &cursor)
 	}
-	p.pages.Write(w, r, http.StatusOK, "organizations", ui.View{Title: "All organizations", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "organizations", ui.View{Title: "All organizations", Tabs: p.tabs(r, organizationsPath), Data: page})
 	return nil
 }
 
@@ -86,9 +87,10 @@ func newOrganizationsPage(query accounts.AccountQuery) organizationsPage {
 	}
 }
 
-func showOrganization(a accounts.Account) shownOrganization {
+func (s site) showOrganization(a accounts.Account) shownOrganization {
 	return shownOrganization{
-		ID: a.Organization.ID, Test: a.Organization.IsTest(), Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
+		ID: a.Organization.ID, Name: s.directory.OrganizationName(a.Organization.ID), Test: a.Organization.IsTest(),
+		Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
 		Overshoot: a.Book.Balances[ledger.Overshoot], PerMille: thousandths(a.Book.Used(), a.Book.Granted()), Ends: a.Book.Period.End, LastActive: a.LastActivity,
 	}
 }

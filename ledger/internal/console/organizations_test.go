@@ -90,7 +90,7 @@ func TestOrganizationsPage(t *testing.T) {
 	v.get("host", "owner", "/organizations", http.StatusOK, ">acme<", ">evil<", ">host<", ">exhausted<", "100 B (100%)", "2026-11-20", ">none<")
 	v.get("host", "owner", "/organizations?q=vi", http.StatusOK, ">evil<", "no >acme<", `value="vi"`)
 	v.get("host", "owner", "/organizations?state=exhausted", http.StatusOK, ">acme<", "no >evil<", `<option value="exhausted" selected>`)
-	v.get("host", "owner", "/organizations?q=none", http.StatusOK, "None matches on this page")
+	v.get("host", "owner", "/organizations?q=none", http.StatusOK, "No organization matches")
 	v.get("host", "owner", "/organizations?cursor=x", http.StatusBadRequest, "cursor")
 	v.get("acme", "owner", "", http.StatusOK, "no All organizations")
 	for _, other := range [][2]string{{"acme", "owner"}, {"host", "billing"}, {"host", "admin"}} {
@@ -117,9 +117,9 @@ func TestFundsOnTheUsagePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Book(t, l.NewCharge("acme", 10))
-	page := v.get("acme", "viewer", "", http.StatusOK, "What is used next", "30 B</td>", "10 B of 10 B (100%)", "its budget is larger", "starts <time")
+	page := v.get("acme", "viewer", "", http.StatusOK, "Quota and grants", "30 B</td>", "10 B of 10 B (100%)", "its budget is larger", "starts <time")
 	last := 0
-	for _, name := range []string{"launch", "plan&#39;s allowance", "goodwill", "next week"} {
+	for _, name := range []string{"launch", "plan&#39;s quota", "goodwill", "next week"} {
 		at := strings.Index(page, name)
 		if at < last {
 			t.Errorf("%q does not come behind the others:\n%s", name, page)

@@ -25,9 +25,11 @@ const planPath = "/console/usage/plan"
 
 type planPage struct {
 	Known        bool   // false: the ledger has not consumed the organization's creation yet
-	Other        string // another organization; empty: the reader's own
+	Other        string // the name of another organization; empty: the reader's own
 	Now          plans.Subscription
-	Fields       []ui.Field
+	Tier         ui.Field
+	Terms        []ui.Field // folded unless they matter
+	Unfolded     bool
 	Preview      *forecasts.Simulation // nil: none was requested
 	Organization string
 	Wanted       planForm
@@ -42,7 +44,7 @@ type planPages struct {
 	forecasts *forecasts.Service
 }
 
-var planFlashes = map[string]string{"plan-changed": "The plan is decided. What is in force, and what comes next, stands here."}
+var planFlashes = map[string]string{"plan-changed": "The plan is changed. It is shown below, with what takes effect later."}
 
 // planOf returns the organization of a request. Operators may name any.
 func (p planPages) planOf(r *http.Request) (string, error) {
@@ -66,7 +68,7 @@ func (p planPages) showPlan(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p planPages) writePlan(w http.ResponseWriter, r *http.Request, organization string, form planForm) error {
-	view := ui.View{Title: "Another plan", Data: planPage{}}
+	view := ui.View{Title: "Plan", Tabs: p.tabs(r, planPath), Data: planPage{}}
 	now, err := p.plans.Subscription(r.Context(), organization)
 	if errors.Is(err, ledger.ErrNoOrganization) {
 		p.pages.Write(w, r, http.StatusOK, "plan", view)
@@ -75,15 +77,17 @@ func (p planPages) writePlan(w http.ResponseWriter, r *http.Request, organizatio
 	if err != nil {
 		return err
 	}
-	page, status := planPage{Known: true, Now: now, Wanted: form, Fields: planFields(formOfPlan(now), ledger.Invalid{})}, http.StatusOK
+	page, status := planPage{Known: true, Now: now, Wanted: form}, http.StatusOK
+	page.fill(formOfPlan(now), ledger.Invalid{})
 	if form.tier() != "" {
 		if status, err = p.preview(r, &page, organization, form); err != nil {
 			return err
 		}
 	}
 	page.Organization, page.CanSet, page.Key = organization, p.operates(r), rand.Text()
+	page.Unfolded = page.CanSet || status != http.StatusOK
 	if organization != identity.OrganizationOf(r.Context()) {
-		page.Other = organization
+		page.Other = p.directory.OrganizationName(organization)
 	}
 	view.Data, view.Flash = page, ui.TakeFlash(w, r, planFlashes)
 	p.pages.Write(w, r, status, "plan", view)
@@ -100,12 +104,13 @@ func (p planPages) preview(r *http.Request, page *planPage, organization string,
 	var invalid ledger.Invalid
 	switch {
 	case errors.As(err, &invalid):
-		page.Fields = planFields(form, invalid)
+		page.fill(form, invalid)
 		return http.StatusUnprocessableEntity, nil
 	case err != nil:
 		return 0, err
 	}
-	page.Fields, page.Preview = planFields(form, invalid), &preview
+	page.fill(form, invalid)
+	page.Preview = &preview
 	return http.StatusOK, nil
 }
 
@@ -158,15 +163,21 @@ func (p planPages) afterPlan(w http.ResponseWriter, r *http.Request, organizatio
 	return err
 }
 
-// Beyond describes requests beyond a plan's allowance.
+// Beyond describes what happens to logs beyond a plan's quota.
 func (planPage) Beyond(p ledger.Plan) string {
 	switch {
 	case !p.Overage:
 		return "refused"
 	case p.OverageCap == 0:
-		return "overage"
+		return "accepted as overage"
 	}
-	return "overage, up to " + ui.Bytes(p.OverageCap)
+	return "accepted as overage, up to " + ui.Bytes(p.OverageCap)
+}
+
+// fill fills the form of a plan.
+func (p *planPage) fill(form planForm, fault ledger.Invalid) {
+	fields := planFields(form, fault)
+	p.Tier, p.Terms = fields[0], fields[1:]
 }
 
 // LastDay returns the last day of a previewed period.
@@ -245,7 +256,7 @@ func (f planForm) size(field string) (int64, error) {
 	}
 	size, ok := parseSize(f[field])
 	if !ok {
-		return 0, ledger.Invalid{Field: field, Detail: fmt.Sprintf("%q is no size.", f[field]),
+		return 0, ledger.Invalid{Field: field, Detail: fmt.Sprintf("%q is not a size.", f[field]),
 			Fix: "Use a number above zero and a unit, such as 1.5 GiB, or leave it out."}
 	}
 	return size, nil
@@ -270,14 +281,14 @@ func planFields(form planForm, fault ledger.Invalid) []ui.Field {
 	for _, tier := range []ledger.Tier{ledger.Indie, ledger.Bootstrapper, ledger.Compliance, ledger.Scale} {
 		tiers = append(tiers, [2]string{string(tier), string(tier)})
 	}
-	beyond := [][2]string{{refuse, "refuse requests"}, {overage, "accept them as overage"}}
+	beyond := [][2]string{{refuse, "refuse more logs"}, {overage, "accept more logs as overage"}}
 	fields := []ui.Field{
 		{Name: tierField, Label: "Tier", Choices: ui.NewChoices(form.tier(), tiers...)},
-		{Name: quotaField, Label: "Quota of a period", Optional: true, Hint: "A size, such as 1.5 GiB. Empty: the tier's."},
-		{Name: requestsField, Label: "Requests per minute", Optional: true, Hint: "Empty: the tier's."},
-		{Name: beyondField, Label: "Beyond the allowance", Choices: ui.NewChoices(form[beyondField], beyond...)},
-		{Name: capField, Label: "Most overage of a period", Optional: true, Hint: "A size, where requests are accepted as overage. Empty: as much as comes."},
-		{Name: anchorField, Label: "Periods begin on day", Optional: true, Hint: "1 to 31, from the next period on. A shorter month has its last day instead."},
+		{Name: quotaField, Label: "Quota per period", Optional: true, Hint: "Such as 1.5 GiB. Leave it empty for the tier's quota."},
+		{Name: requestsField, Label: "Requests per minute", Optional: true, Hint: "Leave it empty for the tier's limit."},
+		{Name: beyondField, Label: "When the quota is used up", Choices: ui.NewChoices(form[beyondField], beyond...)},
+		{Name: capField, Label: "Most overage per period", Optional: true, Hint: "Such as 10 GiB. Leave it empty for no limit. Only for plans that accept overage."},
+		{Name: anchorField, Label: "Periods begin on day", Optional: true, Hint: "1 to 31, from the next period on. Shorter months use their last day."},
 	}
 	for i := range fields {
 		fields[i].Value, fields[i].MaxLength, fields[i].Autocomplete = form[fields[i].Name], maxPlanField, "off"

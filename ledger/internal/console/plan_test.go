@@ -25,12 +25,12 @@ func TestChangeOfPlan(t *testing.T) {
 		l.Start(t, id, ledger.Indie)
 	}
 	v.get("host", "owner", "/organizations", http.StatusOK, `href="/console/usage/plan?organization=acme"`)
-	v.get("host", "owner", "/plan?organization=acme", http.StatusOK, "of organization", ">acme<", "no Change the plan")
+	v.get("host", "owner", "/plan?organization=acme", http.StatusOK, "plan of organization", ">acme<", "no Change the plan")
 	page := v.get("host", "owner", "/plan?organization=acme&tier=scale&on_exhausted=overage", http.StatusOK, "Change to scale", `name="organization" value="acme"`)
 	form := url.Values{"organization": {"acme"}, "tier": {"scale"}, "on_exhausted": {"overage"}, "key": {keyOfForm.FindStringSubmatch(page)[1]}}
 	for _, other := range [][2]string{{"acme", "owner"}, {"host", "billing"}, {"host", "admin"}} {
 		v.post(other[0], other[1], "/plan", form, http.StatusNotFound)
-		v.get(other[0], other[1], "/plan?tier=scale", http.StatusOK, "no Change the plan", "who runs the installation")
+		v.get(other[0], other[1], "/plan?tier=scale", http.StatusOK, "no Change the plan", "ask the operator of this installation")
 	}
 	v.get("acme", "owner", "/plan?organization=host", http.StatusNotFound)
 	for range 2 { // sent twice, applied once
@@ -56,7 +56,7 @@ func TestAPlanOfOnesOwn(t *testing.T) {
 	l.Start(t, "acme", ledger.Indie)
 	l.Start(t, "host", ledger.Indie)
 	page := v.get("host", "owner", "/plan?organization=acme&tier=scale&quota=1.5+KiB&requests_per_minute=70&on_exhausted=overage&overage_cap=1001&anchor_day=31",
-		http.StatusOK, "1.5 KiB", "overage, up to 1001 B", "begin on day 31")
+		http.StatusOK, "1.5 KiB", "accepted as overage, up to 1001 B", "begin on day 31")
 	form := url.Values{"organization": {"acme"}, "key": {keyOfForm.FindStringSubmatch(page)[1]}}
 	for _, hidden := range hiddenFields.FindAllStringSubmatch(page, -1) {
 		form.Set(hidden[1], hidden[2])
@@ -71,7 +71,7 @@ func TestAPlanOfOnesOwn(t *testing.T) {
 	page = v.get("host", "owner", "/plan?organization=acme&tier=scale&quota=1000&anchor_day=15", http.StatusOK)
 	form = url.Values{"organization": {"acme"}, "key": {keyOfForm.FindStringSubmatch(page)[1]}, "tier": {"scale"}, "quota": {"1000"}, "anchor_day": {"15"}}
 	v.post("host", "owner", "/plan", form, http.StatusSeeOther)
-	v.get("host", "owner", "/plan?organization=acme", http.StatusOK, "on day 1 of", "on day 15 from", "1.5 KiB", "1000 B", "2026-12-01") // current and next
+	v.get("host", "owner", "/plan?organization=acme", http.StatusOK, "on day 1 of", "from the next one on day 15", "1.5 KiB", "1000 B", "2026-12-01") // current and next
 	for field, value := range map[string]string{
 		"quota": "-1 GiB", "requests_per_minute": "1e3", "overage_cap": "100000 TiB", "anchor_day": "32",
 	} {

@@ -32,6 +32,7 @@ type statementPages struct {
 // A shownStatement is a statement as text.
 type shownStatement struct {
 	ledger.Statement
+	Name     string    // of the organization
 	Console  bool      // shown there, not to a client of the API
 	LastDay  time.Time // of the period
 	Charged  int64
@@ -67,7 +68,7 @@ func (p statementPages) showStatements(w http.ResponseWriter, r *http.Request) e
 	for _, statement := range list.Items {
 		page.Statements = append(page.Statements, showTotals(statement))
 	}
-	p.pages.Write(w, r, http.StatusOK, "statements", ui.View{Title: "Statements", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "statements", ui.View{Title: "Statements", Tabs: p.tabs(r, statementsPath), Data: page})
 	return nil
 }
 
@@ -86,8 +87,13 @@ func (p statementPages) showStatement(w http.ResponseWriter, r *http.Request) er
 
 func (p statementPages) writeStatement(w http.ResponseWriter, r *http.Request, s ledger.Statement, inConsole bool) {
 	shown := showTotals(s)
-	shown.Console, shown.Days, shown.Projects = inConsole, byDay(s.Charges), p.byProject(s.Charges)
-	p.pages.Write(w, r, http.StatusOK, "statement", ui.View{Title: fmt.Sprintf("Statement %d", s.Number), Bare: !inConsole, Data: shown})
+	shown.Console, shown.Name = inConsole, p.directory.OrganizationName(s.Organization)
+	shown.Days, shown.Projects = byDay(s.Charges), p.byProject(s)
+	view := ui.View{Title: fmt.Sprintf("Statement %d", s.Number), Bare: !inConsole, Data: shown}
+	if inConsole {
+		view.Tabs = p.tabs(r, statementsPath)
+	}
+	p.pages.Write(w, r, http.StatusOK, "statement", view)
 }
 
 // StatementPage returns what writes a statement as a page that prints,
@@ -141,14 +147,14 @@ func byDay(charges []ledger.DayCharge) (days []shownCharges) {
 
 // byProject adds up charges by project and environment, in the order of
 // their first.
-func (p statementPages) byProject(charges []ledger.DayCharge) (projects []shownCharges) {
+func (p statementPages) byProject(statement ledger.Statement) (projects []shownCharges) {
 	at := map[[2]string]int{}
-	for _, charge := range charges {
+	for _, charge := range statement.Charges {
 		key := [2]string{charge.Project, charge.Environment}
 		i, known := at[key]
 		if !known {
 			i, at[key] = len(projects), len(projects)
-			projects = append(projects, shownCharges{Project: p.nameOf(postgres.ByProject, charge.Project), Environment: charge.Environment})
+			projects = append(projects, shownCharges{Project: p.nameOf(statement.Organization, postgres.ByProject, charge.Project), Environment: charge.Environment})
 		}
 		projects[i].add(charge)
 	}

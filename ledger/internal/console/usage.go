@@ -24,6 +24,13 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
+// The pages with an address of their own.
+const (
+	usagePath      = "/console/usage"
+	refusalsPath   = "/console/usage/refusals"
+	statementsPath = "/console/usage/statements"
+)
+
 // pageSize is how many transfers a page shows.
 const pageSize = 25
 
@@ -43,7 +50,23 @@ type site struct {
 }
 
 func newSite(config Config) site {
-	return site{pages: ui.NewPages(ui.Usage, templates), directory: config.Directory, operators: config.Operators}
+	s := site{directory: config.Directory, operators: config.Operators}
+	s.pages = ui.NewPages(ui.Usage, templates).Named(func(_ context.Context, organization string) string { return s.directory.OrganizationName(organization) })
+	return s
+}
+
+// tabs are the section's pages that the reader may see, with the one at path marked.
+func (s site) tabs(r *http.Request, path string) (links []ui.Link) {
+	tabs := [][2]string{
+		{"This period", usagePath}, {"Plan", planPath}, {"Budgets", budgetsPath}, {"Refused requests", refusalsPath}, {"Statements", statementsPath},
+	}
+	if s.operates(r) {
+		tabs = append(tabs, [2]string{"All organizations", organizationsPath})
+	}
+	for _, tab := range tabs {
+		links = append(links, ui.Link{Text: tab[0], Href: tab[1], Current: tab[1] == path})
+	}
+	return links
 }
 
 // Mount adds the pages to router.
@@ -54,17 +77,17 @@ func Mount(router chi.Router, config Config) {
 	budget := budgetPages{site: s, budgets: of.Budgets}
 	statement := statementPages{site: s, statements: of.Statements}
 	s.pages.Mount(router, config.Guard, func(r chi.Router) {
-		r.Get("/console/usage", s.pages.Handle(usages.showUsage))
-		r.Get("/console/usage/refusals", s.pages.Handle(usages.showRefusals))
+		r.Get(usagePath, s.pages.Handle(usages.showUsage))
+		r.Get(refusalsPath, s.pages.Handle(usages.showRefusals))
 		r.Get(planPath, s.pages.Handle(plan.showPlan))
 		r.Post(planPath, s.pages.Handle(plan.changePlan))
 		r.Get(organizationsPath, s.pages.Handle(usages.showOrganizations))
 		r.Get(budgetsPath, s.pages.Handle(budget.showBudgets))
 		r.Post(budgetsPath, s.pages.Handle(budget.setBudget))
 		r.Post(budgetsPath+"/remove", s.pages.Handle(budget.removeBudget))
-		r.Get("/console/usage/statements", s.pages.Handle(statement.showStatements))
-		r.Get("/console/usage/statements/{statement}", s.pages.Handle(statement.showStatement))
-		r.Get("/console/usage/statements/{statement}/csv", s.pages.Handle(statement.downloadStatement))
+		r.Get(statementsPath, s.pages.Handle(statement.showStatements))
+		r.Get(statementsPath+"/{statement}", s.pages.Handle(statement.showStatement))
+		r.Get(statementsPath+"/{statement}/csv", s.pages.Handle(statement.downloadStatement))
 	})
 }
 
@@ -92,7 +115,7 @@ func (p usagePages) showUsage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := newUsagePage(overview.Balance)
-	page.Day, page.Views, page.Operates = view.day, view.views(), p.operates(r)
+	page.Day, page.Views = view.day, view.views()
 	if page.Chart, err = p.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
@@ -106,7 +129,7 @@ func (p usagePages) showUsage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p usagePages) writeUsage(w http.ResponseWriter, r *http.Request, page usagePage) {
-	p.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Tabs: p.tabs(r, usagePath), Data: page})
 }
 
 // transferQuery is the page of transfers that a request wants, and
@@ -133,7 +156,7 @@ func (p usagePages) addFunding(ctx context.Context, page *usagePage, balance bal
 	if err != nil {
 		return err
 	}
-	page.Forecast, page.Funds, page.Budgets = forecast.Forecast, showFunds(balance, funds), p.listBudgets(budgets.Budgets)
+	page.Forecast, page.Funds, page.Budgets = forecast.Forecast, showFunds(balance, funds), p.listBudgets(balance.Organization.ID, budgets.Budgets)
 	return nil
 }
 
@@ -147,7 +170,6 @@ type usagePage struct {
 	Forecast  ledger.Forecast
 	Funds     []shownFund
 	Budgets   []shownBudget
-	Operates  bool // the reader is an operator
 	Chart     chart
 	Day       time.Time // whose hours the chart shows; zero: the period's days
 	Views     []view
@@ -201,6 +223,9 @@ func (u shownUse) Share() string {
 // High reports whether little is left.
 func (u shownUse) High() bool { return u.Percent >= 80 }
 
+// LastDay returns the last day of the period.
+func (p shownPeriod) LastDay() time.Time { return p.End.AddDate(0, 0, -1) }
+
 // Exhausted reports whether new logs are refused.
 func (p shownPeriod) Exhausted() bool { return p.State == ledger.Exhausted }
 
@@ -225,7 +250,6 @@ func thousandths(part, whole int64) int64 {
 type shownTransfer struct {
 	EffectiveAt time.Time
 	What        string
-	From, To    string
 	Amount      int64
 	Entries     int64
 	Project     string // its name; empty: none
@@ -234,17 +258,24 @@ type shownTransfer struct {
 func (s site) showTransfers(transfers []postgres.BookedTransfer) (shown []shownTransfer) {
 	for _, t := range transfers {
 		shown = append(shown, shownTransfer{
-			EffectiveAt: t.EffectiveAt, What: reasonText(t.Reason), From: t.From.String(), To: t.To.String(),
-			Amount: t.Amount, Entries: int64(t.Entries), Project: s.directory.Name(t.Cause.Project),
+			EffectiveAt: t.EffectiveAt, What: whatText(t), Amount: t.Amount, Entries: int64(t.Entries), Project: s.directory.Name(t.Cause.Project),
 		})
 	}
 	return shown
 }
 
+// whatText describes a transfer.
+func whatText(t postgres.BookedTransfer) string {
+	if t.Reason == ledger.Issued && t.To == ledger.Credit {
+		return "Grant"
+	}
+	return reasonText(t.Reason)
+}
+
 func reasonText(reason ledger.Reason) string {
 	switch reason {
 	case ledger.Issued:
-		return "Allowance of the period"
+		return "Quota of the period"
 	case ledger.Charged:
 		return "Logs accepted"
 	case ledger.Settled:
@@ -266,9 +297,9 @@ func reasonText(reason ledger.Reason) string {
 // A shownFund is a fund as text.
 type shownFund struct {
 	Name     string
+	ID       string // of a grant
 	Reason   string
 	Left, Of int64
-	Priority int64
 	Starts   time.Time // zero: it is in force
 	Ends     time.Time // zero: never
 }
@@ -281,14 +312,14 @@ func showFunds(b balances.Balance, funds []ledger.Fund) (shown []shownFund) {
 			continue
 		}
 		shown = append(shown, shownFund{
-			Name: "The plan's allowance", Left: fund.Left, Of: b.Terms.Quota, Priority: ledger.PlanPriority, Ends: b.Book.Period.End,
+			Name: "The plan's quota", Left: fund.Left, Of: b.Terms.Quota, Ends: b.Book.Period.End,
 		})
 	}
 	return shown
 }
 
 func showGrant(g ledger.Grant, left int64) shownFund {
-	shown := shownFund{Name: g.ID, Reason: g.Reason, Left: left, Of: g.Amount, Priority: int64(g.Priority), Ends: g.Expires}
+	shown := shownFund{Name: "Grant", ID: g.ID, Reason: g.Reason, Left: left, Of: g.Amount, Ends: g.Expires}
 	if g.Status == ledger.GrantScheduled {
 		shown.Starts = g.Starts
 	}
@@ -304,6 +335,7 @@ type refusalsPage struct {
 type shownRefusal struct {
 	usage.ExplainedRefusal
 	ProjectName string
+	KeyName     string
 	Suspended   bool
 	Spender     string // whose budget refused it; empty: none
 	By          []shownShare
@@ -325,16 +357,17 @@ func (p usagePages) showRefusals(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	found, err := p.services.Usage.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	organization := identity.FromContext(r.Context()).Organization
+	found, err := p.services.Usage.Refusals(r.Context(), organization, query)
 	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
 		return err
 	}
 	list := httpapi.NewList(r, found, pageSize, func(last usage.ExplainedRefusal) any { return postgres.RefusalPlace(last.Refusal) })
 	page := refusalsPage{Pager: ui.NewPager(r, list.NextCursor)}
 	for _, refusal := range list.Items {
-		page.Refusals = append(page.Refusals, p.showRefusal(refusal))
+		page.Refusals = append(page.Refusals, p.showRefusal(organization, refusal))
 	}
-	p.pages.Write(w, r, http.StatusOK, "refusals", ui.View{Title: "Why requests were refused", Data: page})
+	p.pages.Write(w, r, http.StatusOK, "refusals", ui.View{Title: "Why requests were refused", Tabs: p.tabs(r, refusalsPath), Data: page})
 	return nil
 }
 
@@ -349,14 +382,15 @@ func spenderOf(r ledger.Refusal) string {
 	return ""
 }
 
-func (s site) showRefusal(r usage.ExplainedRefusal) shownRefusal {
+func (s site) showRefusal(organization string, r usage.ExplainedRefusal) shownRefusal {
 	shown := shownRefusal{
-		ExplainedRefusal: r, ProjectName: s.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
+		ExplainedRefusal: r, ProjectName: s.nameOf(organization, postgres.ByProject, r.Cause.Project),
+		KeyName: s.nameOf(organization, postgres.ByKey, r.Cause.Key), Suspended: r.Reason == contract.ReasonSuspended,
 		Spender: spenderOf(r.Refusal), Grant: r.Resolution.Grant, Tiers: r.Resolution.Tiers, EndsAt: r.EndsAt,
 	}
 	if r.Crossed != nil {
 		for _, share := range r.Crossed.UsedBy {
-			shown.By = append(shown.By, shownShare{share.By, s.nameOf(postgres.Dimension(share.By), share.ID), share.Bytes})
+			shown.By = append(shown.By, shownShare{share.By, s.nameOf(organization, postgres.Dimension(share.By), share.ID), share.Bytes})
 		}
 	}
 	return shown

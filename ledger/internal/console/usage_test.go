@@ -46,30 +46,30 @@ func TestUsagePage(t *testing.T) {
 			}
 		}
 	}
-	shows("", http.StatusOK, "being opened")
-	shows("/plan", http.StatusOK, "being opened")
+	shows("", http.StatusOK, "being set up")
+	shows("/plan", http.StatusOK, "being set up")
 	l.Start(t, "acme", ledger.Indie)
 	l.Start(t, "evil", ledger.Indie)
 	l.Book(t, l.NewCharge("acme", 35), l.NewCharge("evil", 99))
-	shows("", http.StatusOK, "(35%)", "Logs accepted", "Allowance of the period", `<rect class="used" width="350"`)
-	shows("", http.StatusOK, "Usage by day", `<rect class="series-0"`, "35 B", "/console/usage?by=project&amp;day=2026-11-20", "The same as a table")
-	shows("?by=key&day=2026-11-20", http.StatusOK, "Usage by hour on 2026-11-20", "the whole period", `<bdi>key</bdi>`, `aria-current="true">by key`)
+	shows("", http.StatusOK, "(35%)", "Logs accepted", "Quota of the period", `<rect class="used" width="350"`)
+	shows("", http.StatusOK, "Usage by day", `<rect class="series-0"`, "35 B", "/console/usage?by=project&amp;day=2026-11-20", "Show as a table")
+	shows("?by=key&day=2026-11-20", http.StatusOK, "Usage by hour on 2026-11-20", "Back to the whole period", `<bdi>key</bdi>`, `aria-current="true">By key`)
 	shows("?by=outcome", http.StatusOK, "1 requests", "accepted")
 	shows("?day=2026-11-01", http.StatusOK, "Nothing was counted in this time.")
 	shows("?by=colour", http.StatusBadRequest, "by")
 	shows("?day=today", http.StatusBadRequest, "day")
-	shows("/plan", http.StatusOK, "nothing changes by it", `<option value="indie" selected>`)
-	shows("/plan?tier=scale&on_exhausted=overage", http.StatusOK, "It takes effect at once", `<option value="scale" selected>`, `<option value="overage" selected>`, "Past periods with it", "2026-11-01 to 2026-11-30")
+	shows("/plan", http.StatusOK, "comparing changes nothing", `<option value="indie" selected>`)
+	shows("/plan?tier=scale&on_exhausted=overage", http.StatusOK, "It would take effect at once", `<option value="scale" selected>`, `<option value="overage" selected>`, "Your past periods with this plan", "2026-11-01 to 2026-11-30")
 	shows("/plan?tier=gold", http.StatusUnprocessableEntity, "The tier &#34;gold&#34; is unknown.")
-	shows("", http.StatusOK, "(35%)", "Preview another plan")
+	shows("", http.StatusOK, "(35%)", `href="/console/usage/plan"`)
 	shows("/refusals", http.StatusOK, "No request was refused")
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := l.Booking.Refuse(ctx, tx, l.Now(), []ledger.Refusal{{Organization: "acme", Bytes: 70, Remaining: 65, Quota: 100, Exhausts: true, Requests: 3,
 			PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: "req_1", At: l.Now(), Project: "project", Key: "key"}}})
 		return err
 	})
-	shows("/refusals", http.StatusOK, "req_1", "It needed 70 B, and 65 B of 100 B were left", "3 requests, of which this was the last", "a grant of at least 5 B",
-		"larger tier: scale", `<bdi>project</bdi>`)
+	shows("/refusals", http.StatusOK, "req_1", "It needed 70 B, but only 65 B of 100 B were left", "3 requests", "The last request was", "a grant of at least 5 B",
+		"larger plan</a>: scale", `<bdi>project</bdi>`)
 	shows("", http.StatusOK, ">exhausted<", "A request needed more than the 65 B that are left", "/console/usage/refusals")
 	shows("/refusals?cursor=x", http.StatusBadRequest, "cursor")
 	shows("?cursor=x", http.StatusBadRequest, "cursor")
@@ -79,7 +79,7 @@ func TestUsagePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	shows("/statements", http.StatusOK, "Statement 3", "2026-11-01 to 2026-11-30", "/console/usage/statements/3")
-	shows("/statements/3", http.StatusOK, "Allowance of the plan", "By project and environment", `<bdi>project</bdi>`, "/console/usage/statements/3/csv")
+	shows("/statements/3", http.StatusOK, "Quota of the plan", "By project and environment", `<bdi>project</bdi>`, "/console/usage/statements/3/csv")
 	shows("/statements/3/csv", http.StatusOK, "statement,line,day,project", "3,charge,2026-11-20,project,,,,1,1,35")
 	shows("/statements/1", http.StatusOK, "Nothing was accepted in this period.")
 	shows("/statements/4", http.StatusNotFound, "There is no statement")
@@ -89,7 +89,7 @@ func TestUsagePage(t *testing.T) {
 		l.Book(t, l.NewCharge("acme", 10))
 	}
 	l.Pass(24 * time.Hour) // 65 used in 20 days since 20 November, 70 left for 21
-	shows("", http.StatusOK, "At this rate the allowance lasts until the period ends, but it may be used up as soon as", "By the mean of the last 20 days")
+	shows("", http.StatusOK, "At this rate the quota lasts until the period ends, but it may be used up as soon as", "Based on the last 20 days")
 	l.Book(t, l.NewCharge("acme", 40))
-	shows("", http.StatusOK, "At this rate the allowance is used up on 2026-12-19, between", "A grant or a larger tier prevents that.")
+	shows("", http.StatusOK, "At this rate the quota is used up on 2026-12-19, between", "A larger plan or a grant prevents that.")
 }

@@ -55,6 +55,12 @@ func apiKeyIssued(k tenants.APIKey) outgoingEvent {
 	})
 }
 
+func apiKeyChanged(k tenants.APIKey, at time.Time) outgoingEvent {
+	return fact(contract.TypeAPIKeyChanged, at, contract.APIKeyChanged{
+		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Name: k.Name, ChangedAt: at,
+	})
+}
+
 func apiKeyRevoked(k tenants.APIKey) outgoingEvent {
 	return fact(contract.TypeAPIKeyRevoked, k.Revocation.At, contract.APIKeyRevoked{
 		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Reason: k.Revocation.Reason,

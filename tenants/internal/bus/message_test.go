@@ -64,6 +64,11 @@ func TestMessages(t *testing.T) {
 			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","project":"prj_1","name":"Store","renamed_at":"2026-11-20T12:00:00Z"}`,
 		},
+		"api key changed": {
+			"org_1", apiKeyChanged(fold[tenants.APIKey](issued, tenants.APIKeyChanged{APIKey: "key_1", Name: "basket", At: noon.Add(time.Minute)}), noon.Add(time.Minute)),
+			contract.TopicTenants, "", "2026-11-20T12:01:00Z",
+			`{"organization":"org_1","project":"prj_1","api_key":"key_1","name":"basket","changed_at":"2026-11-20T12:01:00Z"}`,
+		},
 		"credential of a session in another role": {
 			"org_1", sessionCredentials(fold[tenants.Session](session, tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Viewer, At: noon.Add(time.Minute)}), 2)[0],
 			contract.TopicCredentials, "5e88", "2026-11-20T12:01:00Z",

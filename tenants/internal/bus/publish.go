@@ -129,6 +129,8 @@ func facts(organization string, event tenants.Event, subject tenants.Subject) []
 		return []outgoingEvent{deletionFinished(e)}
 	case tenants.APIKeyIssued:
 		return []outgoingEvent{apiKeyIssued(*subject.(*tenants.APIKey))}
+	case tenants.APIKeyChanged:
+		return []outgoingEvent{apiKeyChanged(*subject.(*tenants.APIKey), e.At)}
 	case tenants.APIKeyRevoked:
 		return []outgoingEvent{apiKeyRevoked(*subject.(*tenants.APIKey))}
 	}

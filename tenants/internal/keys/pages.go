@@ -46,7 +46,12 @@ type shownKey struct {
 	Shown string // the stored part of the key
 	May   string // what it may do, as text
 	State tenants.State
+	Used  ui.Moment
+	Soon  bool // it expires within expiresSoon
 }
+
+// expiresSoon is when a key that will expire is marked.
+const expiresSoon = 14 * 24 * time.Hour
 
 type apiKeysPage struct {
 	pages.Settings
@@ -76,14 +81,15 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Write(w, r, http.StatusOK, "api-keys", ui.View{
 		Title: "API Keys", Tabs: pages.Tabs(r, pages.APIKeysPath), Data: page,
-		Flash: ui.TakeFlash(w, r, map[string]string{"key-revoked": "The API key was revoked. It works nowhere any more."}),
+		Flash: ui.TakeFlash(w, r, map[string]string{"key-revoked": "The API key was revoked. It no longer works."}),
 	})
 	return nil
 }
 
 func showKey(key Listed, now time.Time) shownKey {
 	return shownKey{
-		Listed: key, State: key.State(now), May: accessText(key.Access),
+		Listed: key, State: key.State(now), May: accessText(key.Access), Used: ui.NewMoment(key.LastUsedAt, now),
+		Soon:  !key.ExpiresAt.IsZero() && key.State(now) == tenants.Active && key.ExpiresAt.Before(now.Add(expiresSoon)),
 		Shown: tenants.APIKeyPrefix + key.Digest.First + "…" + key.Digest.Last,
 	}
 }

@@ -64,6 +64,11 @@ func TestFormOfANewKey(t *testing.T) {
 	}
 	issue(url.Values{"ends": {"date"}, "ends_on": {"2099-12-31"}})
 	tenantstest.Want(t, "the end of its last day", r.page(t, tenants.Admin, "GET", "", nil), 200, `datetime="2100-01-01T00:00:00Z"`)
+	if list := r.page(t, tenants.Admin, "GET", "", nil).Body.String(); strings.Contains(list, ">soon<") {
+		t.Errorf("a key of 2099 expires soon: %s", list)
+	}
+	issue(url.Values{"ends": {"date"}, "ends_on": {tenantstest.Now().AddDate(0, 0, 3).Format("2006-01-02")}})
+	tenantstest.Want(t, "a key of three days", r.page(t, tenants.Admin, "GET", "", nil), 200, ">soon<")
 }
 
 // A key is changed by its form, by those

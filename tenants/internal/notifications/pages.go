@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -114,8 +115,8 @@ func (p Pages) write(w http.ResponseWriter, r *http.Request, status int, templat
 var flashes = map[string]string{
 	"webhook-changed":  "The webhook was changed.",
 	"webhook-deleted":  "The webhook was deleted. Nothing is sent to it any more.",
-	"webhook-tested":   "A test is sent. The newest delivery below shows what becomes of it.",
-	"webhook-replayed": "It is sent again.",
+	"webhook-tested":   "A test was sent. Its result appears below.",
+	"webhook-replayed": "It is being sent again.",
 }
 
 // A form is the form of a webhook.
@@ -125,7 +126,7 @@ type form struct {
 	Back   string
 	Button string
 	URL    ui.Field
-	Events []ui.Choice
+	Groups []eventGroup
 	Fault  string    // of the events
 	On     *ui.Field // nil: a new webhook
 	Secret bool      // the next page shows one
@@ -134,19 +135,53 @@ type form struct {
 func fillForm(shown pages.Settings, url string, events []string, fault error) form {
 	f := form{Settings: shown, URL: ui.Field{
 		Name: "url", Label: "Address", Type: "url", Value: url, Fault: pages.FaultOf(fault, "url"), MaxLength: 2000, Required: true, Autocomplete: "off",
-		Hint: "An https address that can be reached from the internet. One of Slack gets texts.",
+		Hint: "An https address that is reachable from the internet. One of Slack gets texts.",
 	}}
 	if pages.IsInvalid(fault) && f.URL.Fault == "" {
-		f.Fault = "Choose at least one."
+		f.Fault = "Choose at least one event."
 	}
-	for _, fact := range contract.Notifications() {
-		f.Events = append(f.Events, ui.Choice{Value: fact.Name, Text: "when " + fact.Means, Selected: slices.Contains(events, fact.Name)})
-	}
+	f.Groups = groupEvents(events)
 	return f
 }
 
+// An eventGroup is the events about one subject.
+type eventGroup struct {
+	Title  string
+	Events []ui.Choice
+}
+
+// groupEvents groups all events by subject; chosen are ticked.
+func groupEvents(chosen []string) (groups []eventGroup) {
+	for _, fact := range contract.Notifications() {
+		title := subjectOf(fact.Name)
+		i := slices.IndexFunc(groups, func(group eventGroup) bool { return group.Title == title })
+		if i < 0 {
+			i, groups = len(groups), append(groups, eventGroup{Title: title})
+		}
+		choice := ui.Choice{Value: fact.Name, Text: "when " + fact.Means, Selected: slices.Contains(chosen, fact.Name)}
+		groups[i].Events = append(groups[i].Events, choice)
+	}
+	return groups
+}
+
+// subjectOf names the subject of an event: its own first word, or what it belongs to.
+func subjectOf(event string) string {
+	switch noun, _, _ := strings.Cut(event, "."); noun {
+	case "search_alert":
+		return "Alerts"
+	case "error_group":
+		return "Errors"
+	case "budget":
+		return "Budgets"
+	case "subscription", "grant", "period", "statement":
+		return "Billing"
+	default:
+		return strings.ToUpper(noun[:1]) + strings.ReplaceAll(noun[1:], "_", " ")
+	}
+}
+
 func (p Pages) showNew(w http.ResponseWriter, r *http.Request) error {
-	return p.writeNew(w, r, http.StatusOK, NewWebhook{Events: facts()}, nil)
+	return p.writeNew(w, r, http.StatusOK, NewWebhook{}, nil)
 }
 
 func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, wanted NewWebhook, fault error) error {
@@ -205,8 +240,8 @@ func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, st
 	}
 	page := fillForm(shown, url, events, fault)
 	page.Action, page.Back, page.Button = pathOf(of)+"/edit", pathOf(of), "Save"
-	page.On = &ui.Field{Name: "state", Label: "What happens", Choices: ui.NewChoices(state,
-		[2]string{stateOn, "is sent"}, [2]string{stateOff, "is kept, and sent when you replay it"})}
+	page.On = &ui.Field{Name: "state", Label: "State", Choices: ui.NewChoices(state,
+		[2]string{stateOn, "On: events are sent"}, [2]string{stateOff, "Off: events are kept until you send them again"})}
 	p.write(w, r, status, "webhook-form", "Change a webhook", page)
 	return nil
 }

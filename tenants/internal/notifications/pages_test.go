@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -57,13 +58,13 @@ func TestPages(t *testing.T) {
 	}
 	off.Set("state", "on")
 	r.browse(t, "POST", path+"/edit", off)
-	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "Send all again that failed") {
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "Send all failed ones again") {
 		t.Errorf("the failed one is not offered: %s", shown)
 	}
 	if again := r.browse(t, "POST", path+"/replay", url.Values{"form": {"form_3"}}); again.Code != 303 {
 		t.Errorf("sent again: %d %s", again.Code, again.Body)
 	}
-	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "waits") {
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "waiting") {
 		t.Errorf("after that: %s", shown)
 	}
 	if rotated := r.browse(t, "POST", path+"/rotate", url.Values{"form": {"form_4"}}); rotated.Code != 200 || !strings.Contains(rotated.Body.String(), "whsec_") {
@@ -115,5 +116,20 @@ func TestPagesWithoutKeys(t *testing.T) {
 	}
 	if created := r.browse(t, "POST", webhooksPath, url.Values{"url": {"https://hooks.example"}, "events": {"quota.exhausted"}}); created.Code != 409 {
 		t.Errorf("created: %d", created.Code)
+	}
+}
+
+// The form of a new webhook has each event once, by subject, and none chosen.
+func TestFormOfANewWebhook(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	page := r.browse(t, "GET", webhooksPath+"/new", nil).Body.String()
+	for _, fact := range contract.Notifications() {
+		if strings.Count(page, `value="`+fact.Name+`"`) != 1 {
+			t.Errorf("%s is not offered once: %s", fact.Name, page)
+		}
+	}
+	if strings.Contains(page, " checked") || strings.Count(page, "<legend>Billing</legend>") != 1 || strings.Count(page, "<legend>Quota</legend>") != 1 {
+		t.Errorf("events are chosen, or not by subject: %s", page)
 	}
 }

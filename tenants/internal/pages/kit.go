@@ -49,7 +49,18 @@ type Kit struct {
 
 // NewKit returns a kit.
 func NewKit(config Config) *Kit {
-	return &Kit{config, ui.NewPages(ui.Settings, templates), httpapi.NewRefusals()}
+	k := &Kit{Config: config, refusals: httpapi.NewRefusals()}
+	k.own = ui.NewPages(ui.Settings, templates).Named(k.nameOf)
+	return k
+}
+
+// nameOf returns the name of a reader's organization for the header, or "".
+func (k *Kit) nameOf(ctx context.Context, organization string) string {
+	found, err := k.Directory.Organization(ctx, pg.Organization(organization), organization)
+	if err != nil {
+		return ""
+	}
+	return found.Name
 }
 
 // A Set is the pages of one room.
@@ -59,7 +70,7 @@ type Set struct {
 }
 
 // Of returns the pages of a room by its templates, templates/*.html in files.
-func (k *Kit) Of(files fs.FS) Set { return Set{k, ui.NewPages(ui.Settings, files)} }
+func (k *Kit) Of(files fs.FS) Set { return Set{k, ui.NewPages(ui.Settings, files).Named(k.nameOf)} }
 
 // Mount adds the rooms' settings to router, for signed-in members.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(settings chi.Router)) {

@@ -142,15 +142,14 @@ func Need(r *http.Request, p tenants.Permission) error {
 // rolesText lists the roles with a permission.
 func rolesText(p tenants.Permission) string {
 	roles := tenants.RolesWith(p)
-	words := make([]string, len(roles))
-	for i, role := range roles {
-		words[i] = string(role) + "s"
-	}
-	if len(words) == 1 {
+	if len(roles) == 1 {
 		return "Ask an " + string(roles[0])
 	}
-	last := len(words) - 1
-	return "Ask one of the " + strings.Join(words[:last], ", ") + " or " + words[last]
+	words := make([]string, len(roles))
+	for i, role := range roles {
+		words[i] = string(role)
+	}
+	return "Ask one of the " + ui.Roles(words, "or")
 }
 
 // permissionText is what a permission allows, to follow "may".
