@@ -38,6 +38,7 @@ var exceptions = map[string]string{
 	"checked_ranges":    "how far a partition is checked, which holds records of all tenants",
 	"cursor_key":        "one row for the installation: what signs the cursors of the module's lists",
 	"cuts":              "where the hours of a partition end, which holds records of all tenants",
+	"deleted_objects":   "names of objects that are to be deleted again",
 	"moves":             "which batches of blocks, of all tenants, are on their way",
 	"move_state":        "one row of the installation",
 	"gap_runs":          "which stretches of a partition are summed up, which hold records of all tenants",

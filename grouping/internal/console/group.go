@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -46,7 +47,9 @@ type console struct {
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates)}
+	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates).Named(func(_ context.Context, organization string) string {
+		return config.Directory.OrganizationName(organization)
+	})}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))

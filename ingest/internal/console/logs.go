@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -51,7 +52,9 @@ type console struct {
 
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates)}
+	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates).Named(func(_ context.Context, organization string) string {
+		return config.Directory.OrganizationName(organization)
+	})}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
