@@ -48,7 +48,7 @@ func TestErrorsAreDecidedAbout(t *testing.T) {
 
 // failed is an error of the world's group in a release.
 func failed(release string) entry {
-	return entry{Level: "error", Message: plainTexts.message, Environment: "prod", Metadata: map[string]string{"release": release}, Error: &failure{
+	return entry{Level: "error", Message: plainTexts.message, Environment: "prod", Metadata: map[string]any{"release": release}, Error: &failure{
 		Type: plainTexts.errorType, Message: plainTexts.errorMessage,
 		Frames: []string{plainTexts.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)"},
 	}}

@@ -45,7 +45,7 @@ type logsCommand struct {
 	JSON     bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
 	Patterns bool          `help:"Print the patterns of messages instead of entries, the most frequent first."`
 	NewSince time.Duration `help:"Only patterns that are new in this time: the day before, or --from until then, has none like them."`
-	Saved   string        `help:"Search as the saved search of this name does, which everybody sees, in its time; with the query as well."`
+	Saved    string        `help:"Search as the saved search of this name does, which everybody sees, in its time; with the query as well."`
 	CountBy  []string      `help:"Count by the values of this field, such as level or service, instead of printing entries. For several, repeat it." sep:"none"`
 
 	reader

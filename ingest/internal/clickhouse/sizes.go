@@ -20,7 +20,8 @@ type Size struct {
 // Sizes returns what takes most on disk.
 func (s *Store) Sizes(ctx context.Context) (sizes []Size, err error) {
 	const of = `SELECT name, toInt64(data_compressed_bytes + marks_bytes) AS bytes FROM system.%s WHERE database = currentDatabase() AND table = 'entries'`
-	query := `SELECT name, bytes FROM (` + fmt.Sprintf(of, "columns") + ` UNION ALL ` + fmt.Sprintf(of, "data_skipping_indices") + `) WHERE bytes > 0 ORDER BY bytes DESC FORMAT TabSeparated`
+	query := `SELECT name, bytes FROM (` + fmt.Sprintf(of, "columns") + ` UNION ALL ` + fmt.Sprintf(of, "data_skipping_indices") +
+		`) WHERE bytes > 0 ORDER BY bytes DESC FORMAT TabSeparated`
 	answer, err := s.writer.run(ctx, everyone, query, nil, nil)
 	if err != nil {
 		return nil, err
