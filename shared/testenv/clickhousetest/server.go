@@ -51,7 +51,7 @@ func server(t testing.TB) (served, error) {
 	if given := os.Getenv(EnvURL); given != "" {
 		return served{address: strings.TrimSuffix(given, "/"), where: "given by " + EnvURL}, nil
 	}
-	if backend.Chosen() == "containers" {
+	if backend.Chosen() == "containers" && image() != "" {
 		return inContainer(t)
 	}
 	return local()
@@ -70,9 +70,10 @@ var local = sync.OnceValues(func() (served, error) {
 	return served{address: engine.URL, where: "chdb-core " + chdb.Version + " behind an HTTP front", chdb: engine}, nil
 })
 
-// image of ClickHouse's containers.
+// image of ClickHouse's containers; empty: there is none, as where no image
+// can be pulled.
 func image() string {
-	if given := os.Getenv("WEIR_TEST_CLICKHOUSE_IMAGE"); given != "" {
+	if given, ok := os.LookupEnv("WEIR_TEST_CLICKHOUSE_IMAGE"); ok {
 		return given
 	}
 	return "clickhouse/clickhouse-server:26.3"
