@@ -109,7 +109,9 @@ func (a *App) buildConsumers() (err error) {
 	if err != nil {
 		return err
 	}
-	a.tenants, err = a.base.NewConsumer(erasure.Consumer(contract.GroupGroupingTenants))
+	tenants := erasure.Consumer(contract.GroupGroupingTenants)
+	tenants.Handle = bus.ConsumeTenants
+	a.tenants, err = a.base.NewConsumer(tenants)
 	return err
 }
 

@@ -312,6 +312,18 @@ func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
 	return Record(ctx, tx, due, Author{})
 }
 
+// Unassign takes all groups from a member who was removed. tx must act as the system.
+func Unassign(ctx context.Context, tx pgx.Tx, organization, member string, at time.Time) ([]Change, error) {
+	assigned, err := readMade(ctx, tx, `organization = $1 AND assignee = $2 ORDER BY organization, id FOR UPDATE`, storable(organization), storable(member))
+	if err != nil || len(assigned) == 0 {
+		return nil, err
+	}
+	for _, m := range assigned {
+		m.Decisions = []grouping.Decision{{Kind: grouping.WasAssigned, At: at, Reason: "The member who looked after it was removed."}}
+	}
+	return Record(ctx, tx, assigned, Author{})
+}
+
 // An Activity is a decision with its number and its author.
 type Activity struct {
 	Version int64

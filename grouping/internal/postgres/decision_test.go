@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/grouping/internal/bus"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
@@ -358,5 +358,27 @@ func TestStoredDecisions(t *testing.T) {
 	})
 	if text, err := json.Marshal(only(t, pool).State); err != nil || string(text) != `{"status":"ignored","since":"2026-11-20T12:01:00Z","until":{"at":"2026-11-20T13:00:00Z","count":3,"per":3600000000000},"assignee":{"id":"mem_1","name":"Ada"}}` {
 		t.Errorf("the state is %s, %v", text, err)
+	}
+}
+
+// Groups of a member who was removed are nobody's, also where that is
+// read again; those of others stay.
+func TestRemovedMembersLookAfterNothing(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, in("prod", "", 0))
+	mustDecide(t, pool, time.Hour, grouping.Command{Assign: &grouping.Assignee{ID: "mem_1", Name: "Ada"}}, only(t, pool).ID)
+	for _, step := range []struct{ removed, want string }{{"mem_2", "mem_1"}, {"mem_1", ""}, {"mem_1", ""}} {
+		value, err := json.Marshal(contract.MemberRemoved{Organization: "acme", Member: step.removed, RemovedAt: noon.Add(2 * time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := sharedbus.Record{Topic: contract.TopicTenants, Value: value, Headers: []sharedbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeMemberRemoved)}}}
+		err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(t.Context(), tx, []sharedbus.Record{record}) })
+		if group := only(t, pool); err != nil || group.State.Assignee.ID != step.want {
+			t.Errorf("%q looks after it without %s, want %q, %v", group.State.Assignee.ID, step.removed, step.want, err)
+		}
+	}
+	if facts := announced(t, pool); len(facts) != 2 || facts[1].Assignee != "" || facts[1].Cause == "" {
+		t.Errorf("announced %+v, want who looks after it and that nobody does", facts)
 	}
 }
