@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Bounds of an alert.
@@ -18,6 +19,7 @@ const (
 	MaxExamples    = 3
 	maxThreshold   = 1_000_000_000_000
 	maxMailed      = 20 // members
+	maxMemberID    = 64 // bytes
 )
 
 // An AlertRule is when a saved search is looked at, and what is told whom.
@@ -52,6 +54,14 @@ func (r *AlertRule) Check(roles []string) error {
 		return Invalid{"examples", fmt.Sprintf("examples is %d.", r.Examples), fmt.Sprintf("Use 0 to %d.", MaxExamples)}
 	case len(r.Members) > maxMailed:
 		return Invalid{"mail_members", fmt.Sprintf("There are %d members.", len(r.Members)), fmt.Sprintf("Name at most %d, or roles.", maxMailed)}
+	}
+	if len(r.Roles) > len(roles) {
+		return Invalid{"mail_roles", fmt.Sprintf("There are %d roles.", len(r.Roles)), "Name each once."}
+	}
+	for _, member := range r.Members {
+		if !strings.HasPrefix(member, "mem_") || len(member) > maxMemberID || strings.ContainsFunc(member, unicode.IsControl) || !isStorable(member) {
+			return Invalid{"mail_members", fmt.Sprintf("%q is no id of a member.", member), "Use ids such as mem_ and what follows it."}
+		}
 	}
 	for _, role := range r.Roles {
 		if !slices.Contains(roles, role) {

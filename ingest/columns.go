@@ -79,10 +79,13 @@ func (c *Columns) at(path jsonPath) *column {
 
 // knows reports whether all values at a path are in a column, or there are none.
 func (c *Columns) knows(path jsonPath) bool {
+	if path.neverInColumns() {
+		return false
+	}
 	if c.at(path) != nil {
 		return true
 	}
-	if _, is := c.others[path]; is || !c.whole || path.neverInColumns() {
+	if _, is := c.others[path]; is || !c.whole {
 		return false
 	}
 	for other, array := range c.others {
@@ -283,10 +286,14 @@ func (s *columnSet) at(path []byte) *collected {
 }
 
 func (s *columnSet) find(path []byte) *collected {
+	if len(path) > maxPathBytes {
+		s.full = true
+		return nil
+	}
 	if c := s.paths[string(path)]; c != nil || s.full {
 		return c
 	}
-	if len(s.paths) == maxPaths || len(path) > maxPathBytes {
+	if len(s.paths) == maxPaths {
 		s.full = true
 		return nil
 	}

@@ -22,6 +22,7 @@ const (
 	MaxCounters    = 5   // that share one count
 	maxTracked     = 200 // values of a field that are counted at once
 	maxSplit       = 50  // the same, where each has buckets or numbers
+	maxFieldName   = 256 // bytes
 	maxValueText   = 256 // bytes of a value that is counted by itself
 	maxOfEntry     = 64  // values of a field that one entry counts for
 	maxNumbers     = 16  // numbers that count of one entry
@@ -107,8 +108,8 @@ func (c *Count) Split() bool { return c.Every > 0 || c.Of.name != "" }
 // ParseField reads the name of a field: one of the query language, or project.
 func ParseField(name string) (Field, error) {
 	switch {
-	case strings.Trim(name, "-") != name || strings.ContainsAny(name, `*:()"`) || strings.ContainsFunc(name, unicode.IsSpace) || name == "":
-		return Field{}, fmt.Errorf("%q is no name of a field", name)
+	case strings.Trim(name, "-") != name || strings.ContainsAny(name, `*:()"`) || strings.ContainsFunc(name, unicode.IsSpace) || name == "" || len(name) > maxFieldName:
+		return Field{}, fmt.Errorf("%.100q is no name of a field", name)
 	case strings.Count(name, ".") > maxPathDots:
 		return Field{}, fmt.Errorf("%q has more than %d dots", name, maxPathDots)
 	case name == entryfield.Level, name == entryfield.Environment, name == FieldProject, name == FieldPattern:

@@ -18,7 +18,11 @@ const (
 	MaxSearchName  = 80 // characters
 	MaxPicked      = 4  // fields shown as columns
 	maxEnvironment = 64 // bytes
+	maxLevels      = 5
 )
+
+// isStorable reports whether PostgreSQL keeps a text.
+func isStorable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // A SavedSearch is a search of one's logs that has a name.
 type SavedSearch struct {
@@ -51,12 +55,16 @@ func (i Invalid) Error() string { return i.Detail + " " + i.Fix }
 
 // Check returns the first fault, an Invalid.
 func (s *SavedSearch) Check() error {
-	name := strings.TrimSpace(s.Name)
+	s.Name = strings.TrimSpace(s.Name)
 	switch {
-	case name == "" || utf8.RuneCountInString(name) > MaxSearchName || strings.ContainsFunc(name, unicode.IsControl):
+	case !isStorable(s.Name) || s.Name == "" || utf8.RuneCountInString(s.Name) > MaxSearchName || strings.ContainsFunc(s.Name, unicode.IsControl):
 		return Invalid{"name", fmt.Sprintf("%q is no name.", s.Name), fmt.Sprintf("Use 1 to %d characters on one line.", MaxSearchName)}
-	case len(s.Environment) > maxEnvironment || strings.ContainsFunc(s.Environment, unicode.IsControl):
+	case len(s.Environment) > maxEnvironment || strings.ContainsFunc(s.Environment, unicode.IsControl) || !isStorable(s.Environment):
 		return Invalid{"environment", "The environment is too long.", fmt.Sprintf("Use at most %d bytes.", maxEnvironment)}
+	case !isStorable(s.Query):
+		return Invalid{"q", "The query has a character that no entry has.", "Remove U+0000 and what is no UTF-8."}
+	case len(s.Levels) > maxLevels:
+		return Invalid{"levels", fmt.Sprintf("There are %d levels.", len(s.Levels)), "Name each once."}
 	case len(s.Fields) > MaxPicked:
 		return Invalid{"fields", fmt.Sprintf("There are %d fields.", len(s.Fields)), fmt.Sprintf("Pick at most %d.", MaxPicked)}
 	}
@@ -64,7 +72,7 @@ func (s *SavedSearch) Check() error {
 		return err
 	}
 	for _, field := range s.Fields {
-		if _, err := ParseField(field); err != nil {
+		if _, err := ParseField(field); err != nil || len(field) > maxPathBytes || strings.ContainsFunc(field, unicode.IsControl) {
 			return Invalid{"fields", fmt.Sprintf("%q is not the name of a field.", field), "Name one, such as metadata.user.id."}
 		}
 	}

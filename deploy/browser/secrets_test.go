@@ -138,7 +138,8 @@ func hostileTexts() texts {
 		organization: hostile("organization"), member: hostile("member"), project: hostile("project"), key: hostile("key"),
 		token: hostile("token"), reason: hostile("reason"), message: hostile("message"), environment: hostile("environment"), errorType: hostile("error type"),
 		errorMessage: hostile("error message"), call: hostile("call"),
-		hook: plainTexts.hook, email: plainTexts.email, invited: plainTexts.invited,
+		search: `search"'></title><script>hacked()</script><img src=x onerror=hacked()>{{.}}`,
+		hook:   plainTexts.hook, email: plainTexts.email, invited: plainTexts.invited,
 	}
 }
 
@@ -164,7 +165,7 @@ func typed() (all []string) {
 // all are those that some page shows unchanged; a call is shown
 // in another form.
 func (s texts) all() []string {
-	return []string{s.organization, s.member, s.project, s.key, s.token, s.reason, s.message, s.environment, s.errorType, s.errorMessage}
+	return []string{s.organization, s.member, s.project, s.key, s.token, s.reason, s.message, s.environment, s.errorType, s.errorMessage, s.search}
 }
 
 // Without scripts a person still gets from the sign-in to a key, and sees

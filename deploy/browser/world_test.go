@@ -91,7 +91,8 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	hooks := "/organizations/" + organization + "/webhooks"
 	w.webhook = in.create(t, hooks, map[string]any{"url": say.hook, "events": []string{"quota.threshold_reached", "quota.exhausted", "error_group.created"}})
 	in.create(t, hooks+"/"+w.webhook+"/test", nil)
-	w.search = in.save(t, w.key.Key, map[string]any{"name": say.search, "project": project.ID, "q": "checkout OR " + say.message, "last": "1h"})
+	said := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(say.message)
+	w.search = in.save(t, w.key.Key, map[string]any{"name": say.search, "project": project.ID, "q": `checkout OR "` + said + `"`, "last": "1h"})
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }

@@ -25,7 +25,7 @@ ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/weir/entries', '{replic
 PARTITION BY (retention, day)
 ORDER BY (organization, seconds, nanos, batch, number)
 TTL day + toIntervalDay(retention + 1), day + toIntervalDay(3) TO VOLUME 'cold'
-SETTINGS replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800, ttl_only_drop_parts = 1, storage_policy = 'hot_cold';
+SETTINGS replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
 
 CREATE TABLE IF NOT EXISTS weir.entries ON CLUSTER 'weir' AS weir.entries_local
 ENGINE = Distributed('weir', 'weir', 'entries_local', cityHash64(organization, project));

@@ -25,7 +25,7 @@ ENGINE = MergeTree
 PARTITION BY (retention, day)
 ORDER BY (organization, seconds, nanos, batch, number)
 TTL day + toIntervalDay(retention + 1)
-SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1;
 
 CREATE ROLE IF NOT EXISTS weir_writer;
 

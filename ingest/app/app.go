@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
@@ -137,7 +138,8 @@ func (a *App) newSaved(found *searches.Service) *saved.Service {
 		MaxAlerts: cmp.Or(config.Alerts, defaultAlerts), Publish: bus.SaveNotice, Published: a.store.relay.Wake, NewID: newID, Clock: a.base.Clock,
 	}
 	a.store.evaluator = saved.NewEvaluator(saved.EvaluatorConfig{
-		Pool: a.base.Pool, Service: kept, Searches: found, Ends: a.spending.log.Ends, Group: contract.GroupLogStore, Ready: a.followed.loaded,
+		Pool: a.base.Pool, Service: kept, Searches: found, Ends: a.spending.log.Ends, Group: contract.GroupLogStore,
+		Ready:    func() error { return errors.Join(a.clockWatch.check(), a.followed.loaded()) },
 		Interval: config.AlertInterval, Clock: a.base.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 	return kept

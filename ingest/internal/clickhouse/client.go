@@ -42,15 +42,22 @@ func parse(address string) (*client, error) {
 	case strings.Trim(database, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || database == "":
 		return nil, fmt.Errorf("its path %q is no name of a database", u.Path)
 	}
-	c := &client{database: database, address: url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}, http: &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second,
-	}}}
+	c := &client{database: database, address: url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}, http: &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second,
+			ResponseHeaderTimeout: longestStatement,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the password along
+	}}
 	if u.User != nil {
 		c.user = u.User.Username()
 		c.password, _ = u.User.Password()
 	}
 	return c, nil
 }
+
+// longestStatement is how long a server may work before it is taken for dead.
+const longestStatement = 5 * time.Minute
 
 // Check returns what is wrong with an address.
 func Check(address string) error {

@@ -121,9 +121,13 @@ func (s *Store) Present(ctx context.Context, move int64, retention int, day time
 	return present, rows.err
 }
 
-// Delete deletes what there is of a move, and returns once no query sees it.
-func (s *Store) Delete(ctx context.Context, move int64, retention int, day time.Time) error {
+// Delete deletes what there is of a move, and returns once no query sees it. What
+// later attempts insert, which have later deadlines, stays where it is late itself; zero: nothing does.
+func (s *Store) Delete(ctx context.Context, move int64, retention int, day, deadline time.Time) error {
 	statement := `DELETE FROM ` + s.layout.Local() + ` WHERE ` + ofMove(move, retention, day)
+	if !deadline.IsZero() {
+		statement += fmt.Sprintf(` AND deadline <= toDateTime(%d, 'UTC')`, deadline.Unix())
+	}
 	if err := s.writer.exec(ctx, statement, settings{"lightweight_deletes_sync": "2"}, nil); err != nil {
 		return fmt.Errorf("cannot delete move %d in ClickHouse: %w", move, err)
 	}

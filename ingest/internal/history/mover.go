@@ -203,18 +203,21 @@ func (m *Mover) insert(ctx context.Context, move *postgres.Move, blocks []postgr
 		}
 		m.metrics.repairs.Inc()
 		m.Logger.Error("ClickHouse has other rows of a move than were inserted; they are deleted and inserted again", slog.Int64("move", move.Number))
-		if err := m.Rows.Delete(ctx, move.Number, move.Retention, move.Day); err != nil {
+		if err := m.Rows.Delete(ctx, move.Number, move.Retention, move.Day, deadline(move)); err != nil {
 			return err
 		}
 		token = fmt.Sprintf("%s-%d", token, move.Attempt)
 	}
 }
 
+// deadline is when an insert of an attempt can't begin any more.
+func deadline(move *postgres.Move) time.Time { return move.ClaimedAt.Add(insertBegins) }
+
 func (m *Mover) insertOnce(ctx context.Context, move *postgres.Move, blocks []postgres.MovingBlock, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, insertBegins)
 	defer cancel()
 	batch := &clickhouse.Batch{
-		Move: move.Number, Retention: move.Retention, Day: move.Day, Token: token, Deadline: move.ClaimedAt.Add(insertBegins),
+		Move: move.Number, Retention: move.Retention, Day: move.Day, Token: token, Deadline: deadline(move),
 	}
 	err := m.Moves.Each(blocks, func(block *postgres.MovingBlock, entries []ingest.Stored) {
 		batch.Add(block.Organization, block.Project, block.ID, entries)
@@ -307,7 +310,7 @@ func (m *Mover) blocks(ctx context.Context, move *postgres.Move) (blocks []postg
 
 // clear deletes what ClickHouse has of a returned move.
 func (m *Mover) clear(ctx context.Context, move *postgres.Move) error {
-	if err := m.Rows.Delete(ctx, move.Number, move.Retention, move.Day); err != nil {
+	if err := m.Rows.Delete(ctx, move.Number, move.Retention, move.Day, time.Time{}); err != nil {
 		return err
 	}
 	present, err := m.Rows.Present(ctx, move.Number, move.Retention, move.Day)

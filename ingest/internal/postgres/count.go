@@ -137,6 +137,9 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 // readEntries counts one entry after the other, by columns where there are some.
 func (c *counting) readEntries(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked, columns *ingest.Columns) error {
 	if err := c.scan.store.fetch(ctx, &block.packed); err != nil {
+		if c.scan.isGone(block.of.Ref) {
+			return nil
+		}
 		return err
 	}
 	entries, err := block.entries(c.scan.store.codec, into)

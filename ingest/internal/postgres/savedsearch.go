@@ -85,22 +85,27 @@ func SavedSearch(ctx context.Context, tx pgx.Tx, organization pg.Organization, i
 
 // InsertSearch keeps a new saved search, if there are fewer than most beside it.
 func InsertSearch(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch, most int) error {
+	if err := checkRoom(ctx, tx, s, most); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO saved_searches (organization, id, project, owner, name, query, levels, environment, last, from_time, to_time, fields,
+		version, created_by, created_at, updated_by, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, '{}'::text[]), $8, $9, $10, $11, coalesce($12, '{}'::text[]), $13, $14, $15, $16, $17)`, valuesOf(s)...)
+	return taken(err)
+}
+
+// checkRoom refuses a saved search where there are most beside it.
+func checkRoom(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch, most int) error {
 	if err := lock(ctx, tx, "saved searches", s.Organization); err != nil {
 		return err
 	}
 	var many int
-	err := tx.QueryRow(ctx, `SELECT count(*) FROM saved_searches WHERE organization = $1 AND owner = $2 AND (owner <> '' OR project = $3)`,
-		s.Organization, s.Owner, s.Project).Scan(&many)
-	if err != nil {
-		return err
-	}
-	if many >= most {
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM saved_searches WHERE organization = $1 AND owner = $2 AND (owner <> '' OR project = $3) AND id <> $4`,
+		s.Organization, s.Owner, s.Project, s.ID).Scan(&many)
+	if err == nil && many >= most {
 		return ErrTooMany
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO saved_searches (organization, id, project, owner, name, query, levels, environment, last, from_time, to_time, fields,
-		version, created_by, created_at, updated_by, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, '{}'::text[]), $8, $9, $10, $11, coalesce($12, '{}'::text[]), $13, $14, $15, $16, $17)`, valuesOf(s)...)
-	return taken(err)
+	return err
 }
 
 // lock has writers of an organization take turns, so that they count right.
@@ -121,9 +126,12 @@ func taken(err error) error {
 	return err
 }
 
-// UpdateSearch replaces a saved search of the version before, with the turn of
-// whoever evaluates its alert.
-func UpdateSearch(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch) error {
+// UpdateSearch replaces a saved search of the version before, if there are fewer
+// than most beside it, with the turn of whoever evaluates its alert.
+func UpdateSearch(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch, most int) error {
+	if err := checkRoom(ctx, tx, s, most); err != nil {
+		return err
+	}
 	tag, err := tx.Exec(ctx, `UPDATE saved_searches SET project = $3, owner = $4, name = $5, query = $6, levels = coalesce($7, '{}'::text[]), environment = $8,
 		last = $9, from_time = $10, to_time = $11, fields = coalesce($12, '{}'::text[]), version = $13, updated_by = $14, updated_at = $15
 		WHERE organization = $1 AND id = $2 AND version = $13 - 1`,

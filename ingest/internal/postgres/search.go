@@ -232,6 +232,9 @@ func (s *scan) Read(block ingest.Ref) (entries []ingest.Stored, err error) {
 	if err == nil {
 		err = s.store.fetch(s.ctx, &found)
 	}
+	if found.object != nil && err != nil && s.isGone(block) {
+		return nil, nil
+	}
 	if err == nil {
 		entries, err = found.entries(s.store.codec, &s.unpacked)
 	}
@@ -240,6 +243,17 @@ func (s *scan) Read(block ingest.Ref) (entries []ingest.Stored, err error) {
 	}
 	s.read += s.unpacked.size()
 	return entries, nil
+}
+
+// isGone reports whether a block of the snapshot is there no more, as with it
+// its object goes.
+func (s *scan) isGone(block ingest.Ref) (gone bool) {
+	err := pg.ReadAs(s.ctx, s.store.readers, s.organization, func(tx pgx.Tx) error {
+		return tx.QueryRow(s.ctx, `SELECT NOT EXISTS (SELECT FROM blocks
+			WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5)`,
+			s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)).Scan(&gone) //nolint:gosec // bounded by the contract
+	})
+	return err == nil && gone
 }
 
 func uuidText(id [16]byte) string { return hex.EncodeToString(id[:]) }

@@ -43,6 +43,7 @@ const (
 	reasonMuch     = "The search reads more than it may at once. Narrow it by a word, a value or a shorter time."
 	reasonBehind   = "Entries that were accepted are not stored yet."
 	reasonAway     = "Weir could not take entries until a moment ago."
+	reasonFailed   = "The search failed."
 	reasonBusy     = "Other searches of the organization took its turns."
 	reasonDeferred = "More entries come than the organization's share lets in, and some wait to be stored."
 )
@@ -272,29 +273,33 @@ func (e *Evaluator) count(ctx context.Context, a *postgres.Alert, now moment) (o
 		of.Part, of.Reason = true, err.Error()
 		return of, nil //nolint:nilerr // it is shown
 	}
-	organization := pg.Organization(a.Search.Organization)
-	counted, err := e.Searches.Count(ctx, identity.Principal{Organization: a.Search.Organization}, ingest.Count{Search: search}, 0)
-	if isBusy(err) && late {
-		of.Part, of.Reason = true, reasonBusy
-		return of, nil
-	}
+	organization, deferred := pg.Organization(a.Search.Organization), false
+	err = pg.ReadAs(ctx, e.Pool, organization, func(tx pgx.Tx) (err error) { // before: what is stored meanwhile may be counted or not
+		deferred, err = postgres.HasDeferred(ctx, tx, organization, e.Group)
+		return err
+	})
 	if err != nil {
+		return of, err
+	}
+	counted, err := e.Searches.Count(ctx, identity.Principal{Organization: a.Search.Organization}, ingest.Count{Search: search}, 0)
+	switch {
+	case err != nil && late && !errors.Is(err, searches.ErrNoProject):
+		if of.Part, of.Reason = true, reasonFailed; isBusy(err) {
+			of.Reason = reasonBusy
+		} else {
+			e.Logger.Warn("cannot count for an alert", slog.String("search", a.Search.ID), slog.String("error", err.Error()))
+		}
+		return of, nil
+	case err != nil:
 		return of, err
 	}
 	if of.Entries = counted.Levels.Sum(); counted.From != nil {
 		of.Part, of.Reason = true, reasonMuch
 	}
-	if of.Part {
-		return of, nil
+	if deferred && !of.Part {
+		of.Part, of.Reason = true, reasonDeferred
 	}
-	err = pg.ReadAs(ctx, e.Pool, organization, func(tx pgx.Tx) (err error) {
-		of.Part, err = postgres.HasDeferred(ctx, tx, organization, e.Group)
-		return err
-	})
-	if of.Part {
-		of.Reason = reasonDeferred
-	}
-	return of, err
+	return of, nil
 }
 
 func isBusy(err error) bool {

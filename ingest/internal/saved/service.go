@@ -155,7 +155,7 @@ func (s *Service) Create(ctx context.Context, who identity.Principal, wanted ing
 		wanted.ID = "srch_" + hex.EncodeToString(sum[:16])
 	}
 	err := s.write(ctx, who, func(tx pgx.Tx) error {
-		if again, err := postgres.SavedSearch(ctx, tx, pg.Organization(who.Organization), wanted.ID, who.Member); !errors.Is(err, postgres.ErrNoSearch) {
+		if again, err := s.find(ctx, tx, who, wanted.ID); !errors.Is(err, postgres.ErrNoSearch) {
 			wanted = again
 			return err
 		}
@@ -182,7 +182,7 @@ func (s *Service) Update(ctx context.Context, who identity.Principal, wanted ing
 		}
 		wanted.Organization, wanted.CreatedBy, wanted.CreatedAt = now.Organization, now.CreatedBy, now.CreatedAt
 		wanted.UpdatedBy, wanted.UpdatedAt, wanted.Version = actor(who), s.Clock().UTC().Truncate(time.Microsecond), wanted.Version+1
-		return postgres.UpdateSearch(ctx, tx, &wanted)
+		return postgres.UpdateSearch(ctx, tx, &wanted, s.MaxSearches)
 	})
 	return wanted, err
 }

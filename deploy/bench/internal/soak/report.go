@@ -160,14 +160,25 @@ func (r *run) lookAtFiles(dir string, kind Kind, name func(entry string) string)
 // idle are the tables that stay empty all year, with the reason: that
 // they are flat shows nothing.
 var idle = map[string]string{
-	"ingest.bus_relays":    "ingest has no outbox",
-	"ingest.gap_charges":   "the ledger is never far behind",
-	"ingest.gap_runs":      "the ledger is never far behind",
-	"ledger.replays":       "nobody replays what is parked",
-	"ledger.bus_deferred":  "it has no lanes",
-	"tenants.bus_deferred": "no lane fails: all that it consumes can be read",
-	"tenants.bus_parked":   "all that it consumes can be read",
-	"tenants.passkeys":     "they need an authenticator",
+	"grouping.answers":       "nobody decides about errors",
+	"grouping.events":        "nobody decides about errors",
+	"grouping.releases":      "no entry names a release",
+	"ingest.alert_clock":     "nobody sets an alert",
+	"ingest.alert_history":   "nobody sets an alert",
+	"ingest.alerts":          "nobody sets an alert",
+	"ingest.deleted_objects": "there is no archive",
+	"ingest.facts":           "nobody sets an alert",
+	"ingest.gap_charges":     "the ledger is never far behind",
+	"ingest.gap_runs":        "the ledger is never far behind",
+	"ingest.moves":           "there is no ClickHouse",
+	"ingest.moving_blocks":   "there is no ClickHouse",
+	"ingest.objects":         "there is no archive",
+	"ingest.saved_searches":  "nobody saves a search",
+	"ledger.replays":         "nobody replays what is parked",
+	"ledger.bus_deferred":    "it has no lanes",
+	"tenants.bus_deferred":   "no lane fails: all that it consumes can be read",
+	"tenants.bus_parked":     "all that it consumes can be read",
+	"tenants.passkeys":       "they need an authenticator",
 }
 
 // occasional are the tables that get rows only on a busy machine,

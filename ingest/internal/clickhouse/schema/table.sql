@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS {{.Database}}.entries_local ON CLUSTER '{{.Cluster}}'
 {{- template "columns"}}
 ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/{{.Database}}/entries', '{replica}')
 {{- template "storage" .}}
-SETTINGS replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800, ttl_only_drop_parts = 1
+SETTINGS replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1
 {{- if .Policy}}, storage_policy = '{{.Policy}}'{{end}};
 
 CREATE TABLE IF NOT EXISTS {{.Database}}.entries ON CLUSTER '{{.Cluster}}' AS {{.Database}}.entries_local
@@ -42,6 +42,6 @@ CREATE TABLE IF NOT EXISTS {{.Database}}.entries
 {{- template "columns"}}
 ENGINE = MergeTree
 {{- template "storage" .}}
-SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1
 {{- if .Policy}}, storage_policy = '{{.Policy}}'{{end}};
 {{end -}}
