@@ -111,7 +111,8 @@ func samePackage(a, b string) bool {
 }
 
 // compareVersions compares two releases by the rules of semver.org, if
-// both are versions. Two numbers are enough for one, and v may precede them.
+// both are versions. Two numbers are enough for one, and v may precede them. Two
+// builds of one version can't be compared.
 func compareVersions(a, b string) (order int, ok bool) {
 	_, a = splitRelease(a)
 	_, b = splitRelease(b)
@@ -125,13 +126,17 @@ func compareVersions(a, b string) (order int, ok bool) {
 			return order, true
 		}
 	}
-	return comparePre(x.pre, y.pre), true
+	order = comparePre(x.pre, y.pre)
+	return order, order != 0 || x.build == y.build || x.build == "" || y.build == ""
 }
 
-type version struct{ numbers, pre []string }
+type version struct {
+	numbers, pre []string
+	build        string
+}
 
 func parseVersion(text string) (v version, ok bool) {
-	text, _, _ = strings.Cut(strings.TrimPrefix(text, "v"), "+") // builds of one version are equal
+	text, v.build, _ = strings.Cut(strings.TrimPrefix(text, "v"), "+")
 	text, pre, isPre := strings.Cut(text, "-")
 	if v.numbers = strings.Split(text, "."); len(v.numbers) < 2 {
 		return v, false

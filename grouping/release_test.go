@@ -57,6 +57,7 @@ func TestRegressionOfReleases(t *testing.T) {
 		"in a version, in itself":                       {grouping.Resolution{Release: "2.14.0"}, "staging", "2.14.0", true},
 		"in a version, in a newer one":                  {grouping.Resolution{Release: "2.14.0"}, "prod", "2.15.0", true},
 		"in a version, in an equal one":                 {grouping.Resolution{Release: "2.14.0"}, "prod", "v2.14.0+build7", true},
+		"in a build, in another build that nobody saw":  {grouping.Resolution{Release: "2.14.0+46"}, "prod", "2.14.0+45", false},
 		"in a version, without a release":               {grouping.Resolution{Release: "2.14.0"}, "prod", "", false},
 		"in a version, of another package":              {grouping.Resolution{Release: "2.14.0"}, "prod", "web@3.0.0", false},
 		"in a release of staging, prod runs the old":    {grouping.Resolution{Release: "def"}, "prod", "abc", false},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/contract/entryfield"
@@ -83,13 +84,22 @@ func (s *scanner) releaseOf(e *entry) {
 	s.object(func(name string) {
 		switch name {
 		case "release":
-			e.release = s.string()
+			e.release = oneLine(s.string())
 		case "version":
-			e.version = s.string()
+			e.version = oneLine(s.string())
 		default:
 			s.skip()
 		}
 	})
+}
+
+// oneLine is a text without the space around it, such as the end of the line of
+// a file; empty where it has several lines.
+func oneLine(text string) string {
+	if text = strings.TrimSpace(text); strings.ContainsFunc(text, unicode.IsControl) {
+		return ""
+	}
+	return text
 }
 
 // scanner reads JSON that was validated before.

@@ -189,7 +189,11 @@ func once[T any](ctx context.Context, s *Service, request Request, input any, fn
 	if err != nil {
 		return made, fmt.Errorf("cannot encode a request: %w", err)
 	}
-	same := idempotency.NewRequest("answers", request.Who.Organization, request.Key, text)
+	key := request.Key
+	if key != "" {
+		key = request.Who.ID + " " + key // of one program, which knows nothing of others' keys
+	}
+	same := idempotency.NewRequest("answers", request.Who.Organization, key, text)
 	run := func() error {
 		return pg.InTx(ctx, s.Pool, func(tx pgx.Tx) error {
 			if err := pg.AsOrganization(ctx, tx, pg.Organization(request.Who.Organization)); err != nil {
