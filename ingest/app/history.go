@@ -125,6 +125,7 @@ func HistorySchema(database, cluster, policy string, coldDays int) string {
 type HistoryMove struct {
 	DatabaseURL string
 	ClickHouse  HistoryConfig
+	Archive     ArchiveConfig // where texts of past days may be
 	To          string // clickhouse or postgres
 	Progress    func(moved int, waiting int64)
 	Clock       func() time.Time
@@ -142,10 +143,14 @@ func (h HistoryMove) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	archive, err := h.Archive.open()
+	if err != nil {
+		return err
+	}
 	limits := history.Limits()
 	limits.Least, limits.Wait = 1, 0
 	metrics := prometheus.NewRegistry()
-	moves := &postgres.Moves{Pool: pool, Limits: limits, Store: postgres.NewStore(postgres.Config{Clock: h.Clock, Metrics: metrics})}
+	moves := &postgres.Moves{Pool: pool, Limits: limits, Store: postgres.NewStore(postgres.Config{Objects: archive, Clock: h.Clock, Metrics: metrics})}
 	mover := history.NewMover(history.Config{Moves: moves, Rows: rows, NewID: uuid.NewString, Clock: h.Clock, Metrics: metrics, Logger: h.Logger})
 	if err := moves.SetTarget(ctx, h.To); err != nil {
 		return err

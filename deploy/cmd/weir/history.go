@@ -69,7 +69,8 @@ func (h *historyServers) validate() error {
 type historyMove struct {
 	historyServers `embed:""`
 
-	To string `help:"clickhouse or postgres." required:"" enum:"clickhouse,postgres"`
+	Archive ingest.ArchiveConfig `embed:""`
+	To      string               `help:"clickhouse or postgres." required:"" enum:"clickhouse,postgres"`
 }
 
 // Run moves until all is there.
@@ -82,7 +83,7 @@ func (h *historyMove) Run(ctx context.Context, logger *slog.Logger) error {
 		noun = "moves may still come back"
 	}
 	err := ingest.HistoryMove{
-		DatabaseURL: h.DatabaseURL.Reveal(), ClickHouse: h.ClickHouse, To: h.To, Clock: time.Now, Logger: logger,
+		DatabaseURL: h.DatabaseURL.Reveal(), ClickHouse: h.ClickHouse, Archive: h.Archive, To: h.To, Clock: time.Now, Logger: logger,
 		Progress: func(moves int, left int64) { fmt.Fprintf(os.Stderr, "\r%d moves, %d %s   ", moves, left, noun) },
 	}.Run(ctx)
 	fmt.Fprintln(os.Stderr)
