@@ -108,7 +108,7 @@ func (c *Count) Split() bool { return c.Every > 0 || c.Of.name != "" }
 // ParseField reads the name of a field: one of the query language, or project.
 func ParseField(name string) (Field, error) {
 	switch {
-	case strings.Trim(name, "-") != name || strings.ContainsAny(name, `*:()"`) || strings.ContainsFunc(name, unicode.IsSpace) || name == "" || len(name) > maxFieldName:
+	case name == "", len(name) > maxFieldName, strings.Trim(name, "-") != name, strings.ContainsAny(name, `*:()"`), strings.ContainsFunc(name, unicode.IsSpace):
 		return Field{}, fmt.Errorf("%.100q is no name of a field", name)
 	case strings.Count(name, ".") > maxPathDots:
 		return Field{}, fmt.Errorf("%q has more than %d dots", name, maxPathDots)

@@ -126,7 +126,7 @@ type HistoryMove struct {
 	DatabaseURL string
 	ClickHouse  HistoryConfig
 	Archive     ArchiveConfig // where texts of past days may be
-	To          string // clickhouse or postgres
+	To          string        // clickhouse or postgres
 	Progress    func(moved int, waiting int64)
 	Clock       func() time.Time
 	Logger      *slog.Logger
