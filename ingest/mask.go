@@ -137,7 +137,7 @@ func connects(text []byte, begun, i int) bool {
 	case '.', '-', '_', '@', '$':
 		return ascii[next] != 0 || next >= utf8.RuneSelf && isWordAt(text[i+1:])
 	case ':':
-		return isDigit(next) && len(bytes.Trim(text[begun:i], "0123456789.:-T")) == 0
+		return isDigit(next) && i-begun <= longestTime && len(bytes.Trim(text[begun:i], "0123456789.:-T")) == 0
 	case ',':
 		end := i + 1
 		for end < len(text) && isDigit(text[end]) {
@@ -155,11 +155,17 @@ func kindOfFirst(text []byte) kind {
 	return kindOf(r)
 }
 
+// How much may be a time or an address: each colon looks at all before it, or behind it.
+const (
+	longestTime    = 40
+	longestAddress = 64
+)
+
 // colonsEnd is the end of an address such as fe80::1 or 0a:00:27:4e:5f:61 at i; i: there is none.
 func colonsEnd(text []byte, i int) int {
 	colons, end, digits, more := 0, i, false, false
 loop:
-	for ; end < len(text); end++ {
+	for ; end < min(len(text), i+longestAddress); end++ {
 		switch c := text[end]; {
 		case isDigit(c):
 			digits = true
