@@ -174,3 +174,19 @@ func (r Retention) Table(clock func() time.Time) prune.Rows {
 		Age: "published_at", Before: r.Since(clock),
 	}
 }
+
+// RemovedMembers are those whom records of weir.tenants.v1 report. All other
+// records are ignored.
+func RemovedMembers(records []bus.Record) (removed []contract.MemberRemoved, err error) {
+	for _, record := range records {
+		if record.Header(contract.HeaderType) != contract.TypeMemberRemoved || len(record.Value) == 0 {
+			continue
+		}
+		var member contract.MemberRemoved
+		if err := json.Unmarshal(record.Value, &member); err != nil {
+			return nil, bus.PermanentRecord(record, fmt.Errorf("cannot read who was removed: %w", err))
+		}
+		removed = append(removed, member)
+	}
+	return removed, nil
+}

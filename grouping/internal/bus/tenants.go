@@ -2,14 +2,11 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
 )
 
@@ -19,16 +16,13 @@ func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error 
 	if err := erasure.Consume(ctx, tx, records); err != nil { // acts as the system from here on
 		return err
 	}
+	removed, err := erasure.RemovedMembers(records)
+	if err != nil {
+		return err
+	}
 	var changed []postgres.Change
-	for _, record := range records {
-		if record.Header(contract.HeaderType) != contract.TypeMemberRemoved || len(record.Value) == 0 {
-			continue
-		}
-		var removed contract.MemberRemoved
-		if err := json.Unmarshal(record.Value, &removed); err != nil {
-			return bus.PermanentRecord(record, fmt.Errorf("cannot read who was removed: %w", err))
-		}
-		some, err := postgres.Unassign(ctx, tx, removed.Organization, removed.Member, removed.RemovedAt)
+	for _, member := range removed {
+		some, err := postgres.Unassign(ctx, tx, member.Organization, member.Member, member.RemovedAt)
 		if err != nil {
 			return err
 		}
