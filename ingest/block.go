@@ -161,8 +161,7 @@ func (b Block) AppendDirectory(dst []byte) []byte {
 	dst = append(dst, blockVersion)
 	dst = binary.AppendUvarint(dst, uint64(len(environments.list)))
 	for _, environment := range environments.list {
-		dst = binary.AppendUvarint(dst, uint64(len(environment)))
-		dst = append(dst, environment...)
+		dst = appendSized(dst, environment)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(batches.list)))
 	for _, batch := range batches.list {

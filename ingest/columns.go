@@ -69,10 +69,8 @@ func (c *column) scalar(code int) (text []byte, is bool) {
 
 // at returns the column at a path; nil: there is none.
 func (c *Columns) at(path jsonPath) *column {
-	for i := range c.list {
-		if c.list[i].path == path {
-			return &c.list[i]
-		}
+	if i := c.number(path); i >= 0 {
+		return &c.list[i]
 	}
 	return nil
 }
@@ -112,7 +110,12 @@ func (c *Columns) needed(numbers []int, paths []jsonPath) ([]int, bool) {
 
 // number returns the number of the column at a path; negative: there is none.
 func (c *Columns) number(path jsonPath) int {
-	return slices.IndexFunc(c.list, func(column column) bool { return column.path == path })
+	for i := range c.list { // which copies no column
+		if c.list[i].path == path {
+			return i
+		}
+	}
+	return -1
 }
 
 // allAt returns the columns at paths.

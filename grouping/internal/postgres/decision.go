@@ -228,7 +228,7 @@ func storableSeen(seen []grouping.Seen) []grouping.Seen {
 }
 
 // restore gives groups that were just created the decisions there are
-// about them: their rows were made anew from the log.
+// about them: their rows were rebuilt from the log.
 func restore(ctx context.Context, tx pgx.Tx, created map[string]*change) error {
 	if len(created) == 0 {
 		return nil

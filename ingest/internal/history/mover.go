@@ -73,7 +73,7 @@ func (m *Mover) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, moveInterval, m.RunOnce, lifecycle.Warn(m.Logger, "cannot move entries between the stores"))
 }
 
-// Working reports whether blocks move away, so that merging them is in vain.
+// Working reports whether blocks move away, so that merging them is wasted work.
 func (m *Mover) Working() bool { return m.working.Load() }
 
 // RunOnce moves all that is due.

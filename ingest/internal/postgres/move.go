@@ -143,7 +143,7 @@ func (m *Moves) waiting(ctx context.Context, d day) (of Waiting, err error) {
 }
 
 // Tidy forgets where blocks were in the partitions before a day of which none is left: a
-// search would look there in vain. Who writes blocks notes where after it has the lock of the partition.
+// search would look there for nothing. Writers note where blocks are after they have the lock of the partition.
 func (m *Moves) Tidy(ctx context.Context, before time.Time) error {
 	days, err := m.days(ctx)
 	if err != nil {

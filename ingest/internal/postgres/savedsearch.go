@@ -127,7 +127,7 @@ func taken(err error) error {
 }
 
 // UpdateSearch replaces a saved search of the version before, if there are fewer
-// than most beside it, with the turn of whoever evaluates its alert.
+// than most beside it, and takes the claim from a process that evaluates its alert.
 func UpdateSearch(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch, most int) error {
 	if err := checkRoom(ctx, tx, s, most); err != nil {
 		return err
