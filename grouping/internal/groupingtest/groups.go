@@ -26,6 +26,7 @@ func New(t *testing.T) *groups.Service {
 	service := groups.New(groups.Config{
 		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Pool: pool, Reads: pool, Concurrency: 2,
 		Announce: func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
+		Tell:     func(context.Context, pgx.Tx, []postgres.Message) error { return nil },
 		Clock:    time.Now, Metrics: prometheus.NewRegistry(),
 	})
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -16,6 +16,7 @@ import (
 // A Writer stores counted errors.
 type Writer struct {
 	NewGroups grouping.Budgets
+	Clock     func() time.Time // of alerts; nil: nobody is told
 }
 
 // Effect is what a transaction did.
@@ -54,9 +55,14 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveReleases(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save releases: %w", err)
 	}
-	decided, err := observe(ctx, tx, changes) // the last, as it takes the turn to append
+	decided, err := observe(ctx, tx, changes) // behind all locks but those of alerts, as it takes the turn to append
 	if err != nil {
 		return Effect{}, fmt.Errorf("cannot decide about groups: %w", err)
+	}
+	if w.Clock != nil {
+		if err := alertCounted(ctx, tx, changes, decided, w.Clock()); err != nil {
+			return Effect{}, fmt.Errorf("cannot give alerts what came: %w", err)
+		}
 	}
 	effect := effectOf(changes)
 	effect.Decided = decided
@@ -70,6 +76,7 @@ type change struct {
 	created         bool   // by this transaction
 	decided         bool   // it is not unresolved
 	samples         int64  // how many it has ever had, including these
+	count           int64  // of its errors, including these
 	about           grouping.Description
 	why             grouping.Explanation
 	calls           []int32  // of a new group, see grouping.Outline
