@@ -80,7 +80,7 @@ func inWords(r *grouping.AlertRule) string {
 	for _, t := range r.Triggers {
 		switch t {
 		case grouping.OnNew:
-			tells = append(tells, fmt.Sprintf("new errors from their %s on", nth(r.NewFrom)))
+			tells = append(tells, newInWords(r.NewFrom))
 		case grouping.OnRegressed:
 			tells = append(tells, "resolved errors that come again")
 		case grouping.OnUnignored:
@@ -107,11 +107,11 @@ func inWords(r *grouping.AlertRule) string {
 	return words + "; at most one message in " + gapText(r.Gap) + "."
 }
 
-func nth(n int64) string {
-	if n == 1 {
-		return "first"
+func newInWords(from int64) string {
+	if from == 1 {
+		return "new errors"
 	}
-	return ui.Count(n) + ". error"
+	return "new errors once they have happened " + ui.Count(from) + " times"
 }
 
 func perName(per time.Duration) string {
@@ -241,7 +241,7 @@ func (c *console) alertForm(who identity.Principal, project string, rule *groupi
 		hours = [2]string{}
 	}
 	form.End = []ui.Field{
-		number("new_from", "New from the n-th error on", "1: at once. Many errors never come again.", rule.NewFrom),
+		number("new_from", "New after so many", "1: at once. Many errors come only once.", rule.NewFrom),
 		number("count", "So many", "Of one kind, for the last box above.", count),
 		{Name: "per", Label: "Within", Choices: ui.NewChoices(per, [2]string{"minute", "a minute"}, [2]string{"hour", "an hour"}, [2]string{"day", "a day"},
 			[2]string{"week", "a week"})},

@@ -289,10 +289,10 @@ func (a *API) alertLog(w http.ResponseWriter, r *http.Request) error {
 
 // changing is a request that changes an alert of a project.
 func (a *API) changing(r *http.Request) (request groups.Request, project string, err error) {
-	if project, err = a.projectOf(r); err != nil {
+	if request, err = requestOf(r); err != nil {
 		return request, "", err
 	}
-	request, err = requestOf(r)
+	project, err = a.projectOf(r)
 	return request, project, err
 }
 
