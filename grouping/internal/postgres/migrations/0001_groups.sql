@@ -130,7 +130,7 @@ CREATE TABLE error_alert_counts (
 	newest       timestamptz NOT NULL,
 	PRIMARY KEY (organization, alert, error_group)
 ) WITH (fillfactor = 75);
-CREATE INDEX error_alert_counts_by_age ON error_alert_counts (newest);
+CREATE INDEX counts_by_age ON error_alert_counts (newest);
 
 -- What became of what alerts had to tell: slots are used again.
 CREATE TABLE error_alert_log (
