@@ -53,7 +53,6 @@ type AlertRule struct {
 
 // Bounds of alerts.
 const (
-	MaxAlerts     = 50 // of a project
 	MaxRecipients = 20 // members and roles of an alert
 	MaxAlertName  = 80 // characters
 	MaxAlertEnvs  = 20

@@ -39,7 +39,7 @@ func newAlerting(t *testing.T) *alerting {
 	a := &alerting{pool: pool, now: &now}
 	a.Service = groups.New(groups.Config{
 		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: identity.NewDirectory(), Pool: pool, Reads: pool, Concurrency: 2,
-		Announce: bus.Announce, Tell: bus.SaveMessages, Clock: func() time.Time { return *a.now }, Metrics: prometheus.NewRegistry(),
+		Announce: bus.Announce, Tell: bus.SaveMessages, MaxAlerts: 50, Clock: func() time.Time { return *a.now }, Metrics: prometheus.NewRegistry(),
 	})
 	return a
 }

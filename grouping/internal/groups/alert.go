@@ -86,7 +86,7 @@ func (s *Service) CreateAlert(ctx context.Context, request Request, project stri
 			Organization: request.Who.Organization, Project: project, ID: "alr_" + strings.ToLower(rand.Text()), Version: 1, UpdatedBy: request.By.ID,
 			UpdatedAt: now, ErrorAlert: grouping.ErrorAlert{AlertRule: rule, Since: now},
 		}
-		return answer[*postgres.Alert]{project, a}, postgres.InsertAlert(ctx, tx, a)
+		return answer[*postgres.Alert]{project, a}, postgres.InsertAlert(ctx, tx, a, s.MaxAlerts)
 	})
 	return made.Body, err
 }

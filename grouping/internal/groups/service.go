@@ -36,6 +36,7 @@ type Config struct {
 	Pool        *pgxpool.Pool   // for decisions
 	Announce    Announce        // tells others of decisions
 	Tell        Tell            // hands on what alerts tell
+	MaxAlerts   int             // of a project
 	Reads       *pgxpool.Pool   // for requests, so that they take no connection of the consumer
 	Replica     *replica.Reader // for the same; nil: there is none
 	Concurrency int             // concurrent reads, at least 1; one organization has at most half of them, rounded up

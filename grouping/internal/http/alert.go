@@ -24,14 +24,14 @@ func (a *API) alertOperations() []openapi.Operation {
 	read := map[int]string{http.StatusNotFound: "There is no such project, or no such alert of it, in the key's organization"}
 	changed := map[int]string{
 		http.StatusNotFound:  read[http.StatusNotFound],
-		http.StatusConflict:  "conflict: it was changed since that version, or tested within the last minute; limit_reached: the project has 50 alerts",
+		http.StatusConflict:  "conflict: it was changed since that version, or tested within the last minute; limit_reached: the project has as many alerts as it may",
 		http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
 	}
 	const path = "/v1/projects/{project}/error-alerts"
 	return []openapi.Operation{
 		{
 			Route: "GET " + path, Handle: a.listAlerts, ID: "listErrorAlerts", Summary: "The alerts on a project's errors, by name",
-			Query: struct{}{}, Answer: openapi.Answer{Type: alertListBody{}, Description: "All of them, at most 50"}, Problems: read,
+			Query: struct{}{}, Answer: openapi.Answer{Type: alertListBody{}, Description: "All of them"}, Problems: read,
 		},
 		{
 			Route: "POST " + path, Handle: a.createAlert, ID: "createErrorAlert", Summary: "Tell webhooks and members of new, returning or many errors of a project",
@@ -108,7 +108,7 @@ type alertBody struct {
 }
 
 type alertListBody struct {
-	Items []alertBody `json:"items" maxItems:"50"`
+	Items []alertBody `json:"items"`
 	httpapi.OnePage
 }
 
@@ -221,7 +221,7 @@ func AlertProblem(err error, project, alert string) error {
 	case errors.Is(err, postgres.ErrTested):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "A test was sent within the last minute. Wait for it, or send another one later.")
 	case errors.Is(err, postgres.ErrTooManyAlerts):
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", fmt.Sprintf("The project has %d alerts, as many as it may. Delete one.", grouping.MaxAlerts))
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", "The project has as many alerts as it may. Delete one that is not needed.")
 	}
 	return Refusal(err)
 }

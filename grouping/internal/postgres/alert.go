@@ -18,7 +18,7 @@ import (
 var (
 	ErrNoAlert       = errors.New("no such alert")
 	ErrAlertChanged  = errors.New("the alert was changed meanwhile")
-	ErrTooManyAlerts = fmt.Errorf("the project has %d alerts, as many as it may", grouping.MaxAlerts)
+	ErrTooManyAlerts = errors.New("the project has as many alerts as it may")
 	ErrTested        = errors.New("the alert was tested within the last minute")
 )
 
@@ -74,8 +74,8 @@ func FindAlert(ctx context.Context, tx pgx.Tx, organization pg.Organization, id 
 	return found[0], nil
 }
 
-// InsertAlert keeps a new alert, unless its project has as many as it may.
-func InsertAlert(ctx context.Context, tx pgx.Tx, a *Alert) error {
+// InsertAlert keeps a new alert, if its project has fewer than most.
+func InsertAlert(ctx context.Context, tx pgx.Tx, a *Alert, most int) error {
 	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir grouping alerts ' || $1, 0))`, a.Organization) // so that they count right
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func InsertAlert(ctx context.Context, tx pgx.Tx, a *Alert) error {
 	if err := tx.QueryRow(ctx, `SELECT count(*) FROM error_alerts WHERE organization = $1 AND project = $2`, a.Organization, a.Project).Scan(&many); err != nil {
 		return err
 	}
-	if many >= grouping.MaxAlerts {
+	if many >= most {
 		return ErrTooManyAlerts
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO error_alerts (organization, project, id, rule, since, updated_by, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,

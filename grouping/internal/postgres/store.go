@@ -125,7 +125,7 @@ func Tables(clock func() time.Time) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them", By: "grouping.MaxDecisions; they go with their group"},
-		{Table: "error_alerts", Keeps: "50 of each project", By: "grouping.MaxAlerts"},
+		{Table: "error_alerts", Keeps: "50 of each project", By: "WEIR_MAX_ERROR_ALERTS"},
 		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
