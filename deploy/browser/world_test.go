@@ -95,7 +95,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	said := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(say.message)
 	w.search = in.save(t, w.key.Key, map[string]any{"name": say.search, "project": project.ID, "q": `checkout OR "` + said + `"`, "last": "1h"})
 	w.alert = in.call(t, "POST", "/projects/"+project.ID+"/error-alerts", "x-api-key", w.key.Key, map[string]any{"name": say.search, "triggers": []string{"new", "regressed"},
-		"environments": []string{say.environment}, "q": say.errorType, "mail_roles": []string{"owner"}})
+		"environments": []string{say.environment}, "mail_roles": []string{"owner"}})
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }
