@@ -206,9 +206,8 @@ type Notice struct {
 }
 
 // Notices are what a rule, which holds for what was accepted since a time, has
-// to say of counted errors. The burst counts those of the group; nil: they
-// are not counted.
-func (r *AlertRule) Notices(since time.Time, of *Counted, burst *Burst) (notices []Notice) {
+// to say of counted errors; many is when there were too many: see Many.
+func (r *AlertRule) Notices(since time.Time, of *Counted, many []time.Time) (notices []Notice) {
 	if !r.saysOf(of) {
 		return nil
 	}
@@ -239,8 +238,8 @@ func (r *AlertRule) Notices(since time.Time, of *Counted, burst *Burst) (notices
 			add(t, d.Environment, d.Reason, at)
 		}
 	}
-	if r.Has(OnMany) && burst != nil && of.Status == Unresolved {
-		for _, at := range r.burstsOf(since, of, burst) {
+	if of.Status == Unresolved {
+		for _, at := range many {
 			add(OnMany, of.newest(r), Until{Count: r.Count, Per: r.Per}.within(), at)
 		}
 	}
@@ -281,11 +280,17 @@ func (g *Counted) newest(r *AlertRule) string {
 	return ""
 }
 
-// burstsOf counts errors by when they were accepted, in this order, and
+// Many counts errors of a group by when they were accepted, in this order, and
 // returns when they were enough.
-func (r *AlertRule) burstsOf(since time.Time, of *Counted, burst *Burst) (at []time.Time) {
+func (r *AlertRule) Many(since time.Time, came []Seen, burst *Burst) (at []time.Time) {
+	if !r.Has(OnMany) {
+		return nil
+	}
+	if burst.At.Before(since) {
+		*burst = Burst{} // of another rule
+	}
 	var arrived []Arrival
-	for _, seen := range of.Seen {
+	for _, seen := range came {
 		if !r.inEnvironment(seen.Environment) {
 			continue
 		}

@@ -187,7 +187,7 @@ func TestNotices(t *testing.T) {
 			since = monday.Add(time.Second)
 		}
 		var got []string
-		for _, n := range rule.Notices(since, &c.of, &grouping.Burst{}) {
+		for _, n := range rule.Notices(since, &c.of, rule.Many(since, c.of.Seen, &grouping.Burst{})) {
 			word := string(n.Trigger)
 			if n.Below {
 				word += " below"
@@ -214,14 +214,34 @@ func TestBursts(t *testing.T) {
 		var burst grouping.Burst
 		var told []int
 		for some := range slices.Chunk(arrived, portion) {
-			of := grouping.Counted{Group: "g", Status: grouping.Unresolved, Count: 100, Seen: []grouping.Seen{{Environment: "prod", Arrived: some}}}
-			for _, n := range rule.Notices(time.Time{}, &of, &burst) {
-				told = append(told, int(n.At.Sub(monday).Seconds()))
+			for _, at := range rule.Many(time.Time{}, []grouping.Seen{{Environment: "prod", Arrived: some}}, &burst) {
+				told = append(told, int(at.Sub(monday).Seconds()))
 			}
 		}
 		if !slices.Equal(told, want) {
 			t.Errorf("by %d: told after %v seconds, want %v", portion, told, want)
 		}
+	}
+}
+
+// A rule that counts something else begins anew.
+func TestBurstsBeginAnew(t *testing.T) {
+	rule := grouping.DefaultAlertRule()
+	rule.Triggers, rule.Count, rule.Per = []grouping.Trigger{grouping.OnMany}, 10, time.Minute
+	came := func(second int, n int64) []grouping.Seen {
+		return []grouping.Seen{{Arrived: []grouping.Arrival{{At: monday.Add(time.Duration(second) * time.Second), Severity: grouping.SeverityError, N: n}}}}
+	}
+	var burst grouping.Burst
+	if told := rule.Many(monday, came(0, 9), &burst); told != nil {
+		t.Errorf("told at %v", told)
+	}
+	rule.Per = 7 * 24 * time.Hour
+	since := monday.Add(time.Second)
+	if told := rule.Many(since, came(2, 9), &burst); told != nil {
+		t.Errorf("told at %v", told)
+	}
+	if told := rule.Many(since, came(3, 1), &burst); len(told) != 1 {
+		t.Errorf("told at %v", told)
 	}
 }
 

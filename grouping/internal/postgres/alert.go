@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -150,13 +151,11 @@ func FindAlertLog(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	})
 }
 
-// DeleteAlert removes an alert with what was counted and logged for it.
+// DeleteAlert removes an alert with its log. What was counted for it goes with age.
 func DeleteAlert(ctx context.Context, tx pgx.Tx, a *Alert) error {
 	var batch pgx.Batch
-	for _, where := range []string{`error_alert_log WHERE organization = $1 AND alert = $2`, `error_alert_counts WHERE organization = $1 AND alert = $2`,
-		`error_alerts WHERE organization = $1 AND id = $2`} {
-		batch.Queue(`DELETE FROM `+where, a.Organization, a.ID)
-	}
+	batch.Queue(`DELETE FROM error_alert_log WHERE organization = $1 AND alert = $2`, a.Organization, a.ID)
+	batch.Queue(`DELETE FROM error_alerts WHERE organization = $1 AND id = $2`, a.Organization, a.ID)
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
@@ -184,17 +183,21 @@ func alertCounted(ctx context.Context, tx pgx.Tx, changes []*change, decided []C
 	if err != nil || len(alerts) == 0 {
 		return err
 	}
-	interesting := map[string]*change{} // by organization and group; bounded by the groups of a transaction
 	byProject := map[Project][]*Alert{} // bounded by the projects of a transaction
 	for _, a := range alerts {
 		of := Project{a.Organization, a.Project}
 		byProject[of] = append(byProject[of], a)
 	}
+	many, err := countMany(ctx, tx, byProject, changes)
+	if err != nil {
+		return err
+	}
+	interesting := map[string]*change{} // by organization and group; bounded by the groups of a transaction
 	followed := byGroup(decided)
 	for _, ch := range changes {
 		key := ch.Organization + "/" + ch.group
 		for _, a := range byProject[Project{ch.Organization, ch.Project}] {
-			if a.mayTell(ch) || followed[key] != nil {
+			if a.mayBeNew(ch) || len(many[burstKey{a.ID, ch.group}]) > 0 || followed[key] != nil {
 				interesting[key] = ch
 			}
 		}
@@ -205,17 +208,12 @@ func alertCounted(ctx context.Context, tx pgx.Tx, changes []*change, decided []C
 	}
 	counted := countedOfDecided(decided, interesting)
 	for _, m := range found {
-		ch := interesting[m.Organization+"/"+m.Group.ID]
-		counted = append(counted, countedGroup{Project{m.Organization, m.Group.Project}, countedOf(m.Group, ch.N, ch.Seen, followed[m.Organization+"/"+m.Group.ID])})
+		key := m.Organization + "/" + m.Group.ID
+		counted = append(counted, countedGroup{
+			Project{m.Organization, m.Group.Project}, countedOf(m.Group, interesting[key].N, interesting[key].Seen, followed[key]),
+		})
 	}
-	bursts, err := findBursts(ctx, tx, alerts, counted)
-	if err != nil {
-		return err
-	}
-	if err := tell(ctx, tx, byProject, counted, bursts, now); err != nil {
-		return err
-	}
-	return saveBursts(ctx, tx, bursts)
+	return tell(ctx, tx, byProject, counted, many, now)
 }
 
 // alertDecided is alertCounted for groups about which time decided.
@@ -265,10 +263,10 @@ func byGroup(decided []Change) map[string][]grouping.Decision {
 	return followed
 }
 
-// mayTell reports whether an alert is interested in errors, by their number.
-func (a *Alert) mayTell(ch *change) bool {
+// mayBeNew reports whether an alert tells new errors and a group may be such.
+func (a *Alert) mayBeNew(ch *change) bool {
 	before := ch.count - ch.N
-	return a.Has(grouping.OnMany) || a.Has(grouping.OnNew) && (before == 0 || before < a.NewFrom && ch.count >= a.NewFrom)
+	return a.Has(grouping.OnNew) && (before == 0 || before < a.NewFrom && ch.count >= a.NewFrom)
 }
 
 type countedGroup struct {
@@ -284,71 +282,87 @@ func countedOf(g Group, came int64, seen []grouping.Seen, decided []grouping.Dec
 }
 
 // burstKey is a group whose errors an alert counts.
-type burstKey struct{ organization, alert, group string }
+type burstKey struct{ alert, group string }
 
-// bursts are the counts of those alerts that count.
-func findBursts(ctx context.Context, tx pgx.Tx, alerts []*Alert, counted []countedGroup) (map[burstKey]*grouping.Burst, error) {
-	bursts := map[burstKey]*grouping.Burst{} // bounded by the groups of a transaction and the alerts of their projects
-	var organizations, ids, groups []string
-	for _, a := range alerts {
-		for _, g := range counted {
-			if a.Has(grouping.OnMany) && g.of == (Project{a.Organization, a.Project}) {
-				bursts[burstKey{a.Organization, a.ID, g.Group}] = &grouping.Burst{}
-				organizations, ids, groups = append(organizations, a.Organization), append(ids, a.ID), append(groups, g.Group)
-			}
+// bursts are the counts of a group, by alert.
+type bursts map[string]*grouping.Burst // bounded by the alerts of a project
+
+// countMany counts errors for those alerts that do, and returns when there
+// were too many. All counts of a group are one row, and the group's lock
+// orders who writes it.
+func countMany(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, changes []*change) (map[burstKey][]time.Time, error) {
+	var organizations, groups []string
+	var watched []*change
+	for _, ch := range changes {
+		if !ch.decided && slices.ContainsFunc(byProject[Project{ch.Organization, ch.Project}], func(a *Alert) bool { return a.Has(grouping.OnMany) }) {
+			organizations, groups, watched = append(organizations, ch.Organization), append(groups, ch.group), append(watched, ch)
 		}
 	}
-	if len(bursts) == 0 {
+	if len(watched) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT c.organization, c.alert, c.error_group, c.burst FROM unnest($1::text[], $2::text[], $3::text[])
-		AS k (organization, alert, error_group) JOIN error_alert_counts c USING (organization, alert, error_group)`, organizations, ids, groups)
+	known, err := findBursts(ctx, tx, organizations, groups)
 	if err != nil {
 		return nil, err
 	}
-	var key burstKey
-	var burst grouping.Burst
-	_, err = pgx.ForEachRow(rows, []any{&key.organization, &key.alert, &key.group, &burst}, func() error {
-		known := burst
-		bursts[key], burst = &known, grouping.Burst{}
-		return nil
-	})
-	return bursts, err
+	many := map[burstKey][]time.Time{} // bounded by the groups of a transaction and the alerts of their projects
+	texts, newest := make([]string, len(watched)), make([]time.Time, len(watched))
+	for i, ch := range watched {
+		before, counts := known[[2]string{ch.Organization, ch.group}], bursts{}
+		seen := storableSeen(ch.Seen)
+		for _, a := range byProject[Project{ch.Organization, ch.Project}] {
+			burst := &grouping.Burst{}
+			if before[a.ID] != nil {
+				burst = before[a.ID]
+			}
+			if at := a.Many(a.Since, seen, burst); at != nil {
+				many[burstKey{a.ID, ch.group}] = at
+			}
+			if !burst.At.IsZero() {
+				counts[a.ID] = burst
+			}
+			if burst.At.After(newest[i]) {
+				newest[i] = burst.At
+			}
+		}
+		text, err := json.Marshal(counts)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode what was counted: %w", err)
+		}
+		texts[i] = string(text)
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO error_alert_counts (organization, error_group, bursts, newest)
+		SELECT organization, error_group, bursts::json, newest FROM unnest($1::text[], $2::text[], $3::text[], $4::date[])
+		       AS k (organization, error_group, bursts, newest) WHERE bursts <> '{}'
+		ON CONFLICT (organization, error_group) DO UPDATE SET bursts = excluded.bursts, newest = excluded.newest`, organizations, groups, texts, newest)
+	return many, err
 }
 
-// saveBursts stores counts. The locks of their groups order who does.
-func saveBursts(ctx context.Context, tx pgx.Tx, bursts map[burstKey]*grouping.Burst) error {
-	if len(bursts) == 0 {
-		return nil
+func findBursts(ctx context.Context, tx pgx.Tx, organizations, groups []string) (map[[2]string]bursts, error) {
+	rows, err := tx.Query(ctx, `SELECT c.organization, c.error_group, c.bursts FROM unnest($1::text[], $2::text[]) AS k (organization, error_group)
+		JOIN error_alert_counts c USING (organization, error_group)`, organizations, groups)
+	if err != nil {
+		return nil, err
 	}
-	var organizations, ids, groups, texts []string
-	var newest []time.Time
-	for key, burst := range bursts {
-		if burst.At.IsZero() {
-			continue
-		}
-		text, err := json.Marshal(burst)
-		if err != nil {
-			return fmt.Errorf("cannot encode what was counted: %w", err)
-		}
-		organizations, ids, groups = append(organizations, key.organization), append(ids, key.alert), append(groups, key.group)
-		texts, newest = append(texts, string(text)), append(newest, burst.At)
-	}
-	_, err := tx.Exec(ctx, `INSERT INTO error_alert_counts (organization, alert, error_group, burst, newest)
-		SELECT organization, alert, error_group, burst::jsonb, newest FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
-		       AS k (organization, alert, error_group, burst, newest)
-		ON CONFLICT (organization, alert, error_group) DO UPDATE SET burst = excluded.burst, newest = excluded.newest`,
-		organizations, ids, groups, texts, newest)
-	return err
+	found := map[[2]string]bursts{} // by organization and group; bounded by the groups of a transaction
+	var key [2]string
+	var text []byte
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &text}, func() error {
+		var counts bursts
+		err := json.Unmarshal(text, &counts)
+		found[key] = counts
+		return err
+	})
+	return found, err
 }
 
 // tell has alerts take what they have to say, and stores that.
-func tell(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, counted []countedGroup, bursts map[burstKey]*grouping.Burst, now time.Time) error {
+func tell(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, counted []countedGroup, many map[burstKey][]time.Time, now time.Time) error {
 	notices := map[string][]grouping.Notice{} // by alert; bounded by the alerts of a transaction's projects
 	var organizations, ids []string
 	for _, g := range counted {
 		for _, a := range byProject[g.of] {
-			said := a.Notices(a.Since, &g.Counted, bursts[burstKey{a.Organization, a.ID, g.Group}])
+			said := a.Notices(a.Since, &g.Counted, many[burstKey{a.ID, g.Group}])
 			if len(said) == 0 {
 				continue
 			}
@@ -491,6 +505,6 @@ const ofAlerts = `organization = $1 AND ($2 = '' OR alert IN (SELECT id FROM err
 const countsKept = 9 * 24 * time.Hour
 
 func alertCounts(clock func() time.Time) prune.Table {
-	return prune.Rows{Table: "error_alert_counts", Bound: "9 days after the last error that an alert counts of a group", Age: "newest",
+	return prune.Rows{Table: "error_alert_counts", Bound: "one row of each group, 9 days after the last error that an alert counts", Age: "newest",
 		Before: prune.Ago(countsKept, clock)}
 }

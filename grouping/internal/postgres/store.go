@@ -82,7 +82,7 @@ func Erasable() []erasure.Table {
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
-		erasure.Rows("error_alert_log", ofAlerts), erasure.Rows("error_alert_counts", ofAlerts), erasure.Rows("error_alerts", erasure.OfProject),
+		erasure.Rows("error_alert_log", ofAlerts), erasure.Rows("error_alert_counts", ofGroups), erasure.Rows("error_alerts", erasure.OfProject),
 		erasure.Rows("error_groups", erasure.OfProject),
 	}
 }

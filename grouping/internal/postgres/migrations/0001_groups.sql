@@ -121,15 +121,15 @@ CREATE TABLE error_alerts (
 CREATE INDEX error_alerts_of_project ON error_alerts (organization, project);
 CREATE INDEX error_alerts_due ON error_alerts (due) WHERE due IS NOT NULL;
 
--- How many errors of a group came of late, for an alert that counts them: see Burst in the domain.
+-- How many errors of a group came of late, for each alert that counts them: see Burst in the domain. Within a day an update changes
+-- no indexed column.
 CREATE TABLE error_alert_counts (
-	organization text        NOT NULL,
-	alert        text        NOT NULL,
-	error_group  text        NOT NULL,
-	burst        jsonb       NOT NULL,
-	newest       timestamptz NOT NULL,
-	PRIMARY KEY (organization, alert, error_group)
-) WITH (fillfactor = 75);
+	organization text NOT NULL,
+	error_group  text NOT NULL,
+	bursts       json NOT NULL, -- by alert
+	newest       date NOT NULL, -- of the last error
+	PRIMARY KEY (organization, error_group)
+) WITH (fillfactor = 50);
 CREATE INDEX counts_by_age ON error_alert_counts (newest);
 
 -- What became of what alerts had to tell: slots are used again.
