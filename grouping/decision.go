@@ -21,13 +21,15 @@ const (
 	WasReopened  Kind = "reopened" // it was resolved
 	WasAssigned  Kind = "assigned"
 	WasNoted     Kind = "noted"
+	WasMerged    Kind = "merged"   // into another group, or others into it
+	WasUnmerged  Kind = "unmerged" // is a group of its own again, or others are
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed}
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasUnignored, WasRegressed}
 }
 
 // A Decision is an event of a group's stream.
@@ -38,6 +40,9 @@ type Decision struct {
 	Until       Until      `json:"until,omitzero"`
 	Assignee    Assignee   `json:"assignee,omitzero"`
 	Note        string     `json:"note,omitempty"`
+	Into        string     `json:"into,omitempty"`    // the head that it was merged into
+	From        string     `json:"from,omitempty"`    // the head that it was taken out of
+	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged or taken out, sorted
 	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
@@ -80,6 +85,7 @@ type State struct {
 	Until      Until      `json:"until,omitzero"`
 	Assignee   Assignee   `json:"assignee,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
+	Into       string     `json:"into,omitempty"` // the head that it is merged into, whose state counts instead
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -104,6 +110,10 @@ func (s *State) Apply(d Decision) {
 		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee}
 	case WasAssigned:
 		s.Assignee = d.Assignee
+	case WasMerged, WasUnmerged:
+		if d.Into+d.From != "" { // else it is the head, and stays as it is
+			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Into: d.Into}
+		}
 	}
 	s.Status = cmp.Or(s.Status, Unresolved)
 }
@@ -124,7 +134,10 @@ type Invalid struct{ Field, Detail, Fix string }
 func (i Invalid) Error() string { return i.Detail + " " + i.Fix }
 
 // A Conflict means that a group was decided about meanwhile.
-type Conflict struct{ Wanted, Version int64 }
+type Conflict struct {
+	Wanted, Version int64
+	Group           string // its id
+}
 
 func (c Conflict) Error() string {
 	return fmt.Sprintf("The group is at version %d, not %d: somebody decided meanwhile.", c.Version, c.Wanted)
@@ -150,7 +163,7 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 		return nil, err
 	}
 	if c.IfVersion != nil && *c.IfVersion != version {
-		return nil, Conflict{*c.IfVersion, version}
+		return nil, Conflict{Wanted: *c.IfVersion, Version: version}
 	}
 	if d, changes := s.changeOf(c); changes {
 		decided = append(decided, d)

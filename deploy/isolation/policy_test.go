@@ -75,6 +75,8 @@ var policies = []policy{
 	{route: "GET /v1/error-groups/{group}/similar", who: readers},
 	{route: "GET /v1/error-groups/{group}/activity", who: readers},
 	{route: "PATCH /v1/error-groups/{group}", who: deciders, body: `{"note":"seen"}`},
+	{route: "POST /v1/error-groups/{group}/merge", who: deciders, body: `{"groups":["{group}"]}`},
+	{route: "POST /v1/error-groups/{group}/unmerge", who: deciders, body: `{"groups":["{group}"]}`},
 	{route: "PATCH /v1/projects/{project}/error-groups", who: deciders, body: `{"assignee":"checkout"}`},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},

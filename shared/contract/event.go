@@ -61,6 +61,8 @@ const (
 	TypeErrorGroupIgnored      = "weir.grouping.v1.error_group_ignored"
 	TypeErrorGroupUnignored    = "weir.grouping.v1.error_group_unignored"
 	TypeErrorGroupAssigned     = "weir.grouping.v1.error_group_assigned"
+	TypeErrorGroupMerged       = "weir.grouping.v1.error_group_merged"
+	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
 	TypeKeyUsed                = "weir.ingest.v1.key_used"
 	TypeKeyExposed             = "weir.ingest.v1.key_exposed"
 	TypeErased                 = "weir.erasures.v1.erased"

@@ -133,6 +133,8 @@ func samples() map[string]any {
 		contract.TypeErrorGroupIgnored: changed(contract.ErrorGroupChanged{Status: "ignored", Before: "unresolved", Assignee: "mem_1", Actor: "mem_1"}),
 		contract.TypeErrorGroupUnignored: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "ignored",
 			Cause: "It happened 100 times within an hour."}),
+		contract.TypeErrorGroupMerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "resolved", Into: "grp_2", Actor: "mem_1"}),
+		contract.TypeErrorGroupUnmerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", From: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupAssigned: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Assignee: "payments", Actor: "mem_1"}),
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,
 			FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "curl/8.5.0"},

@@ -171,11 +171,12 @@ func encodeExceptions(exceptions []trace.Exception) string {
 	return string(text)
 }
 
-// Occurrences lists the samples of a group, the
+// Occurrences lists the samples of a group and its members, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions
-		FROM occurrences WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
+		FROM occurrences WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
+		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {
 		return nil, err
 	}

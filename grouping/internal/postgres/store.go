@@ -145,10 +145,23 @@ const groupBatch = 1000
 
 // removeExpired skips groups that a writer has locked. A writer that
 // found a group but locks it only later starts over; see errExpired.
+// Members go with their head, whose day is never before theirs.
 const removeExpired = `
-WITH gone AS (
-	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))
-	RETURNING organization, id, project, why
+WITH due AS (
+	SELECT organization, id, id AS head, version FROM error_groups WHERE expires <= $1::date AND merged_into = '' LIMIT $2
+), family AS (
+	SELECT * FROM due UNION ALL SELECT m.organization, m.id, due.id, m.version FROM due JOIN error_groups m
+	    ON m.organization = due.organization AND m.merged_into = due.id AND m.merged_into <> ''
+), locked AS MATERIALIZED (
+	SELECT g.organization, g.id, family.head FROM error_groups g JOIN family USING (organization, id)
+	 WHERE g.expires <= $1::date AND g.version = family.version FOR UPDATE OF g SKIP LOCKED
+), whole AS (
+	SELECT organization, head FROM family GROUP BY organization, head
+	INTERSECT SELECT organization, head FROM locked
+	EXCEPT SELECT organization, head FROM (SELECT organization, head, id FROM family EXCEPT SELECT organization, head, id FROM locked) missing
+), gone AS (
+	DELETE FROM error_groups g USING locked JOIN whole USING (organization, head) WHERE (g.organization, g.id) = (locked.organization, locked.id)
+	RETURNING g.organization, g.id, g.project, g.why
 ), deciding AS (
 	DELETE FROM group_hashes h USING gone g WHERE (h.organization, h.project, h.version, h.hash)
 		= (g.organization, g.project, (g.why->>'version')::smallint, decode(g.why->>'hash', 'hex'))
@@ -161,7 +174,7 @@ WITH gone AS (
 ), samples AS (
 	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
 )
-SELECT count(*) FROM gone`
+SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM due)`
 
 func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	today := e.clock().UTC().Truncate(24 * time.Hour)
@@ -171,7 +184,8 @@ func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mo
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed); err != nil || removed == groupBatch {
+	var due int64
+	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed, &due); err != nil || due == groupBatch && removed > 0 {
 		return removed, err == nil, err
 	}
 	var oldest *time.Time

@@ -26,10 +26,14 @@ CREATE TABLE error_groups (
 	assignee     text        NOT NULL DEFAULT '',
 	due          timestamptz, -- until when it is ignored
 	decided      jsonb, -- the state in the domain
+	merged_into  text        NOT NULL DEFAULT '', -- the head, whose numbers include those here; also of the row with the head's own numbers
+	members      integer     NOT NULL DEFAULT 0, -- groups that are merged into it
 	PRIMARY KEY (organization, id)
 ) WITH (fillfactor = 75); -- room for the next version of a row beside it
-CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC);
-CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC);
+CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC) WHERE merged_into = '';
+CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC) WHERE merged_into = '';
+CREATE INDEX error_groups_merged ON error_groups (organization, id) WHERE merged_into <> '';
+CREATE INDEX error_groups_members ON error_groups (organization, merged_into) WHERE merged_into <> '';
 CREATE INDEX error_groups_due ON error_groups (due) WHERE due IS NOT NULL;
 CREATE INDEX error_groups_similar ON error_groups (organization, project, similar_hash);
 
