@@ -23,13 +23,14 @@ const (
 	WasNoted     Kind = "noted"
 	WasMerged    Kind = "merged"   // into another group, or others into it
 	WasUnmerged  Kind = "unmerged" // is a group of its own again, or others are
+	WasSplit     Kind = "split"    // errors like some are another group from then on
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasUnignored, WasRegressed}
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed}
 }
 
 // A Decision is an event of a group's stream.
@@ -40,9 +41,11 @@ type Decision struct {
 	Until       Until      `json:"until,omitzero"`
 	Assignee    Assignee   `json:"assignee,omitzero"`
 	Note        string     `json:"note,omitempty"`
-	Into        string     `json:"into,omitempty"`    // the head that it was merged into
+	Into        string     `json:"into,omitempty"`    // the head that it was merged into, or the group of what was split off
 	From        string     `json:"from,omitempty"`    // the head that it was taken out of
-	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged or taken out, sorted
+	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged, taken out or split off, sorted
+	Level       HashScope  `json:"level,omitempty"`   // at which errors are split off
+	Like        string     `json:"like,omitempty"`    // their hash in Alike
 	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
@@ -85,7 +88,8 @@ type State struct {
 	Until      Until      `json:"until,omitzero"`
 	Assignee   Assignee   `json:"assignee,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
-	Into       string     `json:"into,omitempty"` // the head that it is merged into, whose state counts instead
+	Into       string     `json:"into,omitempty"`   // the head that it is merged into, whose state counts instead
+	Splits     int        `json:"splits,omitempty"` // how often it was split
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -103,17 +107,20 @@ func (p Progress) IsZero() bool { return p.Count == 0 }
 func (s *State) Apply(d Decision) {
 	switch d.Kind {
 	case WasResolved:
-		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee}
+		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Splits: s.Splits}
 	case WasIgnored:
-		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee}
+		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Splits: s.Splits}
 	case WasReopened, WasUnignored, WasRegressed:
-		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee}
+		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Splits: s.Splits}
 	case WasAssigned:
 		s.Assignee = d.Assignee
 	case WasMerged, WasUnmerged:
 		if d.Into+d.From != "" { // else it is the head, and stays as it is
-			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Into: d.Into}
+			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Splits: s.Splits, Into: d.Into}
 		}
+	}
+	if d.Like != "" {
+		s.Splits++
 	}
 	s.Status = cmp.Or(s.Status, Unresolved)
 }

@@ -77,6 +77,7 @@ var policies = []policy{
 	{route: "PATCH /v1/error-groups/{group}", who: deciders, body: `{"note":"seen"}`},
 	{route: "POST /v1/error-groups/{group}/merge", who: deciders, body: `{"groups":["{group}"]}`},
 	{route: "POST /v1/error-groups/{group}/unmerge", who: deciders, body: `{"groups":["{group}"]}`},
+	{route: "POST /v1/error-groups/{group}/split", who: deciders, body: `{"occurrence":"none"}`, want: 400},
 	{route: "PATCH /v1/projects/{project}/error-groups", who: deciders, body: `{"assignee":"checkout"}`},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},

@@ -63,6 +63,7 @@ const (
 	TypeErrorGroupAssigned     = "weir.grouping.v1.error_group_assigned"
 	TypeErrorGroupMerged       = "weir.grouping.v1.error_group_merged"
 	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
+	TypeErrorGroupSplit        = "weir.grouping.v1.error_group_split"
 	TypeKeyUsed                = "weir.ingest.v1.key_used"
 	TypeKeyExposed             = "weir.ingest.v1.key_exposed"
 	TypeErased                 = "weir.erasures.v1.erased"

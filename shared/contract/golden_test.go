@@ -134,6 +134,7 @@ func samples() map[string]any {
 		contract.TypeErrorGroupUnignored: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "ignored",
 			Cause: "It happened 100 times within an hour."}),
 		contract.TypeErrorGroupMerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "resolved", Into: "grp_2", Actor: "mem_1"}),
+		contract.TypeErrorGroupSplit: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Into: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupUnmerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", From: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupAssigned: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Assignee: "payments", Actor: "mem_1"}),
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,

@@ -48,6 +48,7 @@ var factTypes = map[grouping.Kind]string{ // bounded by the kinds
 	grouping.WasIgnored: contract.TypeErrorGroupIgnored, grouping.WasUnignored: contract.TypeErrorGroupUnignored,
 	grouping.WasRegressed: contract.TypeErrorGroupRegressed, grouping.WasAssigned: contract.TypeErrorGroupAssigned,
 	grouping.WasMerged: contract.TypeErrorGroupMerged, grouping.WasUnmerged: contract.TypeErrorGroupUnmerged,
+	grouping.WasSplit: contract.TypeErrorGroupSplit,
 }
 
 // Announce puts the events of decisions into the outbox, in their order. It

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,6 +46,46 @@ func (s *Service) regroup(ctx context.Context, request Request, does string, wis
 		return answer[postgres.Group]{group.Project, group}, err
 	})
 	return answer.Body, err
+}
+
+// Split makes errors like a sample of a group, its entry, a group of their own from now on.
+func (s *Service) Split(ctx context.Context, request Request, id, occurrence string, ifVersion *int64) (postgres.Group, error) {
+	answer, err := once(ctx, s, request, []any{"split", id, occurrence, ifVersion}, func(tx pgx.Tx) (answer[postgres.Group], error) {
+		group, err := s.split(ctx, tx, request, id, occurrence, ifVersion)
+		return answer[postgres.Group]{group.Project, group}, err
+	})
+	return answer.Body, err
+}
+
+func (s *Service) split(ctx context.Context, tx pgx.Tx, request Request, id, occurrence string, ifVersion *int64) (group postgres.Group, err error) {
+	organization := pg.Organization(request.Who.Organization)
+	families, err := postgres.LockFamilies(ctx, tx, organization, []string{id})
+	if err != nil {
+		return group, err
+	}
+	if len(families) == 0 || !s.mayRead(request.Who, families[0].Head.Group.Project) {
+		return group, postgres.ErrNoGroup
+	}
+	family := families[0]
+	of, alike, samples, err := postgres.FindAlike(ctx, tx, organization, family, occurrence)
+	if errors.Is(err, postgres.ErrNoSample) {
+		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence), Fix: "Use the entry_id of one of its occurrences."}
+	}
+	if err != nil {
+		return group, err
+	}
+	decided, err := family.Kin().Split(of.Group.ID, of.Group.Project, alike, samples, ifVersion, s.Clock().UTC().Truncate(time.Microsecond))
+	if err != nil {
+		return group, err
+	}
+	if saved, err := postgres.SaveSplit(ctx, tx, of, decided[of.Group.ID]); err != nil || !saved {
+		return family.Head.Group, err
+	}
+	changed, err := postgres.Record(ctx, tx, postgres.MadeOf(families, decided), request.By)
+	if err != nil {
+		return group, err
+	}
+	return family.Head.Group, s.Announce(ctx, tx, changed)
 }
 
 func (s *Service) regroupIn(ctx context.Context, tx pgx.Tx, request Request, wish Merging, decide regrouping) (of postgres.Group, err error) {

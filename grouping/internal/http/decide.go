@@ -55,7 +55,7 @@ func (a *API) decisionOperations() []openapi.Operation {
 var refused = map[int]string{ // bounded by these
 	http.StatusNotFound: "There is no such group in the key's organization",
 	http.StatusConflict: "version_conflict: somebody decided about the group meanwhile; version is its present one, and activity what was decided since. " +
-		"limit_reached: there are as many decisions about the group as there may be",
+		"limit_reached: there are as many decisions about the group as there may be, or as many splits of the project",
 	http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
 }
 
@@ -149,6 +149,11 @@ func (a *API) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	wish.IfVersion = body.IfVersion
 	group, err := a.Service.Decide(r.Context(), request, id, wish)
+	return a.answer(w, r, id, group, err)
+}
+
+// answer answers a decision about a group.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, id string, group postgres.Group, err error) error {
 	var conflict grouping.Conflict
 	if errors.As(err, &conflict) {
 		return a.conflict(r, conflict)
@@ -202,7 +207,7 @@ func Refusal(err error) error {
 		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
-	case errors.Is(err, grouping.ErrFull):
+	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
 	}
 	return err
@@ -246,7 +251,7 @@ func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,unignored,regressed"`
+	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed"`
 	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
 	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
 	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`
@@ -255,9 +260,9 @@ type activityBody struct {
 	Until       *untilBody    `json:"until,omitempty" description:"Of ignored"`
 	Assignee    *string       `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
 	Note        string        `json:"note,omitempty"`
-	Into        string        `json:"into,omitempty"   description:"Of merged: the group that it was merged into"`
+	Into        string        `json:"into,omitempty"   description:"Of merged: the group that it was merged into; of split: the one that was split off"`
 	From        string        `json:"from,omitempty"   description:"Of unmerged: the group that it was taken out of"`
-	Groups      []string      `json:"groups,omitempty" maxItems:"100" description:"Of merged and unmerged: groups that were merged into this one or taken out of it, the first 100"`
+	Groups      []string      `json:"groups,omitempty" maxItems:"100" description:"Of merged, unmerged and split: groups that were merged into this one, taken out of it or split off from one of its members, the first 100"`
 	Release     string        `json:"release,omitempty" description:"Of the error that it followed from"`
 	Environment string        `json:"environment,omitempty" description:"Of that error"`
 }

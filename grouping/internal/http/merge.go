@@ -2,13 +2,11 @@ package http
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -36,7 +34,37 @@ func (a *API) mergeOperations() []openapi.Operation {
 			Answer:   openapi.Answer{Type: errorGroupBody{}, Description: "The group that they were taken out of"},
 			Problems: refused,
 		},
+		{
+			Route: "POST /v1/error-groups/{group}/split", Handle: a.split, ID: "splitErrorGroup",
+			Summary: "Make errors like an occurrence a group of their own",
+			Description: "It holds for errors that are accepted from now on; earlier ones stay where they were counted. The first of them creates the group, " +
+				"whose id activity has. Whole messages and ten own frames are compared, or all own frames of the whole chain where that takes more to tell samples apart. " +
+				"A project has at most 100 splits. To undo it, merge the groups.",
+			Headers: idempotent{}, Query: struct{}{},
+			Body:     openapi.Body{Type: splitBody{}},
+			Answer:   openapi.Answer{Type: errorGroupBody{}, Description: "The group"},
+			Problems: refused,
+		},
 	}
+}
+
+type splitBody struct {
+	Occurrence string `json:"occurrence" minLength:"1" maxLength:"256" description:"The entry_id of an occurrence of the group"`
+	IfVersion  *int64 `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group is at this version"`
+}
+
+func (a *API) split(w http.ResponseWriter, r *http.Request) error {
+	request, err := requestOf(r)
+	if err != nil {
+		return err
+	}
+	var body splitBody
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "group")
+	group, err := a.Service.Split(r.Context(), request, id, body.Occurrence, body.IfVersion)
+	return a.answer(w, r, id, group, err)
 }
 
 type mergeBody struct {
@@ -57,15 +85,7 @@ func (a *API) merge(regroup func(*groups.Service, context.Context, groups.Reques
 		}
 		id := chi.URLParam(r, "group")
 		group, err := regroup(a.Service, r.Context(), request, groups.Merging{Into: id, Groups: body.Groups, IfVersion: body.IfVersion})
-		var conflict grouping.Conflict
-		if errors.As(err, &conflict) {
-			return a.conflict(r, conflict)
-		}
-		if err != nil {
-			return notFound(Refusal(err), id)
-		}
-		httpapi.WriteJSON(w, http.StatusOK, newErrorGroupBody(group))
-		return nil
+		return a.answer(w, r, id, group, err)
 	}
 }
 

@@ -68,3 +68,30 @@ func TestMergeRefusals(t *testing.T) {
 		t.Errorf("into none: %d %v", status, body)
 	}
 }
+
+// Errors like a sample are split off; that again changes nothing, and where nothing tells samples apart it is refused.
+func TestSplit(t *testing.T) {
+	api := newAPI(t)
+	path := alpha(t, api)
+	_, list := get(t, api, "/v1/projects/shop/error-groups?q=beta")
+	beta := "/v1/error-groups/" + list["items"].([]any)[0].(map[string]any)["id"].(string)
+	for of, body := range map[string]string{path: `{"occurrence":"entry1"}`, beta: `{"occurrence":"entry1"}`} {
+		status, refused := send(t, api, nethttp.MethodPost, of+"/split", body, "")
+		faults, _ := refused["errors"].([]any)
+		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != "/occurrence" {
+			t.Errorf("%s: %d %v", body, status, refused)
+		}
+	}
+	for range 2 {
+		if status, group := send(t, api, nethttp.MethodPost, path+"/split", `{"occurrence":"entry2"}`, ""); status != 200 || group["version"] != 1.0 || group["count"] != 2.0 {
+			t.Errorf("split: %d %v", status, group)
+		}
+	}
+	_, activity := get(t, api, path+"/activity")
+	if items := activity["items"].([]any); len(items) != 1 || items[0].(map[string]any)["kind"] != "split" || items[0].(map[string]any)["into"] == nil {
+		t.Errorf("activity: %v", activity)
+	}
+	if status, conflict := send(t, api, nethttp.MethodPost, path+"/split", `{"occurrence":"entry0","if_version":0}`, ""); status != 409 || conflict["version"] != 1.0 {
+		t.Errorf("of an old version: %d %v", status, conflict)
+	}
+}

@@ -80,6 +80,7 @@ type change struct {
 	heads           bool            // it is the head of others, and this changes the numbers of all
 	created         bool            // by this transaction
 	decided         bool            // it is not unresolved
+	splits          int             // how often it was split when the errors were read
 	fresh           []grouping.Seen // what counts for the state of a head
 	samples         int64           // how many it has ever had, including these
 	about           grouping.Description
@@ -199,7 +200,7 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 		if again {
 			ch.Merge(c)
 		} else {
-			ch = &change{Count: c, group: key.id, row: key.id}
+			ch = &change{Count: c, group: key.id, row: key.id, splits: c.Samples[0].Error.Learned.Splits.From(key.id)}
 			byGroup[key], changes = ch, append(changes, ch)
 		}
 		ch.created = ch.created || created[keyOf(c, c.Deciding())] == key.id

@@ -281,10 +281,16 @@ func rebuild(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error 
 				state.Progress = m.Group.State.Progress
 			}
 			m.Group.State, m.Group.Version = state, version
+			for _, recorded := range history {
+				m.Decisions = append(m.Decisions, recorded.Event)
+			}
 			made = append(made, m)
 		}
 	}
 	if err := saveDecided(ctx, tx, made); err != nil {
+		return err
+	}
+	if err := saveSplits(ctx, tx, made); err != nil {
 		return err
 	}
 	all, merged, err := related(ctx, tx, streams)

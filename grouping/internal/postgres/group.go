@@ -44,7 +44,7 @@ type Group struct {
 // An Explanation is why a group is one, as stored.
 type Explanation struct {
 	Version  int                `json:"version" description:"Of the algorithm"`
-	Scope    grouping.HashScope `json:"level" enum:"site,message,budget" description:"What the deciding hash covers; budget is the group for what is new beyond the groups that a project may create in an hour"`
+	Scope    grouping.HashScope `json:"level" enum:"site,message,split,budget" description:"What the deciding hash covers; budget is the group for what is new beyond the groups that a project may create in an hour"`
 	Hash     string             `json:"hash"`
 	Language trace.Language     `json:"language"`
 	Rule     string             `json:"rule" description:"The rule in words"`
@@ -53,7 +53,7 @@ type Explanation struct {
 
 // ExplanationPart is one thing that a group's hash was made of.
 type ExplanationPart struct {
-	Kind  string `json:"kind" enum:"type,message,call,frame"`
+	Kind  string `json:"kind" enum:"type,message,call,frame,group"`
 	Value string `json:"value"`
 }
 
@@ -89,7 +89,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeExplanation(ch.why))
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
-		similar, samples = append(similar, ch.similarHash()), append(samples, int64(len(ch.Samples)))
+		similar, samples = append(similar, hashBytes(ch.Similar)), append(samples, int64(len(ch.Samples)))
 		expiries, calls = append(expiries, ch.Expires), append(calls, numbers(ch.calls))
 	}
 	rows, err := tx.Query(ctx, `
@@ -115,7 +115,8 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved', merged_into, members > 0`,
+		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved', merged_into, members > 0,
+		       coalesce((decided->>'splits')::integer, 0)`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
 		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases)
 	if err != nil {
@@ -127,7 +128,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 // Both mean that a transaction starts over.
 var (
 	errExpired = errors.New("the group has just expired") // since its hash was found
-	errMoved   = errors.New("the group was just merged, or taken out of another")
+	errMoved   = errors.New("the group was just merged, split or taken out of another")
 )
 
 // readSamples reads the numbers of samples, returned in the order sent.
@@ -136,7 +137,8 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 	var organization, id, into string
 	var samples int64
 	var inserted, decided, heads bool
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided, &into, &heads}, func() error {
+	var splits int
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided, &into, &heads, &splits}, func() error {
 		ch := changes[n]
 		if ch.Organization != organization || ch.row != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.row, ch.Organization)
@@ -144,7 +146,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 		switch {
 		case inserted && !ch.created:
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errExpired)
-		case into != ch.into || heads != ch.heads:
+		case into != ch.into || heads != ch.heads || splits > ch.splits:
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errMoved)
 		}
 		changes[n].samples, changes[n].decided = samples, decided

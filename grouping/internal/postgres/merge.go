@@ -52,7 +52,7 @@ func withHeads(ctx context.Context, tx pgx.Tx, changes []*change) ([]*change, er
 		if again {
 			head.Merge(share)
 		} else {
-			head = &change{Count: share, group: of.head, row: of.head, heads: true}
+			head = &change{Count: share, group: of.head, row: of.head, heads: true, splits: ch.Samples[0].Error.Learned.Splits.From(of.head)}
 			heads[key], rows = head, append(rows, head)
 		}
 		head.fresh = append(head.fresh, fresh...)
@@ -98,12 +98,12 @@ func (ch *change) observed() []grouping.Seen {
 	return ch.Seen
 }
 
-// similarHash is the hash by which similar groups find the row; empty: as it is.
-func (ch *change) similarHash() []byte {
-	if ch.Similar == (grouping.Hash{}) {
+// hashBytes is a hash as it is stored; empty: none.
+func hashBytes(h grouping.Hash) []byte {
+	if h == (grouping.Hash{}) {
 		return []byte{}
 	}
-	return ch.Similar[:]
+	return h[:]
 }
 
 // A Family is a head and its members, as stored.

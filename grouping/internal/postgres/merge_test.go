@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -156,4 +157,85 @@ func typeOf(ids map[string]string, id string) string {
 		}
 	}
 	return ""
+}
+
+// A member lives as long as its head, and goes with it, whoever had errors last. So does a split, with the last of its groups.
+func TestMergesExpire(t *testing.T) {
+	for name, c := range map[string]struct{ head, member string }{"the member is newer": {"Old", "New"}, "the head is": {"New", "Old"}} {
+		t.Run(name, func(t *testing.T) {
+			pool := open(t)
+			mustApply(t, pool, kept("Old", 0, 7), kept("New", 20*day, 7), kept("Other", 0, 7))
+			ids := map[string]string{}
+			for typ, g := range byType(t, pool) {
+				ids[typ] = g.ID
+			}
+			merge(t, pool, time.Hour, ids[c.head], ids[c.member])
+			asSystem(t, pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), `INSERT INTO group_splits VALUES ('acme', 'shop', decode(repeat('00', 16), 'hex'), now(), $1, 'none')`, ids["New"])
+				return err
+			})
+			splits := func() (n int) {
+				asSystem(t, pool, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT count(*) FROM group_splits`).Scan(&n) })
+				return n
+			}
+			pruneAt(t, pool, noon.Add(50*day))
+			if g := only(t, pool); g.ID != ids[c.head] || g.Members != 1 || g.Count != 2 || splits() != 1 {
+				t.Errorf("left is %+v", g)
+			}
+			mustApply(t, pool, kept("Old", 51*day, 7))
+			pruneAt(t, pool, noon.Add(70*day))
+			if g := only(t, pool); g.Members != 1 || g.Count != 3 {
+				t.Errorf("then it is %+v", g)
+			}
+			pruneAt(t, pool, noon.Add(120*day))
+			if left := rows(t, pool); !slices.Equal(left[:3], []int{0, 0, 0}) || splits() != 0 {
+				t.Errorf("rows that are left: %v", left)
+			}
+		})
+	}
+}
+
+// Columns that were lost are made again from the decisions.
+func TestMergesAreRebuilt(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("AlphaError", 0), seen("BetaError", time.Minute))
+	ids := byType(t, pool)
+	merge(t, pool, time.Hour, ids["BetaError"].ID, ids["AlphaError"].ID)
+	want := only(t, pool)
+	asSystem(t, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE error_groups SET merged_into = '', decided = NULL, version = 0 WHERE id = $1`, ids["AlphaError"].ID)
+		return err
+	})
+	asSystem(t, pool, func(tx pgx.Tx) error {
+		_, err := postgres.Rebuild(t.Context(), tx, eventstore.Stream{})
+		return err
+	})
+	if got := only(t, pool); !reflect.DeepEqual(got, want) {
+		t.Errorf("it is %+v, want %+v", got, want)
+	}
+}
+
+// An error is not counted where a group was until just now: the transaction starts over.
+func TestMergeBesideErrors(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("AlphaError", 0), seen("BetaError", time.Minute), seen("GammaError", 0))
+	ids := byType(t, pool)
+	for _, between := range []func(){
+		func() { merge(t, pool, time.Hour, ids["BetaError"].ID, ids["AlphaError"].ID) },
+		func() { merge(t, pool, time.Hour, ids["GammaError"].ID, ids["BetaError"].ID) },
+		func() { unmerge(t, pool, time.Hour, ids["AlphaError"].ID) },
+	} {
+		err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+			tally := grouping.NewTally()
+			tally.Add(seen("AlphaError", time.Minute))
+			_, err := postgres.Writer{NewGroups: ofProject(10)}.Apply(t.Context(), afterHashes{tx, between}, tally.Counts())
+			return err
+		})
+		if err == nil {
+			t.Error("an error is counted in a group that is another now")
+		}
+	}
+	if got := byType(t, pool); len(got) != 2 || got["AlphaError"].Count != 1 || got["GammaError"].Count != 2 {
+		t.Errorf("it is %+v", got)
+	}
 }

@@ -79,7 +79,7 @@ const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + grou
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
-		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
+		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("group_splits", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("error_groups", erasure.OfProject),
@@ -93,6 +93,7 @@ var rights = pg.Rights{
 	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",
 	"group_hashes":   "SELECT, INSERT, DELETE",
 	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
+	"group_splits":   "SELECT, INSERT, DELETE",
 	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
 	"releases":       "SELECT, INSERT, UPDATE, DELETE",
 }
@@ -124,6 +125,7 @@ func Fixed() []prune.Bound {
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
+		{Table: "group_splits", Keeps: "100 of each project", By: "grouping.MaxSplits; one goes with the last of its two groups"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }
@@ -176,6 +178,8 @@ WITH due AS (
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM due)`
 
+const removeSplits = `DELETE FROM group_splits s WHERE NOT EXISTS (SELECT FROM error_groups g WHERE g.organization = s.organization AND g.id IN (s.error_group, s.made))`
+
 func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	today := e.clock().UTC().Truncate(24 * time.Hour)
 	if today.Equal(e.swept) {
@@ -187,6 +191,9 @@ func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mo
 	var due int64
 	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed, &due); err != nil || due == groupBatch && removed > 0 {
 		return removed, err == nil, err
+	}
+	if _, err := tx.Exec(ctx, removeSplits); err != nil {
+		return 0, false, err
 	}
 	var oldest *time.Time
 	if err := tx.QueryRow(ctx, `SELECT min(first_seen) FROM error_groups`).Scan(&oldest); err != nil {

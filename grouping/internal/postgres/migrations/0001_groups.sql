@@ -62,6 +62,8 @@ CREATE TABLE occurrences (
 	environment  text        NOT NULL,
 	message      text        NOT NULL, -- of the entry
 	exceptions   jsonb       NOT NULL,
+	trace        bytea       NOT NULL, -- hashes by which errors like it can be split off; empty without a usable stack trace
+	stack        bytea       NOT NULL,
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
@@ -81,6 +83,17 @@ CREATE TABLE group_packages (
 	project      text  NOT NULL,
 	learned      jsonb NOT NULL,
 	PRIMARY KEY (organization, project)
+);
+
+-- Which errors somebody split off, by a hash that is a sample's trace or stack: those accepted after an instant.
+CREATE TABLE group_splits (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	hash         bytea       NOT NULL CHECK (length(hash) = 16),
+	after        timestamptz NOT NULL,
+	error_group  text        NOT NULL, -- that they were split off from
+	made         text        NOT NULL, -- the group that they make
+	PRIMARY KEY (organization, project, hash)
 );
 
 -- When releases were first accepted in an environment, by the clock of the intake, and the day on which they were last.
@@ -107,7 +120,7 @@ CREATE TABLE answers (
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_budgets', 'group_packages', 'releases', 'answers'] LOOP
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'answers'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
