@@ -39,7 +39,7 @@ func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (Regroup
 		for _, member := range other.Members {
 			decided[member.ID] = Decision{Kind: WasMerged, At: now, Into: f.Head.ID, Reason: "The group that it belonged to was merged."}
 		}
-		if other.full() {
+		if slices.ContainsFunc(other.all(), Kin.full) {
 			return nil, ErrFull
 		}
 	}
@@ -47,16 +47,16 @@ func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (Regroup
 		return nil, Invalid{"groups", fmt.Sprintf("The group would then consist of %s others.", thousands(n)),
 			fmt.Sprintf("Merge at most %s groups into one.", thousands(MaxMembers))}
 	}
-	if len(decided) > 0 && f.Head.Version >= MaxDecisions {
+	if len(decided) > 0 && f.Head.full() {
 		return nil, ErrFull
 	}
 	return f.decide(decided, WasMerged, ifVersion, now)
 }
 
-// full reports whether a group of the family can't be decided about any more.
-func (f Family) full() bool {
-	return slices.ContainsFunc(append(f.Members, f.Head), func(k Kin) bool { return k.Version >= MaxDecisions })
-}
+// full reports whether the group has as many decisions as it may.
+func (k Kin) full() bool { return k.Version >= MaxDecisions }
+
+func (f Family) all() []Kin { return append([]Kin{f.Head}, f.Members...) }
 
 // Unmerge decides that members are groups of their own again; others are
 // so already. A group that is full may be taken out, too.

@@ -77,7 +77,7 @@ func (f Family) Split(group, project string, of Alike, samples []Alike, ifVersio
 	if of == (Alike{}) || !slices.ContainsFunc(samples, differs) {
 		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.", "Choose another one."}
 	}
-	if f.full() {
+	if slices.ContainsFunc(f.all(), func(k Kin) bool { return k.full() && (k.ID == group || k.ID == f.Head.ID) }) {
 		return nil, ErrFull
 	}
 	joins := hash(of).split()
