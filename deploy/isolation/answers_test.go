@@ -32,10 +32,14 @@ import (
 // with the reason.
 var unproduced = map[string]string{
 	"PATCH /v1/error-groups/{group} 409":                        "two people at once: TestDecideAtOnce in grouping/internal/http",
+	"POST /v1/error-groups/{group}/split 200":                   "a group whose samples differ: TestSplit in grouping/internal/http",
+	"POST /v1/error-groups/{group}/split 409":                   "two people at once: the same",
+	"POST /v1/error-groups/{group}/merge 409":                   "two people at once: TestMerge in grouping/internal/http",
+	"POST /v1/error-groups/{group}/unmerge 409":                 "two people at once: TestMerge in grouping/internal/http",
 	"PATCH /v1/projects/{project}/error-groups 409":             "a group with 1,000 decisions: TestDecisions in grouping",
+	"POST /v1/logs 403":                                         "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
 	"POST /v1/projects/{project}/error-alerts 409":              "a project with 50 alerts: TestAlertRefusals in grouping/internal/http",
 	"POST /v1/projects/{project}/error-alerts/{alert}/test 409": "a test within a minute: TestAlerts in grouping/internal/http",
-	"POST /v1/logs 403":                                         "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
 }
 
 // Limits of an installation for which every answer can be produced.
