@@ -24,7 +24,7 @@ func (a *API) alertOperations() []openapi.Operation {
 	read := map[int]string{http.StatusNotFound: "There is no such project, or no such alert of it, in the key's organization"}
 	changed := map[int]string{
 		http.StatusNotFound:  read[http.StatusNotFound],
-		http.StatusConflict:  "conflict: it was changed since that version, or tested within the last minute; limit_reached: the project has as many alerts as it may",
+		http.StatusConflict:  "conflict: it was changed since that version, or tested within a minute; limit_reached: the project has as many alerts as it may",
 		http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
 	}
 	const path = "/v1/projects/{project}/error-alerts"
@@ -48,7 +48,8 @@ func (a *API) alertOperations() []openapi.Operation {
 			Headers: idempotent{}, Body: openapi.Body{Type: changedAlertBody{}}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
-			Route: "DELETE " + path + "/{alert}", Handle: a.deleteAlert, ID: "deleteErrorAlert", Summary: "Delete an alert on a project's errors. What waits is not told",
+			Route: "DELETE " + path + "/{alert}", Handle: a.deleteAlert, ID: "deleteErrorAlert",
+			Summary: "Delete an alert on a project's errors. What waits is not told",
 			Headers: idempotent{}, Query: versionQuery{}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert, as it was"}, Problems: changed,
 		},
 		{

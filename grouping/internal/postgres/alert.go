@@ -130,7 +130,8 @@ func (a *Alert) write(batch *pgx.Batch, line grouping.AlertLine, now time.Time) 
 			a.Organization, a.ID, (a.lines-1)%keptLines, now, line.Groups)
 		return
 	}
-	batch.Queue(`INSERT INTO error_alert_log (organization, alert, slot, line, first_at, at, outcome, groups, error_group) VALUES ($1, $2, $3, $8, $4, $4, $5, $6, $7)
+	batch.Queue(`INSERT INTO error_alert_log (organization, alert, slot, line, first_at, at, outcome, groups, error_group)
+		VALUES ($1, $2, $3, $8, $4, $4, $5, $6, $7)
 		ON CONFLICT (organization, alert, slot) DO UPDATE SET line = excluded.line, first_at = excluded.first_at, at = excluded.at, outcome = excluded.outcome,
 			groups = excluded.groups, error_group = excluded.error_group`,
 		a.Organization, a.ID, a.lines%keptLines, now, line.Outcome, line.Groups, line.Group, a.lines)
