@@ -76,7 +76,8 @@ func (f Family) Split(group, project string, of Alike, samples []Alike, ifVersio
 		level, hash = ScopeTrace, func(a Alike) Hash { return a.Trace }
 	}
 	if of == (Alike{}) || !slices.ContainsFunc(samples, differs) {
-		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.", "Choose another one."}
+		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.",
+			"Choose another one."}
 	}
 	if slices.ContainsFunc(f.all(), func(k Kin) bool { return k.full() && (k.ID == group || k.ID == f.Head.ID) }) {
 		return nil, ErrFull
