@@ -211,6 +211,7 @@ func timeOrNull(at time.Time) *time.Time {
 
 // AlertProblem is the answer to an error of an alert of a project.
 func AlertProblem(err error, project, alert string) error {
+	var full postgres.TooManyAlerts
 	switch {
 	case errors.Is(err, groups.ErrNoProject):
 		return httpapi.NotFound("project", project)
@@ -220,8 +221,8 @@ func AlertProblem(err error, project, alert string) error {
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Somebody else has changed the alert since. Read it again, and change what you find.")
 	case errors.Is(err, postgres.ErrTested):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "A test was sent within the last minute. Wait for it, or send another one later.")
-	case errors.Is(err, postgres.ErrTooManyAlerts):
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", "The project has as many alerts as it may. Delete one that is not needed.")
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
 	}
 	return Refusal(err)
 }

@@ -16,11 +16,17 @@ import (
 
 // Why an alert can't be found or changed.
 var (
-	ErrNoAlert       = errors.New("no such alert")
-	ErrAlertChanged  = errors.New("the alert was changed meanwhile")
-	ErrTooManyAlerts = errors.New("the project has as many alerts as it may")
-	ErrTested        = errors.New("the alert was tested within the last minute")
+	ErrNoAlert      = errors.New("no such alert")
+	ErrAlertChanged = errors.New("the alert was changed meanwhile")
+	ErrTested       = errors.New("the alert was tested within the last minute")
 )
+
+// TooManyAlerts means that a project has as many alerts as it may.
+type TooManyAlerts int
+
+func (most TooManyAlerts) Error() string {
+	return fmt.Sprintf("The project has %d alerts on errors, as many as it may. Delete one that is not needed.", int(most))
+}
 
 // An Alert is an alert on a project's errors, as it is stored.
 type Alert struct {
@@ -85,7 +91,7 @@ func InsertAlert(ctx context.Context, tx pgx.Tx, a *Alert, most int) error {
 		return err
 	}
 	if many >= most {
-		return ErrTooManyAlerts
+		return TooManyAlerts(most)
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO error_alerts (organization, project, id, rule, since, updated_by, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		a.Organization, a.Project, a.ID, a.AlertRule, a.Since, a.UpdatedBy, a.UpdatedAt)
