@@ -55,11 +55,12 @@ func ParseHash(text string) (h Hash, ok bool) {
 	return h, err == nil && n == len(h)
 }
 
-// alike returns the hashes by which the error that was just read can be split off.
-// Its other hashes can't be asked for any more.
-func (g *Grouper) alike() Alike {
-	g.trace.Relearn(nil)
-	f := g.fingerprint(Learned{})
+// alike returns the hashes by which an error can be split off. Others can't be asked for any more.
+func (f Fingerprint) alike(learned Learned) Alike {
+	if len(learned.Libraries)+len(learned.Values) > 0 {
+		f.grouper.trace.Relearn(nil)
+		f = f.grouper.fingerprint(Learned{})
+	}
 	if !f.traced() {
 		return Alike{}
 	}
@@ -75,7 +76,8 @@ func (f Family) Split(group, project string, of Alike, samples []Alike, ifVersio
 		level, hash = ScopeTrace, func(a Alike) Hash { return a.Trace }
 	}
 	if of == (Alike{}) || !slices.ContainsFunc(samples, differs) {
-		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.", "Choose another one."}
+		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.",
+			"Choose another one."}
 	}
 	if slices.ContainsFunc(f.all(), func(k Kin) bool { return k.full() && (k.ID == group || k.ID == f.Head.ID) }) {
 		return nil, ErrFull

@@ -86,6 +86,7 @@ func (c *errorsSplit) split(ctx context.Context, api *client.Client, screen term
 }
 
 func writeRegrouped(screen terminal.Screen, group client.ErrorGroup) error {
-	_, err := fmt.Fprintf(screen, "%s has %s others merged into it, and happened %s times: %s\n", group.ID, ui.Count(group.Merged), ui.Count(group.Count), terminal.Line(group.Title))
+	_, err := fmt.Fprintf(screen, "%s has %s others merged into it, and happened %s times: %s\n",
+		group.ID, ui.Count(group.Merged), ui.Count(group.Count), terminal.Line(group.Title))
 	return err
 }

@@ -29,9 +29,10 @@ func (s *Service) Merge(ctx context.Context, request Request, wish Merging) (pos
 
 // Unmerge takes groups out of the one that they were merged into.
 func (s *Service) Unmerge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
-	return s.regroup(ctx, request, "unmerge", wish, func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error) {
+	decide := func(of grouping.Family, _ []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error) {
 		return of.Unmerge(wish.Groups, ifVersion, now)
-	})
+	}
+	return s.regroup(ctx, request, "unmerge", wish, decide)
 }
 
 type regrouping func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error)
@@ -69,7 +70,8 @@ func (s *Service) split(ctx context.Context, tx pgx.Tx, request Request, id, occ
 	family := families[0]
 	of, alike, samples, err := postgres.FindAlike(ctx, tx, organization, family, occurrence)
 	if errors.Is(err, postgres.ErrNoSample) {
-		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence), Fix: "Use the entry_id of one of its occurrences."}
+		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence),
+			Fix: "Use the entry_id of one of its occurrences."}
 	}
 	if err != nil {
 		return group, err

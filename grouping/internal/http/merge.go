@@ -38,7 +38,7 @@ func (a *API) mergeOperations() []openapi.Operation {
 			Route: "POST /v1/error-groups/{group}/split", Handle: a.split, ID: "splitErrorGroup",
 			Summary: "Make errors like an occurrence a group of their own",
 			Description: "It holds for errors that are accepted from now on; earlier ones stay where they were counted. The first of them creates the group, " +
-				"whose id activity has. Whole messages and ten own frames are compared, or all own frames of the whole chain where that takes more to tell samples apart. " +
+				"whose id activity has. Whole messages and ten own frames are compared, or, where samples don't differ in these, all own frames of the chain. " +
 				"A project has at most 100 splits. To undo it, merge the groups.",
 			Headers: idempotent{}, Query: struct{}{},
 			Body:     openapi.Body{Type: splitBody{}},
@@ -72,8 +72,10 @@ type mergeBody struct {
 	IfVersion *int64   `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group in the path is at this version"`
 }
 
-// merge handles what regroups.
-func (a *API) merge(regroup func(*groups.Service, context.Context, groups.Request, groups.Merging) (postgres.Group, error)) func(http.ResponseWriter, *http.Request) error {
+// regrouping is a use case that merges or the other way round.
+type regrouping func(*groups.Service, context.Context, groups.Request, groups.Merging) (postgres.Group, error)
+
+func (a *API) merge(regroup regrouping) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		request, err := requestOf(r)
 		if err != nil {

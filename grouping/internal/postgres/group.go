@@ -181,7 +181,8 @@ func (g *Group) fields() []any {
 // FindGroup returns a group and why it is one; instead of a member,
 // its head. tx must act as the organization.
 func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (g Group, why Explanation, err error) {
-	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups WHERE organization = $1 AND id = `+headOf+` AND merged_into = ''`, organization, storable(id)).
+	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups
+		WHERE organization = $1 AND id = `+headOf+` AND merged_into = ''`, organization, storable(id)).
 		Scan(append(g.fields(), &why)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Group{}, Explanation{}, ErrNoGroup

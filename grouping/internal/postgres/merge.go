@@ -276,8 +276,8 @@ func lockRows(ctx context.Context, tx pgx.Tx, keys []groupKey) error {
 	for _, k := range keys {
 		organizations, ids = append(organizations, k.organization), append(ids, k.id)
 	}
-	_, err := tx.Exec(ctx, `SELECT FROM error_groups WHERE (organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id FOR UPDATE`,
-		organizations, ids)
+	_, err := tx.Exec(ctx, `SELECT FROM error_groups WHERE (organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+		ORDER BY organization, id FOR UPDATE`, organizations, ids)
 	return err
 }
 

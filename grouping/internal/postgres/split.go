@@ -43,7 +43,9 @@ var (
 
 // FindAlike finds by which hashes errors like a sample of a family can be split
 // off, of which group it is, and the hashes of all samples of that group.
-func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, entry string) (of *Made, alike grouping.Alike, samples []grouping.Alike, err error) {
+func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, entry string) (
+	of *Made, alike grouping.Alike, samples []grouping.Alike, err error,
+) {
 	groups := map[string]*Made{f.Head.Group.ID: f.Head} // bounded by the members of a head
 	ids := []string{f.Head.Group.ID}
 	for _, m := range f.Members {
@@ -81,7 +83,10 @@ func SaveSplit(ctx context.Context, tx pgx.Tx, m *Made, d grouping.Decision) (sa
 	}
 	var n int
 	err = tx.QueryRow(ctx, `
-		WITH saved AS (INSERT INTO group_splits (organization, project, hash, after, error_group, made) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1)
+		WITH saved AS (
+			INSERT INTO group_splits (organization, project, hash, after, error_group, made) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT DO NOTHING RETURNING 1
+		)
 		SELECT EXISTS (SELECT FROM saved), (SELECT count(*) FROM group_splits WHERE organization = $1 AND project = $2)`,
 		m.Organization, m.Group.Project, hash[:], d.At, m.Group.ID, d.Into).Scan(&saved, &n)
 	if err == nil && saved && n >= grouping.MaxSplits {

@@ -185,7 +185,8 @@ WITH due AS (
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM due)`
 
-const removeSplits = `DELETE FROM group_splits s WHERE NOT EXISTS (SELECT FROM error_groups g WHERE g.organization = s.organization AND g.id IN (s.error_group, s.made))`
+const removeSplits = `DELETE FROM group_splits s
+	WHERE NOT EXISTS (SELECT FROM error_groups g WHERE g.organization = s.organization AND g.id IN (s.error_group, s.made))`
 
 func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	today := e.clock().UTC().Truncate(24 * time.Hour)
