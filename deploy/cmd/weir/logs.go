@@ -28,7 +28,8 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs --saved='Checkout fails'      what a saved search finds
   weir logs -- -healthcheck               what begins with - stands behind --
 
-` + "`weir tail`" + ` prints what comes from now on. ingest/docs/searching.md has the whole language. Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
+` + "`weir tail`" + ` prints what comes from now on. ingest/docs/searching.md has the whole language.
+Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
 
 type logsCommand struct {
 	Query []string `arg:"" optional:"" help:"What the entries have to match."`
