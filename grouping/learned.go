@@ -14,7 +14,8 @@ import (
 type Learned struct {
 	Libraries Libraries
 	Values    Values
-	Before    int // values learned from this ordinal on are not applied; 0: all are
+	Before    int  // values learned from this ordinal on are not applied; 0: all are
+	Maps      bool // the project has source maps
 }
 
 func (l Learned) limit() int {

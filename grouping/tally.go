@@ -60,6 +60,7 @@ type Sample struct {
 	Occurrence
 	Arrival    int64
 	Exceptions []trace.Exception // nil: not described yet
+	Language   trace.Language    // of these
 }
 
 // Describe parses the exceptions of a sample unless it
@@ -67,7 +68,8 @@ type Sample struct {
 // replaced, and most kinds of a flood create no group.
 func (s *Sample) Describe(g *Grouper) {
 	if s.Exceptions == nil {
-		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
+		d := g.Fingerprint(s.Error).Describe()
+		s.Exceptions, s.Language = d.Exceptions, d.Language
 	}
 }
 
@@ -76,7 +78,7 @@ func (s *Sample) Describe(g *Grouper) {
 func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 	f := g.Fingerprint(c.Samples[0].Error)
 	d := f.Describe()
-	c.Samples[0].Exceptions = d.Exceptions
+	c.Samples[0].Exceptions, c.Samples[0].Language = d.Exceptions, d.Language
 	return d, f.Explain()
 }
 
@@ -90,9 +92,7 @@ func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 // Add counts one occurrence.
 func (t *Tally) Add(o Occurrence) {
 	o.Environment = trace.Clip(o.Environment, MaxEnvironment)
-	if len(o.Release) > MaxRelease {
-		o.Release = ""
-	}
+	o.Release = KnownRelease(o.Release)
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
 	key := countKey{o.Organization, o.Project, hour.Unix(), f.Strictest.Hash}

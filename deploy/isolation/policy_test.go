@@ -77,6 +77,11 @@ var policies = []policy{
 	{route: "PATCH /v1/error-groups/{group}", who: deciders, body: `{"note":"seen"}`},
 	{route: "PATCH /v1/projects/{project}/error-groups", who: deciders, body: `{"assignee":"checkout"}`},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
+	{route: "POST /v1/projects/{project}/source-maps", who: readers, path: "/v1/projects/{project}/source-maps?release=1&name=app.js", body: sourceMap, want: 201},
+	{route: "POST /v1/projects/{project}/source-maps", who: wideReaders, path: "/v1/projects/{second}/source-maps?release=1&name=app.js", body: sourceMap, want: 201},
+	{route: "GET /v1/projects/{project}/source-maps", who: readers},
+	{route: "GET /v1/projects/{project}/source-maps", who: wideReaders, path: "/v1/projects/{second}/source-maps"},
+	{route: "DELETE /v1/projects/{project}/source-maps/{map}", who: readers, path: "/v1/projects/{project}/source-maps/{new-map}"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},
 
 	// Books: a token of the organization, or the operator's.

@@ -35,7 +35,8 @@ type learned struct {
 	grouping.Packages
 	Libraries grouping.Libraries `json:"libraries"`
 	Values    grouping.Values    `json:"values"`
-	Former    []formerLibraries  `json:"former"` // the newest last
+	Former    []formerLibraries  `json:"former"`         // the newest last
+	Maps      bool               `json:"maps,omitempty"` // the project has source maps; not stored
 }
 
 // formerLibraries were a project's libraries until a time.
@@ -44,15 +45,17 @@ type formerLibraries struct {
 	Until     time.Time          `json:"until"`
 }
 
-// FindLearned returns what was learned of those projects of which something was.
+// FindLearned returns what was learned of those projects of which
+// something was, or that have source maps.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values')
-		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) JOIN group_packages USING (organization, project)
-		 WHERE learned->'libraries' <> '{}' OR learned->'values' <> '{}'`)
+		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'maps', maps)
+		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
+		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m
+		 WHERE maps OR learned->'libraries' <> '{}' OR learned->'values' <> '{}'`)
 	all := map[Project]grouping.Learned{}
 	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values}
+		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Maps: l.Maps}
 	}
 	return all, err
 }

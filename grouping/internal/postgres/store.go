@@ -71,6 +71,9 @@ func numbers(of []int32) string {
 // ofGroups is for tables whose rows name only a group.
 const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
 
+// ofMaps is for the parts of source maps.
+const ofMaps = `organization = $1 AND ($2 = '' OR map IN (SELECT id FROM source_maps WHERE organization = $1 AND project = $2))`
+
 // ofStreams is for the decisions about groups.
 const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
 
@@ -82,7 +85,8 @@ func Erasable() []erasure.Table {
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
-		erasure.Rows("error_groups", erasure.OfProject),
+		erasure.Rows("error_groups", erasure.OfProject), erasure.Rows("source_map_searches", erasure.OfProject),
+		erasure.Rows("source_map_parts", ofMaps), erasure.Rows("source_maps", erasure.OfProject),
 	}
 }
 
@@ -95,6 +99,10 @@ var rights = pg.Rights{
 	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
 	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
 	"releases":       "SELECT, INSERT, UPDATE, DELETE",
+
+	"source_maps":         "SELECT, INSERT, UPDATE, DELETE",
+	"source_map_parts":    "SELECT, INSERT, DELETE",
+	"source_map_searches": "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // idleBudgetsKept is longer than an hour's errors are on
@@ -112,6 +120,8 @@ func Tables(clock func() time.Time) []prune.Table {
 			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
 			Before: prune.Ago(idleBudgetsKept, clock),
 		},
+		unusedMaps{prune.Rows{Table: "source_maps", Bound: "90 days after they were last used, and 30 days after they were replaced or deleted",
+			Age: mapAge, Before: prune.Ago(mapsKept, clock)}},
 		prune.Rows{Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true},
 	}
 }
@@ -124,6 +134,8 @@ func Fixed() []prune.Bound {
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
+		{Table: "source_map_parts", Keeps: "1 GiB of an organization", By: "maxStored; they go with their map"},
+		{Table: "source_map_searches", Keeps: "one row of each project", By: "it goes with the project"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }

@@ -58,6 +58,7 @@ CREATE TABLE occurrences (
 	environment  text        NOT NULL,
 	message      text        NOT NULL, -- of the entry
 	exceptions   jsonb       NOT NULL,
+	built        jsonb, -- of a script's error: its release and debug ids, by which source maps are found
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
