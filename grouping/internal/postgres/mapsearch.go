@@ -31,8 +31,8 @@ func SearchMaps(ctx context.Context, tx pgx.Tx, of Project, now time.Time) error
 // A MapSearch is how far a search has come.
 type MapSearch struct {
 	Started time.Time
-	Groups  int // looked at
-	Samples int // mapped
+	Groups  int64 // looked at
+	Samples int64 // mapped
 	Ended   bool
 }
 
