@@ -69,7 +69,7 @@ type Upload struct {
 }
 
 // uploadsAtOnce bounds the memory of uploads: each takes at most about 128 MiB.
-var uploadsAtOnce = httpapi.LimiterConfig{Slots: 2, PerOrganization: 1, Wait: time.Minute, Module: "weir_grouping", Noun: "uploads", Asked: "uploads of source maps"}
+var uploadsAtOnce = httpapi.LimiterConfig{Slots: 2, PerOrganization: 1, Wait: 30 * time.Second, Module: "weir_grouping", Noun: "uploads", Asked: "uploads of source maps"}
 
 // AcquireUpload waits until an upload may be read, as few are at once.
 func (s *Service) AcquireUpload(ctx context.Context, organization string) (release func(), err error) {
