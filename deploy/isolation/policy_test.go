@@ -223,6 +223,7 @@ var policies = []policy{
 	{route: "POST /console/logs/searches/{id}/alert/delete", who: members(tenants.SearchesShare), path: "/console/logs/searches/{new-search}/alert/delete", body: "version=1", want: 303},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
+	{route: "GET /console/errors/source-maps", who: members(tenants.ErrorsRead), path: "/console/errors/source-maps?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "POST /console/errors/{group}/decide", who: members(tenants.ErrorsDecide), body: "do=note&note=seen", want: 303},
 	{route: "POST /console/errors/decide", who: members(tenants.ErrorsDecide), body: "do=reopen&group={group}", want: 303},

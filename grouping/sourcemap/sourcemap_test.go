@@ -2,7 +2,6 @@ package sourcemap_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -11,6 +10,7 @@ import (
 
 	reference "github.com/go-sourcemap/sourcemap"
 
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/sourcemap"
 )
 
@@ -257,39 +257,8 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// large is a map of about 20 MB, as of an application of 4,600 files.
-func large() []byte {
-	var mappings strings.Builder
-	sources, contents := make([]string, 4600), make([]string, 4600)
-	for i := range sources {
-		sources[i] = fmt.Sprintf("webpack://shop/./src/m%d/file%d.ts", i%50, i)
-		contents[i] = strings.Repeat("export function total(cart: Cart): number { return sum(cart.items); }\n", 29)
-	}
-	names := make([]string, 60_000)
-	for i := range names {
-		names[i] = fmt.Sprint("name", i)
-	}
-	segments := []string{"EAAE", "IAAIC", "GAAG", "KACP", "OAAK", "EAAID", "CAAC"}
-	for line := range 100 {
-		if line > 0 {
-			mappings.WriteString(";ACAA,")
-		}
-		for i := range 20_000 {
-			if i > 0 {
-				mappings.WriteByte(',')
-			}
-			mappings.WriteString(segments[(i*7+line)%len(segments)])
-		}
-	}
-	text, err := json.Marshal(map[string]any{"version": 3, "sources": sources, "sourcesContent": contents, "names": names, "mappings": mappings.String()})
-	if err != nil {
-		panic(err)
-	}
-	return text
-}
-
 func BenchmarkRead20MB(b *testing.B) {
-	text := large()
+	text := groupingtest.LargeMap()
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -68,7 +68,7 @@ type Upload struct {
 	Text    []byte
 }
 
-// uploadsAtOnce bounds the memory of uploads: each takes at most about 128 MiB.
+// uploadsAtOnce bounds the memory of uploads: each takes 160 MiB at most.
 var uploadsAtOnce = httpapi.LimiterConfig{Slots: 2, PerOrganization: 1, Wait: 30 * time.Second, Module: "weir_grouping", Noun: "uploads", Asked: "uploads of source maps"}
 
 // AcquireUpload waits until an upload may be read, as few are at once.

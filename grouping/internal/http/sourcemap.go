@@ -45,8 +45,8 @@ func (a *API) mapOperations() []openapi.Operation {
 		{
 			Route: "DELETE /v1/projects/{project}/source-maps/{map}", Handle: a.deleteMap, ID: "deleteSourceMap",
 			Summary: "Delete a source map: errors that are accepted later are shown as they were printed",
-			Query:   struct{}{},
-			Answer:  openapi.Answer{Type: deletedBody{}, Description: "It is deleted"}, Problems: missing,
+			Query:   struct{}{}, Headers: repeatable{},
+			Answer: openapi.Answer{Type: deletedBody{}, Description: "It is deleted"}, Problems: missing,
 		},
 	}
 }
@@ -65,7 +65,13 @@ type uploadQuery struct {
 	DebugID string `query:"debug_id" description:"UUID by which debug_ids of an error's metadata names the script; left out: that in the map, if any"`
 }
 
+// repeatable are the headers of changes that can be repeated.
+type repeatable struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"Not needed: the same request again changes nothing more"`
+}
+
 type uploadHeaders struct {
+	repeatable
 	Encoding string `header:"Content-Encoding" enum:"gzip,identity" description:"How the map is compressed"`
 }
 
@@ -106,6 +112,9 @@ func (a *API) uploadMap(w http.ResponseWriter, r *http.Request) error {
 	project, who := chi.URLParam(r, "project"), identity.FromContext(r.Context())
 	if !a.mayRead(r, project) {
 		return httpapi.NotFound("project", project)
+	}
+	if _, err := httpapi.IdempotencyKey(r); err != nil {
+		return err
 	}
 	release, err := a.Service.AcquireUpload(r.Context(), who.Organization)
 	if err != nil {
@@ -192,6 +201,9 @@ func (a *API) deleteMap(w http.ResponseWriter, r *http.Request) error {
 	project, id := chi.URLParam(r, "project"), chi.URLParam(r, "map")
 	if !a.mayRead(r, project) {
 		return httpapi.NotFound("project", project)
+	}
+	if _, err := httpapi.IdempotencyKey(r); err != nil {
+		return err
 	}
 	err := a.Service.DeleteMap(r.Context(), identity.FromContext(r.Context()).Organization, project, id)
 	if errors.Is(err, postgres.ErrNoMap) {

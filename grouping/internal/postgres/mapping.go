@@ -15,7 +15,7 @@ import (
 // A Build says by which maps calls of an error are found.
 type Build struct {
 	Release  string            `json:"release,omitempty"`
-	DebugIDs map[string]string `json:"debug_ids,omitempty"` // by sourcemap.ScriptName
+	DebugIDs map[string]string `json:"debug_ids,omitempty"` // by sourcemap.ScriptName; bounded by the reader of entries
 }
 
 // call is one of a script, as it is looked up.
