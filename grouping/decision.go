@@ -140,8 +140,8 @@ const (
 	spansPer      = 10   // of Until.Per, by which errors are counted
 )
 
-// ErrFull means that a group has as many decisions as it may.
-var ErrFull = fmt.Errorf("there are %d decisions about the group, as many as there may be", MaxDecisions)
+// ErrFull means that a group has as many decisions as it may. It is a sentence for people.
+var ErrFull = fmt.Errorf("There are %d decisions about the group, as many as there may be.", MaxDecisions) //nolint:staticcheck // as above
 
 // Decide returns the events that carry out a command on a group of a
 // version. What is so already makes none.

@@ -44,12 +44,12 @@ type sourcemapsCommand struct {
 func (sourcemapsCommand) Help() string { return sourcemapsHelp }
 
 // openProject is open for what needs a project.
-func (p *projectReader) openProject() (*client.Client, error) {
-	api, found, err := p.open()
+func (s *projectReader) openProject() (*client.Client, error) {
+	api, found, err := s.open()
 	if err != nil {
 		return nil, err
 	}
-	if p.Project = cmp.Or(p.Project, found.Project); p.Project == "" {
+	if s.Project = cmp.Or(s.Project, found.Project); s.Project == "" {
 		api.Close()
 		return nil, missing("a project's id", "WEIR_PROJECT")
 	}
@@ -57,10 +57,10 @@ func (p *projectReader) openProject() (*client.Client, error) {
 }
 
 // found are the maps of the project, of one release unless that is empty.
-func (p *projectReader) found(ctx context.Context, api *client.Client, release string, limit int) ([]json.RawMessage, error) {
+func (s *projectReader) found(ctx context.Context, api *client.Client, release string, limit int) ([]json.RawMessage, error) {
 	query := url.Values{}
 	setAll(query, map[string]string{"release": release})
-	return client.Collect(ctx, api, p.caller(), client.SourceMapsPath(p.Project), query, limit)
+	return client.Collect(ctx, api, s.caller(), client.SourceMapsPath(s.Project), query, limit)
 }
 
 type sourcemapsList struct {

@@ -54,7 +54,8 @@ func (c *console) showMaps(w http.ResponseWriter, r *http.Request) error {
 	if strings.ContainsRune(page.Release, 0) || strings.ToValidUTF8(page.Release, "") != page.Release {
 		return httpapi.NotFound("release", page.Release)
 	}
-	page.Command = ui.Code{ID: "upload", Label: "Command that uploads source maps", Text: "weir sourcemaps upload dist/ --release=1.0.0 --url-prefix=~/static --project=" + page.Project, Copy: "Copy command"}
+	page.Command = ui.Code{ID: "upload", Label: "Command that uploads source maps", Copy: "Copy command",
+		Text: "weir sourcemaps upload dist/ --release=1.0.0 --url-prefix=~/static --project=" + page.Project}
 	if err := c.readMaps(r, organization, &page); err != nil {
 		return err
 	}

@@ -69,7 +69,9 @@ type Upload struct {
 }
 
 // uploadsAtOnce bounds the memory of uploads: each takes 160 MiB at most.
-var uploadsAtOnce = httpapi.LimiterConfig{Slots: 2, PerOrganization: 1, Wait: 30 * time.Second, Module: "weir_grouping", Noun: "uploads", Asked: "uploads of source maps"}
+var uploadsAtOnce = httpapi.LimiterConfig{
+	Slots: 2, PerOrganization: 1, Wait: 30 * time.Second, Module: "weir_grouping", Noun: "uploads", Asked: "uploads of source maps",
+}
 
 // AcquireUpload waits until an upload may be read, as few are at once.
 func (s *Service) AcquireUpload(ctx context.Context, organization string) (release func(), err error) {
@@ -119,7 +121,8 @@ const mapPrefix = "smp_"
 func (u Upload) check() (m postgres.SourceMap, err error) {
 	m.Release = grouping.KnownRelease(u.Release)
 	if m.Release != u.Release {
-		return m, grouping.Invalid{Field: "release", Detail: fmt.Sprintf("The release %.100q is longer than %d bytes.", u.Release, grouping.MaxRelease), Fix: "Send a shorter one."}
+		return m, grouping.Invalid{Field: "release", Detail: fmt.Sprintf("The release is %.100q.", u.Release),
+			Fix: fmt.Sprintf("Send one line of at most %d bytes.", grouping.MaxRelease)}
 	}
 	if u.Name == "" || len(u.Name) > maxScript {
 		return m, grouping.Invalid{Field: "name", Detail: fmt.Sprintf("The name %.100q of the script is empty or longer than %d bytes.", u.Name, maxScript),

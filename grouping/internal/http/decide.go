@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -198,7 +197,7 @@ func Refusal(err error) error {
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.Is(err, grouping.ErrFull):
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", grouping.ErrFull.Error())
 	}
 	return err
 }

@@ -263,7 +263,9 @@ type printedBody struct {
 }
 
 func newFrameBody(exception int, f postgres.Frame) frameBody {
-	body := frameBody{Exception: exception, Module: f.Module, Function: f.Function, File: f.File, Line: f.Line, Column: f.Column, InApp: f.InApp, Library: f.Library}
+	body := frameBody{
+		Exception: exception, Module: f.Module, Function: f.Function, File: f.File, Line: f.Line, Column: f.Column, InApp: f.InApp, Library: f.Library,
+	}
 	if p := f.Printed; p != nil {
 		if body.Unmapped = p.Unmapped; p.Unmapped == "" {
 			body.Printed = &printedBody{p.Function, p.File, p.Line, p.Column}

@@ -27,8 +27,9 @@ func (a *API) mapOperations() []openapi.Operation {
 		{
 			Route: "POST /v1/projects/{project}/source-maps", Handle: a.uploadMap, ID: "uploadSourceMap",
 			Summary: "Upload the source map of a script, to show and group its errors as they were written",
-			Description: "The body is the map, of at most 32 MiB, also where it is compressed (Content-Encoding: gzip). It holds for errors that are accepted two seconds later or " +
-				"after that, instead of another one of the same release and name; samples of earlier errors are shown by it soon. The same map again changes nothing.",
+			Description: "The body is the map, of at most 32 MiB, also where it is compressed (Content-Encoding: gzip). It holds for errors that are accepted " +
+				"two seconds later or after that, instead of another one of the same release and name; samples of earlier errors are shown by it soon. " +
+				"The same map again changes nothing.",
 			Query: uploadQuery{}, Headers: uploadHeaders{}, Body: openapi.Body{Type: mapText{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: uploadedBody{}, Description: "The map"},
 			Problems: map[int]string{
@@ -129,8 +130,8 @@ func (a *API) uploadMap(w http.ResponseWriter, r *http.Request) error {
 	upload := groups.Upload{Release: query.Get("release"), Name: query.Get("name"), DebugID: query.Get("debug_id"), Text: text}
 	kept, created, err := a.Service.UploadMap(r.Context(), who, project, upload)
 	if errors.Is(err, postgres.ErrMapsFull) {
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached",
-			strings.ToUpper(err.Error()[:1])+err.Error()[1:]+". Delete maps of old releases, or wait: those that no error uses go after 90 days, and replaced ones after 30.")
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", fmt.Sprintf("The organization has as many source maps as it may have: %d, or %d bytes. "+
+			"Delete maps of old releases, or wait: those that no error uses go after 90 days, and replaced ones after 30.", postgres.MaxMaps, postgres.MaxStored))
 	}
 	if wrong, ok := errors.AsType[grouping.Invalid](err); ok && wrong.Field != "" {
 		return httpapi.Invalid("?"+wrong.Field, httpapi.CodeInvalidRequest, wrong.Detail, wrong.Fix)
@@ -156,7 +157,8 @@ func readMap(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		}
 		source = io.LimitReader(packed, sourcemap.MaxText+1)
 	default:
-		return nil, httpapi.NewProblem(http.StatusBadRequest, "unsupported_encoding", fmt.Sprintf("The content encoding %.64q is not supported. Send gzip or none.", encoding))
+		return nil, httpapi.NewProblem(http.StatusBadRequest, "unsupported_encoding",
+			fmt.Sprintf("The content encoding %.64q is not supported. Send gzip or none.", encoding))
 	}
 	_, err := text.ReadFrom(source)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || text.Len() > sourcemap.MaxText {

@@ -92,7 +92,7 @@ func TestRefusedSourceMaps(t *testing.T) {
 		{mapsPath + "?name=app.js", smallMap, "", 400, "Neither a release nor a debug id"},
 		{mapsPath + "?release=1.0", smallMap, "", 400, "name"},
 		{mapsPath + "?release=1.0&name=" + strings.Repeat("n", 1001), smallMap, "", 400, "longer than 1000 bytes"},
-		{mapsPath + "?name=a.js&release=" + strings.Repeat("r", 201), smallMap, "", 400, "longer than 200 bytes"},
+		{mapsPath + "?name=a.js&release=" + strings.Repeat("r", 201), smallMap, "", 400, "at most 200 bytes"},
 		{named + "&debug_id=7", smallMap, "", 400, `The debug id is "7"`},
 		{named, `{"version":3,"sources":[],"mappings":"AAAA"}`, "", 400, "names source 0, and there are 0"},
 		{named, "{}", "", 400, "Only 3 is known"},

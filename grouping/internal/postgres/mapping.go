@@ -162,7 +162,8 @@ func (m *Mapper) find(ctx context.Context, tx pgx.Tx, calls []call, idle *[]Proj
 	var n int
 	var l lookup
 	var unused bool
-	_, err = pgx.ForEachRow(rows, []any{&n, &next.organization, &next.id, &l.from, &l.until, &l.byDebug, &unused, &next.line, &next.column, &next.data}, func() error {
+	fields := []any{&n, &next.organization, &next.id, &l.from, &l.until, &l.byDebug, &unused, &next.line, &next.column, &next.data}
+	_, err = pgx.ForEachRow(rows, fields, func() error {
 		if unused {
 			*idle = append(*idle, Project{next.organization, next.id})
 		}

@@ -51,7 +51,6 @@ func FindMapSearch(ctx context.Context, tx pgx.Tx, of Project) (found MapSearch,
 type sampled struct {
 	group      string
 	slot       int16
-	language   trace.Language
 	exceptions []Exception
 	build      Build
 	places     []trace.Place
@@ -64,8 +63,8 @@ func SearchDue(ctx context.Context, tx pgx.Tx, now, holds time.Time) (found bool
 	var of Project
 	var last string
 	var groups int
-	err = tx.QueryRow(ctx, `SELECT organization, project, last_group, groups FROM source_map_searches WHERE due <= $1 ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED`, now).
-		Scan(&of.Organization, &of.Name, &last, &groups)
+	err = tx.QueryRow(ctx, `SELECT organization, project, last_group, groups FROM source_map_searches WHERE due <= $1
+		ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED`, now).Scan(&of.Organization, &of.Name, &last, &groups)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}

@@ -64,7 +64,7 @@ func (m *SourceMap) fields() []any {
 // Faults of maps.
 var (
 	ErrNoMap    = errors.New("no such source map")
-	ErrMapsFull = fmt.Errorf("the organization has as many source maps as it may have: %d of them, or %d bytes", MaxMaps, MaxStored)
+	ErrMapsFull = errors.New("the organization has as many source maps as it may have")
 )
 
 // lockMaps lets one of an organization's uploads at a time count its maps.
