@@ -21,13 +21,16 @@ const (
 	WasReopened  Kind = "reopened" // it was resolved
 	WasAssigned  Kind = "assigned"
 	WasNoted     Kind = "noted"
+	WasMerged    Kind = "merged"   // into another group, or others into it
+	WasUnmerged  Kind = "unmerged" // is a group of its own again, or others are
+	WasSplit     Kind = "split"    // errors like some are another group from then on
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed}
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed}
 }
 
 // A Decision is an event of a group's stream.
@@ -38,6 +41,11 @@ type Decision struct {
 	Until       Until      `json:"until,omitzero"`
 	Assignee    Assignee   `json:"assignee,omitzero"`
 	Note        string     `json:"note,omitempty"`
+	Into        string     `json:"into,omitempty"`    // the head that it was merged into, or the group of what was split off
+	From        string     `json:"from,omitempty"`    // the head that it was taken out of
+	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged, taken out or split off, sorted
+	Level       HashScope  `json:"level,omitempty"`   // at which errors are split off
+	Like        string     `json:"like,omitempty"`    // their hash in Alike
 	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
@@ -80,6 +88,8 @@ type State struct {
 	Until      Until      `json:"until,omitzero"`
 	Assignee   Assignee   `json:"assignee,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
+	Into       string     `json:"into,omitempty"`   // the head that it is merged into, whose state counts instead
+	Splits     int        `json:"splits,omitempty"` // how often it was split
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -97,13 +107,20 @@ func (p Progress) IsZero() bool { return p.Count == 0 }
 func (s *State) Apply(d Decision) {
 	switch d.Kind {
 	case WasResolved:
-		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee}
+		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Splits: s.Splits}
 	case WasIgnored:
-		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee}
+		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Splits: s.Splits}
 	case WasReopened, WasUnignored, WasRegressed:
-		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee}
+		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Splits: s.Splits}
 	case WasAssigned:
 		s.Assignee = d.Assignee
+	case WasMerged, WasUnmerged:
+		if d.Into+d.From != "" { // else it is the head, and stays as it is
+			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Splits: s.Splits, Into: d.Into}
+		}
+	}
+	if d.Like != "" {
+		s.Splits++
 	}
 	s.Status = cmp.Or(s.Status, Unresolved)
 }
@@ -124,7 +141,10 @@ type Invalid struct{ Field, Detail, Fix string }
 func (i Invalid) Error() string { return i.Detail + " " + i.Fix }
 
 // A Conflict means that a group was decided about meanwhile.
-type Conflict struct{ Wanted, Version int64 }
+type Conflict struct {
+	Wanted, Version int64
+	Group           string // its id
+}
 
 func (c Conflict) Error() string {
 	return fmt.Sprintf("The group is at version %d, not %d: somebody decided meanwhile.", c.Version, c.Wanted)
@@ -140,8 +160,8 @@ const (
 	spansPer      = 10   // of Until.Per, by which errors are counted
 )
 
-// ErrFull means that a group has as many decisions as it may. It is a sentence for people.
-var ErrFull = fmt.Errorf("There are %d decisions about the group, as many as there may be.", MaxDecisions) //nolint:staticcheck // as above
+// ErrFull means that a group has as many decisions as it may.
+var ErrFull = fmt.Errorf("there are %d decisions about the group, as many as there may be", MaxDecisions)
 
 // Decide returns the events that carry out a command on a group of a
 // version. What is so already makes none.
@@ -150,7 +170,7 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 		return nil, err
 	}
 	if c.IfVersion != nil && *c.IfVersion != version {
-		return nil, Conflict{*c.IfVersion, version}
+		return nil, Conflict{Wanted: *c.IfVersion, Version: version}
 	}
 	if d, changes := s.changeOf(c); changes {
 		decided = append(decided, d)

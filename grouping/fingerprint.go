@@ -122,11 +122,10 @@ func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 // Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.trace.ReadMapped(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, e.Mapping)
-	return g.print(e.Learned)
+	return g.fingerprint(e.Learned)
 }
 
-// print returns the hashes of the error that was read.
-func (g *Grouper) print(learned Learned) Fingerprint {
+func (g *Grouper) fingerprint(learned Learned) Fingerprint {
 	if len(g.trace.Site()) == 0 {
 		return g.byMessage(learned)
 	}

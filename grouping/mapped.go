@@ -18,5 +18,5 @@ func (g *Grouper) PlacesOf(language trace.Language, exceptions []trace.Exception
 // calls where they were written.
 func (g *Grouper) Rewrite(language trace.Language, exceptions []trace.Exception, mapping trace.Mapping, learned Learned) Fingerprint {
 	g.trace.LoadMapped(language, exceptions, mapping)
-	return g.print(learned)
+	return g.fingerprint(learned)
 }

@@ -104,6 +104,7 @@ func TestEveryDecisionIsMapped(t *testing.T) {
 	for kind, name := range factTypes {
 		change.Decision = grouping.Decision{
 			Kind: kind, At: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC), Reason: "why", Release: "2", Environment: "prod", Resolution: grouping.Resolution{Next: true},
+			Into: "grp_2", From: "grp_3",
 		}
 		fact, announced := changeFact(change)
 		if !announced || fact.Type != name || fact.ID != "grp_1/7/2026-11-22" || json.Unmarshal(fact.Body, &saved) != nil {
@@ -115,5 +116,8 @@ func TestEveryDecisionIsMapped(t *testing.T) {
 	}
 	if _, announced := changeFact(postgres.Change{Decision: grouping.Decision{Kind: grouping.WasNoted}}); announced {
 		t.Error("a note is announced")
+	}
+	if _, announced := changeFact(postgres.Change{Decision: grouping.Decision{Kind: grouping.WasMerged, Groups: []string{"grp_2"}}}); announced {
+		t.Error("a merge is announced twice")
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 const smallMap = `{"version":3,"sources":["src/a.ts"],"names":[],"mappings":"AAAA"}`
 
-// send sends a body, compressed if it is said so, and returns the answer.
-func send(t *testing.T, api nethttp.Handler, method, path, body, encoding string) (int, map[string]any) {
+// ask sends a body, compressed if it is said so, and returns the answer.
+func ask(t *testing.T, api nethttp.Handler, method, path, body, encoding string) (int, map[string]any) {
 	t.Helper()
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	request.Header.Set("X-Api-Key", key)
@@ -52,14 +52,14 @@ const mapsPath = "/v1/projects/shop/source-maps"
 // Maps are uploaded, plain or compressed, listed in pages and deleted.
 func TestSourceMaps(t *testing.T) {
 	api := newAPI(t)
-	status, first := send(t, api, "POST", mapsPath+"?release=1.0&name=https://shop.example/static/app.js", smallMap, "")
+	status, first := ask(t, api, "POST", mapsPath+"?release=1.0&name=https://shop.example/static/app.js", smallMap, "")
 	if status != 201 || first["unchanged"] != false || first["name"] != "~/static/app.js" || first["size"] != float64(len(smallMap)) || first["debug_id"] != nil {
 		t.Fatalf("%d %v", status, first)
 	}
-	if status, again := send(t, api, "POST", mapsPath+"?release=1.0&name=/static/app.js", packed(t, smallMap), "gzip"); status != 201 || again["unchanged"] != true || again["id"] != first["id"] {
+	if status, again := ask(t, api, "POST", mapsPath+"?release=1.0&name=/static/app.js", packed(t, smallMap), "gzip"); status != 201 || again["unchanged"] != true || again["id"] != first["id"] {
 		t.Errorf("again: %d %v", status, again)
 	}
-	send(t, api, "POST", mapsPath+"?debug_id=85314830-023f-4cf1-a267-535f4e37bb17&name=b.js", smallMap, "")
+	ask(t, api, "POST", mapsPath+"?debug_id=85314830-023f-4cf1-a267-535f4e37bb17&name=b.js", smallMap, "")
 	_, page := get(t, api, mapsPath+"?limit=1")
 	if items := page["items"].([]any); len(items) != 1 || items[0].(map[string]any)["release"] != nil {
 		t.Errorf("the first page: %v", page)
@@ -71,10 +71,10 @@ func TestSourceMaps(t *testing.T) {
 		t.Errorf("of one release: %v", page)
 	}
 	id := first["id"].(string)
-	if status, answer := send(t, api, "DELETE", mapsPath+"/"+id, "", ""); status != 200 || answer["id"] != id {
+	if status, answer := ask(t, api, "DELETE", mapsPath+"/"+id, "", ""); status != 200 || answer["id"] != id {
 		t.Errorf("deleted: %d %v", status, answer)
 	}
-	if status, _ := send(t, api, "DELETE", mapsPath+"/"+id, "", ""); status != 404 {
+	if status, _ := ask(t, api, "DELETE", mapsPath+"/"+id, "", ""); status != 404 {
 		t.Errorf("deleted again: %d", status)
 	}
 }
@@ -103,7 +103,7 @@ func TestRefusedSourceMaps(t *testing.T) {
 		{named, smallMap, "br", 400, "not supported"},
 		{"/v1/projects/lair/source-maps?name=a.js", smallMap, "", 404, "no project"},
 	} {
-		status, answer := send(t, api, "POST", c.path, c.body, c.encoding)
+		status, answer := ask(t, api, "POST", c.path, c.body, c.encoding)
 		if text := fmt.Sprint(answer); status != c.status || !strings.Contains(text, c.detail) {
 			t.Errorf("%.80s: %d %s, want %d %q", c.path, status, text, c.status, c.detail)
 		}

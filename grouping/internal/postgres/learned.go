@@ -35,7 +35,8 @@ type learned struct {
 	grouping.Packages
 	Libraries grouping.Libraries `json:"libraries"`
 	Values    grouping.Values    `json:"values"`
-	Former    []formerLibraries  `json:"former"`         // the newest last
+	Former    []formerLibraries  `json:"former"` // the newest last
+	Splits    []storedSplit      `json:"splits,omitempty"`
 	Maps      bool               `json:"maps,omitempty"` // the project has source maps; not stored
 }
 
@@ -49,13 +50,15 @@ type formerLibraries struct {
 // something was, or that have source maps.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'maps', maps)
+		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'splits', splits, 'maps', maps)
 		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
+		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
+		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,
 		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m
-		 WHERE maps OR learned->'libraries' <> '{}' OR learned->'values' <> '{}'`)
+		 WHERE maps OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
 	all := map[Project]grouping.Learned{}
 	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Maps: l.Maps}
+		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps}
 	}
 	return all, err
 }

@@ -100,6 +100,7 @@ func (x *Exception) boundFrames(left int) int {
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
 	var builds []*string
+	var traces, stacks [][]byte
 	var slots, levels []int16
 	var times []time.Time
 	var g grouping.Grouper
@@ -112,20 +113,23 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
 			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(o.Message, maxMessage)))
 			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions)), append(builds, encodeBuild(o))
+			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))
 		}
 	}
 	if len(slots) == 0 {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, built)
-		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, built::jsonb
-		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[], $10::text[])
-		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, built)
+		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built)
+		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack, built::jsonb
+		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[], $10::bytea[],
+		              $11::bytea[], $12::text[])
+		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built)
 		 ORDER BY organization, error_group, slot
 		ON CONFLICT (organization, error_group, slot) DO UPDATE SET entry = excluded.entry, at = excluded.at, level = excluded.level,
-		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions, built = excluded.built`,
-		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, builds)
+		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions,
+		       trace = excluded.trace, stack = excluded.stack, built = excluded.built`,
+		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, traces, stacks, builds)
 	return err
 }
 
@@ -212,11 +216,12 @@ func storablePrinted(p *trace.Printed) *trace.Printed {
 	return &stored
 }
 
-// Occurrences lists the samples of a group, the
+// Occurrences lists the samples of a group and its members, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions, coalesce(built, '{}')
-		FROM occurrences WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
+		FROM occurrences WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
+		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {
 		return nil, err
 	}
