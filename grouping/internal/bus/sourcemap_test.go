@@ -36,7 +36,7 @@ func newMapped(t *testing.T) *mapped {
 	m := &mapped{t: t, pool: open(t), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	m.service = groups.New(groups.Config{
 		NewGroups: grouping.Budgets{Project: 100, Organization: 100}, Projects: identity.NewDirectory(), Pool: m.pool, Reads: m.pool, Concurrency: 2,
-		Clock: func() time.Time { return m.now }, Metrics: prometheus.NewRegistry(),
+		Announce: bus.Announce, Clock: func() time.Time { return m.now }, Metrics: prometheus.NewRegistry(),
 	})
 	return m
 }
@@ -248,6 +248,55 @@ func TestMapsThatComeLater(t *testing.T) {
 	}
 	if written != 1 || as != 2 {
 		t.Errorf("%d samples as written, %d as printed", written, as)
+	}
+}
+
+// search has samples mapped anew.
+func (m *mapped) search() {
+	m.t.Helper()
+	m.now = m.now.Add(time.Minute)
+	if err := m.service.SearchDue(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Groups that a map shows to be one are merged, whether the first error as it
+// was written comes before they are looked at or after that, and say why. Who
+// takes them apart again is not overruled.
+func TestMapsJoinGroups(t *testing.T) {
+	for _, first := range []string{"the error", "the search"} {
+		m := newMapped(t)
+		line := printed(t, "esbuild", release1)
+		m.consume(m.accept(m.now, line))
+		m.now = m.now.Add(time.Hour)
+		m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+		m.now = m.now.Add(time.Minute)
+		later := m.accept(m.now, line)
+		if first == "the search" {
+			m.search()
+		}
+		m.consume(later)
+		m.search()
+		if got := m.culprits(); !slices.Equal(got, []string{asPrinted}) {
+			t.Fatalf("%s first: %v", first, got)
+		}
+		who := identity.Principal{Organization: "acme"}
+		head := groupsOf(t, m.pool, "acme")[0]
+		if head.Count != 2 || head.Members != 1 {
+			t.Errorf("%s first: %+v", first, head)
+		}
+		activity, err := m.service.Activity(t.Context(), who, head.ID, 100, 10)
+		if err != nil || len(activity) != 1 || activity[0].Kind != grouping.WasMerged || !strings.Contains(activity[0].Reason, "The source map of release 1.0 came") {
+			t.Fatalf("%s first: %+v, %v", first, activity, err)
+		}
+		if _, err := m.service.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
+			t.Fatal(err)
+		}
+		m.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+		m.search()
+		if got := m.culprits(); !slices.Equal(got, []string{asWritten, asPrinted}) {
+			t.Errorf("taken apart, %s first: %v", first, got)
+		}
 	}
 }
 

@@ -169,8 +169,8 @@ func (s *Service) MapSearch(ctx context.Context, organization, project string) (
 	return found, err
 }
 
-// SearchDue maps samples of errors anew for which maps have come later.
-// Several processes may do so.
+// SearchDue maps samples of errors anew for which maps have come later, and
+// merges groups that are the same by these. Several processes may do so.
 func (s *Service) SearchDue(ctx context.Context) error {
 	for found := true; found; {
 		err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
@@ -181,7 +181,7 @@ func (s *Service) SearchDue(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.joinMapped(ctx)
 }
 
 // DeleteMap ends a source map. If there is none, the error is postgres.ErrNoMap.

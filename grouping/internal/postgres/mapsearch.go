@@ -119,12 +119,28 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 	if err := mapper.Find(ctx, tx); err != nil {
 		return 0, err
 	}
+	learned, err := FindLearned(ctx, tx, []Project{of})
+	if err != nil {
+		return 0, err
+	}
 	var changed, texts []string
 	var slots []int16
+	joins := map[string]*join{} // by group; bounded by the groups
 	for _, s := range samples {
-		if s.rewrite(&g, mapper.Mapping(of, s.build, holds, s.places)) {
+		differs, hash := s.rewrite(&g, mapper.Mapping(of, s.build, holds, s.places), learned[of])
+		if differs {
 			changed, slots, texts = append(changed, s.group), append(slots, s.slot), append(texts, encodeStored(s.exceptions))
 		}
+		switch known := joins[s.group]; {
+		case hash == nil:
+		case known == nil:
+			joins[s.group] = &join{hash: hash, release: s.build.Release}
+		case *known.hash != *hash:
+			known.apart = true
+		}
+	}
+	if err := saveJoins(ctx, tx, of, joins); err != nil {
+		return 0, err
 	}
 	if len(changed) == 0 {
 		return 0, nil
@@ -136,16 +152,18 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 }
 
 // rewrite replaces the frames of a sample by where they were written. It
-// reports whether that changes any.
-func (s *sampled) rewrite(g *grouping.Grouper, mapping trace.Mapping) (changed bool) {
-	d := g.Rewrite(trace.JavaScript, parsed(s.exceptions), mapping, grouping.Learned{}).Describe()
-	for i, x := range d.Exceptions {
+// reports whether that changes any, and the deciding hash by any map.
+func (s *sampled) rewrite(g *grouping.Grouper, mapping trace.Mapping, learned grouping.Learned) (changed bool, hash *grouping.ScopedHash) {
+	f := g.Rewrite(trace.JavaScript, parsed(s.exceptions), mapping, learned)
+	for i, x := range f.Describe().Exceptions {
 		frames := storedFrames(x.Frames)
-		changed = changed || slices.ContainsFunc(frames, func(f Frame) bool { return f.Printed != nil && f.Printed.Unmapped == "" }) &&
-			!slices.EqualFunc(frames, s.exceptions[i].Frames, samePlace)
+		if slices.ContainsFunc(frames, func(f Frame) bool { return f.Printed != nil && f.Printed.Unmapped == "" }) {
+			deciding := f.Deciding()
+			hash, changed = &deciding, changed || !slices.EqualFunc(frames, s.exceptions[i].Frames, samePlace)
+		}
 		s.exceptions[i].Frames = frames
 	}
-	return changed
+	return changed, hash
 }
 
 func samePlace(a, b Frame) bool {

@@ -85,7 +85,7 @@ func Erasable() []erasure.Table {
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("group_splits", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
-		erasure.Rows("error_groups", erasure.OfProject), erasure.Rows("source_map_searches", erasure.OfProject),
+		erasure.Rows("source_map_joins", erasure.OfProject), erasure.Rows("error_groups", erasure.OfProject), erasure.Rows("source_map_searches", erasure.OfProject),
 		erasure.Rows("source_map_parts", ofMaps), erasure.Rows("source_maps", erasure.OfProject),
 	}
 }
@@ -104,6 +104,7 @@ var rights = pg.Rights{
 	"source_maps":         "SELECT, INSERT, UPDATE, DELETE",
 	"source_map_parts":    "SELECT, INSERT, DELETE",
 	"source_map_searches": "SELECT, INSERT, UPDATE, DELETE",
+	"source_map_joins":    "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // idleBudgetsKept is longer than an hour's errors are on
@@ -137,6 +138,7 @@ func Fixed() []prune.Bound {
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
 		{Table: "group_splits", Keeps: "100 of each project", By: "grouping.MaxSplits; one goes with the last of its two groups"},
 		{Table: "source_map_parts", Keeps: "1 GiB of an organization", By: "maxStored; they go with their map"},
+		{Table: "source_map_joins", Keeps: "one row of each group", By: "it goes with the group"},
 		{Table: "source_map_searches", Keeps: "one row of each project", By: "it goes with the project"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}

@@ -47,10 +47,25 @@ CREATE TABLE source_map_searches (
 ) WITH (fillfactor = 50);
 CREATE INDEX source_map_searches_due ON source_map_searches (due) WHERE due IS NOT NULL;
 
+-- Groups whose samples have other hashes by their maps, and are to be merged with the group that has this one, once there is
+-- such a one. That is done once: somebody may take them apart again.
+CREATE TABLE source_map_joins (
+	organization text     NOT NULL,
+	error_group  text     NOT NULL,
+	project      text     NOT NULL,
+	version      smallint NOT NULL,
+	hash         bytea    NOT NULL CHECK (length(hash) = 16),
+	release      text     NOT NULL, -- or '', as samples have it
+	joined       boolean  NOT NULL DEFAULT false,
+	PRIMARY KEY (organization, error_group),
+	FOREIGN KEY (organization, error_group) REFERENCES error_groups ON DELETE CASCADE
+);
+CREATE INDEX source_map_joins_open ON source_map_joins (organization, project, version, hash) WHERE NOT joined;
+
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['source_maps', 'source_map_parts', 'source_map_searches'] LOOP
+	FOREACH name IN ARRAY ARRAY['source_maps', 'source_map_parts', 'source_map_searches', 'source_map_joins'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name);
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
