@@ -61,6 +61,8 @@ var exceptions = map[string]string{
 	"events.events_in_commit_order":               "the same for the events; and a position stands for one event of the installation",
 	"organizations.organizations_due":             "the loop that ends periods and grants looks, as the system, for all organizations that are due",
 	"error_groups.error_groups_due":               "the loop that ends what is ignored looks, as the system, for all organizations' groups that are due",
+	"error_alerts.error_alerts_due":               "the loop that sends what alerts tell looks, as the system, for those of all organizations that are due",
+	"error_alert_counts.counts_by_age":            "by time alone, for removing what is old",
 	"source_map_searches.source_map_searches_due": "the loop that maps samples anew looks, as the system, for all organizations' projects that are due",
 	"links.links_hour":                            "by time alone, for removing what is old",
 	"refusals.refusals_at":                        "a block range index by time, for removing what is old",

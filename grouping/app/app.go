@@ -87,7 +87,7 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) build() error {
 	a.groups = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Tell: bus.SaveMessages, MaxAlerts: a.config.maxAlerts(),
 		Reads: a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
@@ -162,7 +162,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.mapAnew, a.base.Endpoint.Run, a.base.Telemetry.Run)
+		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.mapAnew, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
@@ -182,7 +182,20 @@ func (a *App) endDue(ctx context.Context) error {
 const mapAnewEvery = 5 * time.Second
 
 func (a *App) mapAnew(ctx context.Context) error {
-	return lifecycle.Every(ctx, mapAnewEvery, a.groups.SearchDue, lifecycle.Warn(a.base.Logger, "cannot map samples by source maps that came later"))
+	return lifecycle.Every(ctx, mapAnewEvery, func(ctx context.Context) error {
+		defer a.relay.Wake()
+		return a.groups.SearchDue(ctx)
+	}, lifecycle.Warn(a.base.Logger, "cannot map samples by source maps that came later"))
+}
+
+// alertsEvery is how often messages of alerts are looked for that are due.
+const alertsEvery = 2 * time.Second
+
+func (a *App) sendAlerts(ctx context.Context) error {
+	return lifecycle.Every(ctx, alertsEvery, func(ctx context.Context) error {
+		defer a.relay.Wake()
+		return a.groups.SendAlerts(ctx)
+	}, lifecycle.Warn(a.base.Logger, "cannot send what alerts tell"))
 }
 
 // Close releases what New acquired, if Run is never called.

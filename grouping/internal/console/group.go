@@ -56,6 +56,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get(mapsPath, c.pages.Handle(c.showMaps))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
+		c.mountAlerts(r)
 	})
 }
 
