@@ -47,7 +47,8 @@ type Error struct {
 	Message    string   // message of the error, as sent; may span several lines
 	StackTrace []string // lines or pieces of a stack trace; a piece may itself hold many lines
 
-	Learned Learned // what earlier errors of the project have shown
+	Learned Learned       // what earlier errors of the project have shown
+	Mapping trace.Mapping // where its calls were written, by source maps
 }
 
 // HashScope is how much of an error a hash covers. Scopes are
@@ -109,6 +110,7 @@ type Occurrence struct {
 	Release      string // empty: unknown
 	Message      string // of the entry
 	Error        Error
+	DebugIDs     map[string]string // of scripts, by sourcemap.ScriptName
 }
 
 // Severity is the level of a log entry, as a bit, so that a set

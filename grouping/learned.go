@@ -15,7 +15,8 @@ type Learned struct {
 	Libraries Libraries
 	Values    Values
 	Splits    Splits
-	Before    int // values learned from this ordinal on are not applied; 0: all are
+	Before    int  // values learned from this ordinal on are not applied; 0: all are
+	Maps      bool // the project has source maps
 }
 
 func (l Learned) limit() int {

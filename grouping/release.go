@@ -10,6 +10,14 @@ import (
 // at most. A longer one is none.
 const MaxRelease = 200
 
+// KnownRelease is a release as it counts; empty if it is none.
+func KnownRelease(release string) string {
+	if len(release) > MaxRelease || !isLine(release) {
+		return ""
+	}
+	return release
+}
+
 // A Sight is when a release was first accepted in an environment.
 type Sight struct {
 	Environment, Release string

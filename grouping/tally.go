@@ -60,6 +60,7 @@ type Sample struct {
 	Occurrence
 	Arrival    int64
 	Exceptions []trace.Exception // nil: not described yet
+	Language   trace.Language    // of these
 	Alike      Alike             // once described
 }
 
@@ -75,7 +76,7 @@ func (s *Sample) Describe(g *Grouper) {
 func (s *Sample) describe(g *Grouper) (Description, Explanation) {
 	f := g.Fingerprint(s.Error)
 	d, why := f.Describe(), f.Explain()
-	s.Exceptions, s.Alike = d.Exceptions, f.alike(s.Error.Learned)
+	s.Exceptions, s.Language, s.Alike = d.Exceptions, d.Language, f.alike(s.Error.Learned)
 	return d, why
 }
 
@@ -101,9 +102,7 @@ func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 // Add counts one occurrence.
 func (t *Tally) Add(o Occurrence) {
 	o.Environment = trace.Clip(o.Environment, MaxEnvironment)
-	if len(o.Release) > MaxRelease {
-		o.Release = ""
-	}
+	o.Release = KnownRelease(o.Release)
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
 	key := countKey{o.Organization, o.Project, hour.Unix(), f.Strictest.Hash}

@@ -105,6 +105,9 @@ var books = []string{
 	"dry-run", "simulation", "verification",
 }
 
+// ofErrors are the parts of a project that grouping keeps.
+var ofErrors = []string{"error-groups", "error-alerts", "source-maps"}
+
 // pages maps the first segment after /console to its owner. All else
 // belongs to tenants: /console itself, signing in and out and the
 // settings; style sheets and icons are the same in every module.
@@ -140,7 +143,7 @@ func ownerOfNoun(segments []string) (Module, bool) {
 		switch {
 		case segments[0] == "organizations" && slices.Contains(books, segments[2]):
 			return Ledger, true
-		case segments[0] == "projects" && (segments[2] == "error-groups" || segments[2] == "error-alerts"):
+		case segments[0] == "projects" && slices.Contains(ofErrors, segments[2]):
 			return Grouping, true
 		}
 	}

@@ -40,6 +40,7 @@ var unproduced = map[string]string{
 	"POST /v1/logs 403":                                         "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
 	"POST /v1/projects/{project}/error-alerts 409":              "a project with 50 alerts: TestAlertRefusals in grouping/internal/http",
 	"POST /v1/projects/{project}/error-alerts/{alert}/test 409": "a test within a minute: TestAlerts in grouping/internal/http",
+	"POST /v1/projects/{project}/source-maps 409":               "an organization with 5,000 maps: TestMapsAreBounded in grouping/internal/postgres",
 }
 
 // Limits of an installation for which every answer can be produced.

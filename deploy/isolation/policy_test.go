@@ -30,6 +30,9 @@ type policy struct {
 	ends bool // it ends or replaces the caller's session: each call has one of its own
 }
 
+// sourceMap is the smallest source map.
+const sourceMap = `{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}`
+
 // alertForm is the rest of a form of an alert on errors.
 const alertForm = "name=A&triggers=new&new_from=1&gap_seconds=300"
 
@@ -92,6 +95,11 @@ var policies = []policy{
 	{route: "POST /v1/projects/{project}/error-alerts/{alert}/test", who: deciders, path: "/v1/projects/{project}/error-alerts/{new-alert}/test", want: 202},
 	{route: "DELETE /v1/projects/{project}/error-alerts/{alert}", who: deciders, path: "/v1/projects/{project}/error-alerts/{new-alert}"},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
+	{route: "POST /v1/projects/{project}/source-maps", who: readers, path: "/v1/projects/{project}/source-maps?release=1&name=app.js", body: sourceMap, want: 201},
+	{route: "POST /v1/projects/{project}/source-maps", who: wideReaders, path: "/v1/projects/{second}/source-maps?release=1&name=app.js", body: sourceMap, want: 201},
+	{route: "GET /v1/projects/{project}/source-maps", who: readers},
+	{route: "GET /v1/projects/{project}/source-maps", who: wideReaders, path: "/v1/projects/{second}/source-maps"},
+	{route: "DELETE /v1/projects/{project}/source-maps/{map}", who: readers, path: "/v1/projects/{project}/source-maps/{new-map}"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},
 
 	// Books: a token of the organization, or the operator's.
@@ -230,6 +238,7 @@ var policies = []policy{
 	{route: "POST /console/logs/searches/{id}/alert/delete", who: members(tenants.SearchesShare), path: "/console/logs/searches/{new-search}/alert/delete", body: "version=1", want: 303},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
+	{route: "GET /console/errors/source-maps", who: members(tenants.ErrorsRead), path: "/console/errors/source-maps?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "POST /console/errors/{group}/decide", who: members(tenants.ErrorsDecide), body: "do=note&note=seen", want: 303},
 	{route: "POST /console/errors/decide", who: members(tenants.ErrorsDecide), body: "do=reopen&group={group}", want: 303},

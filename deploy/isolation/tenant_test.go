@@ -67,7 +67,11 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 	"new-search": func(t *testing.T, of *tenant) string {
 		return of.alert(t, of.search(t, of.things["home-project"]))
 	},
-	"new-alert":       func(t *testing.T, of *tenant) string { return of.alertOnErrors(t) },
+	"new-alert": func(t *testing.T, of *tenant) string { return of.alertOnErrors(t) },
+	"new-map": func(t *testing.T, of *tenant) string {
+		return of.world.send(t, request{method: "POST", path: "/v1/projects/" + of.things["home-project"] + "/source-maps?name=app.js&release=" + rand.Text(),
+			body: sourceMap, header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}}).get("id")
+	},
 	"new-bare-search": func(t *testing.T, of *tenant) string { return of.search(t, of.things["home-project"]) },
 	"new-email":       func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
 }

@@ -162,7 +162,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.base.Endpoint.Run, a.base.Telemetry.Run)
+		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.mapAnew, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
@@ -176,6 +176,16 @@ func (a *App) endDue(ctx context.Context) error {
 		defer a.relay.Wake()
 		return a.groups.EndDue(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot open groups again whose time is over"))
+}
+
+// mapAnewEvery is how often projects are looked for to which source maps have come.
+const mapAnewEvery = 5 * time.Second
+
+func (a *App) mapAnew(ctx context.Context) error {
+	return lifecycle.Every(ctx, mapAnewEvery, func(ctx context.Context) error {
+		defer a.relay.Wake()
+		return a.groups.SearchDue(ctx)
+	}, lifecycle.Warn(a.base.Logger, "cannot map samples by source maps that came later"))
 }
 
 // alertsEvery is how often messages of alerts are looked for that are due.

@@ -10,6 +10,8 @@ type Frame struct {
 	Column   int    // 1-based; 0 is unknown
 	InApp    bool   // the frame is the sender's own code rather than a library's or the runtime's
 	Library  Reason // why it is a library's; "" for own code
+
+	Printed *Printed // of a call of a built script, see Trace.ReadMapped
 }
 
 // Reason is why a frame does not count as the sender's own code. Reasons are

@@ -54,6 +54,11 @@ func (e *sent) inMessage() bool {
 // Read reads an error with the pieces of its trace, as they were
 // sent. Packages in libraries are not the sender's own code.
 func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool) {
+	t.ReadMapped(typ, message, pieces, libraries, nil)
+}
+
+// ReadMapped is Read of an error whose calls have source maps.
+func (t *Trace) ReadMapped(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
 	e := &sent{typ, message, pieces}
 	t.reset()
 	t.libraries = libraries
@@ -66,6 +71,7 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 	t.order(e)
 	t.nameUnknown()
 	t.insertPlace()
+	t.rewrite(mapping)
 	t.judge()
 	t.locate()
 }
@@ -133,12 +139,18 @@ func (t *Trace) Relearn(libraries map[string]bool) {
 
 // Load takes an error that was read before.
 func (t *Trace) Load(language Language, exceptions []Exception) {
+	t.LoadMapped(language, exceptions, nil)
+}
+
+// LoadMapped is Load of an error whose calls have source maps.
+func (t *Trace) LoadMapped(language Language, exceptions []Exception, mapping Mapping) {
 	t.reset()
 	t.syntax, t.libraries = syntaxOf(language), nil
 	for _, e := range exceptions {
 		s := Span{e.Type, e.Message, len(t.frames), len(t.frames) + len(e.Frames)}
 		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
 	}
+	t.rewrite(mapping)
 	t.judge()
 	t.locate()
 }

@@ -43,6 +43,8 @@ type commands struct {
 	Parked   parkedCommand   `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
 
+	Sourcemaps sourcemapsCommand `cmd:"" help:"Upload, list and delete source maps, which show errors of minified scripts as they were written."`
+
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 	ACLs   aclsCommand   `cmd:"" name:"acls" help:"Print what each program may do at the brokers, as commands of Apache Kafka's kafka-acls.sh, or give them these rights."`
 

@@ -39,11 +39,21 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 		return err
 	}
 	tally := grouping.NewTally()
+	add, mapped := tally.Add, []grouping.Occurrence(nil)
+	if anyMaps(learned) { // all wait for their calls, as errors are counted in the order of the log
+		add = func(o grouping.Occurrence) { mapped = append(mapped, o) }
+	}
 	err = received.Each(ctx, tx, func(source bus.Record, logs contract.LogsAccepted) error {
-		return bus.PermanentRecord(source, count(tally, logs, learned[projectOf(logs)]))
+		return bus.PermanentRecord(source, count(add, logs, learned[projectOf(logs)]))
 	})
 	if err != nil {
 		return err
+	}
+	if err := c.Service.Map(ctx, tx, mapped); err != nil {
+		return err
+	}
+	for _, o := range mapped {
+		tally.Add(o)
 	}
 	effect, err := c.Service.Count(ctx, tx, tally)
 	if err != nil {
@@ -82,8 +92,18 @@ func projectsOf(accepted []contract.LogsAccepted) (projects []postgres.Project) 
 	return projects
 }
 
+// anyMaps reports whether a project has source maps.
+func anyMaps(learned map[postgres.Project]grouping.Learned) bool {
+	for _, l := range learned {
+		if l.Maps {
+			return true
+		}
+	}
+	return false
+}
+
 // count adds the errors of one part.
-func count(tally *grouping.Tally, logs contract.LogsAccepted, learned grouping.Learned) error {
+func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned grouping.Learned) error {
 	if logs.Errors == 0 {
 		return nil
 	}
@@ -98,7 +118,7 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted, learned grouping.L
 		if e.hasError {
 			o := occurrence(e, logs, index)
 			o.Error.Learned = learned
-			tally.Add(o)
+			add(o)
 		}
 		return nil
 	})
@@ -109,7 +129,7 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
 		Expires: grouping.Expiry(logs.Time, logs.Retention()),
 		At:      eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
-		Release: cmp.Or(e.release, e.version),
+		Release: cmp.Or(e.release, e.version), DebugIDs: e.debugIDs,
 	}
 	if o.Environment == "" {
 		o.Environment = logs.Environment

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/sourcemap"
 	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
@@ -15,8 +16,9 @@ import (
 // member of an unexpected type counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
-	release, version                       string // of the metadata
-	hasError                               bool   // it carries an error payload
+	release, version                       string            // of the metadata
+	debugIDs                               map[string]string // of the metadata, by sourcemap.ScriptName; bounded by maxDebugIDs
+	hasError                               bool              // it carries an error payload
 	err                                    grouping.Error
 }
 
@@ -43,7 +45,7 @@ func parseEntry(line string) (e entry, err error) {
 		case entryfield.Error:
 			e.hasError = s.errorPayload(&e.err)
 		case entryfield.Metadata:
-			s.releaseOf(&e)
+			s.buildOf(&e)
 		default:
 			s.skip()
 		}
@@ -75,8 +77,8 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 	return true
 }
 
-// releaseOf reads the release in the metadata.
-func (s *scanner) releaseOf(e *entry) {
+// buildOf reads the release and the debug ids in the metadata.
+func (s *scanner) buildOf(e *entry) {
 	if s.peek() != '{' {
 		s.skip()
 		return
@@ -87,10 +89,30 @@ func (s *scanner) releaseOf(e *entry) {
 			e.release = oneLine(s.string())
 		case "version":
 			e.version = oneLine(s.string())
+		case "debug_ids":
+			e.debugIDs = s.debugIDs()
 		default:
 			s.skip()
 		}
 	})
+}
+
+// maxDebugIDs is how many scripts of an error may have debug ids.
+const maxDebugIDs = 100
+
+// debugIDs reads an object of debug ids by the addresses of scripts.
+func (s *scanner) debugIDs() map[string]string {
+	if s.peek() != '{' {
+		s.skip()
+		return nil
+	}
+	ids := map[string]string{} // bounded by maxDebugIDs
+	s.object(func(script string) {
+		if id := sourcemap.DebugID(s.string()); id != "" && len(ids) < maxDebugIDs {
+			ids[sourcemap.ScriptName(script)] = id
+		}
+	})
+	return ids
 }
 
 // oneLine is a text without the space around it, such as the end of the line of

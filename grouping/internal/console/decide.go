@@ -321,7 +321,9 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 		case grouping.WasNoted:
 			s.Did = "wrote"
 		case grouping.WasMerged, grouping.WasUnmerged, grouping.WasSplit:
-			s.Did = regrouped(a.Decision)
+			if s.Did = regrouped(a.Decision); a.By.ID == "" && a.Reason != "" {
+				s.Did = a.Reason
+			}
 			if other := cmp.Or(a.Into, a.From); other != "" {
 				s.Other = groupsPath + "/" + other
 			}

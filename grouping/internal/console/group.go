@@ -53,6 +53,7 @@ func Mount(router chi.Router, config Config) {
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))
+		r.Get(mapsPath, c.pages.Handle(c.showMaps))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
 		c.mountAlerts(r)
@@ -196,6 +197,7 @@ type groupPage struct {
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
+	MapsHref    string
 }
 
 // shownSimilar is a group that may be about the same
@@ -245,6 +247,7 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	page := groupPage{
 		shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
 		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
+		MapsHref: mapsOf(found.Group.Project),
 	}
 	for _, member := range found.Members {
 		page.Members = append(page.Members, c.show(r, member))
@@ -280,7 +283,8 @@ type shownException struct {
 	Type    string
 	Message string
 	Frames  []shownFrame
-	More    int64 // frames that are not shown
+	More    int64    // frames that are not shown
+	Printed []string // why frames are shown as they were printed
 }
 
 // shownFrame is one call.
@@ -289,6 +293,8 @@ type shownFrame struct {
 	Where string // file, line and column, as far as known
 	InApp bool
 	Why   string // it is a library's
+
+	Printed, PrintedAt string // what was printed of a call that is shown as it was written
 }
 
 var libraryReasons = map[trace.Reason]string{
@@ -302,7 +308,7 @@ func showOccurrences(project string, occurrences []postgres.Occurrence) (shown [
 		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment,
 			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o)}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
-			s.Exceptions = append(s.Exceptions, showException(x))
+			s.Exceptions = append(s.Exceptions, showException(x, o.Build))
 		}
 		s.More = int64(len(o.Exceptions) - len(s.Exceptions))
 		for _, x := range o.Exceptions {
@@ -339,10 +345,15 @@ func queryTime(at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-func showException(x postgres.Exception) shownException {
-	shown := shownException{Type: x.Type, Message: x.Message}
+func showException(x postgres.Exception, build postgres.Build) shownException {
+	shown := shownException{Type: x.Type, Message: x.Message, Printed: whyPrinted(x.Frames, build)}
 	for _, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
-		shown.Frames = append(shown.Frames, shownFrame{What: called(f), Where: where(f), InApp: f.InApp, Why: libraryReasons[f.Library]})
+		frame := shownFrame{What: called(f), Where: where(f), InApp: f.InApp, Why: libraryReasons[f.Library]}
+		if p := f.Printed; p != nil && p.Unmapped == "" {
+			printed := postgres.Frame{Function: p.Function, File: p.File, Line: p.Line, Column: p.Column}
+			frame.Printed, frame.PrintedAt = called(printed), where(printed)
+		}
+		shown.Frames = append(shown.Frames, frame)
 	}
 	shown.More = int64(len(x.Frames) - len(shown.Frames) + x.MoreFrames)
 	return shown

@@ -20,7 +20,7 @@ import (
 
 // New makes a group of two AlphaErrors, which differ in their callers, the newest, and
 // one of a BetaError, in project shop of organization acme.
-func New(t *testing.T) *groups.Service {
+func New(t testing.TB) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := groups.New(groups.Config{

@@ -109,23 +109,27 @@ func (s *Service) regroupIn(ctx context.Context, tx pgx.Tx, request Request, wis
 	if err != nil {
 		return of, err
 	}
-	made := postgres.MadeOf(families, decided)
-	changed, err := postgres.Record(ctx, tx, made, request.By)
-	if err != nil {
+	if err := s.record(ctx, tx, request.Who.Organization, postgres.MadeOf(families, decided), request.By); err != nil {
 		return of, err
+	}
+	of, _, err = postgres.FindGroup(ctx, tx, organization, into.Head.Group.ID)
+	return of, err
+}
+
+// record keeps decisions by which groups belong together, and carries them out.
+func (s *Service) record(ctx context.Context, tx pgx.Tx, organization string, made []*postgres.Made, by postgres.Author) error {
+	changed, err := postgres.Record(ctx, tx, made, by)
+	if err != nil {
+		return err
 	}
 	ids := make([]string, len(made))
 	for i, m := range made {
 		ids[i] = m.Group.ID
 	}
-	if err := postgres.Regroup(ctx, tx, request.Who.Organization, ids); err != nil {
-		return of, err
+	if err := postgres.Regroup(ctx, tx, organization, ids); err != nil {
+		return err
 	}
-	if err := s.Announce(ctx, tx, changed); err != nil {
-		return of, err
-	}
-	of, _, err = postgres.FindGroup(ctx, tx, organization, into.Head.Group.ID)
-	return of, err
+	return s.Announce(ctx, tx, changed)
 }
 
 // target finds the family that a wish is about, and checks the others.

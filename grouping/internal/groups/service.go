@@ -25,6 +25,7 @@ import (
 type Service struct {
 	Config
 	limiter    *httpapi.Limiter
+	uploads    *httpapi.Limiter // of source maps
 	incomplete prometheus.Counter
 	late       prometheus.Gauge // messages of alerts
 }
@@ -50,6 +51,7 @@ func New(config Config) *Service {
 		Config:  config,
 		late:    lateAlerts(config.Metrics),
 		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: config.Concurrency, Module: "weir_grouping", Noun: "reads"}, config.Metrics),
+		uploads: httpapi.NewLimiter(uploadsAtOnce, config.Metrics),
 		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
 		}),

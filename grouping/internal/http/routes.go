@@ -53,7 +53,7 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	return append(slices.Concat(a.decisionOperations(), a.mergeOperations(), a.alertOperations()), []openapi.Operation{
+	return append(slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.alertOperations()), []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
 			Summary: "The error groups of a project, the one last seen first",
@@ -253,7 +253,31 @@ type frameBody struct {
 	Column    int    `json:"column" description:"From 1; 0 is unknown"`
 	InApp     bool   `json:"in_app" description:"The sender's own code rather than a library's"`
 
+	Printed *printedBody `json:"printed,omitempty" description:"The call of the built script as it was printed, where a source map says where it was written; else absent"`
+
+	Unmapped trace.Unmapped `json:"unmapped,omitempty" enum:"no_build,no_map,no_column,no_position" description:"Why no source map was applied, in a project that has some: the error names neither a release nor a debug id, there was no map of the script, the call has no column, or the map has nothing there; absent otherwise"`
+
 	Library trace.Reason `json:"library,omitempty" enum:"path,known,learned" description:"Why it is a library's: its file lies where libraries are installed, its name is that of a known library or of the runtime, or few errors of the project go through its package; absent for own code"`
+}
+
+// printedBody is a call of a built script as it was printed.
+type printedBody struct {
+	Function string `json:"function"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+}
+
+func newFrameBody(exception int, f postgres.Frame) frameBody {
+	body := frameBody{
+		Exception: exception, Module: f.Module, Function: f.Function, File: f.File, Line: f.Line, Column: f.Column, InApp: f.InApp, Library: f.Library,
+	}
+	if p := f.Printed; p != nil {
+		if body.Unmapped = p.Unmapped; p.Unmapped == "" {
+			body.Printed = &printedBody{p.Function, p.File, p.Line, p.Column}
+		}
+	}
+	return body
 }
 
 func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
@@ -270,7 +294,7 @@ func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
 			bodies[i].Exceptions = append(bodies[i].Exceptions, exceptionBody{x.Type, x.Message, x.MoreFrames})
 			bodies[i].MoreExceptions += x.MoreExceptions
 			for _, f := range x.Frames {
-				bodies[i].Frames = append(bodies[i].Frames, frameBody{number, f.Module, f.Function, f.File, f.Line, f.Column, f.InApp, f.Library})
+				bodies[i].Frames = append(bodies[i].Frames, newFrameBody(number, f))
 			}
 		}
 	}

@@ -37,6 +37,7 @@ type learned struct {
 	Values    grouping.Values    `json:"values"`
 	Former    []formerLibraries  `json:"former"` // the newest last
 	Splits    []storedSplit      `json:"splits,omitempty"`
+	Maps      bool               `json:"maps,omitempty"` // the project has source maps; not stored
 }
 
 // formerLibraries were a project's libraries until a time.
@@ -45,17 +46,19 @@ type formerLibraries struct {
 	Until     time.Time          `json:"until"`
 }
 
-// FindLearned returns what was learned of those projects of which something was.
+// FindLearned returns what was learned of those projects of which
+// something was, or that have source maps.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'splits', splits)
+		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'splits', splits, 'maps', maps)
 		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
-		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s
-		 WHERE learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
+		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,
+		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m
+		 WHERE maps OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
 	all := map[Project]grouping.Learned{}
 	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits)}
+		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps}
 	}
 	return all, err
 }

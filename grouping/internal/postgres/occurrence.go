@@ -23,6 +23,7 @@ type Occurrence struct {
 	Environment string
 	Message     string // of the entry
 	Exceptions  []Exception
+	Build       Build // of a script's error
 }
 
 // Exception is one error of a chain as stored.
@@ -43,7 +44,8 @@ type Frame struct {
 	Column   int    `json:"column,omitempty"`
 	InApp    bool   `json:"in_app,omitempty"`
 
-	Library trace.Reason `json:"library,omitempty"`
+	Library trace.Reason   `json:"library,omitempty"`
+	Printed *trace.Printed `json:"printed,omitempty"`
 }
 
 // Bounds of a sample. The log store has the whole entry.
@@ -80,6 +82,9 @@ func (x *Exception) boundFrames(left int) int {
 		f := &x.Frames[i]
 		f.Module, f.Function, f.File = trace.Cut(f.Module, maxText), trace.Cut(f.Function, maxText), trace.Cut(f.File, maxText)
 		size := len(f.Module) + len(f.Function) + len(f.File)
+		if f.Printed != nil {
+			size += len(f.Printed.Function) + len(f.Printed.File)
+		}
 		if i == maxFrames || size > left {
 			x.MoreFrames += len(x.Frames) - i
 			x.Frames = x.Frames[:i]
@@ -94,6 +99,7 @@ func (x *Exception) boundFrames(left int) int {
 // group selects its slot: the newest overwrite older ones.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
+	var builds []*string
 	var traces, stacks [][]byte
 	var slots, levels []int16
 	var times []time.Time
@@ -106,7 +112,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
 			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(o.Message, maxMessage)))
-			exceptions = append(exceptions, encodeExceptions(o.Exceptions))
+			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions)), append(builds, encodeBuild(o))
 			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))
 		}
 	}
@@ -114,16 +120,16 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack)
-		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack
+		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built)
+		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack, built::jsonb
 		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[], $10::bytea[],
-		              $11::bytea[])
-		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack)
+		              $11::bytea[], $12::text[])
+		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built)
 		 ORDER BY organization, error_group, slot
 		ON CONFLICT (organization, error_group, slot) DO UPDATE SET entry = excluded.entry, at = excluded.at, level = excluded.level,
 		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions,
-		       trace = excluded.trace, stack = excluded.stack`,
-		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, traces, stacks)
+		       trace = excluded.trace, stack = excluded.stack, built = excluded.built`,
+		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, traces, stacks, builds)
 	return err
 }
 
@@ -162,30 +168,65 @@ func (ch *change) sampled(newest int) map[int]grouping.Sample {
 func encodeExceptions(exceptions []trace.Exception) string {
 	stored := []Exception{}
 	for _, x := range exceptions {
-		frames := make([]Frame, len(x.Frames))
-		for i, f := range x.Frames {
-			frames[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp, f.Library}
-		}
-		stored = append(stored, Exception{Type: storable(x.Type), Message: storable(x.Message), Frames: frames, MoreFrames: x.More})
+		stored = append(stored, Exception{Type: storable(x.Type), Message: storable(x.Message), Frames: storedFrames(x.Frames), MoreFrames: x.More})
 	}
-	text, err := json.Marshal(bound(stored))
+	return encodeStored(stored)
+}
+
+func storedFrames(frames []trace.Frame) []Frame {
+	stored := make([]Frame, len(frames))
+	for i, f := range frames {
+		stored[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp, f.Library, storablePrinted(f.Printed)}
+	}
+	return stored
+}
+
+func encodeStored(exceptions []Exception) string {
+	text, err := json.Marshal(bound(exceptions))
 	if err != nil {
 		panic("BUG: cannot encode frames: " + err.Error())
 	}
 	return string(text)
 }
 
+// encodeBuild is the build of a script's error; nil: there is none.
+func encodeBuild(o grouping.Sample) *string {
+	if o.Language != trace.JavaScript || o.Release == "" && len(o.DebugIDs) == 0 {
+		return nil
+	}
+	build := Build{Release: storable(o.Release), DebugIDs: map[string]string{}} // bounded by the ids of an error
+	for script, id := range o.DebugIDs {
+		build.DebugIDs[storable(trace.Clip(script, maxText))] = id
+	}
+	text, err := json.Marshal(build)
+	if err != nil {
+		panic("BUG: cannot encode a build: " + err.Error())
+	}
+	encoded := string(text)
+	return &encoded
+}
+
+// storablePrinted is a copy of what was printed, cut as frames are.
+func storablePrinted(p *trace.Printed) *trace.Printed {
+	if p == nil {
+		return nil
+	}
+	stored := *p
+	stored.Function, stored.File = trace.Cut(storable(p.Function), maxText), trace.Cut(storable(p.File), maxText)
+	return &stored
+}
+
 // Occurrences lists the samples of a group and its members, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
-	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions
+	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions, coalesce(built, '{}')
 		FROM occurrences WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
 		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions)
+		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions, &o.Build)
 	})
 }
 

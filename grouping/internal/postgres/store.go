@@ -71,6 +71,9 @@ func numbers(of []int32) string {
 // ofGroups is for tables whose rows name only a group.
 const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
 
+// ofMaps is for the parts of source maps.
+const ofMaps = `organization = $1 AND ($2 = '' OR map IN (SELECT id FROM source_maps WHERE organization = $1 AND project = $2))`
+
 // ofStreams is for the decisions about groups.
 const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
 
@@ -83,23 +86,28 @@ func Erasable() []erasure.Table {
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("error_alert_log", ofAlerts), erasure.Rows("error_alert_counts", ofGroups), erasure.Rows("error_alerts", erasure.OfProject),
-		erasure.Rows("error_groups", erasure.OfProject),
+		erasure.Rows("source_map_joins", erasure.OfProject), erasure.Rows("error_groups", erasure.OfProject), erasure.Rows("source_map_searches", erasure.OfProject),
+		erasure.Rows("source_map_parts", ofMaps), erasure.Rows("source_maps", erasure.OfProject),
 	}
 }
 
 // rights are the privileges that serving needs.
 var rights = pg.Rights{
-	"answers":            "SELECT, INSERT, DELETE",
-	"error_alert_counts": "SELECT, INSERT, UPDATE, DELETE",
-	"error_alert_log":    "SELECT, INSERT, UPDATE, DELETE",
-	"error_alerts":       "SELECT, INSERT, UPDATE, DELETE",
-	"error_groups":       "SELECT, INSERT, UPDATE, DELETE",
-	"group_budgets":      "SELECT, INSERT, UPDATE, DELETE",
-	"group_hashes":       "SELECT, INSERT, DELETE",
-	"group_packages":     "SELECT, INSERT, UPDATE, DELETE",
-	"group_splits":       "SELECT, INSERT, DELETE",
-	"occurrences":        "SELECT, INSERT, UPDATE, DELETE",
-	"releases":           "SELECT, INSERT, UPDATE, DELETE",
+	"answers":             "SELECT, INSERT, DELETE",
+	"error_alert_counts":  "SELECT, INSERT, UPDATE, DELETE",
+	"error_alert_log":     "SELECT, INSERT, UPDATE, DELETE",
+	"error_alerts":        "SELECT, INSERT, UPDATE, DELETE",
+	"error_groups":        "SELECT, INSERT, UPDATE, DELETE",
+	"group_budgets":       "SELECT, INSERT, UPDATE, DELETE",
+	"group_hashes":        "SELECT, INSERT, DELETE",
+	"group_packages":      "SELECT, INSERT, UPDATE, DELETE",
+	"group_splits":        "SELECT, INSERT, DELETE",
+	"occurrences":         "SELECT, INSERT, UPDATE, DELETE",
+	"releases":            "SELECT, INSERT, UPDATE, DELETE",
+	"source_maps":         "SELECT, INSERT, UPDATE, DELETE",
+	"source_map_parts":    "SELECT, INSERT, DELETE",
+	"source_map_searches": "SELECT, INSERT, UPDATE, DELETE",
+	"source_map_joins":    "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // idleBudgetsKept is longer than an hour's errors are on
@@ -118,6 +126,8 @@ func Tables(clock func() time.Time) []prune.Table {
 			Before: prune.Ago(idleBudgetsKept, clock),
 		},
 		alertCounts(clock),
+		unusedMaps{prune.Rows{Table: "source_maps", Bound: "90 days after they were last used, and 30 days after they were replaced or deleted",
+			Age: mapAge, Before: prune.Ago(mapsKept, clock)}},
 		prune.Rows{Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true},
 	}
 }
@@ -133,6 +143,9 @@ func Fixed() []prune.Bound {
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
 		{Table: "group_splits", Keeps: "100 of each project", By: "grouping.MaxSplits; one goes with the last of its two groups"},
+		{Table: "source_map_parts", Keeps: "1 GiB of an organization", By: "maxStored; they go with their map"},
+		{Table: "source_map_joins", Keeps: "one row of each group", By: "it goes with the group"},
+		{Table: "source_map_searches", Keeps: "one row of each project", By: "it goes with the project"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }

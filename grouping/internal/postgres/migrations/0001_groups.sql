@@ -64,6 +64,7 @@ CREATE TABLE occurrences (
 	exceptions   jsonb       NOT NULL,
 	trace        bytea       NOT NULL, -- hashes by which errors like it can be split off; empty without a usable stack trace
 	stack        bytea       NOT NULL,
+	built        jsonb, -- of a script's error: its release and debug ids, by which source maps are found
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
