@@ -14,7 +14,7 @@ import (
 // shown, so they are never renamed.
 type Kind string
 
-// The kinds. Weir itself decides the last two, when errors come or time is over.
+// The kinds. Weir itself decides the last three, when errors come or time is over.
 const (
 	WasResolved  Kind = "resolved"
 	WasIgnored   Kind = "ignored"
@@ -23,11 +23,12 @@ const (
 	WasNoted     Kind = "noted"
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
+	WasSpiking   Kind = "spiking" // it happens far more often than before
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed}
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed, WasSpiking}
 }
 
 // A Decision is an event of a group's stream.
@@ -41,6 +42,14 @@ type Decision struct {
 	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
+	Spike       Spike      `json:"spike,omitzero"`
+}
+
+// A Spike is an hour with far more errors of a group than were expected.
+type Spike struct {
+	Hour     time.Time `json:"hour"`
+	Count    int64     `json:"count"` // of its errors, when they were too many
+	Expected float64   `json:"expected"`
 }
 
 // A Resolution is where a fault is mended. The zero one is
@@ -80,6 +89,7 @@ type State struct {
 	Until      Until      `json:"until,omitzero"`
 	Assignee   Assignee   `json:"assignee,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
+	Spike      Spike      `json:"spike,omitzero"` // the last one
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -97,13 +107,15 @@ func (p Progress) IsZero() bool { return p.Count == 0 }
 func (s *State) Apply(d Decision) {
 	switch d.Kind {
 	case WasResolved:
-		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee}
+		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Spike: s.Spike}
 	case WasIgnored:
-		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee}
+		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Spike: s.Spike}
 	case WasReopened, WasUnignored, WasRegressed:
-		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee}
+		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Spike: s.Spike}
 	case WasAssigned:
 		s.Assignee = d.Assignee
+	case WasSpiking:
+		s.Spike = d.Spike
 	}
 	s.Status = cmp.Or(s.Status, Unresolved)
 }

@@ -61,6 +61,7 @@ const (
 	TypeErrorGroupIgnored      = "weir.grouping.v1.error_group_ignored"
 	TypeErrorGroupUnignored    = "weir.grouping.v1.error_group_unignored"
 	TypeErrorGroupAssigned     = "weir.grouping.v1.error_group_assigned"
+	TypeErrorGroupSpiking      = "weir.grouping.v1.error_group_spiking"
 	TypeKeyUsed                = "weir.ingest.v1.key_used"
 	TypeKeyExposed             = "weir.ingest.v1.key_exposed"
 	TypeErased                 = "weir.erasures.v1.erased"

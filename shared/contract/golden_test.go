@@ -134,6 +134,8 @@ func samples() map[string]any {
 		contract.TypeErrorGroupUnignored: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "ignored",
 			Cause: "It happened 100 times within an hour."}),
 		contract.TypeErrorGroupAssigned: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Assignee: "payments", Actor: "mem_1"}),
+		contract.TypeErrorGroupSpiking: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Hour: at.Truncate(time.Hour),
+			Count: 240, Expected: 3.5, Cause: "It happened 240 times in the hour from 2026-11-21 09:00 UTC, where 3.5 were expected."}),
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,
 			FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
 		contract.TypeKeyUsed + ".read": &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Read: 12,

@@ -237,6 +237,9 @@ type ErrorGroupChanged struct {
 	NextRelease  bool      `json:"next_release,omitempty"` // it is resolved in the next one
 	Environment  string    `json:"environment,omitempty"`  // of the error that came
 	Cause        string    `json:"cause,omitempty"`        // why Weir itself decided, in words
+	Hour         time.Time `json:"hour,omitzero"`          // in which it began to spike
+	Count        int64     `json:"count,omitempty"`        // of the errors of that hour, when there were too many
+	Expected     float64   `json:"expected,omitempty"`     // how many were expected in it; absent: none
 	Actor        string    `json:"actor,omitempty"`        // id of the member or API key; absent: Weir itself
 	At           time.Time `json:"at"`
 }
@@ -273,6 +276,7 @@ func Notifications() []Notification {
 		{TypeErrorGroupIgnored, "error_group.ignored", "an error is ignored"},
 		{TypeErrorGroupUnignored, "error_group.unignored", "an ignored error is open again"},
 		{TypeErrorGroupAssigned, "error_group.assigned", "an error is assigned, or no longer is"},
+		{TypeErrorGroupSpiking, "error_group.spiking", "an error happens far more often than before"},
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search is over"},
 		{TypeSearchAlertUnevaluated, "search_alert.unevaluated", "an alert on a saved search can't be evaluated"},

@@ -47,6 +47,7 @@ var factTypes = map[grouping.Kind]string{ // bounded by the kinds
 	grouping.WasResolved: contract.TypeErrorGroupResolved, grouping.WasReopened: contract.TypeErrorGroupReopened,
 	grouping.WasIgnored: contract.TypeErrorGroupIgnored, grouping.WasUnignored: contract.TypeErrorGroupUnignored,
 	grouping.WasRegressed: contract.TypeErrorGroupRegressed, grouping.WasAssigned: contract.TypeErrorGroupAssigned,
+	grouping.WasSpiking: contract.TypeErrorGroupSpiking,
 }
 
 // Announce puts the events of decisions into the outbox, in their order. It
@@ -71,7 +72,7 @@ func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
 		Organization: c.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit,
 		Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
 		Release: cmp.Or(d.Release, d.Resolution.Release), NextRelease: d.Resolution.Next, Environment: d.Environment,
-		Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(),
+		Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(), Hour: d.Spike.Hour, Count: d.Spike.Count, Expected: d.Spike.Expected,
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
