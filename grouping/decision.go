@@ -45,13 +45,6 @@ type Decision struct {
 	Spike       Spike      `json:"spike,omitzero"`
 }
 
-// A Spike is an hour with far more errors of a group than were expected.
-type Spike struct {
-	Hour     time.Time `json:"hour"`
-	Count    int64     `json:"count"` // of its errors, when they were too many
-	Expected float64   `json:"expected"`
-}
-
 // A Resolution is where a fault is mended. The zero one is
 // mended everywhere: any later error is a regression.
 type Resolution struct {

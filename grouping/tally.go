@@ -51,6 +51,7 @@ type Count struct {
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
 	Seen         []Seen   // by environment and release
+	Days         Days
 
 	ofOrganization bool // the organization's budget was used up, not the project's
 }
@@ -100,7 +101,7 @@ func (t *Tally) Add(o Occurrence) {
 	if !ok {
 		c = &Count{
 			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: f.Joining(),
-			Similar: f.Similar(), First: o.At, Last: o.At,
+			Similar: f.Similar(), First: o.At, Last: o.At, Days: Days{},
 		}
 		t.counts[key] = c
 	}
@@ -111,6 +112,7 @@ func (t *Tally) Add(o Occurrence) {
 func (c *Count) add(o Sample) {
 	c.N++
 	c.see(o.Occurrence)
+	c.Days.add(o.Occurrence)
 	c.Severities |= o.Severity
 	c.Environments = AddEnvironments(c.Environments, o.Environment)
 	if o.At.Before(c.First) {
@@ -151,6 +153,9 @@ func (c *Count) see(o Occurrence) {
 func (c *Count) Merge(d *Count) {
 	c.N += d.N
 	c.Seen = append(c.Seen, d.Seen...)
+	for number, day := range d.Days {
+		c.Days.Of(number).Merge(day)
+	}
 	c.Severities |= d.Severities
 	c.Environments = AddEnvironments(c.Environments, d.Environments...)
 	if d.First.Before(c.First) {

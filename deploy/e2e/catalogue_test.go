@@ -61,6 +61,7 @@ var exceptions = map[string]string{
 	"events.events_in_commit_order":         "the same for the events; and a position stands for one event of the installation",
 	"organizations.organizations_due":       "the loop that ends periods and grants looks, as the system, for all organizations that are due",
 	"error_groups.error_groups_due":         "the loop that ends what is ignored looks, as the system, for all organizations' groups that are due",
+	"group_days.group_days_by_day":          "the pruner, as the system, looks for the oldest days of all organizations",
 	"links.links_hour":                      "by time alone, for removing what is old",
 	"refusals.refusals_at":                  "a block range index by time, for removing what is old",
 	"tallies.tallies_at":                    "a block range index by time, for removing what is old",

@@ -15,8 +15,8 @@ import (
 // member of an unexpected type counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
-	release, version                       string // of the metadata
-	hasError                               bool   // it carries an error payload
+	metadata                               metadata
+	hasError                               bool // it carries an error payload
 	err                                    grouping.Error
 }
 
@@ -28,7 +28,7 @@ func mayCarryError(line []byte) bool {
 
 // parseEntry reads a compact JSON object. Names must match exactly,
 // unlike in encoding/json; other members are skipped, not decoded.
-func parseEntry(line string) (e entry, err error) {
+func parseEntry(line string, paths []path) (e entry, err error) {
 	s := scanner{text: line}
 	s.object(func(name string) {
 		switch name {
@@ -43,7 +43,7 @@ func parseEntry(line string) (e entry, err error) {
 		case entryfield.Error:
 			e.hasError = s.errorPayload(&e.err)
 		case entryfield.Metadata:
-			s.releaseOf(&e)
+			s.pick(paths, &e.metadata)
 		default:
 			s.skip()
 		}
@@ -73,24 +73,6 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 		}
 	})
 	return true
-}
-
-// releaseOf reads the release in the metadata.
-func (s *scanner) releaseOf(e *entry) {
-	if s.peek() != '{' {
-		s.skip()
-		return
-	}
-	s.object(func(name string) {
-		switch name {
-		case "release":
-			e.release = oneLine(s.string())
-		case "version":
-			e.version = oneLine(s.string())
-		default:
-			s.skip()
-		}
-	})
 }
 
 // oneLine is a text without the space around it, such as the end of the line of

@@ -48,6 +48,9 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveOccurrences(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save occurrences: %w", err)
 	}
+	if err := saveDays(ctx, tx, changes); err != nil {
+		return Effect{}, fmt.Errorf("cannot save the numbers of days: %w", err)
+	}
 	if err := learn(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot learn from new groups: %w", err)
 	}
@@ -65,11 +68,12 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 
 // change is what a transaction changes in one group.
 type change struct {
-	*grouping.Count        // of all kinds of errors that belong to the group
-	group           string // its id
-	created         bool   // by this transaction
-	decided         bool   // it is not unresolved
-	samples         int64  // how many it has ever had, including these
+	*grouping.Count           // of all kinds of errors that belong to the group
+	group           string    // its id
+	created         bool      // by this transaction
+	decided         bool      // it is not unresolved
+	spiked          time.Time // the hour of its last spike
+	samples         int64     // how many it has ever had, including these
 	about           grouping.Description
 	why             grouping.Explanation
 	calls           []int32  // of a new group, see grouping.Outline

@@ -113,7 +113,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved'`,
+		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved', (decided->'spike'->>'hour')::timestamptz`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
 		expiries, grouping.MaxSamples, maxReplaced(changes), calls, firstReleases, lastReleases)
 	if err != nil {
@@ -132,7 +132,8 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 	var organization, id string
 	var samples int64
 	var inserted, decided bool
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided}, func() error {
+	var spiked *time.Time
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided, &spiked}, func() error {
 		ch := changes[n]
 		if ch.Organization != organization || ch.group != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.group, ch.Organization)
@@ -140,7 +141,10 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 		if inserted && !ch.created {
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errExpired)
 		}
-		changes[n].samples, changes[n].decided = samples, decided
+		ch.samples, ch.decided = samples, decided
+		if spiked != nil {
+			ch.spiked = *spiked
+		}
 		n++
 		return nil
 	})

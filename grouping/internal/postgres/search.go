@@ -62,9 +62,19 @@ func minute(seen time.Time) time.Time { return seen.UTC().Truncate(time.Minute) 
 // Page is the result of a search.
 type Page struct {
 	Groups     []Group
-	Next       *GroupCursor // where the list continues; nil at its end
-	Incomplete bool         // TimeUp returned true before the page was full
+	Recent     map[string]*Recent // of each group, by its id; bounded by the page
+	Next       *GroupCursor       // where the list continues; nil at its end
+	Incomplete bool               // TimeUp returned true before the page was full
 	bytes      int
+}
+
+// IDs are those of the groups.
+func (p Page) IDs() []string {
+	ids := make([]string, len(p.Groups))
+	for i, g := range p.Groups {
+		ids[i] = g.ID
+	}
+	return ids
 }
 
 // Groups lists groups, the newest first: at most Limit, or what fits

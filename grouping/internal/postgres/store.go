@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
@@ -78,8 +79,9 @@ const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + grou
 // groups are last, because samples and decisions are found by them.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
-		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
+		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_days", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
+		erasure.Rows("error_settings", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("error_groups", erasure.OfProject),
@@ -90,7 +92,9 @@ func Erasable() []erasure.Table {
 var rights = pg.Rights{
 	"answers":        "SELECT, INSERT, DELETE",
 	"error_groups":   "SELECT, INSERT, UPDATE, DELETE",
+	"error_settings": "SELECT, INSERT, UPDATE, DELETE",
 	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",
+	"group_days":     "SELECT, INSERT, UPDATE, DELETE",
 	"group_hashes":   "SELECT, INSERT, DELETE",
 	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
 	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
@@ -104,6 +108,9 @@ const idleBudgetsKept = 7 * 24 * time.Hour
 // answersKept is how long a request may be repeated.
 const answersKept = 30 * 24 * time.Hour
 
+// daysKept is how long a day is kept after its beginning.
+const daysKept = (grouping.DaysKept + 1) * 24 * time.Hour
+
 // Tables are the tables whose rows age, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{
@@ -112,6 +119,7 @@ func Tables(clock func() time.Time) []prune.Table {
 			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
 			Before: prune.Ago(idleBudgetsKept, clock),
 		},
+		prune.Rows{Table: "group_days", Bound: "90 days of each group, in each at most 80 values", Age: "day", Before: prune.Ago(daysKept, clock)},
 		prune.Rows{Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true},
 	}
 }
@@ -121,6 +129,7 @@ func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them", By: "grouping.MaxDecisions; they go with their group"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
+		{Table: "error_settings", Keeps: "100 of each project, the newest", By: "maxSettings; they go with the project"},
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
@@ -158,6 +167,8 @@ WITH gone AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'inherited'
 ), decided AS (
 	DELETE FROM events e USING gone g WHERE e.organization = g.organization AND e.stream = '` + groupStream + `' || g.id
+), days AS (
+	DELETE FROM group_days d USING gone g WHERE d.organization = g.organization AND d.error_group = g.id
 ), samples AS (
 	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
 )
