@@ -20,8 +20,9 @@ whole    = $(if $(filter incomplete,$(1)),$(error cannot list all packages of: $
 # Where the kind of servers can change a result: the other packages reach them through these.
 SERVED   = ./shared/testenv/... ./shared/bus/... ./shared/inbox ./shared/outbox ./shared/eventstore/... ./ingest/internal/bus ./ingest/app ./ledger/app \
 	./deploy/e2e
-# Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores run at once. Vet is part of lint.
-TESTFLAGS = -timeout=30m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+# Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores run at once. Vet is part of lint. A cached
+# result would hide what changed in the files of other modules, which some tests read.
+TESTFLAGS = -count=1 -timeout=30m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compilers, linkers and tests live for seconds: collecting garbage a third as often saves a fifth of the CPU.
 test test-race test-kafka test-browser: export GOGC = 300
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
@@ -131,7 +132,7 @@ test-compose: export WEIR_COMPOSE = $(COMPOSE) $(COMPOSE_FILES)
 test-compose: export LOADED =
 COMPOSED ?= ^TestComposed$$
 test-compose: load-images $(filter bin/docker-compose,$(COMPOSE)) ## make up, the end-to-end scenario, every runbook, make down; COMPOSED=TestComposed also stops a service until it is an alert
-	WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='$(COMPOSED)' -count=1 -v ./deploy/e2e; code=$$?; \
+	WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='$(COMPOSED)' -v ./deploy/e2e; code=$$?; \
 		[ $$code = 0 ] || $(COMPOSE) $(COMPOSE_FILES) logs --tail=30; \
 		$(MAKE) --no-print-directory down ARGS=--volumes && exit $$code
 
@@ -155,11 +156,12 @@ size: ## count lines and words by module; list large types and structs, and smal
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
-# The race detector finds nothing in packages that start nothing concurrent, tests included, nor in the tests of all modules together that
-# it does not find elsewhere, and only slows them down.
+# The race detector finds nothing in packages that start nothing concurrent, tests included, nor in benchmarks and the tests of all modules
+# together that it does not find elsewhere, and only slows them down.
 CONCURRENT = ^\s*go |\bchan |\bselect [{]|"sync|golang.org/x/sync|\.(AfterFunc|Go|New(TLS|Unstarted)?Server|Parallel)[(]
 SEQUENTIAL = $(shell $(GO) list -f '{{.Dir}} {{.ImportPath}}' $(TESTS) | while read -r dir path; do grep -qE '$(CONCURRENT)' "$$dir"/*.go || echo "$$path"; done)
-RACELESS   = $(SEQUENTIAL) $(addprefix github.com/weirlog/weir/deploy/,architecture bench e2e isolation bench/internal/soak)
+RACELESS   = $(SEQUENTIAL) $(filter %/benchmark $(addprefix github.com/weirlog/weir/deploy/,$(TOGETHER)),$(LISTED))
+TOGETHER   = architecture bench bench/% cmd/% disk doctor e2e isolation resume
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)
@@ -187,7 +189,7 @@ test-kafka: ## the tests of what stands on servers directly, and the end-to-end 
 ROUNDS ?= full
 SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
-KILLED  = $(GO) test -run='^Test(Killed|Besieged)$$' -count=1 -v $(TESTFLAGS) ./deploy/e2e
+KILLED  = $(GO) test -run='^Test(Killed|Besieged)$$' -v $(TESTFLAGS) ./deploy/e2e
 # Three nodes are always Apache Kafka: one run with them is enough.
 test-faults: ## a million random steps of the books, a hundred rebuilds of them, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin
@@ -202,7 +204,7 @@ test-faults: ## a million random steps of the books, a hundred rebuilds of them,
 			$(KILLED) && exit \$$bus" && exit $$embedded
 	@$(MAKE) --no-print-directory test-upgrade test-availability test-alerts test-secured
 
-REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -tags=replicas ./deploy/e2e
+REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -v $(TESTFLAGS) -tags=replicas ./deploy/e2e
 # The commit in a file, until there is a tag.
 UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null),$(shell cat deploy/e2e/testdata/upgrade-from))
 test-upgrade: ## an earlier version beside this one under load, from it and back to it; UPGRADE_FROM= names another than the last
@@ -216,7 +218,7 @@ test-alerts: ## two replicas of each service under load, one fault after the oth
 
 # First all of `weir run` and the embedded broker's log, which are all with ROUNDS=short; then what needs no embedded broker on Apache Kafka,
 # and the rows whose tests stand beside their code.
-ON_DISK = $(GO) test $(TESTFLAGS) -tags=disk -count=1
+ON_DISK = $(GO) test $(TESTFLAGS) -tags=disk
 BESIDE  = EveryColumn|^Test(ARebuildIsTheBooks|Rebuilt.*|Restart|ALostRevocationHolds|ALossIsRepairedAtOnce|RefusalsAreSealed|RootsHaveRefusals|OvershootEatsNoGrant|ReplicasAtTheEdge|SmallRequestsOnDisk|TheEndOfTheLogIsLost|WebhookGetsFactsOfAnyTime|FloodsAreClosed|ReconnectsAfterErrorsAreLimited)$$
 test-disk: ## faults below Weir, each against what was acknowledged: a full disk, torn writes, lost tails, a killed database, changed books; ROUNDS=short for less. Root, on Linux
 	$(BACKENDS) -slowest=10 -- env $(if $(filter short,$(ROUNDS)),,WEIR_FAULT_ROUNDS=$(ROUNDS)) $(ON_DISK) -parallel=3 ./deploy/disk ./shared/embedded/kafka/...
@@ -226,7 +228,7 @@ ifneq ($(ROUNDS),short)
 endif
 
 test-secured: ## the end-to-end scenario with every service as a user of its own at an Apache Kafka with rights, and as a role that owns nothing
-	$(BACKENDS) -- env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -run='^TestSecuredProcesses$$' -count=1 -v $(TESTFLAGS) -tags=apache ./deploy/e2e
+	$(BACKENDS) -- env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -run='^TestSecuredProcesses$$' -v $(TESTFLAGS) -tags=apache ./deploy/e2e
 
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, input never runs as a script
 	$(BACKENDS) -- $(GO) test $(TESTFLAGS) -tags=browser ./deploy/browser

@@ -21,6 +21,9 @@ const (
 	WasReopened  Kind = "reopened" // it was resolved
 	WasAssigned  Kind = "assigned"
 	WasNoted     Kind = "noted"
+	WasMerged    Kind = "merged"   // into another group, or others into it
+	WasUnmerged  Kind = "unmerged" // is a group of its own again, or others are
+	WasSplit     Kind = "split"    // errors like some are another group from then on
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
 	WasSpiking   Kind = "spiking" // it happens far more often than before
@@ -28,7 +31,7 @@ const (
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasUnignored, WasRegressed, WasSpiking}
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed, WasSpiking}
 }
 
 // A Decision is an event of a group's stream.
@@ -39,6 +42,11 @@ type Decision struct {
 	Until       Until      `json:"until,omitzero"`
 	Assignee    Assignee   `json:"assignee,omitzero"`
 	Note        string     `json:"note,omitempty"`
+	Into        string     `json:"into,omitempty"`    // the head that it was merged into, or the group of what was split off
+	From        string     `json:"from,omitempty"`    // the head that it was taken out of
+	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged, taken out or split off, sorted
+	Level       HashScope  `json:"level,omitempty"`   // at which errors are split off
+	Like        string     `json:"like,omitempty"`    // their hash in Alike
 	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
@@ -82,7 +90,9 @@ type State struct {
 	Until      Until      `json:"until,omitzero"`
 	Assignee   Assignee   `json:"assignee,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
-	Spike      Spike      `json:"spike,omitzero"` // the last one
+	Spike      Spike      `json:"spike,omitzero"`   // the last one
+	Into       string     `json:"into,omitempty"`   // the head that it is merged into, whose state counts instead
+	Splits     int        `json:"splits,omitempty"` // how often it was split
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -100,15 +110,22 @@ func (p Progress) IsZero() bool { return p.Count == 0 }
 func (s *State) Apply(d Decision) {
 	switch d.Kind {
 	case WasResolved:
-		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Spike: s.Spike}
+		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
 	case WasIgnored:
-		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Spike: s.Spike}
+		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
 	case WasReopened, WasUnignored, WasRegressed:
-		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Spike: s.Spike}
+		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
 	case WasAssigned:
 		s.Assignee = d.Assignee
 	case WasSpiking:
 		s.Spike = d.Spike
+	case WasMerged, WasUnmerged:
+		if d.Into+d.From != "" { // else it is the head, and stays as it is
+			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike, Into: d.Into}
+		}
+	}
+	if d.Like != "" {
+		s.Splits++
 	}
 	s.Status = cmp.Or(s.Status, Unresolved)
 }
@@ -129,7 +146,10 @@ type Invalid struct{ Field, Detail, Fix string }
 func (i Invalid) Error() string { return i.Detail + " " + i.Fix }
 
 // A Conflict means that a group was decided about meanwhile.
-type Conflict struct{ Wanted, Version int64 }
+type Conflict struct {
+	Wanted, Version int64
+	Group           string // its id
+}
 
 func (c Conflict) Error() string {
 	return fmt.Sprintf("The group is at version %d, not %d: somebody decided meanwhile.", c.Version, c.Wanted)
@@ -155,7 +175,7 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 		return nil, err
 	}
 	if c.IfVersion != nil && *c.IfVersion != version {
-		return nil, Conflict{*c.IfVersion, version}
+		return nil, Conflict{Wanted: *c.IfVersion, Version: version}
 	}
 	if d, changes := s.changeOf(c); changes {
 		decided = append(decided, d)

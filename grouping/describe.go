@@ -27,7 +27,7 @@ type Description struct {
 
 // Part is one thing that a group's hash was made of.
 type Part struct {
-	Kind  string // "type", "message" or "frame"
+	Kind  string // "type", "message", "frame" or "group"
 	Value string
 }
 
@@ -51,12 +51,15 @@ const (
 	RuleFunction  Rule = "function"
 	RuleRecursion Rule = "recursion"
 	RuleMessage   Rule = "message"
+	RuleSplit     Rule = "split"
 )
 
 var ruleTexts = map[Rule]string{
 	RuleSite:      "Errors with this type, these words of the message and these innermost own frames of the root cause are one group.",
 	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
 	RuleRecursion: "Endless recursion: errors that go through the same functions are one group.",
+	RuleSplit: "Somebody split errors like the first of these off from the group below. The whole message and ten own frames count, or all own frames of all errors of " +
+		"the chain, whichever it takes to tell them apart.",
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
 }
 

@@ -122,8 +122,12 @@ func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 // Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Learned.Libraries)
+	return g.fingerprint(e.Learned)
+}
+
+func (g *Grouper) fingerprint(learned Learned) Fingerprint {
 	if len(g.trace.Site()) == 0 {
-		return g.byMessage(e.Learned)
+		return g.byMessage(learned)
 	}
 	if g.root = g.trace.Root(); g.applies(UnwrapRule) {
 		g.root = g.root.Unwrapped()
@@ -135,7 +139,7 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.fault = g.isFault(mistake)
 	g.findCycle()
 	g.readMistake(&g.message, g.root, trace.MaxWords, mistake, missing)
-	g.learn(e.Learned)
+	g.learn(learned)
 	return Fingerprint{g.at(Levels[0]), g}
 }
 

@@ -63,6 +63,7 @@ const (
 	ScopePoint   HashScope = "point"   // its type and the innermost own frame; similar errors, not the same
 	ScopeMessage HashScope = "message" // without a usable stack trace: type and message
 	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
+	ScopeSplit   HashScope = "split"   // as trace or stack, whatever was learned: somebody split these errors off
 	ScopeBudget  HashScope = "budget"  // nothing of the error: the budget of new groups was used up
 )
 
@@ -90,6 +91,7 @@ var Levels = [...]Level{
 
 // Indexes of Levels.
 const (
+	stack    = 1 // of the whole message and ten frames
 	deciding = 2 // of the one that decides
 	loosest  = 4 // of the one that finds similar groups
 )

@@ -10,10 +10,11 @@ import (
 	"github.com/weirlog/weir/grouping/trace"
 )
 
-// Learned is what a project's earlier errors have shown.
+// Learned is what a project's earlier errors have shown, and people have said.
 type Learned struct {
 	Libraries Libraries
 	Values    Values
+	Splits    Splits
 	Before    int // values learned from this ordinal on are not applied; 0: all are
 }
 

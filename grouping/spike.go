@@ -56,10 +56,10 @@ func FindSpike(hour time.Time, count int64, before []int64) (s Spike, spikes boo
 // NewSpike reports whether an hour can't belong to the last spike of its group.
 func NewSpike(hour, last time.Time) bool { return !hour.Before(last.Add(spikeApart)) }
 
-// Spiked decides that a group spikes, unless it is
-// ignored or this belongs to its last spike.
+// Spiked decides that a group spikes, unless it is ignored or merged into
+// another, or this belongs to its last spike.
 func (s State) Spiked(found Spike, version int64, at time.Time) (d Decision, follows bool) {
-	if s.Status == Ignored || version >= maxSpikes || !NewSpike(found.Hour, s.Spike.Hour) {
+	if s.Status == Ignored || s.Into != "" || version >= maxSpikes || !NewSpike(found.Hour, s.Spike.Hour) {
 		return Decision{}, false
 	}
 	return Decision{Kind: WasSpiking, At: at, Spike: found, Reason: found.words()}, true

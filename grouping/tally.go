@@ -61,6 +61,7 @@ type Sample struct {
 	Occurrence
 	Arrival    int64
 	Exceptions []trace.Exception // nil: not described yet
+	Alike      Alike             // once described
 }
 
 // Describe parses the exceptions of a sample unless it
@@ -68,17 +69,27 @@ type Sample struct {
 // replaced, and most kinds of a flood create no group.
 func (s *Sample) Describe(g *Grouper) {
 	if s.Exceptions == nil {
-		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
+		s.describe(g)
 	}
+}
+
+func (s *Sample) describe(g *Grouper) (Description, Explanation) {
+	f := g.Fingerprint(s.Error)
+	d, why := f.Describe(), f.Explain()
+	s.Exceptions, s.Alike = d.Exceptions, g.alike()
+	return d, why
 }
 
 // Describe describes the group that c creates, and
 // why it is one. It also describes the first sample.
 func (c *Count) Describe(g *Grouper) (Description, Explanation) {
-	f := g.Fingerprint(c.Samples[0].Error)
-	d := f.Describe()
-	c.Samples[0].Exceptions = d.Exceptions
-	return d, f.Explain()
+	s := &c.Samples[0]
+	d, why := s.describe(g)
+	if split, joins, found := s.Error.Learned.Splits.of(s.Alike, s.Accepted); found {
+		why.Scope, why.Hash, why.Rule = joins.Scope, joins.Hash, RuleSplit
+		why.Parts = append(why.Parts, Part{"group", split.From})
+	}
+	return d, why
 }
 
 // BudgetPeriod is the span of acceptance
@@ -97,11 +108,22 @@ func (t *Tally) Add(o Occurrence) {
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
 	key := countKey{o.Organization, o.Project, hour.Unix(), f.Strictest.Hash}
+	var joining []ScopedHash
+	var similar Hash
+	if splits := o.Error.Learned.Splits; len(splits) > 0 {
+		joining, similar = f.Joining(), f.Similar()
+		if _, joins, found := splits.of(t.grouper.alike(), o.Accepted); found {
+			joining, key.strictest = []ScopedHash{joins}, joins.Hash
+		}
+	}
 	c, ok := t.counts[key]
 	if !ok {
+		if joining == nil {
+			joining, similar = f.Joining(), f.Similar()
+		}
 		c = &Count{
-			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: f.Joining(),
-			Similar: f.Similar(), First: o.At, Last: o.At, Days: Days{},
+			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: joining,
+			Similar: similar, First: o.At, Last: o.At, Days: Days{},
 		}
 		t.counts[key] = c
 	}

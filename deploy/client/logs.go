@@ -149,6 +149,26 @@ type ErrorGroup struct {
 	Occurrences  []ErrorSample  `json:"occurrences"`
 	Why          map[string]any `json:"why"`
 	Similar      []string       `json:"similar"`
+	Merged       int64          `json:"merged"`
+	Members      []ErrorMember  `json:"members"`
+}
+
+// An ErrorMember is a group that was merged into another.
+type ErrorMember struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Count int64  `json:"count"`
+}
+
+// A Regrouping names what to merge, to take out or to split off.
+type Regrouping struct {
+	Groups     []string `json:"groups,omitempty"`
+	Occurrence string   `json:"occurrence,omitempty"`
+}
+
+// Regroup merges, unmerges or splits a group, and returns it.
+func (c *Client) Regroup(ctx context.Context, key, group, does string, what Regrouping) (ErrorGroup, error) {
+	return c.changeGroup(ctx, key, http.MethodPost, "/error-groups/"+url.PathEscape(group)+"/"+does, what)
 }
 
 // A GroupDecision is what to decide about an error group.
@@ -169,13 +189,17 @@ type IgnoredUntil struct {
 
 // DecideGroup decides about an error group, and returns it.
 func (c *Client) DecideGroup(ctx context.Context, key, group string, decision GroupDecision) (ErrorGroup, error) {
-	body, err := json.Marshal(decision)
+	return c.changeGroup(ctx, key, http.MethodPatch, "/error-groups/"+url.PathEscape(group), decision)
+}
+
+func (c *Client) changeGroup(ctx context.Context, key, method, path string, what any) (ErrorGroup, error) {
+	body, err := json.Marshal(what)
 	if err != nil {
 		return ErrorGroup{}, err
 	}
 	header := apiKey(key)
 	header["Content-Type"] = "application/json"
-	return call[ErrorGroup](ctx, c, Request{Method: http.MethodPatch, Path: "/error-groups/" + url.PathEscape(group), Header: header, Body: body})
+	return call[ErrorGroup](ctx, c, Request{Method: method, Path: path, Header: header, Body: body})
 }
 
 // An ErrorSample is one stored occurrence.

@@ -214,6 +214,9 @@ func said(arguments []ast.Expr, at int) string {
 		return verb.ReplaceAllString(text, "…")
 	}
 	text, _ := literal(argument)
+	if strings.Trim(text, "….") == "" {
+		return ""
+	}
 	return text
 }
 

@@ -32,6 +32,10 @@ import (
 // with the reason.
 var unproduced = map[string]string{
 	"PATCH /v1/error-groups/{group} 409":            "two people at once: TestDecideAtOnce in grouping/internal/http",
+	"POST /v1/error-groups/{group}/split 200":       "a group whose samples differ: TestSplit in grouping/internal/http",
+	"POST /v1/error-groups/{group}/split 409":       "two people at once: the same",
+	"POST /v1/error-groups/{group}/merge 409":       "two people at once: TestMerge in grouping/internal/http",
+	"POST /v1/error-groups/{group}/unmerge 409":     "two people at once: TestMerge in grouping/internal/http",
 	"PATCH /v1/projects/{project}/error-groups 409": "a group with 1,000 decisions: TestDecisions in grouping",
 	"POST /v1/logs 403":                             "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
 }

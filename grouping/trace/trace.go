@@ -124,6 +124,13 @@ func (t *Trace) read() {
 	}
 }
 
+// Relearn looks at the error again, with other libraries.
+func (t *Trace) Relearn(libraries map[string]bool) {
+	t.libraries = libraries
+	t.judge()
+	t.locate()
+}
+
 // Load takes an error that was read before.
 func (t *Trace) Load(language Language, exceptions []Exception) {
 	t.reset()

@@ -233,6 +233,8 @@ type ErrorGroupChanged struct {
 	Before       string    `json:"before"`
 	Version      int64     `json:"version"` // one more for each decision about the group
 	Assignee     string    `json:"assignee,omitempty"`
+	Into         string    `json:"into,omitempty"`         // the group that it was merged into, or of what was split off
+	From         string    `json:"from,omitempty"`         // the group that it was taken out of
 	Release      string    `json:"release,omitempty"`      // in which it is resolved, or of the error that came
 	NextRelease  bool      `json:"next_release,omitempty"` // it is resolved in the next one
 	Environment  string    `json:"environment,omitempty"`  // of the error that came
@@ -277,6 +279,9 @@ func Notifications() []Notification {
 		{TypeErrorGroupUnignored, "error_group.unignored", "an ignored error is open again"},
 		{TypeErrorGroupAssigned, "error_group.assigned", "an error is assigned, or no longer is"},
 		{TypeErrorGroupSpiking, "error_group.spiking", "an error happens far more often than before"},
+		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
+		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
+		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search is over"},
 		{TypeSearchAlertUnevaluated, "search_alert.unevaluated", "an alert on a saved search can't be evaluated"},

@@ -24,6 +24,7 @@ const errorsHelp = `Lists the groups of errors of a project, the one last seen f
   weir errors show grp_0123abcd                   one, by its id or the beginning of it
   weir errors resolve grp_0123abcd --in=next      mended in the next release
   weir errors ignore grp_0123abcd --for=48h       quiet for two days
+  weir errors merge grp_0123abcd grp_4567cdef     the second is shown in the first from now on
   weir errors --json | jq .title                  as the API has them, one on each line`
 
 type errorsCommand struct {
@@ -34,6 +35,9 @@ type errorsCommand struct {
 	Ignore  errorsIgnore  `cmd:"" help:"Ignore groups, for ever or until something happens."`
 	Reopen  errorsReopen  `cmd:"" help:"Open groups again that are resolved or ignored."`
 	Assign  errorsAssign  `cmd:"" help:"Say who looks after groups."`
+	Merge   errorsMerge   `cmd:"" help:"Merge groups into one, with all that comes."`
+	Unmerge errorsUnmerge `cmd:"" help:"Take groups out of the one that they were merged into."`
+	Split   errorsSplit   `cmd:"" help:"Make errors like a sample a group of their own from now on."`
 }
 
 // Help is called by kong.
@@ -196,6 +200,9 @@ func writeGroup(screen terminal.Screen, group client.ErrorGroup) error {
 		if line[1] != "" {
 			fmt.Fprintf(screen, "%-13s %s\n", line[0], terminal.Line(line[1]))
 		}
+	}
+	for _, member := range group.Members {
+		fmt.Fprintf(screen, "%-13s %s, %s times: %s\n", "merged", member.ID, ui.Count(member.Count), terminal.Line(member.Title))
 	}
 	if len(group.Occurrences) == 0 {
 		return nil

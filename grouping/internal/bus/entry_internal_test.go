@@ -105,6 +105,7 @@ func TestEveryDecisionIsMapped(t *testing.T) {
 		change.Decision = grouping.Decision{
 			Kind: kind, At: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC), Reason: "why", Release: "2", Environment: "prod", Resolution: grouping.Resolution{Next: true},
 			Spike: grouping.Spike{Hour: time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC), Count: 40, Expected: 2.5},
+			Into:  "grp_2", From: "grp_3",
 		}
 		fact, announced := changeFact(change)
 		if !announced || fact.Type != name || fact.ID != "grp_1/7/2026-11-22" || json.Unmarshal(fact.Body, &saved) != nil {
@@ -116,5 +117,8 @@ func TestEveryDecisionIsMapped(t *testing.T) {
 	}
 	if _, announced := changeFact(postgres.Change{Decision: grouping.Decision{Kind: grouping.WasNoted}}); announced {
 		t.Error("a note is announced")
+	}
+	if _, announced := changeFact(postgres.Change{Decision: grouping.Decision{Kind: grouping.WasMerged, Groups: []string{"grp_2"}}}); announced {
+		t.Error("a merge is announced twice")
 	}
 }

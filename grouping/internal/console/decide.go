@@ -36,6 +36,9 @@ const (
 	doAssignMe = "assign-me"
 	doAssign   = "assign"
 	doNote     = "note"
+	doMerge    = "merge"
+	doUnmerge  = "unmerge"
+	doSplit    = "split"
 )
 
 // done are texts for what was done; those of several end in -all.
@@ -45,7 +48,10 @@ var done = map[string]string{ // bounded by what the buttons do
 	doAssignMe: "You look after it now.", doAssign: "It is assigned.", doNote: "The note is kept.",
 	doResolve + "-all": "They are resolved. Later errors open them again.", doIgnore + "-all": "They are ignored.", doReopen + "-all": "They are open again.",
 	doAssignMe + "-all": "You look after them now.", "left": "1,000 errors are changed. There are more: do it again for the others.",
-	"none": "Nothing is changed: choose errors first.",
+	"none":  "Nothing is changed: choose errors first.",
+	doMerge: "They are one group now, and what comes is shown here, too.", doMerge + "-all": "They are one group now: the one that was seen first.",
+	doUnmerge: "They are groups of their own again.", "few": "Nothing is merged: choose 2 to 100 errors of one project.",
+	doSplit: "From now on errors like it are a group of their own, which the first of them creates. Earlier ones stay here.",
 }
 
 // untils are the ends of ignoring that the page offers.
@@ -160,16 +166,12 @@ func (c *console) decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wish, err := c.wishOf(r)
-	if err != nil {
-		return err
-	}
+	var ifVersion *int64
 	if version, err := strconv.ParseInt(r.PostForm.Get("version"), 10, 64); err == nil {
-		wish.IfVersion = &version
+		ifVersion = &version
 	}
 	id := chi.URLParam(r, "group")
-	_, err = c.Service.Decide(r.Context(), request, id, wish)
-	err = unlessRepeated(err)
+	err = unlessRepeated(c.carryOut(r, request, id, ifVersion))
 	var conflict grouping.Conflict
 	var invalid grouping.Invalid
 	switch {
@@ -187,6 +189,28 @@ func (c *console) decide(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// carryOut does what a button of a group's page says.
+func (c *console) carryOut(r *http.Request, request groups.Request, id string, ifVersion *int64) (err error) {
+	merging := groups.Merging{Into: id, Groups: r.PostForm["group"], IfVersion: ifVersion}
+	switch r.PostForm.Get("do") {
+	case doMerge:
+		_, err = c.Service.Merge(r.Context(), request, merging)
+	case doUnmerge:
+		_, err = c.Service.Unmerge(r.Context(), request, merging)
+	case doSplit:
+		_, err = c.Service.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
+	default:
+		wish, err := c.wishOf(r)
+		if err != nil {
+			return err
+		}
+		wish.IfVersion = ifVersion
+		_, err = c.Service.Decide(r.Context(), request, id, wish)
+		return err
+	}
+	return err
+}
+
 // decideAll does what a button of the list says, to the chosen groups or
 // to all that the search finds, and shows the list again.
 func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
@@ -194,11 +218,14 @@ func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	chosen, flash := r.PostForm["group"], r.PostForm.Get("do")+"-all"
+	if r.PostForm.Get("do") == doMerge {
+		return c.mergeChosen(w, r, request, chosen)
+	}
 	wish, err := c.wishOf(r)
 	if err != nil {
 		return err
 	}
-	chosen, flash := r.PostForm["group"], r.PostForm.Get("do")+"-all"
 	switch {
 	case r.PostForm.Get("all") != "":
 		left, err := c.decideSearch(r, request, wish)
@@ -220,10 +247,31 @@ func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
 			return groupinghttp.Refusal(err)
 		}
 	}
+	backToList(w, r, flash)
+	return nil
+}
+
+// mergeChosen merges the chosen groups into the one that was seen first.
+func (c *console) mergeChosen(w http.ResponseWriter, r *http.Request, request groups.Request, chosen []string) error {
+	if len(chosen) < 2 || len(chosen) > grouping.MaxMerged || r.PostForm.Get("all") != "" {
+		backToList(w, r, "few")
+		return nil
+	}
+	_, err := c.Service.Merge(r.Context(), request, groups.Merging{Groups: chosen})
+	if err = unlessRepeated(err); errors.Is(err, postgres.ErrNoGroup) {
+		return httpapi.NotFound("error group", chosen[0])
+	}
+	if err != nil {
+		return groupinghttp.Refusal(err)
+	}
+	backToList(w, r, doMerge+"-all")
+	return nil
+}
+
+func backToList(w http.ResponseWriter, r *http.Request, flash string) {
 	ui.SetFlash(w, flash)
 	back := url.URL{Path: groupsPath, RawQuery: r.URL.RawQuery}
 	http.Redirect(w, r, back.String(), http.StatusSeeOther)
-	return nil
 }
 
 // decideSearch decides about all groups that the address finds.
@@ -242,6 +290,7 @@ type shownActivity struct {
 	At        time.Time
 	Who, Did  string
 	Note      string
+	Other     string // the address of the other group; empty: none, or several
 	Regressed bool
 }
 
@@ -271,10 +320,36 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 			s.Did = "assigned it to " + cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody")
 		case grouping.WasNoted:
 			s.Did = "wrote"
+		case grouping.WasMerged, grouping.WasUnmerged, grouping.WasSplit:
+			s.Did = regrouped(a.Decision)
+			if other := cmp.Or(a.Into, a.From); other != "" {
+				s.Other = groupsPath + "/" + other
+			}
 		}
 		shown = append(shown, s)
 	}
 	return shown
+}
+
+// regrouped says how groups were merged or split.
+func regrouped(d grouping.Decision) string {
+	n := fmt.Sprintf("%d groups", len(d.Groups))
+	if len(d.Groups) == 1 {
+		n = "a group"
+	}
+	switch {
+	case d.Into != "" && d.Kind == grouping.WasMerged:
+		return "merged it into another group"
+	case d.From != "":
+		return "took it out of another group"
+	case d.Into != "":
+		return "split errors off, as another group from then on"
+	case d.Kind == grouping.WasMerged:
+		return "merged " + n + " into it"
+	case d.Kind == grouping.WasUnmerged:
+		return "took " + n + " out of it"
+	}
+	return "split errors off from a group that was merged into it"
 }
 
 func resolvedIn(in grouping.Resolution) string {

@@ -78,6 +78,7 @@ type shownGroup struct {
 	FirstRelease string
 	LastRelease  string
 	Assignee     string
+	Merged       int64 // groups that were merged into it
 }
 
 // maxListed is how many environments a row of the list names.
@@ -99,6 +100,7 @@ func (c *console) show(r *http.Request, g postgres.Group) shownGroup {
 		Levels: ui.Levels(g.Severities.Names()), Environments: g.Environments,
 		Regressed: g.State.Regressed, How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until),
 		FirstRelease: g.FirstRelease, LastRelease: g.LastRelease, Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
+		Merged: int64(g.Members),
 	}
 }
 
@@ -188,6 +190,7 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 type groupPage struct {
 	shownGroup
 	decider
+	Members     []shownGroup // that were merged into it, the most frequent ones
 	Activity    []shownActivity
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
@@ -197,14 +200,14 @@ type groupPage struct {
 // shownSimilar is a group that may be about the same
 // fault, and the calls in which the two differ.
 type shownSimilar struct {
-	Href, Title         string
+	ID, Href, Title     string
 	Percent             int
 	OnlyHere, OnlyThere []string
 }
 
 func showSimilar(similar []groups.Similar) (shown []shownSimilar) {
 	for _, s := range similar {
-		shown = append(shown, shownSimilar{groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Similarity), s.OnlyHere, s.OnlyThere})
+		shown = append(shown, shownSimilar{s.Group.ID, groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Similarity), s.OnlyHere, s.OnlyThere})
 	}
 	return shown
 }
@@ -230,6 +233,10 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
+	if found.Group.ID != id {
+		http.Redirect(w, r, groupsPath+"/"+found.Group.ID, http.StatusSeeOther) // it was merged into that one
+		return nil
+	}
 	activity, known, err := c.Service.Decided(r.Context(), reader, found.Group, maxActivity)
 	if err != nil {
 		return err
@@ -237,6 +244,9 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	page := groupPage{
 		shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
 		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
+	}
+	for _, member := range found.Members {
+		page.Members = append(page.Members, c.show(r, member))
 	}
 	flash := &ui.Flash{Text: fault, Fault: true}
 	if fault == "" {

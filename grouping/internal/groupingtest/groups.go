@@ -18,8 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// New makes a group of two AlphaErrors, the newest, and one of a
-// BetaError, in project shop of organization acme.
+// New makes a group of two AlphaErrors, which differ in their callers, the newest, and
+// one of a BetaError, in project shop of organization acme.
 func New(t *testing.T) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
@@ -30,9 +30,10 @@ func New(t *testing.T) *groups.Service {
 	})
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
-		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
+		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: fmt.Sprint("entry", i), Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
 			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{
-				"at com.acme.A.b(A.java:1)", "at java.lang.Thread.run(Thread.java:1)",
+				"at com.acme.A.b(A.java:1)", "at com.acme.B.c(B.java:1)", "at com.acme.C.d(C.java:1)", "at com.acme.D.e(D.java:1)",
+				"at com.acme.E." + string(rune('f'+i)) + "(E.java:1)", "at java.lang.Thread.run(Thread.java:1)",
 			}}})
 	}
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

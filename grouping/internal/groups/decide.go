@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,7 +88,7 @@ func (s *Service) Decide(ctx context.Context, request Request, id string, wish W
 // decide carries out a wish about those of the groups that there are
 // and the principal may read.
 func (s *Service) decide(ctx context.Context, tx pgx.Tx, request Request, ids []string, wish Wish) ([]*postgres.Made, error) {
-	made, err := postgres.LockGroups(ctx, tx, pg.Organization(request.Who.Organization), ids)
+	made, err := postgres.LockHeads(ctx, tx, pg.Organization(request.Who.Organization), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,13 @@ func (s *Service) decide(ctx context.Context, tx pgx.Tx, request Request, ids []
 		if err != nil {
 			return nil, err
 		}
-		if m.Decisions, err = m.Group.State.Decide(command, m.Group.Version, now); err != nil {
+		m.Decisions, err = m.Group.State.Decide(command, m.Group.Version, now)
+		var conflict grouping.Conflict
+		if errors.As(err, &conflict) {
+			conflict.Group = m.Group.ID
+			return nil, conflict
+		}
+		if err != nil {
 			return nil, fmt.Errorf("cannot decide about group %q: %w", m.Group.ID, err)
 		}
 		kept = append(kept, m)
@@ -177,6 +184,9 @@ type answer[T any] struct {
 	Body    T      `json:"body"`
 }
 
+// maxRetries is how often a request starts over because others decide about the same groups.
+const maxRetries = 10
+
 // once runs fn in a transaction of the organization, unless the same
 // request was answered before.
 func once[T any](ctx context.Context, s *Service, request Request, input any, fn func(tx pgx.Tx) (answer[T], error)) (made answer[T], err error) {
@@ -208,7 +218,11 @@ func once[T any](ctx context.Context, s *Service, request Request, input any, fn
 			return same.Save(ctx, tx, made, s.Clock())
 		})
 	}
-	if err = run(); pg.IsUnique(err) { // it was answered meanwhile
+	err = run()
+	for range maxRetries {
+		if !pg.IsUnique(err) && !errors.Is(err, postgres.ErrMerging) { // not answered meanwhile
+			break
+		}
 		err = run()
 	}
 	return made, err

@@ -19,7 +19,7 @@ func (s *Service) Paths(ctx context.Context, tx pgx.Tx, projects []postgres.Proj
 	return postgres.FindSettings(ctx, tx, projects)
 }
 
-// Numbers counts the errors of a group on the days from one instant to another. If there
+// Numbers counts the errors of a group, and of what is merged into it, on the days from one instant to another. If there
 // is none that the principal may read, the error is postgres.ErrNoGroup.
 func (s *Service) Numbers(ctx context.Context, who identity.Principal, id string, from, to time.Time) (found postgres.Numbers, known grouping.Sights, err error) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
@@ -33,7 +33,7 @@ func (s *Service) Numbers(ctx context.Context, who identity.Principal, id string
 		if known, err = postgres.FindReleases(ctx, tx, postgres.Project{Organization: string(organization), Name: group.Project}); err != nil {
 			return err
 		}
-		found, err = postgres.FindNumbers(ctx, tx, organization, []string{id}, from, to)
+		found, err = postgres.FindNumbers(ctx, tx, organization, []string{group.ID}, from, to)
 		return err
 	})
 	return found, known, err

@@ -60,6 +60,7 @@ type Announce func(ctx context.Context, tx pgx.Tx, changes []postgres.Change) er
 type Detail struct {
 	Group       postgres.Group
 	Why         postgres.Explanation
+	Members     []postgres.Group // that were merged into it, with their own numbers
 	Occurrences []postgres.Occurrence
 	Similar     []Similar
 }
@@ -74,6 +75,10 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		}
 		if !s.mayRead(who, found.Group.Project) {
 			return postgres.ErrNoGroup
+		}
+		id = found.Group.ID // the head's, perhaps
+		if found.Members, err = postgres.FindMembers(ctx, tx, organization, id); err != nil {
+			return err
 		}
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
 			return err

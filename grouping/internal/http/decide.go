@@ -21,12 +21,6 @@ import (
 )
 
 func (a *API) decisionOperations() []openapi.Operation {
-	refused := map[int]string{
-		http.StatusNotFound: "There is no such group in the key's organization",
-		http.StatusConflict: "version_conflict: somebody decided about the group meanwhile; version is its present one, and activity what was decided since. " +
-			"limit_reached: there are as many decisions about the group as there may be",
-		http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
-	}
 	return []openapi.Operation{
 		{
 			Route: "PATCH /v1/error-groups/{group}", Handle: a.decide, ID: "decideErrorGroup",
@@ -55,6 +49,14 @@ func (a *API) decisionOperations() []openapi.Operation {
 			Problems: map[int]string{http.StatusNotFound: "There is no such group in the key's organization"},
 		},
 	}
+}
+
+// refused are the problems of decisions.
+var refused = map[int]string{ // bounded by these
+	http.StatusNotFound: "There is no such group in the key's organization",
+	http.StatusConflict: "version_conflict: somebody decided about the group meanwhile; version is its present one, and activity what was decided since. " +
+		"limit_reached: there are as many decisions about the group as there may be, or as many splits of the project",
+	http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
 }
 
 type idempotent struct {
@@ -147,9 +149,14 @@ func (a *API) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	wish.IfVersion = body.IfVersion
 	group, err := a.Service.Decide(r.Context(), request, id, wish)
+	return a.answer(w, r, id, group, err)
+}
+
+// answer answers a decision about a group.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, id string, group postgres.Group, err error) error {
 	var conflict grouping.Conflict
 	if errors.As(err, &conflict) {
-		return a.conflict(r, id, conflict)
+		return a.conflict(r, conflict)
 	}
 	if err != nil {
 		return notFound(Refusal(err), id)
@@ -166,10 +173,10 @@ type problemBody struct {
 }
 
 // conflict tells the second of two what the first one did.
-func (a *API) conflict(r *http.Request, id string, conflict grouping.Conflict) error {
-	since, err := a.Service.Activity(r.Context(), identity.FromContext(r.Context()), id, conflict.Version+1, maxSince)
+func (a *API) conflict(r *http.Request, conflict grouping.Conflict) error {
+	since, err := a.Service.Activity(r.Context(), identity.FromContext(r.Context()), conflict.Group, conflict.Version+1, maxSince)
 	if err != nil {
-		return notFound(err, id)
+		return notFound(err, conflict.Group)
 	}
 	missed := []activityBody{}
 	for _, activity := range since {
@@ -181,6 +188,9 @@ func (a *API) conflict(r *http.Request, id string, conflict grouping.Conflict) e
 		conflict.Error()+" See activity, and send the request again with the new version if it still makes sense.").
 		With("version", conflict.Version).With("activity", missed)
 }
+
+// maxGroups is how many groups a decision shows.
+const maxGroups = 100
 
 // maxSince is how many decisions a conflict shows.
 const maxSince = 20
@@ -197,7 +207,7 @@ func Refusal(err error) error {
 		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
-	case errors.Is(err, grouping.ErrFull):
+	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
 	}
 	return err
@@ -241,7 +251,7 @@ func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,unignored,regressed,spiking"`
+	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed,spiking"`
 	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
 	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
 	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`
@@ -250,6 +260,9 @@ type activityBody struct {
 	Until       *untilBody    `json:"until,omitempty" description:"Of ignored"`
 	Assignee    *string       `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
 	Note        string        `json:"note,omitempty"`
+	Into        string        `json:"into,omitempty"   description:"Of merged: the group that it was merged into; of split: the one that was split off"`
+	From        string        `json:"from,omitempty"   description:"Of unmerged: the group that it was taken out of"`
+	Groups      []string      `json:"groups,omitempty" maxItems:"100" description:"Of merged, unmerged and split: groups that were merged into this one, taken out of it or split off from one of its members, the first 100"`
 	Release     string        `json:"release,omitempty" description:"Of the error that it followed from"`
 	Environment string        `json:"environment,omitempty" description:"Of that error"`
 }
@@ -257,7 +270,8 @@ type activityBody struct {
 func newActivityBody(a postgres.Activity) activityBody {
 	body := activityBody{
 		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), ActorName: a.By.Name, Reason: a.Reason, InRelease: inRelease(a.Resolution),
-		Until: newUntilBody(a.Until), Note: a.Note, Release: a.Release, Environment: a.Environment,
+		Until: newUntilBody(a.Until), Note: a.Note, Into: a.Into, From: a.From,
+		Groups: a.Groups[:min(len(a.Groups), maxGroups)], Release: a.Release, Environment: a.Environment,
 	}
 	if a.By.ID != "" {
 		body.Actor = &a.By.ID
@@ -298,7 +312,7 @@ func (a *API) activity(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before := int64(grouping.MaxDecisions) * 2 // more than there are
+	before := int64(grouping.MaxDecisions) * 3 // more than there are
 	if page.Cursor != "" {
 		if err := httpapi.DecodeCursor(r, page.Cursor, &before); err != nil {
 			return err

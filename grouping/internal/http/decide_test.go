@@ -11,7 +11,12 @@ import (
 // patch sends a decision, with an Idempotency-Key unless that is empty.
 func patch(t *testing.T, api nethttp.Handler, path, body, idempotencyKey string) (int, map[string]any) {
 	t.Helper()
-	request := httptest.NewRequest(nethttp.MethodPatch, path, strings.NewReader(body))
+	return send(t, api, nethttp.MethodPatch, path, body, idempotencyKey)
+}
+
+func send(t *testing.T, api nethttp.Handler, method, path, body, idempotencyKey string) (int, map[string]any) {
+	t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	request.Header.Set("X-Api-Key", key)
 	request.Header.Set("Content-Type", "application/json")
 	if idempotencyKey != "" {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	return append(append(a.decisionOperations(), a.numbersOperations()...), []openapi.Operation{
+	return append(slices.Concat(a.decisionOperations(), a.mergeOperations(), a.numbersOperations()), []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
 			Summary: "The error groups of a project, the one last seen first",
@@ -64,10 +65,11 @@ func (a *API) operations() []openapi.Operation {
 		},
 		{
 			Route: "GET /v1/error-groups/{group}", Handle: a.group, ID: "getErrorGroup",
-			Summary:  "An error group, some of its occurrences, and how it came to be one",
-			Query:    struct{}{},
-			Answer:   openapi.Answer{Type: errorGroupDetailBody{}, Description: "The group"},
-			Problems: noGroup,
+			Summary:     "An error group, some of its occurrences, and how it came to be one",
+			Description: "The id of a group that was merged into another stands for that one, here and where a group is decided about.",
+			Query:       struct{}{},
+			Answer:      openapi.Answer{Type: errorGroupDetailBody{}, Description: "The group"},
+			Problems:    noGroup,
 		},
 		{
 			Route: "GET /v1/error-groups/{group}/similar", Handle: a.similar, ID: "listSimilarErrorGroups",
@@ -110,6 +112,7 @@ type errorGroupBody struct {
 	FirstRelease *string         `json:"first_release" description:"Release of the earliest error that named one, in release or version of its metadata; null: none did"`
 	LastRelease  *string         `json:"last_release"`
 
+	Merged       int        `json:"merged" minimum:"0" maximum:"1000" description:"How many groups were merged into it: count, times, levels, environments and releases are those of all together"`
 	Version      int64      `json:"version" description:"How many decisions there are about the group"`
 	Since        *time.Time `json:"since" description:"Since when it has its status; null: since it was first seen"`
 	Regressed    bool       `json:"regressed" description:"It was resolved, and an error came again; until somebody decides about its status"`
@@ -139,7 +142,7 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 	body := errorGroupBody{
 		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
 		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Names(), Environments: g.Environments,
-		FirstRelease: orNull(g.FirstRelease), LastRelease: orNull(g.LastRelease), Version: g.Version, Regressed: g.State.Regressed,
+		FirstRelease: orNull(g.FirstRelease), LastRelease: orNull(g.LastRelease), Merged: g.Members, Version: g.Version, Regressed: g.State.Regressed,
 		InRelease: orNull(inRelease(g.State.Resolution)), Until: newUntilBody(g.State.Until), Assignee: orNull(g.State.Assignee.ID),
 		AssigneeName: orNull(g.State.Assignee.Name),
 	}
@@ -154,7 +157,8 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 
 type errorGroupDetailBody struct {
 	errorGroupBody
-	Occurrences []occurrenceBody     `json:"occurrences" maxItems:"25" description:"Samples: the first 5 and the newest 20 as they came, by time, the newest first; of many at once only some"`
+	Members     []memberBody         `json:"members" maxItems:"100" description:"The groups that were merged into it, the most frequent first"`
+	Occurrences []occurrenceBody     `json:"occurrences" maxItems:"25" description:"Samples: the first 5 and the newest 20 as they came, by time, the newest first; of many at once only some. Of merged groups the newest of all"`
 	Why         postgres.Explanation `json:"why"`
 	Similar     []string             `json:"similar" description:"Groups of the project that may be about the same thing"`
 }
@@ -239,7 +243,9 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	for i, s := range found.Similar {
 		similar[i] = s.Group.ID
 	}
-	httpapi.WriteJSON(w, http.StatusOK, errorGroupDetailBody{newErrorGroupBody(found.Group), newOccurrenceBodies(found.Occurrences), found.Why, similar})
+	httpapi.WriteJSON(w, http.StatusOK, errorGroupDetailBody{
+		newErrorGroupBody(found.Group), newMemberBodies(found.Members), newOccurrenceBodies(found.Occurrences), found.Why, similar,
+	})
 	return nil
 }
 

@@ -42,7 +42,15 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err != nil {
 		return Effect{}, fmt.Errorf("cannot resolve hashes: %w", err)
 	}
-	if err := saveGroups(ctx, tx, changes); err != nil {
+	restored, err := findRestored(ctx, tx, changes)
+	if err != nil {
+		return Effect{}, fmt.Errorf("cannot find what was decided before: %w", err)
+	}
+	rows, err := withHeads(ctx, tx, changes)
+	if err != nil {
+		return Effect{}, fmt.Errorf("cannot find what is merged: %w", err)
+	}
+	if err := saveGroups(ctx, tx, rows, maxReplaced(changes)); err != nil {
 		return Effect{}, fmt.Errorf("cannot save %d groups: %w", len(changes), err)
 	}
 	if err := saveOccurrences(ctx, tx, changes); err != nil {
@@ -57,7 +65,7 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveReleases(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save releases: %w", err)
 	}
-	decided, err := observe(ctx, tx, changes) // the last, as it takes the turn to append
+	decided, err := observe(ctx, tx, rows, restored) // the last, as it takes the turn to append
 	if err != nil {
 		return Effect{}, fmt.Errorf("cannot decide about groups: %w", err)
 	}
@@ -68,12 +76,17 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 
 // change is what a transaction changes in one group.
 type change struct {
-	*grouping.Count           // of all kinds of errors that belong to the group
-	group           string    // its id
-	created         bool      // by this transaction
-	decided         bool      // it is not unresolved
-	spiked          time.Time // the hour of its last spike
-	samples         int64     // how many it has ever had, including these
+	*grouping.Count                 // of all kinds of errors that belong to the group
+	group           string          // its id
+	row             string          // where its numbers are: under its id, but its own ones if it is a head
+	into            string          // its head, also of a head's own numbers; empty: none
+	heads           bool            // it is the head of others, and this changes the numbers of all
+	created         bool            // by this transaction
+	decided         bool            // it is not unresolved
+	spiked          time.Time       // the hour of its last spike
+	splits          int             // how often it was split when the errors were read
+	fresh           []grouping.Seen // what counts for the state of a head
+	samples         int64           // how many it has ever had, including these
 	about           grouping.Description
 	why             grouping.Explanation
 	calls           []int32  // of a new group, see grouping.Outline
@@ -183,7 +196,6 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 
 // changesOf merges the counts of each group, in the order of locks.
 func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string) []*change {
-	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
 	var changes []*change
 	for _, c := range counts {
@@ -192,19 +204,24 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 		if again {
 			ch.Merge(c)
 		} else {
-			ch = &change{Count: c, group: key.group}
+			ch = &change{Count: c, group: key.id, row: key.id, splits: c.Samples[0].Error.Learned.Splits.From(key.id)}
 			byGroup[key], changes = ch, append(changes, ch)
 		}
-		ch.created = ch.created || created[keyOf(c, c.Deciding())] == key.group
+		ch.created = ch.created || created[keyOf(c, c.Deciding())] == key.id
 	}
-	slices.SortFunc(changes, func(a, b *change) int {
-		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.group, b.group))
-	})
+	sortChanges(changes)
 	var g grouping.Grouper
 	for _, ch := range changes {
 		ch.describe(&g, w.NewGroups)
 	}
 	return changes
+}
+
+// sortChanges sorts by the order of locks.
+func sortChanges(changes []*change) {
+	slices.SortFunc(changes, func(a, b *change) int {
+		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.row, b.row))
+	})
 }
 
 // describe sets the description of a new group, and of an

@@ -54,7 +54,7 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 		return nil, nil, nil, err
 	}
 	fresh := slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return groupOf(c, known) != "" })
-	if inherited, err = findInherited(ctx, tx, fresh); err != nil {
+	if inherited, err = findInherited(ctx, tx, slices.DeleteFunc(slices.Clone(fresh), isSplit)); err != nil {
 		return nil, nil, nil, err
 	}
 	fresh = slices.DeleteFunc(fresh, func(c *grouping.Count) bool { return inherited[keyOf(c, c.Deciding())] != "" })

@@ -61,4 +61,22 @@ func TestNumbersAddUp(t *testing.T) {
 			t.Errorf("%s: %d errors, %d with a service, of %d users, want %d", typ, sum, named, found.Users, want)
 		}
 	}
+	merge(t, pool, 0, ids["all"]...)
+	mustApply(t, pool, seen("A", 0), seen("B", 0))
+	head := only(t, pool)
+	found := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Numbers, error) {
+		return postgres.FindNumbers(ctx, tx, "acme", []string{head.ID}, noon.AddDate(0, 0, -grouping.DaysKept), noon)
+	})
+	recent := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (map[string]*postgres.Recent, error) {
+		return postgres.FindRecent(ctx, tx, "acme", []string{head.ID}, noon)
+	})[head.ID]
+	var sum, ofDay int64
+	for hour, n := range found.Hours {
+		if sum += n; noon.Sub(grouping.HourAt(hour)) < 24*time.Hour {
+			ofDay += n
+		}
+	}
+	if sum != head.Count || found.Users != int64(len(users["all"])) || recent.Hours.Sum() != ofDay || recent.Users == 0 {
+		t.Errorf("merged they have %d errors, of %d, of %d users; of late %+v, want %d", sum, head.Count, found.Users, recent, ofDay)
+	}
 }

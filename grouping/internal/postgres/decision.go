@@ -141,13 +141,17 @@ func dueOf(s grouping.State) *time.Time {
 	return &s.Until.At
 }
 
-// LockGroups locks groups of an organization and returns those that
-// there are. tx must act as the organization.
-func LockGroups(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]*Made, error) {
+// LockHeads locks those of some groups of an organization that there are, and
+// returns them; instead of members, their heads. tx must act as the organization.
+func LockHeads(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]*Made, error) {
 	for i, id := range ids {
 		ids[i] = storable(id)
 	}
-	return readMade(ctx, tx, `organization = $1 AND id = ANY ($2) ORDER BY organization, id FOR UPDATE`, organization, ids)
+	made, err := readMade(ctx, tx, `organization = $1 AND id IN (`+headsOf+`) ORDER BY organization, id FOR UPDATE`, organization, ids)
+	if slices.ContainsFunc(made, func(m *Made) bool { return m.Group.MergedInto != "" }) {
+		return nil, ErrMerging
+	}
+	return made, err
 }
 
 func readMade(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*Made, error) {
@@ -162,23 +166,19 @@ func readMade(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*Mad
 }
 
 // observe decides about the changed groups that are resolved or ignored, or
-// spike, and gives new ones the decisions that there are about them.
-func observe(ctx context.Context, tx pgx.Tx, changes []*change) ([]Change, error) {
+// spike, and gives restored ones the decisions that there are about them.
+func observe(ctx context.Context, tx pgx.Tx, changes []*change, restored []eventstore.Stream) ([]Change, error) {
 	spikes, err := findSpikes(ctx, tx, changes)
 	if err != nil {
 		return nil, err
 	}
-	watched, created := map[string]*change{}, map[string]*change{} // by organization and id; bounded by the groups of a transaction
+	watched := map[string]*change{} // by organization and id; bounded by the groups of a transaction
 	for _, ch := range changes {
-		key := ch.Organization + "/" + ch.group
-		if ch.created {
-			created[key] = ch
-		}
-		if ch.decided || len(spikes[ch]) > 0 {
-			watched[key] = ch
+		if ch.decided && !ch.created || len(spikes[ch]) > 0 {
+			watched[ch.Organization+"/"+ch.group] = ch
 		}
 	}
-	if err := restore(ctx, tx, created); err != nil || len(watched) == 0 {
+	if err := rebuild(ctx, tx, restored); err != nil || len(watched) == 0 {
 		return nil, err
 	}
 	found, err := findMade(ctx, tx, watched)
@@ -209,7 +209,7 @@ func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[stri
 			known[of] = sights
 		}
 		ch := watched[m.Organization+"/"+m.Group.ID]
-		if d, follows := m.Group.State.Observe(storableSeen(ch.Seen), known[of]); follows {
+		if d, follows := m.Group.State.Observe(storableSeen(ch.observed()), known[of]); follows {
 			m.Decisions = append(m.Decisions, d)
 		}
 		m.spike(spikes[ch], ch.Last)
@@ -235,31 +235,43 @@ func storableSeen(seen []grouping.Seen) []grouping.Seen {
 	return seen
 }
 
-// restore gives groups that were just created the decisions there are
-// about them: their rows were rebuilt from the log.
-func restore(ctx context.Context, tx pgx.Tx, created map[string]*change) error {
-	if len(created) == 0 {
-		return nil
-	}
+// findRestored finds the streams that there are about groups that are about
+// to be created: their rows are rebuilt from the log. If any was ever
+// merged, all that it takes to merge it again is locked, in order.
+func findRestored(ctx context.Context, tx pgx.Tx, changes []*change) ([]eventstore.Stream, error) {
 	var organizations, streams []string
-	for _, ch := range created {
-		organizations, streams = append(organizations, ch.Organization), append(streams, groupStream+ch.group)
+	var changed []groupKey
+	for _, ch := range changes {
+		changed = append(changed, groupKey{ch.Organization, ch.group})
+		if ch.created {
+			organizations, streams = append(organizations, ch.Organization), append(streams, groupStream+ch.group)
+		}
+	}
+	if len(streams) == 0 {
+		return nil, nil
 	}
 	rows, err := tx.Query(ctx, `SELECT k.organization, k.stream FROM unnest($1::text[], $2::text[]) AS k (organization, stream)
 		WHERE EXISTS (SELECT FROM events e WHERE (e.organization, e.stream) = (k.organization, k.stream))`, organizations, streams)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	decided, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
-	if err != nil {
-		return err
+	restored, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
+	if err != nil || len(restored) == 0 {
+		return nil, err
 	}
-	return rebuild(ctx, tx, decided)
+	all, merged, err := related(ctx, tx, restored)
+	if err != nil || !merged {
+		return restored, err
+	}
+	return restored, lockRows(ctx, tx, append(all, changed...))
 }
 
 // rebuild makes the columns of groups again from their streams. What an
 // ignored group has counted stays, as it follows from no decision.
 func rebuild(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error {
+	if len(streams) == 0 {
+		return nil
+	}
 	var made []*Made
 	for _, stream := range streams {
 		history, err := decisions().ReadTx(ctx, tx, stream)
@@ -276,10 +288,23 @@ func rebuild(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error 
 				state.Progress = m.Group.State.Progress
 			}
 			m.Group.State, m.Group.Version = state, version
+			for _, recorded := range history {
+				m.Decisions = append(m.Decisions, recorded.Event)
+			}
 			made = append(made, m)
 		}
 	}
-	return saveDecided(ctx, tx, made)
+	if err := saveDecided(ctx, tx, made); err != nil {
+		return err
+	}
+	if err := saveSplits(ctx, tx, made); err != nil {
+		return err
+	}
+	all, merged, err := related(ctx, tx, streams)
+	if err != nil || !merged {
+		return err
+	}
+	return regroup(ctx, tx, all)
 }
 
 // rebuildBatch is how many groups are rebuilt at once.
@@ -289,9 +314,6 @@ const rebuildBatch = 500
 // their decisions, and returns the last of them; zero: all are done.
 // tx must act as the system.
 func Rebuild(ctx context.Context, tx pgx.Tx, behind eventstore.Stream) (last eventstore.Stream, err error) {
-	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
-		return last, err
-	}
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events WHERE (organization, stream) > ($1, $2)
 		ORDER BY organization, stream LIMIT $3`, behind.Organization, behind.Name, rebuildBatch)
 	if err != nil {
@@ -299,6 +321,16 @@ func Rebuild(ctx context.Context, tx pgx.Tx, behind eventstore.Stream) (last eve
 	}
 	streams, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
 	if err != nil || len(streams) == 0 {
+		return last, err
+	}
+	all, _, err := related(ctx, tx, streams)
+	if err != nil {
+		return last, err
+	}
+	if err := lockRows(ctx, tx, all); err != nil {
+		return last, err
+	}
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return last, err
 	}
 	return streams[len(streams)-1], rebuild(ctx, tx, streams)

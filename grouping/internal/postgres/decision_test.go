@@ -31,7 +31,7 @@ func decide(ctx context.Context, pool *pgxpool.Pool, after time.Duration, comman
 		if err := pg.AsOrganization(ctx, tx, "acme"); err != nil {
 			return err
 		}
-		made, err := postgres.LockGroups(ctx, tx, "acme", ids)
+		made, err := postgres.LockHeads(ctx, tx, "acme", ids)
 		if err != nil {
 			return err
 		}

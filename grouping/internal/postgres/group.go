@@ -36,13 +36,15 @@ type Group struct {
 	FirstRelease string // empty: unknown, as the next one
 	LastRelease  string
 	Version      int64 // how many decisions there are about it
+	MergedInto   string
+	Members      int // groups that are merged into it, whose numbers are in its own
 	State        grouping.State
 }
 
 // An Explanation is why a group is one, as stored.
 type Explanation struct {
 	Version  int                `json:"version" description:"Of the algorithm"`
-	Scope    grouping.HashScope `json:"level" enum:"site,message,budget" description:"What the deciding hash covers; budget is the group for what is new beyond the groups that a project may create in an hour"`
+	Scope    grouping.HashScope `json:"level" enum:"site,message,split,budget" description:"What the deciding hash covers; budget is the group for what is new beyond the groups that a project may create in an hour"`
 	Hash     string             `json:"hash"`
 	Language trace.Language     `json:"language"`
 	Rule     string             `json:"rule" description:"The rule in words"`
@@ -51,7 +53,7 @@ type Explanation struct {
 
 // ExplanationPart is one thing that a group's hash was made of.
 type ExplanationPart struct {
-	Kind  string `json:"kind" enum:"type,message,call,frame"`
+	Kind  string `json:"kind" enum:"type,message,call,frame,group"`
 	Value string `json:"value"`
 }
 
@@ -72,7 +74,7 @@ func (w *Explanation) bound() {
 // saveGroups adds the changes to their groups and records how
 // many samples each has then had. An inherited group takes
 // over the hash for similar groups.
-func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
+func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced int) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys, calls []string
 	var counts, samples []int64
 	var firsts, lasts, expiries []time.Time
@@ -82,12 +84,12 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	for _, ch := range changes {
 		first, last := ch.Releases()
 		firstReleases, lastReleases = append(firstReleases, storable(first)), append(lastReleases, storable(last))
-		organizations, ids, projects = append(organizations, ch.Organization), append(ids, ch.group), append(projects, ch.Project)
+		organizations, ids, projects = append(organizations, ch.Organization), append(ids, ch.row), append(projects, ch.Project)
 		titles, types = append(titles, storable(ch.about.Title)), append(types, storable(ch.about.Type))
 		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeExplanation(ch.why))
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
-		similar, samples = append(similar, ch.Similar[:]), append(samples, int64(len(ch.Samples)))
+		similar, samples = append(similar, hashBytes(ch.Similar)), append(samples, int64(len(ch.Samples)))
 		expiries, calls = append(expiries, ch.Expires), append(calls, numbers(ch.calls))
 	}
 	rows, err := tx.Query(ctx, `
@@ -107,39 +109,46 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       samples = CASE WHEN g.samples < $17 THEN least(g.samples + excluded.samples, $17) ELSE g.samples + least(excluded.samples, $18) END,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
-		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
+		       levels = g.levels | excluded.levels, similar_hash = coalesce(nullif(excluded.similar_hash, ''), g.similar_hash),
 		       expires = greatest(g.expires, excluded.expires),
 		       first_release = CASE WHEN excluded.first_seen < g.first_seen AND excluded.first_release <> '' THEN excluded.first_release ELSE g.first_release END,
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved', (decided->'spike'->>'hour')::timestamptz`,
+		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved', merged_into, members > 0,
+		       coalesce((decided->>'splits')::integer, 0), (decided->'spike'->>'hour')::timestamptz`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, maxReplaced(changes), calls, firstReleases, lastReleases)
+		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases)
 	if err != nil {
 		return err
 	}
 	return readSamples(rows, changes)
 }
 
-// errExpired means that a group has expired since its hash was
-// found. The transaction starts over and creates the group.
-var errExpired = errors.New("the group has just expired")
+// Both mean that a transaction starts over.
+var (
+	errExpired = errors.New("the group has just expired") // since its hash was found
+	errMoved   = errors.New("the group was just merged, split or taken out of another")
+)
 
 // readSamples reads the numbers of samples, returned in the order sent.
 func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
-	var organization, id string
+	var organization, id, into string
 	var samples int64
-	var inserted, decided bool
+	var inserted, decided, heads bool
+	var splits int
 	var spiked *time.Time
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided, &spiked}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided, &into, &heads, &splits, &spiked}, func() error {
 		ch := changes[n]
-		if ch.Organization != organization || ch.group != id {
-			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.group, ch.Organization)
+		if ch.Organization != organization || ch.row != id {
+			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.row, ch.Organization)
 		}
-		if inserted && !ch.created {
+		switch {
+		case inserted && !ch.created:
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errExpired)
+		case into != ch.into || heads != ch.heads || splits > ch.splits:
+			return fmt.Errorf("cannot count errors of group %q: %w", id, errMoved)
 		}
 		ch.samples, ch.decided = samples, decided
 		if spiked != nil {
@@ -169,14 +178,14 @@ func encodeExplanation(w grouping.Explanation) string {
 func (g *Group) fields() []any {
 	return []any{
 		&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments,
-		&g.FirstRelease, &g.LastRelease, &g.Version, &g.State,
+		&g.FirstRelease, &g.LastRelease, &g.Version, &g.MergedInto, &g.Members, &g.State,
 	}
 }
 
-// FindGroup returns a group and why it is
-// one. tx must act as the organization.
+// FindGroup returns a group and why it is one; instead of a member,
+// its head. tx must act as the organization.
 func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (g Group, why Explanation, err error) {
-	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups WHERE organization = $1 AND id = $2`, organization, storable(id)).
+	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups WHERE organization = $1 AND id = `+headOf+` AND merged_into = ''`, organization, storable(id)).
 		Scan(append(g.fields(), &why)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Group{}, Explanation{}, ErrNoGroup

@@ -36,6 +36,7 @@ type learned struct {
 	Libraries grouping.Libraries `json:"libraries"`
 	Values    grouping.Values    `json:"values"`
 	Former    []formerLibraries  `json:"former"` // the newest last
+	Splits    []storedSplit      `json:"splits,omitempty"`
 }
 
 // formerLibraries were a project's libraries until a time.
@@ -47,12 +48,14 @@ type formerLibraries struct {
 // FindLearned returns what was learned of those projects of which something was.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values')
-		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) JOIN group_packages USING (organization, project)
-		 WHERE learned->'libraries' <> '{}' OR learned->'values' <> '{}'`)
+		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'splits', splits)
+		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
+		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
+		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s
+		 WHERE learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
 	all := map[Project]grouping.Learned{}
 	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values}
+		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits)}
 	}
 	return all, err
 }

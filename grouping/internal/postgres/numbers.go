@@ -28,11 +28,15 @@ func (n Numbers) Every(from, to time.Time, step time.Duration) []int64 {
 	return counts
 }
 
+// daysOf are the days of groups and what is merged into them, with the group as head.
+const daysOf = `(SELECT coalesce(nullif(g.merged_into, ''), g.id) AS head, d.* FROM error_groups g
+	JOIN group_days d ON (d.organization, d.error_group) = (g.organization, g.id)
+	WHERE g.organization = $1 AND (g.id = ANY ($2) OR g.merged_into <> '' AND g.merged_into = ANY ($2))) days`
+
 // FindNumbers returns what is counted of groups from the day of one instant to
 // that of another. tx must act as the organization.
 func FindNumbers(ctx context.Context, tx pgx.Tx, organization pg.Organization, groups []string, from, to time.Time) (n Numbers, err error) {
-	rows, err := tx.Query(ctx, `SELECT day, counted, users FROM group_days WHERE organization = $1 AND error_group = ANY ($2)
-		AND day BETWEEN $3::date AND $4::date`, organization, groups, from.UTC(), to.UTC())
+	rows, err := tx.Query(ctx, `SELECT day, counted, users FROM `+daysOf+` WHERE day BETWEEN $3::date AND $4::date`, organization, groups, from.UTC(), to.UTC())
 	if err != nil {
 		return n, err
 	}
@@ -81,8 +85,7 @@ func FindRecent(ctx context.Context, tx pgx.Tx, organization pg.Organization, gr
 	for _, id := range groups {
 		recent[id] = &Recent{From: grouping.HourAt(first)}
 	}
-	rows, err := tx.Query(ctx, `SELECT error_group, day, counted->'hours', users FROM group_days
-		WHERE organization = $1 AND error_group = ANY ($2) AND day > $3::date`, organization, groups, now.UTC().AddDate(0, 0, -RecentDays))
+	rows, err := tx.Query(ctx, `SELECT head, day, counted->'hours', users FROM `+daysOf+` WHERE day > $3::date`, organization, groups, now.UTC().AddDate(0, 0, -RecentDays))
 	if err != nil {
 		return nil, err
 	}

@@ -94,6 +94,7 @@ func (x *Exception) boundFrames(left int) int {
 // group selects its slot: the newest overwrite older ones.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
+	var traces, stacks [][]byte
 	var slots, levels []int16
 	var times []time.Time
 	var g grouping.Grouper
@@ -106,20 +107,23 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
 			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(o.Message, maxMessage)))
 			exceptions = append(exceptions, encodeExceptions(o.Exceptions))
+			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))
 		}
 	}
 	if len(slots) == 0 {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions)
-		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb
-		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[])
-		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions)
+		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack)
+		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack
+		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[], $10::bytea[],
+		              $11::bytea[])
+		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack)
 		 ORDER BY organization, error_group, slot
 		ON CONFLICT (organization, error_group, slot) DO UPDATE SET entry = excluded.entry, at = excluded.at, level = excluded.level,
-		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions`,
-		organizations, groups, slots, entries, times, levels, environments, messages, exceptions)
+		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions,
+		       trace = excluded.trace, stack = excluded.stack`,
+		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, traces, stacks)
 	return err
 }
 
@@ -171,11 +175,12 @@ func encodeExceptions(exceptions []trace.Exception) string {
 	return string(text)
 }
 
-// Occurrences lists the samples of a group, the
+// Occurrences lists the samples of a group and its members, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions
-		FROM occurrences WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
+		FROM occurrences WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
+		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func (q *GroupQuery) filtered() bool {
 
 // list selects the groups that the search scans, those behind after.
 func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s selection) {
-	s.add(true, "organization = ?", organization)
+	s.add(true, "merged_into = '' AND organization = ?", organization)
 	s.add(q.Project != "", "project = ?", q.Project)
 	s.add(len(q.Hidden) > 0, "project <> ALL(?::text[])", q.Hidden)
 	s.add(!q.From.IsZero(), "last_seen >= ?", q.From)
@@ -164,7 +164,7 @@ func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Or
 
 const (
 	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments, first_release, last_release, version,
-		coalesce(decided, '{"status":"unresolved"}')`
+		merged_into, members, coalesce(decided, '{"status":"unresolved"}')`
 	newestFirst = `seen_minute DESC, last_seen DESC, id DESC`
 )
 
@@ -275,6 +275,7 @@ func Similar(ctx context.Context, tx pgx.Tx, organization pg.Organization, id st
 	if found.Of.Group, _, err = FindGroup(ctx, tx, organization, id); err != nil {
 		return Candidates{}, err
 	}
+	id = found.Of.ID // the head's, perhaps
 	of, others, err := traced(ctx, tx, organization, id)
 	if err != nil {
 		return Candidates{}, err
@@ -303,9 +304,9 @@ type tracedGroup struct {
 func traced(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (of tracedGroup, others []tracedGroup, err error) {
 	rows, err := tx.Query(ctx, `
 		WITH one AS (SELECT organization, project, similar_hash, id, calls FROM error_groups WHERE organization = $1 AND id = $2
-		), hashed AS (SELECT s.id, s.calls FROM one JOIN error_groups s USING (organization, project, similar_hash) WHERE s.id <> $2 LIMIT $3
+		), hashed AS (SELECT s.id, s.calls FROM one JOIN error_groups s USING (organization, project, similar_hash) WHERE s.id <> $2 AND s.merged_into = '' LIMIT $3
 		), newest AS (SELECT s.* FROM one, LATERAL (SELECT id, calls FROM error_groups
-			WHERE organization = $1 AND project = one.project ORDER BY seen_minute DESC LIMIT $4) s)
+			WHERE organization = $1 AND project = one.project AND merged_into = '' ORDER BY seen_minute DESC LIMIT $4) s)
 		SELECT id, calls, true FROM one UNION ALL SELECT id, calls, true FROM hashed
 		UNION ALL SELECT id, calls, false FROM newest WHERE id <> $2 AND id NOT IN (SELECT id FROM hashed)`,
 		organization, id, maxSameHash, maxNewest)

@@ -32,7 +32,9 @@ func TestSettings(t *testing.T) {
 	all := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Settings, error) {
 		return postgres.FindSettings(ctx, tx, []postgres.Project{shop, {Organization: "acme", Name: "cafe"}})
 	})
-	of := func(project postgres.Project, hour time.Duration) []string { return all.Of(project, noon.Add(hour*time.Hour)).User }
+	of := func(project postgres.Project, hour time.Duration) []string {
+		return all.Of(project, noon.Add(hour*time.Hour)).User
+	}
 	if len(all[shop]) != 100 || len(all) != 1 {
 		t.Errorf("%d settings of %d projects", len(all[shop]), len(all))
 	}

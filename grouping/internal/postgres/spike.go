@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,14 +14,25 @@ import (
 // spikesOf are the hours of groups that spike, the earliest first.
 type spikesOf map[*change][]grouping.Spike // bounded by the groups of a transaction
 
-// findSpikes looks at the hours of the present that may spike. The days of
-// changes must be saved.
+// findSpikes looks at the hours of the present that may spike. The days of changes must be
+// saved. Each member of a family is looked at by itself, and the spike is the head's.
 func findSpikes(ctx context.Context, tx pgx.Tx, changes []*change) (spikesOf, error) {
+	byGroup := map[groupKey]*change{} // bounded by the changes
+	for _, ch := range changes {
+		if ch.heads || ch.into == "" {
+			byGroup[groupKey{ch.Organization, ch.group}] = ch
+		}
+	}
+	spikes := spikesOf{}
 	var busy []*change
 	var organizations, groups []string
 	var since []time.Time
 	for _, ch := range changes {
-		if hours := ch.busyHours(); len(hours) > 0 {
+		if ch.heads {
+			continue
+		}
+		head := byGroup[groupKey{ch.Organization, cmp.Or(ch.into, ch.group)}]
+		if hours := ch.busyHours(head.spiked); len(hours) > 0 {
 			busy, organizations, groups = append(busy, ch), append(organizations, ch.Organization), append(groups, ch.group)
 			since = append(since, dayAt((hours[0]-grouping.SpikeHours)/grouping.HoursOfDay))
 		}
@@ -47,11 +60,11 @@ func findSpikes(ctx context.Context, tx pgx.Tx, changes []*change) (spikesOf, er
 		hours = nil
 		return nil
 	})
-	spikes := spikesOf{}
 	for i, ch := range busy {
-		for _, hour := range ch.busyHours() {
+		head := byGroup[groupKey{ch.Organization, cmp.Or(ch.into, ch.group)}]
+		for _, hour := range ch.busyHours(head.spiked) {
 			if s, found := spikeIn(history[i], hour); found {
-				spikes[ch] = append(spikes[ch], s)
+				spikes[head] = append(spikes[head], s)
 			}
 		}
 	}
@@ -66,14 +79,14 @@ func spikeIn(history map[int64]int64, hour int64) (grouping.Spike, bool) {
 	return grouping.FindSpike(grouping.HourAt(hour), history[hour], before)
 }
 
-// busyHours are the hours of the present with enough errors for a spike that
-// is not the last one.
-func (ch *change) busyHours() (hours []int64) {
+// busyHours are the hours of the present with enough errors for another
+// spike than the last one.
+func (ch *change) busyHours(spiked time.Time) (hours []int64) {
 	for _, number := range ch.Days.Numbers() {
 		day := ch.Days[number]
 		for i, errors := range day.Hours {
 			hour := number*grouping.HoursOfDay + int64(i)
-			if day.Fresh&(1<<i) != 0 && errors >= grouping.MinSpike && grouping.NewSpike(grouping.HourAt(hour), ch.spiked) {
+			if day.Fresh&(1<<i) != 0 && errors >= grouping.MinSpike && grouping.NewSpike(grouping.HourAt(hour), spiked) {
 				hours = append(hours, hour)
 			}
 		}
@@ -87,6 +100,7 @@ func (m *Made) spike(spikes []grouping.Spike, last time.Time) {
 	for _, d := range m.Decisions {
 		state.Apply(d)
 	}
+	slices.SortFunc(spikes, func(a, b grouping.Spike) int { return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(b.Count, a.Count)) })
 	for _, s := range spikes {
 		at := s.Hour.Add(time.Hour - time.Microsecond)
 		if last.Before(at) {

@@ -1,12 +1,15 @@
 package postgres_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
 )
 
 // at is an error of a type that is accepted when it happens.
@@ -47,5 +50,28 @@ func TestSpikes(t *testing.T) {
 				return err
 			})
 		}
+	}
+}
+
+// A spike of a group that is merged into another is one of that other, and so is
+// the next: they are one spike.
+func TestSpikeOfMerged(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, at("A", noon), at("B", noon))
+	var ids []string
+	for _, g := range list(t, pool, "acme", postgres.GroupQuery{}) {
+		ids = append(ids, g.ID)
+	}
+	merge(t, pool, 0, ids...)
+	for _, typ := range []string{"A", "B"} {
+		var burst []grouping.Occurrence
+		for i := range 30 {
+			burst = append(burst, at(typ, noon.Add(24*time.Hour+time.Duration(i)*time.Second)))
+		}
+		mustApply(t, pool, burst...)
+	}
+	facts := slices.DeleteFunc(announced(t, pool), func(f contract.ErrorGroupChanged) bool { return f.Hour.IsZero() })
+	if head := only(t, pool); len(facts) != 1 || facts[0].Group != head.ID || head.State.Spike.Count != 30 {
+		t.Errorf("announced %+v, the head is %+v", facts, head)
 	}
 }

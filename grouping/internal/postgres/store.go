@@ -79,9 +79,9 @@ const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + grou
 // groups are last, because samples and decisions are found by them.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
-		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_days", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
-		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
-		erasure.Rows("error_settings", erasure.OfProject),
+		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_days", ofGroups), erasure.Rows("error_settings", erasure.OfProject),
+		erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
+		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("group_splits", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("error_groups", erasure.OfProject),
@@ -97,6 +97,7 @@ var rights = pg.Rights{
 	"group_days":     "SELECT, INSERT, UPDATE, DELETE",
 	"group_hashes":   "SELECT, INSERT, DELETE",
 	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
+	"group_splits":   "SELECT, INSERT, DELETE",
 	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
 	"releases":       "SELECT, INSERT, UPDATE, DELETE",
 }
@@ -133,6 +134,7 @@ func Fixed() []prune.Bound {
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
+		{Table: "group_splits", Keeps: "100 of each project", By: "grouping.MaxSplits; one goes with the last of its two groups"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }
@@ -154,10 +156,23 @@ const groupBatch = 1000
 
 // removeExpired skips groups that a writer has locked. A writer that
 // found a group but locks it only later starts over; see errExpired.
+// Members go with their head, whose day is never before theirs.
 const removeExpired = `
-WITH gone AS (
-	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))
-	RETURNING organization, id, project, why
+WITH due AS (
+	SELECT organization, id, id AS head, version FROM error_groups WHERE expires <= $1::date AND merged_into = '' LIMIT $2
+), family AS (
+	SELECT * FROM due UNION ALL SELECT m.organization, m.id, due.id, m.version FROM due JOIN error_groups m
+	    ON m.organization = due.organization AND m.merged_into = due.id AND m.merged_into <> ''
+), locked AS MATERIALIZED (
+	SELECT g.organization, g.id, family.head FROM error_groups g JOIN family USING (organization, id)
+	 WHERE g.expires <= $1::date AND g.version = family.version FOR UPDATE OF g SKIP LOCKED
+), whole AS (
+	SELECT organization, head FROM family GROUP BY organization, head
+	INTERSECT SELECT organization, head FROM locked
+	EXCEPT SELECT organization, head FROM (SELECT organization, head, id FROM family EXCEPT SELECT organization, head, id FROM locked) missing
+), gone AS (
+	DELETE FROM error_groups g USING locked JOIN whole USING (organization, head) WHERE (g.organization, g.id) = (locked.organization, locked.id)
+	RETURNING g.organization, g.id, g.project, g.why
 ), deciding AS (
 	DELETE FROM group_hashes h USING gone g WHERE (h.organization, h.project, h.version, h.hash)
 		= (g.organization, g.project, (g.why->>'version')::smallint, decode(g.why->>'hash', 'hex'))
@@ -172,7 +187,9 @@ WITH gone AS (
 ), samples AS (
 	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
 )
-SELECT count(*) FROM gone`
+SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM due)`
+
+const removeSplits = `DELETE FROM group_splits s WHERE NOT EXISTS (SELECT FROM error_groups g WHERE g.organization = s.organization AND g.id IN (s.error_group, s.made))`
 
 func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	today := e.clock().UTC().Truncate(24 * time.Hour)
@@ -182,8 +199,12 @@ func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mo
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed); err != nil || removed == groupBatch {
+	var due int64
+	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed, &due); err != nil || due == groupBatch && removed > 0 {
 		return removed, err == nil, err
+	}
+	if _, err := tx.Exec(ctx, removeSplits); err != nil {
+		return 0, false, err
 	}
 	var oldest *time.Time
 	if err := tx.QueryRow(ctx, `SELECT min(first_seen) FROM error_groups`).Scan(&oldest); err != nil {

@@ -226,6 +226,7 @@ func (s *Saved) remove(w http.ResponseWriter, r *http.Request) error {
 // SavedProblem is the answer to an error of a saved.Service.
 func SavedProblem(err error, id string) error {
 	var invalid ingest.Invalid
+	var full postgres.TooMany
 	conflict := func(code, detail string) error { return httpapi.NewProblem(http.StatusConflict, code, detail) }
 	switch {
 	case errors.As(err, &invalid):
@@ -242,8 +243,8 @@ func SavedProblem(err error, id string) error {
 		return conflict(httpapi.CodeConflict, "A test was sent within the last minute. Wait for it, or send another one later.")
 	case errors.Is(err, postgres.ErrNameTaken):
 		return conflict(httpapi.CodeConflict, "There is a saved search of this name already. Use another name.")
-	case errors.Is(err, postgres.ErrTooMany):
-		return conflict("limit_reached", "There are as many as there may be. Delete one that is not needed.")
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error()).With("limit", full.Limit)
 	case errors.Is(err, saved.ErrPrivate):
 		return conflict(httpapi.CodeConflict, "Only a search that everybody sees has an alert. Share it, or delete its alert first.")
 	case errors.Is(err, saved.ErrMayNot):

@@ -88,7 +88,7 @@ func InsertAlert(ctx context.Context, tx pgx.Tx, a *Alert, most int) error {
 		return err
 	}
 	if many >= most {
-		return ErrTooMany
+		return TooMany{"alerts", most}
 	}
 	tag, err := tx.Exec(ctx, `INSERT INTO alerts (organization, search, every_seconds, window_seconds, fewer, threshold, times, quiet_seconds, examples, roles,
 		members, updated_by, updated_at, next_at, state, since, told) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)

@@ -17,8 +17,17 @@ var (
 	ErrNoSearch      = errors.New("there is no such saved search")
 	ErrNameTaken     = errors.New("there is a saved search of that name")
 	ErrSearchChanged = errors.New("it was changed since")
-	ErrTooMany       = errors.New("there are as many as there may be")
 )
+
+// TooMany means that there are as many saved searches or alerts as there may be.
+type TooMany struct {
+	What  string
+	Limit int
+}
+
+func (e TooMany) Error() string {
+	return fmt.Sprintf("There are %d %s, as many as there may be. Delete one that is not needed.", e.Limit, e.What)
+}
 
 // SavedBounds are those of the tables of saved searches and alerts.
 func SavedBounds() []prune.Bound {
@@ -103,7 +112,7 @@ func checkRoom(ctx context.Context, tx pgx.Tx, s *ingest.SavedSearch, most int) 
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM saved_searches WHERE organization = $1 AND owner = $2 AND (owner <> '' OR project = $3) AND id <> $4`,
 		s.Organization, s.Owner, s.Project, s.ID).Scan(&many)
 	if err == nil && many >= most {
-		return ErrTooMany
+		return TooMany{"saved searches", most}
 	}
 	return err
 }

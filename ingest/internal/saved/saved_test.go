@@ -416,7 +416,7 @@ func TestWhoMayWhat(t *testing.T) {
 	fails("an unknown project", err, saved.ErrNoProject)
 	r.save(owner, "Third")
 	_, err = r.service.Create(ctx, owner, ingest.SavedSearch{Name: "Fourth"}, true, "")
-	fails("one too many", err, postgres.ErrTooMany)
+	fails("one too many", err, postgres.TooMany{What: "saved searches", Limit: 3})
 	if _, err = r.service.Create(ctx, owner, ingest.SavedSearch{Name: "Fourth", Project: "prj_2"}, true, ""); err != nil {
 		t.Errorf("of another project: %v", err)
 	}

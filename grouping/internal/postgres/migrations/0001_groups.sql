@@ -26,10 +26,14 @@ CREATE TABLE error_groups (
 	assignee     text        NOT NULL DEFAULT '',
 	due          timestamptz, -- until when it is ignored
 	decided      jsonb, -- the state in the domain
+	merged_into  text        NOT NULL DEFAULT '', -- the head, whose numbers include those here; also of the row with the head's own numbers
+	members      integer     NOT NULL DEFAULT 0, -- groups that are merged into it
 	PRIMARY KEY (organization, id)
 ) WITH (fillfactor = 75); -- room for the next version of a row beside it
-CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC);
-CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC);
+CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC) WHERE merged_into = '';
+CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC) WHERE merged_into = '';
+CREATE INDEX error_groups_merged ON error_groups (organization, id) WHERE merged_into <> '';
+CREATE INDEX error_groups_members ON error_groups (organization, merged_into) WHERE merged_into <> '';
 CREATE INDEX error_groups_due ON error_groups (due) WHERE due IS NOT NULL;
 CREATE INDEX error_groups_similar ON error_groups (organization, project, similar_hash);
 
@@ -58,6 +62,8 @@ CREATE TABLE occurrences (
 	environment  text        NOT NULL,
 	message      text        NOT NULL, -- of the entry
 	exceptions   jsonb       NOT NULL,
+	trace        bytea       NOT NULL, -- hashes by which errors like it can be split off; empty without a usable stack trace
+	stack        bytea       NOT NULL,
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
@@ -88,6 +94,17 @@ CREATE TABLE group_packages (
 	project      text  NOT NULL,
 	learned      jsonb NOT NULL,
 	PRIMARY KEY (organization, project)
+);
+
+-- Which errors somebody split off, by a hash that is a sample's trace or stack: those accepted after an instant.
+CREATE TABLE group_splits (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	hash         bytea       NOT NULL CHECK (length(hash) = 16),
+	after        timestamptz NOT NULL,
+	error_group  text        NOT NULL, -- that they were split off from
+	made         text        NOT NULL, -- the group that they make
+	PRIMARY KEY (organization, project, hash)
 );
 
 -- When releases were first accepted in an environment, by the clock of the intake, and the day on which they were last.
@@ -124,7 +141,7 @@ CREATE TABLE answers (
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'releases', 'error_settings', 'answers'] LOOP
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'answers'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

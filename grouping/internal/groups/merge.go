@@ -1,0 +1,159 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Merging is a wish to merge groups into one, or to take them out of it.
+type Merging struct {
+	Into      string // id of a group or of a member of it; empty: the group that was seen first
+	Groups    []string
+	IfVersion *int64 // of the group
+}
+
+// Merge merges groups into one, with all that was merged into them. If the
+// principal may not read that one, the error is postgres.ErrNoGroup.
+func (s *Service) Merge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
+	return s.regroup(ctx, request, "merge", wish, grouping.Family.Merge)
+}
+
+// Unmerge takes groups out of the one that they were merged into.
+func (s *Service) Unmerge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
+	return s.regroup(ctx, request, "unmerge", wish, func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error) {
+		return of.Unmerge(wish.Groups, ifVersion, now)
+	})
+}
+
+type regrouping func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error)
+
+func (s *Service) regroup(ctx context.Context, request Request, does string, wish Merging, decide regrouping) (postgres.Group, error) {
+	if n := len(wish.Groups); n == 0 || n > grouping.MaxMerged {
+		return postgres.Group{}, grouping.Invalid{Field: "groups", Detail: fmt.Sprintf("The request names %d groups.", n),
+			Fix: fmt.Sprintf("Name 1 to %d.", grouping.MaxMerged)}
+	}
+	answer, err := once(ctx, s, request, []any{does, wish}, func(tx pgx.Tx) (answer[postgres.Group], error) {
+		group, err := s.regroupIn(ctx, tx, request, wish, decide)
+		return answer[postgres.Group]{group.Project, group}, err
+	})
+	return answer.Body, err
+}
+
+// Split makes errors like a sample of a group, its entry, a group of their own from now on.
+func (s *Service) Split(ctx context.Context, request Request, id, occurrence string, ifVersion *int64) (postgres.Group, error) {
+	answer, err := once(ctx, s, request, []any{"split", id, occurrence, ifVersion}, func(tx pgx.Tx) (answer[postgres.Group], error) {
+		group, err := s.split(ctx, tx, request, id, occurrence, ifVersion)
+		return answer[postgres.Group]{group.Project, group}, err
+	})
+	return answer.Body, err
+}
+
+func (s *Service) split(ctx context.Context, tx pgx.Tx, request Request, id, occurrence string, ifVersion *int64) (group postgres.Group, err error) {
+	organization := pg.Organization(request.Who.Organization)
+	families, err := postgres.LockFamilies(ctx, tx, organization, []string{id})
+	if err != nil {
+		return group, err
+	}
+	if len(families) == 0 || !s.mayRead(request.Who, families[0].Head.Group.Project) {
+		return group, postgres.ErrNoGroup
+	}
+	family := families[0]
+	of, alike, samples, err := postgres.FindAlike(ctx, tx, organization, family, occurrence)
+	if errors.Is(err, postgres.ErrNoSample) {
+		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence), Fix: "Use the entry_id of one of its occurrences."}
+	}
+	if err != nil {
+		return group, err
+	}
+	decided, err := family.Kin().Split(of.Group.ID, of.Group.Project, alike, samples, ifVersion, s.Clock().UTC().Truncate(time.Microsecond))
+	if err != nil {
+		return group, err
+	}
+	if saved, err := postgres.SaveSplit(ctx, tx, of, decided[of.Group.ID]); err != nil || !saved {
+		return family.Head.Group, err
+	}
+	changed, err := postgres.Record(ctx, tx, postgres.MadeOf(families, decided), request.By)
+	if err != nil {
+		return group, err
+	}
+	return family.Head.Group, s.Announce(ctx, tx, changed)
+}
+
+func (s *Service) regroupIn(ctx context.Context, tx pgx.Tx, request Request, wish Merging, decide regrouping) (of postgres.Group, err error) {
+	organization := pg.Organization(request.Who.Organization)
+	families, err := postgres.LockFamilies(ctx, tx, organization, append([]string{wish.Into}, wish.Groups...))
+	if err != nil {
+		return of, err
+	}
+	families = slices.DeleteFunc(families, func(f *postgres.Family) bool { return !s.mayRead(request.Who, f.Head.Group.Project) })
+	into, err := target(families, wish)
+	if err != nil {
+		return of, err
+	}
+	all := make([]grouping.Family, len(families))
+	for i, f := range families {
+		all[i] = f.Kin()
+	}
+	decided, err := decide(into.Kin(), all, wish.IfVersion, s.Clock().UTC().Truncate(time.Microsecond))
+	if err != nil {
+		return of, err
+	}
+	made := postgres.MadeOf(families, decided)
+	changed, err := postgres.Record(ctx, tx, made, request.By)
+	if err != nil {
+		return of, err
+	}
+	ids := make([]string, len(made))
+	for i, m := range made {
+		ids[i] = m.Group.ID
+	}
+	if err := postgres.Regroup(ctx, tx, request.Who.Organization, ids); err != nil {
+		return of, err
+	}
+	if err := s.Announce(ctx, tx, changed); err != nil {
+		return of, err
+	}
+	of, _, err = postgres.FindGroup(ctx, tx, organization, into.Head.Group.ID)
+	return of, err
+}
+
+// target finds the family that a wish is about, and checks the others.
+func target(families []*postgres.Family, wish Merging) (into *postgres.Family, err error) {
+	if wish.Into == "" && len(families) > 0 {
+		into = slices.MinFunc(families, func(a, b *postgres.Family) int { return a.Head.Group.FirstSeen.Compare(b.Head.Group.FirstSeen) })
+	} else if into = familyOf(families, wish.Into); into == nil {
+		return nil, postgres.ErrNoGroup
+	}
+	for i, id := range wish.Groups {
+		field, f := fmt.Sprintf("groups/%d", i), familyOf(families, id)
+		switch {
+		case f == nil:
+			return nil, grouping.Invalid{Field: field, Detail: fmt.Sprintf("There is no error group %q.", id), Fix: "Name groups of the project."}
+		case f.Head.Group.Project != into.Head.Group.Project:
+			return nil, grouping.Invalid{Field: field, Detail: fmt.Sprintf("The group %q is of another project.", id), Fix: "Merge groups of one project."}
+		case f != into && f.Head.Group.ID != id:
+			return nil, grouping.Invalid{Field: field, Detail: fmt.Sprintf("The group %q was merged into %s.", id, f.Head.Group.ID),
+				Fix: "Name that group instead, or take this one out of it first."}
+		}
+	}
+	return into, nil
+}
+
+// familyOf is the family of a head or a member; nil: none.
+func familyOf(families []*postgres.Family, id string) *postgres.Family {
+	for _, f := range families {
+		if f.Head.Group.ID == id || slices.ContainsFunc(f.Members, func(m *postgres.Made) bool { return m.Group.ID == id }) {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// storedSplit is a split as it is read.
+type storedSplit struct {
+	Hash  string    `json:"hash"`
+	After time.Time `json:"after"`
+	From  string    `json:"from"`
+}
+
+func splitsOf(stored []storedSplit) grouping.Splits {
+	if len(stored) == 0 {
+		return nil
+	}
+	splits := grouping.Splits{}
+	for _, s := range stored {
+		if hash, ok := grouping.ParseHash(s.Hash); ok {
+			splits[hash] = grouping.Split{After: s.After, From: s.From}
+		}
+	}
+	return splits
+}
+
+// isSplit reports whether somebody split errors off: no former rule leads them back.
+func isSplit(c *grouping.Count) bool { return c.Deciding().Scope == grouping.ScopeSplit }
+
+// These refuse a split.
+var (
+	ErrNoSample   = errors.New("no such sample")
+	ErrManySplits = fmt.Errorf("groups of the project were split %d times, as often as they may be", grouping.MaxSplits)
+)
+
+// FindAlike finds by which hashes errors like a sample of a family can be split
+// off, of which group it is, and the hashes of all samples of that group.
+func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, entry string) (of *Made, alike grouping.Alike, samples []grouping.Alike, err error) {
+	groups := map[string]*Made{f.Head.Group.ID: f.Head} // bounded by the members of a head
+	ids := []string{f.Head.Group.ID}
+	for _, m := range f.Members {
+		groups[m.Group.ID], ids = m, append(ids, m.Group.ID)
+	}
+	rows, err := tx.Query(ctx, `SELECT all_of.error_group, one.slot = all_of.slot, all_of.trace, all_of.stack
+		FROM (SELECT organization, error_group, slot FROM occurrences WHERE organization = $1 AND error_group = ANY ($2) AND entry = $3 LIMIT 1) one
+		JOIN occurrences all_of USING (organization, error_group)`, organization, ids, storable(entry))
+	if err != nil {
+		return nil, alike, nil, err
+	}
+	var group string
+	var chosen bool
+	var trace, stack []byte
+	_, err = pgx.ForEachRow(rows, []any{&group, &chosen, &trace, &stack}, func() error {
+		var a grouping.Alike
+		copy(a.Trace[:], trace)
+		copy(a.Stack[:], stack)
+		if samples = append(samples, a); chosen {
+			of, alike = groups[group], a
+		}
+		return nil
+	})
+	if err == nil && of == nil {
+		err = ErrNoSample
+	}
+	return of, alike, samples, err
+}
+
+// SaveSplit makes a decision to split hold, unless it does already. Its group must be locked.
+func SaveSplit(ctx context.Context, tx pgx.Tx, m *Made, d grouping.Decision) (saved bool, err error) {
+	hash, ok := grouping.ParseHash(d.Like)
+	if !ok {
+		return false, fmt.Errorf("group %q was split by %q, which is no hash", m.Group.ID, d.Like)
+	}
+	var n int
+	err = tx.QueryRow(ctx, `
+		WITH saved AS (INSERT INTO group_splits (organization, project, hash, after, error_group, made) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1)
+		SELECT EXISTS (SELECT FROM saved), (SELECT count(*) FROM group_splits WHERE organization = $1 AND project = $2)`,
+		m.Organization, m.Group.Project, hash[:], d.At, m.Group.ID, d.Into).Scan(&saved, &n)
+	if err == nil && saved && n >= grouping.MaxSplits {
+		err = ErrManySplits
+	}
+	return saved, err
+}
+
+// saveSplits is SaveSplit for all decisions about groups.
+func saveSplits(ctx context.Context, tx pgx.Tx, made []*Made) error {
+	for _, m := range made {
+		for _, d := range m.Decisions {
+			if d.Like == "" {
+				continue
+			}
+			if _, err := SaveSplit(ctx, tx, m, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
