@@ -177,6 +177,7 @@ type groupFilters struct {
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
 	Environments []string  `query:"environment" description:"Groups with entries of one of these environments"`
 	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case"`
+	NewSince     string    `query:"new_since" enum:"deploy" description:"deploy: groups that were first seen in the release that came last, or after it had come, in one of the environments that are asked for. A release comes with its first error"`
 	Assignee     string    `query:"assignee" maxLength:"100" description:"Groups that this member, by id, or this label looks after"`
 }
 
@@ -316,7 +317,7 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	}
 	q.Limit = page.Limit
 	values := r.URL.Query()
-	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee} {
+	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince} {
 		if err := parse(&q, values); err != nil {
 			return q, err
 		}
@@ -389,6 +390,14 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 func parseAssignee(q *postgres.GroupQuery, values url.Values) error {
 	if q.Assignee = values.Get("assignee"); !searchable(q.Assignee) {
 		return invalid("assignee", q.Assignee, fmt.Sprintf("Use at most %d bytes of UTF-8 without U+0000.", maxValue))
+	}
+	return nil
+}
+
+func parseNewSince(q *postgres.GroupQuery, values url.Values) error {
+	word := values.Get("new_since")
+	if q.NewSince = word == "deploy"; word != "" && !q.NewSince {
+		return invalid("new_since", word, "Use deploy.")
 	}
 	return nil
 }

@@ -13,10 +13,11 @@ import (
 )
 
 // usersPrecision is that of the sketches of users: 2 KB for any number of them. UsersError
-// is the standard error then, in percent; up to some hundred users are counted exactly.
+// is the standard error then, in percent; up to UsersExact are counted exactly.
 const (
 	usersPrecision = 11
 	UsersError     = 2.3
+	UsersExact     = 500
 )
 
 // dayRow is a day of a group, with what a transaction adds to it.
