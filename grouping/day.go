@@ -81,11 +81,11 @@ func SumOf(all ...Distribution) (sum Distribution) {
 	return sum
 }
 
-// Hours are numbers of errors by the hours of a day (UTC).
-type Hours [24]int64
+// HourCounts are numbers of errors by the hours of a day (UTC).
+type HourCounts [24]int64
 
 // Sum is that of all hours.
-func (h *Hours) Sum() (n int64) {
+func (h *HourCounts) Sum() (n int64) {
 	for _, of := range h {
 		n += of
 	}
@@ -95,7 +95,7 @@ func (h *Hours) Sum() (n int64) {
 // A Day is what is counted of a group's errors on one day (UTC), by the
 // times of the entries.
 type Day struct {
-	Hours Hours
+	Hours HourCounts
 	Tags  [len(Tags)]Distribution // those of Tags
 	Fresh uint32                  // a bit for each hour that has errors which came in it or in the next one: others tell nothing of the present
 	Users []uint64                // hashes of the users whom the errors affected, some more than once; bounded by the errors of a transaction
@@ -122,7 +122,7 @@ func HourOf(at time.Time) int64 { return at.Unix() / int64(time.Hour/time.Second
 func HourAt(number int64) time.Time { return time.Unix(number*int64(time.Hour/time.Second), 0).UTC() }
 
 // HoursOfDay is how many hours a day (UTC) has.
-const HoursOfDay = int64(len(Hours{}))
+const HoursOfDay = int64(len(HourCounts{}))
 
 // Days are those of a group, by their number since 1970.
 type Days map[int64]*Day // bounded by DaysKept and those that a transaction spans

@@ -258,6 +258,14 @@ type Seen struct {
 	Environment, Release string
 	Accepted             time.Time // the first
 	Times                []int64   // when they happened, in microseconds
+	Arrived              []Arrival
+}
+
+// Arrival are errors of one level that were accepted within arrivalSpan.
+type Arrival struct {
+	At       time.Time // the last
+	Severity Severity
+	N        int64
 }
 
 // Observe counts errors of a group, and returns what follows for its
@@ -363,7 +371,7 @@ func (s *State) overdue(seen []Seen) (d Decision, ends bool) {
 		if s.Until.Count == 0 {
 			continue
 		}
-		s.Progress.add(micros, s.Until.Per)
+		s.Progress.add(micros, 1, s.Until.Per)
 		if n := s.Progress.within(s.Until.Per); n >= s.Until.Count {
 			return Decision{Kind: WasUnignored, At: time.UnixMicro(micros).UTC(), Reason: s.Until.reason()}, true
 		}
@@ -399,10 +407,10 @@ func (s State) Expired() Decision {
 	return Decision{Kind: WasUnignored, At: s.Until.At, Reason: "It was ignored until " + s.Until.At.UTC().Format("2006-01-02 15:04:05") + " UTC."}
 }
 
-// add counts an error in all, or in its span: a tenth of per.
-// One that is older than all of them is not counted.
-func (p *Progress) add(at int64, per time.Duration) {
-	p.Count++
+// add counts n errors in all, or in their span: a tenth of per.
+// Those that are older than all of them are not counted.
+func (p *Progress) add(at, n int64, per time.Duration) {
+	p.Count += n
 	if per == 0 {
 		return
 	}
@@ -417,7 +425,7 @@ func (p *Progress) add(at int64, per time.Duration) {
 	}
 	p.Spans, p.Newest = spans, p.Newest+newer
 	if age := p.Newest - span; age < spansPer {
-		p.Spans[age]++
+		p.Spans[age] += n
 	}
 }
 

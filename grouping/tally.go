@@ -169,6 +169,25 @@ func (c *Count) see(o Occurrence) {
 		s.Accepted = o.Accepted
 	}
 	s.Times = append(s.Times, o.At.UnixMicro())
+	s.arrive(Arrival{o.Accepted, o.Severity, 1})
+}
+
+// arrivalSpan is the shortest span by which arrivals are counted.
+const arrivalSpan = time.Minute / spansPer
+
+// arrive adds to an arrival of the same span and level among the last ones.
+func (s *Seen) arrive(a Arrival) {
+	for i := len(s.Arrived) - 1; i >= max(0, len(s.Arrived)-len(severities)); i-- {
+		known := &s.Arrived[i]
+		if known.Severity != a.Severity || !known.At.Truncate(arrivalSpan).Equal(a.At.Truncate(arrivalSpan)) {
+			continue
+		}
+		if known.N += a.N; a.At.After(known.At) {
+			known.At = a.At
+		}
+		return
+	}
+	s.Arrived = append(s.Arrived, a)
 }
 
 // Merge adds d to c. Both must belong to one group.

@@ -8,20 +8,24 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants/mailtest"
 	"github.com/weirlog/weir/tenants/webhooktest"
 )
 
 // By keyboard only, a person saves a search for everybody, sets an alert on
 // it, and mutes it. What then comes fires it, which a webhook is sent; when no
-// more comes, it is sent that it is over.
+// more comes, it is sent that it is over. An alert on errors is set as well:
+// a webhook and the person's mail are sent the next new one.
 func TestAlertsStory(t *testing.T) {
-	hook := webhooktest.New(t, 0)
+	hook, office := webhooktest.New(t, 0), mailtest.OpenPlain(t)
+	t.Setenv("WEIR_SMTP_URL", "smtp://"+office.Address)
+	t.Setenv("WEIR_SMTP_FROM", "Weir <weir@example.com>")
 	t.Setenv("WEIR_WEBHOOK_CA_FILE", hook.Authority)
 	t.Setenv("WEIR_WEBHOOK_NETWORKS", "127.0.0.0/8")
 	in := newInstallation(t)
 	w := in.furnish(t, plainTexts)
 	made := in.bill(t, "POST", "/organizations/"+w.organization+"/webhooks",
-		map[string]any{"url": hook.URL, "events": []string{"search_alert.firing", "search_alert.resolved"}})
+		map[string]any{"url": hook.URL, "events": []string{"search_alert.firing", "search_alert.resolved", "error_alert.fired"}})
 	hook.Trust(made["secret"].(string))
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn(w.email, w.password)
@@ -61,6 +65,34 @@ func TestAlertsStory(t *testing.T) {
 	testenv.Eventually(t, func() error { return hasTypes(hook, []string{"search_alert.firing", "search_alert.resolved"}) })
 	b.check("an alert that is over")
 	b.blameless("an alert")
+
+	b.open("/console/errors")
+	b.leave("a", "Alerts", "Alerts on errors")
+	b.leave("a", "Set an alert", "Set an alert on errors")
+	b.fill("Name", "New faults")
+	b.fill("New after so many", "1")
+	b.fill("Environments", "production")
+	b.check("setting an alert on errors")
+	b.leave("button", "Set alert", "New faults")
+	b.awaitText("The alert is set.")
+	in.send(t, w.key.Key, entry{Level: "error", Message: "no refund", Environment: "production", Error: &failure{Type: "RefundFailed", Message: "no refund",
+		Frames: []string{"at refund (/srv/shop/src/refund.js:3:9)"}}})
+	testenv.Eventually(t, func() error {
+		return hasTypes(hook, []string{"search_alert.firing", "search_alert.resolved", "error_alert.fired"})
+	})
+	testenv.Eventually(t, func() error { return hasMail(office.Taken(), w.email, "New faults: RefundFailed") })
+	onErrors := ask[string](b, `location.pathname`)
+	b.open(onErrors)
+	b.awaitText("RefundFailed: no refund")
+	b.leave("button", "Send a test", "New faults")
+	b.awaitText("a test was sent")
+	b.leave("button", "Mute", "New faults")
+	b.awaitText("Nothing is told by the alert until then.")
+	b.check("a muted alert on errors")
+	b.open("/console/errors/alerts")
+	b.awaitText("muted")
+	b.check("alerts on errors")
+	b.blameless("an alert on errors")
 }
 
 // untilShown reloads a page until the alert on it has a state.

@@ -33,6 +33,7 @@ type world struct {
 	invitation      string // still open
 	webhook         string
 	search          string // saved, with an alert
+	alert           string // on errors
 }
 
 // Texts are those that people and programs enter.
@@ -93,6 +94,8 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	in.create(t, hooks+"/"+w.webhook+"/test", nil)
 	said := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(say.message)
 	w.search = in.save(t, w.key.Key, map[string]any{"name": say.search, "project": project.ID, "q": `checkout OR "` + said + `"`, "last": "1h"})
+	w.alert = in.call(t, "POST", "/projects/"+project.ID+"/error-alerts", "x-api-key", w.key.Key, map[string]any{"name": say.search, "triggers": []string{"new", "regressed"},
+		"environments": []string{say.environment}, "mail_roles": []string{"owner"}})
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }
@@ -134,6 +137,7 @@ func (w world) addresses() map[string]string {
 	return map[string]string{
 		"/console/*":                                 "/console/no-such-page",
 		"/console/errors/{group}":                    "/console/errors/" + w.group,
+		"/console/errors/alerts/{alert}":             "/console/errors/alerts/" + w.alert,
 		"/console/logs/searches/{id}/edit":           "/console/logs/searches/" + w.search + "/edit",
 		"/console/logs/searches/{id}/alert":          "/console/logs/searches/" + w.search + "/alert",
 		settings + "projects/{id}":                   settings + "projects/" + w.project,

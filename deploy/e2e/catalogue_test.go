@@ -62,6 +62,8 @@ var exceptions = map[string]string{
 	"organizations.organizations_due":       "the loop that ends periods and grants looks, as the system, for all organizations that are due",
 	"error_groups.error_groups_due":         "the loop that ends what is ignored looks, as the system, for all organizations' groups that are due",
 	"group_days.group_days_by_day":          "the pruner, as the system, looks for the oldest days of all organizations",
+	"error_alerts.error_alerts_due":         "the loop that sends what alerts tell looks, as the system, for those of all organizations that are due",
+	"error_alert_counts.counts_by_age":      "by time alone, for removing what is old",
 	"links.links_hour":                      "by time alone, for removing what is old",
 	"refusals.refusals_at":                  "a block range index by time, for removing what is old",
 	"tallies.tallies_at":                    "a block range index by time, for removing what is old",

@@ -118,7 +118,7 @@ func givenBroker() bool {
 func killedWhileWatched(t *testing.T, in installation, program string, variables map[string]string, kill func()) {
 	to := in.tenant(t, t.Context(), "watched", "scale")
 	variables["WEIR_API_KEY"] = to.key
-	following := programs.Launch(t, program, variables, "logs", "--follow", "watched")
+	following := programs.Launch(t, program, variables, "tail", "watched")
 	posted := 0
 	post := func(when string) string {
 		posted++

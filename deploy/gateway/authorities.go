@@ -140,7 +140,7 @@ func ownerOfNoun(segments []string) (Module, bool) {
 		switch {
 		case segments[0] == "organizations" && slices.Contains(books, segments[2]):
 			return Ledger, true
-		case segments[0] == "projects" && (segments[2] == "error-groups" || segments[2] == "error-settings"):
+		case segments[0] == "projects" && slices.Contains([]string{"error-groups", "error-alerts", "error-settings"}, segments[2]):
 			return Grouping, true
 		}
 	}

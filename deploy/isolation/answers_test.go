@@ -31,13 +31,15 @@ import (
 // unproduced lists the described answers that no test here gets,
 // with the reason.
 var unproduced = map[string]string{
-	"PATCH /v1/error-groups/{group} 409":            "two people at once: TestDecideAtOnce in grouping/internal/http",
-	"POST /v1/error-groups/{group}/split 200":       "a group whose samples differ: TestSplit in grouping/internal/http",
-	"POST /v1/error-groups/{group}/split 409":       "two people at once: the same",
-	"POST /v1/error-groups/{group}/merge 409":       "two people at once: TestMerge in grouping/internal/http",
-	"POST /v1/error-groups/{group}/unmerge 409":     "two people at once: TestMerge in grouping/internal/http",
-	"PATCH /v1/projects/{project}/error-groups 409": "a group with 1,000 decisions: TestDecisions in grouping",
-	"POST /v1/logs 403":                             "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
+	"PATCH /v1/error-groups/{group} 409":                        "two people at once: TestDecideAtOnce in grouping/internal/http",
+	"POST /v1/error-groups/{group}/split 200":                   "a group whose samples differ: TestSplit in grouping/internal/http",
+	"POST /v1/error-groups/{group}/split 409":                   "two people at once: the same",
+	"POST /v1/error-groups/{group}/merge 409":                   "two people at once: TestMerge in grouping/internal/http",
+	"POST /v1/error-groups/{group}/unmerge 409":                 "two people at once: TestMerge in grouping/internal/http",
+	"PATCH /v1/projects/{project}/error-groups 409":             "a group with 1,000 decisions: TestDecisions in grouping",
+	"POST /v1/logs 403":                                         "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
+	"POST /v1/projects/{project}/error-alerts 409":              "a project with 50 alerts: TestAlertRefusals in grouping/internal/http",
+	"POST /v1/projects/{project}/error-alerts/{alert}/test 409": "a test within a minute: TestAlerts in grouping/internal/http",
 }
 
 // Limits of an installation for which every answer can be produced.
@@ -102,6 +104,8 @@ var situations = []situation{
 	{409, []string{`PUT /v1/searches/{new-search}/alert {"every_seconds":60,"window_seconds":60,"condition":"more_than","threshold":1}`}},
 	{409, []string{`DELETE /v1/searches/{new-search}/alert?version=2`}},
 	{409, twice(`POST /v1/searches/{new-search}/alert/test`)},
+	{409, []string{`PUT /v1/projects/{project}/error-alerts/{new-alert} {"name":"B","triggers":["new"],"version":2}`}},
+	{409, []string{`DELETE /v1/projects/{project}/error-alerts/{new-alert}?version=2`}},
 
 	{200, []string{`DELETE /v1/projects/{new-project}`, `POST /v1/projects/{new-project}/restore`}},
 	{200, []string{`DELETE /v1/organizations/{new-organization}`, `POST /v1/organizations/{new-organization}/restore`}},

@@ -30,6 +30,9 @@ type policy struct {
 	ends bool // it ends or replaces the caller's session: each call has one of its own
 }
 
+// alertForm is the rest of a form of an alert on errors.
+const alertForm = "name=A&triggers=new&new_from=1&gap_seconds=300"
+
 // policies states who may use which route. A new route needs a new line.
 var policies = []policy{
 	// Everybody, without a credential.
@@ -82,6 +85,15 @@ var policies = []policy{
 	{route: "POST /v1/error-groups/{group}/unmerge", who: deciders, body: `{"groups":["{group}"]}`},
 	{route: "POST /v1/error-groups/{group}/split", who: deciders, body: `{"occurrence":"none"}`, want: 400},
 	{route: "PATCH /v1/projects/{project}/error-groups", who: deciders, body: `{"assignee":"checkout"}`},
+	{route: "GET /v1/projects/{project}/error-alerts", who: readers},
+	{route: "GET /v1/projects/{project}/error-alerts", who: wideReaders, path: "/v1/projects/{second}/error-alerts"},
+	{route: "POST /v1/projects/{project}/error-alerts", who: deciders, body: `{"name":"A","triggers":["new"]}`, want: 201},
+	{route: "GET /v1/projects/{project}/error-alerts/{alert}", who: readers},
+	{route: "GET /v1/projects/{project}/error-alerts/{alert}/log", who: readers},
+	{route: "PUT /v1/projects/{project}/error-alerts/{alert}", who: deciders, path: "/v1/projects/{project}/error-alerts/{new-alert}",
+		body: `{"name":"B","triggers":["new"],"version":1}`},
+	{route: "POST /v1/projects/{project}/error-alerts/{alert}/test", who: deciders, path: "/v1/projects/{project}/error-alerts/{new-alert}/test", want: 202},
+	{route: "DELETE /v1/projects/{project}/error-alerts/{alert}", who: deciders, path: "/v1/projects/{project}/error-alerts/{new-alert}"},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},
 
@@ -224,6 +236,14 @@ var policies = []policy{
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "POST /console/errors/{group}/decide", who: members(tenants.ErrorsDecide), body: "do=note&note=seen", want: 303},
 	{route: "POST /console/errors/decide", who: members(tenants.ErrorsDecide), body: "do=reopen&group={group}", want: 303},
+	{route: "GET /console/errors/alerts", who: members(tenants.ErrorsRead)},
+	{route: "GET /console/errors/alerts/new", who: members(tenants.ErrorsRead)},
+	{route: "POST /console/errors/alerts/new", who: members(tenants.ErrorsDecide), body: "project={project}&" + alertForm, want: 303},
+	{route: "GET /console/errors/alerts/{alert}", who: members(tenants.ErrorsRead)},
+	{route: "POST /console/errors/alerts/{alert}", who: members(tenants.ErrorsDecide), path: "/console/errors/alerts/{new-alert}", body: "version=1&" + alertForm, want: 303},
+	{route: "POST /console/errors/alerts/{alert}/mute", who: members(tenants.ErrorsDecide), path: "/console/errors/alerts/{new-alert}/mute", body: "for=3600", want: 303},
+	{route: "POST /console/errors/alerts/{alert}/test", who: members(tenants.ErrorsDecide), path: "/console/errors/alerts/{new-alert}/test", want: 303},
+	{route: "POST /console/errors/alerts/{alert}/delete", who: members(tenants.ErrorsDecide), path: "/console/errors/alerts/{new-alert}/delete", body: "version=1", want: 303},
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/refusals", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/plan", who: members(tenants.UsageRead)},

@@ -67,6 +67,7 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 	"new-search": func(t *testing.T, of *tenant) string {
 		return of.alert(t, of.search(t, of.things["home-project"]))
 	},
+	"new-alert":       func(t *testing.T, of *tenant) string { return of.alertOnErrors(t) },
 	"new-bare-search": func(t *testing.T, of *tenant) string { return of.search(t, of.things["home-project"]) },
 	"new-email":       func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
 }
@@ -92,6 +93,7 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	made.things["group"] = made.group(t, made.things["project"], made.key)
 	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
 	made.things["search"], made.things["second-search"] = made.alert(t, made.search(t, made.things["project"])), made.search(t, made.things["second"])
+	made.things["alert"] = made.alertOnErrors(t)
 	made.things["grant"] = w.operate(t, "POST", "/v1/organizations/"+made.things["organization"]+"/grants", map[string]any{"amount": 1, "reason": name + "'s grant"}).get("id")
 	return made
 }
@@ -133,6 +135,17 @@ func (of *tenant) alert(t *testing.T, search string) string {
 		t.Fatalf("an alert on %s: %d %s", search, got.status, got.text)
 	}
 	return search
+}
+
+// alertOnErrors sets an alert on the errors of the tenant's project.
+func (of *tenant) alertOnErrors(t *testing.T) string {
+	t.Helper()
+	got := of.world.send(t, request{method: "POST", path: "/v1/projects/" + of.things["home-project"] + "/error-alerts",
+		body: `{"name":"Errors of ` + of.name + `","triggers":["new"]}`, header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
+	if got.status != http.StatusCreated {
+		t.Fatalf("an alert on errors: %d %s", got.status, got.text)
+	}
+	return got.get("id")
 }
 
 // issue makes an API key of prod, which expires at an instant, if given.

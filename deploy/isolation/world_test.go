@@ -145,6 +145,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 	}
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, time.Minute, "https://weir.example"
 	set.Ingest.Saved.SavedSearches, set.Ingest.Saved.Alerts = 10_000, 10_000                     // the same
+	set.Grouping.MaxAlerts = 10_000                                                              // the same
 	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
 	set.Ingest.Tail.TailTime = 10 * time.Millisecond // of each that is asked for

@@ -87,7 +87,7 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) build() error {
 	a.groups = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Tell: bus.SaveMessages, MaxAlerts: a.config.maxAlerts(),
 		Reads: a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
@@ -162,7 +162,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.base.Endpoint.Run, a.base.Telemetry.Run)
+		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
@@ -176,6 +176,16 @@ func (a *App) endDue(ctx context.Context) error {
 		defer a.relay.Wake()
 		return a.groups.EndDue(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot open groups again whose time is over"))
+}
+
+// alertsEvery is how often messages of alerts are looked for that are due.
+const alertsEvery = 2 * time.Second
+
+func (a *App) sendAlerts(ctx context.Context) error {
+	return lifecycle.Every(ctx, alertsEvery, func(ctx context.Context) error {
+		defer a.relay.Wake()
+		return a.groups.SendAlerts(ctx)
+	}, lifecycle.Warn(a.base.Logger, "cannot send what alerts tell"))
 }
 
 // Close releases what New acquired, if Run is never called.

@@ -31,14 +31,19 @@ type Config struct {
 
 	NewGroupsPerOrganization int `help:"The same for all projects of one organization together." env:"WEIR_GROUPING_NEW_GROUPS_PER_ORGANIZATION" default:"5000"`
 
+	MaxAlerts int `name:"error-alerts" help:"Alerts on errors that a project has at most." env:"WEIR_MAX_ERROR_ALERTS" default:"50"`
+
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
 }
+
+// maxAlerts is how many alerts a project has.
+func (c Config) maxAlerts() int { return cmp.Or(c.MaxAlerts, 50) }
 
 // Validate joins all faults of the configuration.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate()}
-	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.NewGroupsPerOrganization < 0 || c.Reads < 0 {
-		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
+	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.NewGroupsPerOrganization < 0 || c.Reads < 0 || c.MaxAlerts < 0 {
+		errs = append(errs, errors.New("WEIR_GROUPING_* and WEIR_MAX_ERROR_ALERTS can't be negative"))
 	}
 	return errors.Join(errs...)
 }

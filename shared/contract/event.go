@@ -65,6 +65,7 @@ const (
 	TypeErrorGroupMerged       = "weir.grouping.v1.error_group_merged"
 	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
 	TypeErrorGroupSplit        = "weir.grouping.v1.error_group_split"
+	TypeErrorAlertFired        = "weir.grouping.v1.error_alert_fired"
 	TypeKeyUsed                = "weir.ingest.v1.key_used"
 	TypeKeyExposed             = "weir.ingest.v1.key_exposed"
 	TypeErased                 = "weir.erasures.v1.erased"

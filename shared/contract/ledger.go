@@ -246,6 +246,33 @@ type ErrorGroupChanged struct {
 	At           time.Time `json:"at"`
 }
 
+// ErrorAlert is a fact on weir.grouping.v1: what an alert on the errors of a
+// project tells in one message.
+type ErrorAlert struct {
+	Organization string         `json:"organization"`
+	Project      string         `json:"project"`
+	Alert        string         `json:"alert"` // its id
+	Name         string         `json:"name"`
+	Groups       []AlertedGroup `json:"groups"`
+	More         int64          `json:"more,omitempty"` // groups beyond those
+	At           time.Time      `json:"at"`
+	Test         bool           `json:"test,omitempty"` // a person has tried it
+	Addressed
+}
+
+// An AlertedGroup is an error group that an alert tells of.
+type AlertedGroup struct {
+	Group       string `json:"group"`
+	Title       string `json:"title"`
+	Type        string `json:"type"`
+	Culprit     string `json:"culprit"`
+	Count       int64  `json:"count"`                 // of its errors in all, when the message was made
+	Environment string `json:"environment,omitempty"` // of the error that caused it
+	Trigger     string `json:"trigger"`               // new, regressed, unignored, spiking, many
+	Cause       string `json:"cause"`                 // in words
+	Path        string `json:"path"`                  // in the console
+}
+
 // A Notification is a fact that organizations can receive by webhook or
 // mail. Its data is that of the event.
 type Notification struct {
@@ -282,6 +309,7 @@ func Notifications() []Notification {
 		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},
+		{TypeErrorAlertFired, "error_alert.fired", "an alert on errors has something to tell"},
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search is over"},
 		{TypeSearchAlertUnevaluated, "search_alert.unevaluated", "an alert on a saved search can't be evaluated"},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/terminal"
-	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 const logsHelp = `Prints the newest entries that match, the newest last:
@@ -28,10 +26,9 @@ const logsHelp = `Prints the newest entries that match, the newest last:
   weir logs --patterns --new-since=1h            what the day before does not have
   weir logs --json 'user.id:42' | jq .message
   weir logs --saved='Checkout fails'      what a saved search finds
-  weir logs --follow level:error          what comes from now on
   weir logs -- -healthcheck               what begins with - stands behind --
 
-ingest/docs/searching.md has the whole language. Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
+` + "`weir tail`" + ` prints what comes from now on. ingest/docs/searching.md has the whole language. Without an address or a profile it reads what ` + "`weir run`" + ` has started.`
 
 type logsCommand struct {
 	Query []string `arg:"" optional:"" help:"What the entries have to match."`
@@ -41,7 +38,6 @@ type logsCommand struct {
 	To       time.Time     `help:"Events before this time, in RFC 3339." format:"2006-01-02T15:04:05Z07:00"`
 	Project  string        `help:"Only this project, by its id."`
 	Limit    int           `help:"How many entries at most." default:"100"`
-	Follow   bool          `short:"f" help:"Print what is accepted from now on, as it comes."`
 	JSON     bool          `name:"json" help:"Print the entries as they were sent, one on each line."`
 	Patterns bool          `help:"Print the patterns of messages instead of entries, the most frequent first."`
 	NewSince time.Duration `help:"Only patterns that are new in this time: the day before, or --from until then, has none like them."`
@@ -58,9 +54,6 @@ func (logsCommand) Help() string { return logsHelp }
 func (l *logsCommand) Validate() error {
 	if l.Limit < 1 || l.Since <= 0 {
 		return errors.New("--limit and --since must be more than 0")
-	}
-	if l.Follow && (!l.From.IsZero() || !l.To.IsZero() || len(l.CountBy) > 0 || l.Patterns) {
-		return errors.New("--follow prints what comes from now on: leave out --from, --to, --count-by and --patterns")
 	}
 	if l.NewSince < 0 || l.NewSince > 0 && !l.Patterns || l.Patterns && len(l.CountBy) > 0 {
 		return errors.New("--new-since is a time for --patterns, which goes without --count-by")
@@ -79,9 +72,6 @@ func (l *logsCommand) Run(ctx context.Context) error {
 		if err := l.useSaved(ctx, api); err != nil {
 			return err
 		}
-	}
-	if l.Follow {
-		return l.follow(ctx, api, terminal.Of(os.Stdout), os.Stderr)
 	}
 	return l.print(ctx, api, os.Stdout, time.Now())
 }
@@ -114,15 +104,16 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 	screen := terminal.Of(out)
 	screen.Writer = lines
 	for _, entry := range slices.Backward(newest) {
-		if err := l.printOne(screen, entry); err != nil {
+		if err := printEntry(screen, entry, l.JSON); err != nil {
 			return err
 		}
 	}
 	return lines.Flush()
 }
 
-func (l *logsCommand) printOne(screen terminal.Screen, entry client.StoredEntry) error {
-	if l.JSON {
+// printEntry prints an entry as it was sent, or for a person.
+func printEntry(screen terminal.Screen, entry client.StoredEntry, asJSON bool) error {
+	if asJSON {
 		return screen.JSON(entry.Entry)
 	}
 	line, err := lineOf(screen, entry)
@@ -131,49 +122,6 @@ func (l *logsCommand) printOne(screen terminal.Screen, entry client.StoredEntry)
 	}
 	_, err = fmt.Fprintln(screen, line)
 	return err
-}
-
-// Limits of the pause before a tail is opened again.
-const (
-	firstPause   = 500 * time.Millisecond
-	longestPause = 30 * time.Second
-)
-
-// follow prints what comes until ctx ends. It comes back when a tail ends,
-// unless it is refused for good.
-func (l *logsCommand) follow(ctx context.Context, api *client.Client, screen terminal.Screen, said io.Writer) error {
-	query := client.LogsQuery{Project: l.Project, Query: strings.Join(l.Query, " ")}
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		var failed error // to print
-		err := api.Tail(ctx, l.APIKey.Reveal(), query, func(event client.Event) error {
-			pause = firstPause
-			if event.Entry != nil {
-				failed = l.printOne(screen, *event.Entry)
-			} else if event.Skipped > 0 {
-				fmt.Fprintf(said, "%d entries are not shown: %s\n", event.Skipped, skippedBy[event.Reason])
-			}
-			return failed
-		})
-		problem := (*client.Problem)(nil)
-		switch isProblem := errors.As(err, &problem); {
-		case failed != nil, isProblem && !problem.Temporary():
-			return err
-		case err != nil && ctx.Err() == nil:
-			fmt.Fprintf(said, "%v; entries may be missing, and it is tried again\n", err)
-		}
-		wait := pause/2 + rand.N(pause) // at random, so that clients do not return together
-		if problem != nil {
-			wait = max(wait, problem.RetryAfter)
-		}
-		lifecycle.Pause(ctx, wait)
-	}
-	return nil
-}
-
-// skippedBy says why entries are not shown.
-var skippedBy = map[string]string{ // bounded by the reasons of the API
-	"slow":  "they come faster than they are printed. A narrower query helps.",
-	"share": "the organization's tails had their share of time. Fewer terms, or fewer tails, help.",
 }
 
 // lineOf is an entry for a person: time, level, environment, message and error.

@@ -34,6 +34,7 @@ type commands struct {
 	Run      runCommand      `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
 	Demo     demoCommand     `cmd:"" help:"Send a minute of realistic traffic through the public API."`
 	Logs     logsCommand     `cmd:"" help:"Search logs in a terminal."`
+	Tail     tailCommand     `cmd:"" help:"Print logs as they are accepted."`
 	Searches searchesCommand `cmd:"" help:"List the saved searches that everybody sees."`
 	Errors   errorsCommand   `cmd:"" help:"List the groups of errors, or show one."`
 	Usage    usageCommand    `cmd:"" help:"Show what was used of the quota."`

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-// ConsumeTenants begins erasures, and takes groups from members who are
-// gone, in the transaction that moves the positions.
+// ConsumeTenants begins erasures, and takes groups and mail from members
+// who are gone, in the transaction that moves the positions.
 func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := erasure.Consume(ctx, tx, records); err != nil { // acts as the system from here on
 		return err
@@ -27,6 +27,9 @@ func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error 
 			return err
 		}
 		changed = append(changed, some...)
+		if err := postgres.ForgetRecipient(ctx, tx, member.Organization, member.Member); err != nil {
+			return err
+		}
 	}
 	return Announce(ctx, tx, changed)
 }

@@ -37,6 +37,10 @@ func pagesFor(t *testing.T, role string) http.Handler {
 	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
 		t.Fatal(err)
 	}
+	created, _ := json.Marshal(contract.ProjectCreated{Organization: "acme", Project: "shop", Name: "Shop"})
+	if err := projects.Apply(contract.TypeProjectCreated, created); err != nil {
+		t.Fatal(err)
+	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	console.Mount(router, console.Config{Service: groupingtest.New(t), Directory: projects, Guard: guard, Clock: time.Now})
@@ -53,7 +57,7 @@ func get(pages http.Handler, path string) (int, string) {
 
 var styleLink = regexp.MustCompile(`/console/assets/[^"]+\.css`)
 
-var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
+var groupLink = regexp.MustCompile(`href="(/console/errors/grp_[^"?]+)"`)
 
 var logsLinks = regexp.MustCompile(`href="/console/logs\?environment=[^&]+&amp;project=[^&]+&amp;to=[0-9TZ%A.-]+".* href="/console/logs\?environment=[^&]+&amp;from=[0-9TZ%A.-]+&amp;order=asc&amp;project=[^&"]+"`)
 

@@ -55,6 +55,7 @@ func Mount(router chi.Router, config Config) {
 		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
+		c.mountAlerts(r)
 	})
 }
 

@@ -25,8 +25,9 @@ func New(t *testing.T) *groups.Service {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := groups.New(groups.Config{
 		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Pool: pool, Reads: pool, Concurrency: 2,
-		Announce: func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
-		Clock:    time.Now, Metrics: prometheus.NewRegistry(),
+		Announce:  func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
+		Tell:      func(context.Context, pgx.Tx, []postgres.Message) error { return nil },
+		MaxAlerts: 50, Clock: time.Now, Metrics: prometheus.NewRegistry(),
 	})
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {

@@ -26,6 +26,7 @@ type Service struct {
 	Config
 	limiter    *httpapi.Limiter
 	incomplete prometheus.Counter
+	late       prometheus.Gauge // messages of alerts
 }
 
 // Config is what a Service needs.
@@ -34,6 +35,8 @@ type Config struct {
 	Projects    *identity.Directory
 	Pool        *pgxpool.Pool   // for decisions
 	Announce    Announce        // tells others of decisions
+	Tell        Tell            // hands on what alerts tell
+	MaxAlerts   int             // of a project
 	Reads       *pgxpool.Pool   // for requests, so that they take no connection of the consumer
 	Replica     *replica.Reader // for the same; nil: there is none
 	Concurrency int             // concurrent reads, at least 1; one organization has at most half of them, rounded up
@@ -45,6 +48,7 @@ type Config struct {
 func New(config Config) *Service {
 	return &Service{
 		Config:  config,
+		late:    lateAlerts(config.Metrics),
 		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: config.Concurrency, Module: "weir_grouping", Noun: "reads"}, config.Metrics),
 		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
@@ -128,7 +132,7 @@ func (s *Service) Learned(ctx context.Context, tx pgx.Tx, projects []postgres.Pr
 // Count adds errors to their groups and creates groups as far as the
 // budgets allow. The caller's transaction must see all organizations.
 func (s *Service) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
-	return postgres.Writer{NewGroups: s.NewGroups}.Apply(ctx, tx, tally.Counts())
+	return postgres.Writer{NewGroups: s.NewGroups, Clock: s.Clock}.Apply(ctx, tx, tally.Counts())
 }
 
 // maxSearchTime ends the page of a long search.

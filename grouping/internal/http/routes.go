@@ -53,7 +53,7 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	return append(slices.Concat(a.decisionOperations(), a.mergeOperations(), a.numbersOperations()), []openapi.Operation{
+	return append(slices.Concat(a.decisionOperations(), a.mergeOperations(), a.numbersOperations(), a.alertOperations()), []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
 			Summary: "The error groups of a project, the one last seen first",

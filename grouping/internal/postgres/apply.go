@@ -16,6 +16,7 @@ import (
 // A Writer stores counted errors.
 type Writer struct {
 	NewGroups grouping.Budgets
+	Clock     func() time.Time // of alerts; nil: nobody is told
 }
 
 // Effect is what a transaction did.
@@ -65,9 +66,14 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveReleases(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save releases: %w", err)
 	}
-	decided, err := observe(ctx, tx, rows, restored) // the last, as it takes the turn to append
+	decided, err := observe(ctx, tx, rows, restored) // behind all locks but those of alerts, as it takes the turn to append
 	if err != nil {
 		return Effect{}, fmt.Errorf("cannot decide about groups: %w", err)
+	}
+	if w.Clock != nil {
+		if err := alertCounted(ctx, tx, shown(rows), decided, w.Clock()); err != nil {
+			return Effect{}, fmt.Errorf("cannot give alerts what came: %w", err)
+		}
 	}
 	effect := effectOf(changes)
 	effect.Decided = decided
@@ -87,6 +93,7 @@ type change struct {
 	splits          int             // how often it was split when the errors were read
 	fresh           []grouping.Seen // what counts for the state of a head
 	samples         int64           // how many it has ever had, including these
+	count           int64           // of its errors, including these
 	about           grouping.Description
 	why             grouping.Explanation
 	calls           []int32  // of a new group, see grouping.Outline

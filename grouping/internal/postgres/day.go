@@ -108,7 +108,7 @@ type countedDay struct {
 	Tags  map[grouping.Tag]grouping.Distribution `json:"tags,omitempty"` // bounded by grouping.Tags
 }
 
-func countedOf(day *grouping.Day) countedDay {
+func countedDayOf(day *grouping.Day) countedDay {
 	c := countedDay{Hours: map[int64]int64{}, Tags: map[grouping.Tag]grouping.Distribution{}}
 	for hour, n := range day.Hours {
 		if n > 0 {
@@ -179,7 +179,7 @@ type dayColumns struct {
 }
 
 func (c *dayColumns) add(r *dayRow) error {
-	text, err := json.Marshal(countedOf(r.day))
+	text, err := json.Marshal(countedDayOf(r.day))
 	if err != nil {
 		return fmt.Errorf("cannot encode the numbers of group %q: %w", r.group, err)
 	}

@@ -189,6 +189,9 @@ func observe(ctx context.Context, tx pgx.Tx, changes []*change, restored []event
 }
 
 func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Made, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
 	var organizations, ids []string
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		organizations, ids = append(organizations, changes[key].Organization), append(ids, changes[key].group)
@@ -349,7 +352,11 @@ func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
 	for _, m := range due {
 		m.Decisions = []grouping.Decision{m.Group.State.Expired()}
 	}
-	return Record(ctx, tx, due, Author{})
+	ended, err := Record(ctx, tx, due, Author{})
+	if err != nil {
+		return nil, err
+	}
+	return ended, alertDecided(ctx, tx, ended, now)
 }
 
 // Unassign takes all groups from a member who was removed. tx must act as the system.

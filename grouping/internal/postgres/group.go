@@ -115,7 +115,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, samples, xmax = 0, status <> 'unresolved', merged_into, members > 0,
+		RETURNING organization, id, samples, count, xmax = 0, status <> 'unresolved', merged_into, members > 0,
 		       coalesce((decided->>'splits')::integer, 0), (decided->'spike'->>'hour')::timestamptz`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
 		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases)
@@ -135,11 +135,11 @@ var (
 func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
 	var organization, id, into string
-	var samples int64
+	var samples, count int64
 	var inserted, decided, heads bool
 	var splits int
 	var spiked *time.Time
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted, &decided, &into, &heads, &splits, &spiked}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &count, &inserted, &decided, &into, &heads, &splits, &spiked}, func() error {
 		ch := changes[n]
 		if ch.Organization != organization || ch.row != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.row, ch.Organization)
@@ -150,7 +150,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 		case into != ch.into || heads != ch.heads || splits > ch.splits:
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errMoved)
 		}
-		ch.samples, ch.decided = samples, decided
+		ch.samples, ch.count, ch.decided = samples, count, decided
 		if spiked != nil {
 			ch.spiked = *spiked
 		}

@@ -98,6 +98,11 @@ func (ch *change) observed() []grouping.Seen {
 	return ch.Seen
 }
 
+// shown are the changes of groups that people see: those of members are in their heads.
+func shown(rows []*change) []*change {
+	return slices.DeleteFunc(slices.Clone(rows), func(ch *change) bool { return ch.into != "" })
+}
+
 // hashBytes is a hash as it is stored; empty: none.
 func hashBytes(h grouping.Hash) []byte {
 	if h == (grouping.Hash{}) {

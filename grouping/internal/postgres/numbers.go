@@ -69,7 +69,7 @@ func FindNumbers(ctx context.Context, tx pgx.Tx, organization pg.Organization, g
 // Recent is what happened in a group of late.
 type Recent struct {
 	From   time.Time // the first of the hours
-	Hours  grouping.Hours
+	Hours  grouping.HourCounts
 	Before int64 // errors in as many hours before
 	Users  int64 // of the last RecentDays, by UsersError
 }

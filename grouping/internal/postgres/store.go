@@ -84,22 +84,26 @@ func Erasable() []erasure.Table {
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("group_splits", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
+		erasure.Rows("error_alert_log", ofAlerts), erasure.Rows("error_alert_counts", ofAlerts), erasure.Rows("error_alerts", erasure.OfProject),
 		erasure.Rows("error_groups", erasure.OfProject),
 	}
 }
 
 // rights are the privileges that serving needs.
 var rights = pg.Rights{
-	"answers":        "SELECT, INSERT, DELETE",
-	"error_groups":   "SELECT, INSERT, UPDATE, DELETE",
-	"error_settings": "SELECT, INSERT, UPDATE, DELETE",
-	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",
-	"group_days":     "SELECT, INSERT, UPDATE, DELETE",
-	"group_hashes":   "SELECT, INSERT, DELETE",
-	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
-	"group_splits":   "SELECT, INSERT, DELETE",
-	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
-	"releases":       "SELECT, INSERT, UPDATE, DELETE",
+	"answers":            "SELECT, INSERT, DELETE",
+	"error_alert_counts": "SELECT, INSERT, UPDATE, DELETE",
+	"error_alert_log":    "SELECT, INSERT, UPDATE, DELETE",
+	"error_alerts":       "SELECT, INSERT, UPDATE, DELETE",
+	"error_groups":       "SELECT, INSERT, UPDATE, DELETE",
+	"error_settings":     "SELECT, INSERT, UPDATE, DELETE",
+	"group_days":         "SELECT, INSERT, UPDATE, DELETE",
+	"group_budgets":      "SELECT, INSERT, UPDATE, DELETE",
+	"group_hashes":       "SELECT, INSERT, DELETE",
+	"group_packages":     "SELECT, INSERT, UPDATE, DELETE",
+	"group_splits":       "SELECT, INSERT, DELETE",
+	"occurrences":        "SELECT, INSERT, UPDATE, DELETE",
+	"releases":           "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // idleBudgetsKept is longer than an hour's errors are on
@@ -120,6 +124,7 @@ func Tables(clock func() time.Time) []prune.Table {
 			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
 			Before: prune.Ago(idleBudgetsKept, clock),
 		},
+		alertCounts(clock),
 		prune.Rows{Table: "group_days", Bound: "90 days of each group, in each at most 80 values", Age: "day", Before: prune.Ago(daysKept, clock)},
 		prune.Rows{Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true},
 	}
@@ -129,6 +134,8 @@ func Tables(clock func() time.Time) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them", By: "grouping.MaxDecisions; they go with their group"},
+		{Table: "error_alerts", Keeps: "50 of each project", By: "WEIR_MAX_ERROR_ALERTS"},
+		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
 		{Table: "error_settings", Keeps: "100 of each project, the newest", By: "maxSettings; they go with the project"},
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},

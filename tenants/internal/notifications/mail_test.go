@@ -130,6 +130,41 @@ func TestMailOfAnAlert(t *testing.T) {
 	}
 }
 
+// An alert on errors is mailed to the members whom it names.
+func TestMailOfAnErrorAlert(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	added := tenants.MemberAdded{Member: "mem_dev", Organization: "org_a", Email: "dev@example.com", Name: "Dev", Role: tenants.Developer, PasswordHash: "x", At: r.clock()}
+	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added); err != nil {
+		t.Fatal(err)
+	}
+	r.run(t)
+	r.consume(t, r.record(t, "alr_1/1", contract.TypeErrorAlertFired, "org_a", contract.ErrorAlert{
+		Organization: "org_a", Alert: "alr_1", Name: "Shop", More: 3, Groups: []contract.AlertedGroup{
+			{Group: "grp_1", Title: "PaymentFailed: no card", Count: 2, Environment: "prod", Trigger: "new", Cause: "It is new: it has happened 2 times.", Path: "/console/errors/grp_1"},
+			{Group: "grp_2", Count: 70, Trigger: "regressed", Cause: "It happened after it was resolved.", Path: "/console/errors/grp_2"},
+		},
+		Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: []string{"mem_dev", "mem_bill"}}, Path: "/console/errors?project=prj_1"},
+	}))
+	var mails []string
+	testenv.Eventually(t, func() error {
+		if mails = office.Taken(); len(mails) == 0 {
+			return errNot("nothing was mailed")
+		}
+		return nil
+	})
+	if len(mails) != 1 || !strings.Contains(mails[0], "<dev@example.com>") || !strings.Contains(mails[0], "Subject: Shop: 2 errors and 3 more") {
+		t.Fatalf("mailed %q", mails)
+	}
+	for _, part := range []string{"PaymentFailed: no card. It is new: it has happened 2 times. In all 2, now in", "An error without a title. It happened after it was resolved.",
+		"And 3 more.", "https://weir.example/console/errors/grp_1", "https://weir.example/console/errors/alerts/alr_1"} {
+		if !strings.Contains(strings.NewReplacer("=\r\n", "", "\r\n", " ").Replace(mails[0]), part) {
+			t.Errorf("it lacks %q:\n%s", part, mails[0])
+		}
+	}
+}
+
 // Mail about a budget names its project.
 func TestMailOfABudget(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)

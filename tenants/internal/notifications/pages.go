@@ -167,7 +167,7 @@ func groupEvents(chosen []string) (groups []eventGroup) {
 // subjectOf names the subject of an event: its own first word, or what it belongs to.
 func subjectOf(event string) string {
 	switch noun, _, _ := strings.Cut(event, "."); noun {
-	case "search_alert":
+	case "search_alert", "error_alert":
 		return "Alerts"
 	case "error_group":
 		return "Errors"

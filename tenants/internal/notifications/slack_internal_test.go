@@ -26,6 +26,13 @@ func TestSlack(t *testing.T) {
 		}
 	}
 	sent, err := bodyFor(due{
+		Delivery: Delivery{Type: "error_alert.fired", Body: `{"data":{"name":"Shop","alert":"alr_1","groups":[],"test":true,"url":"https://weir.example/console/errors"}}`},
+		to:       tenants.Webhook{URL: "https://hooks.slack.com/x"}, reader: addressee{organization: "Acme"},
+	}, "https://weir.example")
+	if err != nil || !strings.Contains(string(sent), `{"text":"[Test] Shop\nThis is a test`) || !strings.Contains(string(sent), "/console/errors/alerts/alr_1") {
+		t.Errorf("a test of an alert on errors: %s, %v", sent, err)
+	}
+	sent, err = bodyFor(due{
 		Delivery: Delivery{Type: "error_group.created", Body: `{}`}, to: tenants.Webhook{URL: "https://hooks.slack.com/x"}, reader: addressee{organization: "Acme"},
 	}, "https://weir.example")
 	if err != nil || string(sent) != `{"text":"error_group.created of Acme: https://weir.example/console"}` {

@@ -138,10 +138,57 @@ CREATE TABLE answers (
 	PRIMARY KEY (organization, key)
 );
 
+-- What is told of a project's errors, and what waits for that: see AlertRule and Waiting in the domain.
+CREATE TABLE error_alerts (
+	organization text        NOT NULL,
+	id           text        NOT NULL,
+	project      text        NOT NULL,
+	rule         jsonb       NOT NULL,
+	since        timestamptz NOT NULL, -- it holds for errors accepted from then on
+	waiting      jsonb       NOT NULL DEFAULT '{}',
+	due          timestamptz, -- when what waits is sent
+	version      bigint      NOT NULL DEFAULT 1,
+	updated_by   text        NOT NULL,
+	updated_at   timestamptz NOT NULL,
+	tested_at    timestamptz NOT NULL DEFAULT '-infinity',
+	messages     bigint      NOT NULL DEFAULT 0, -- that were sent
+	lines        bigint      NOT NULL DEFAULT 0, -- rows of error_alert_log there have been
+	last_outcome text        NOT NULL DEFAULT '', -- of the newest of them
+	PRIMARY KEY (organization, id)
+) WITH (fillfactor = 50);
+CREATE INDEX error_alerts_of_project ON error_alerts (organization, project);
+CREATE INDEX error_alerts_due ON error_alerts (due) WHERE due IS NOT NULL;
+
+-- How many errors of a group came of late, for an alert that counts them: see Burst in the domain.
+CREATE TABLE error_alert_counts (
+	organization text        NOT NULL,
+	alert        text        NOT NULL,
+	error_group  text        NOT NULL,
+	burst        jsonb       NOT NULL,
+	newest       timestamptz NOT NULL,
+	PRIMARY KEY (organization, alert, error_group)
+) WITH (fillfactor = 75);
+CREATE INDEX counts_by_age ON error_alert_counts (newest);
+
+-- What became of what alerts had to tell: slots are used again.
+CREATE TABLE error_alert_log (
+	organization text        NOT NULL,
+	alert        text        NOT NULL,
+	slot         smallint    NOT NULL,
+	line         bigint      NOT NULL, -- its number
+	first_at     timestamptz NOT NULL,
+	at           timestamptz NOT NULL,
+	outcome      text        NOT NULL,
+	groups       bigint      NOT NULL,
+	error_group  text        NOT NULL, -- the first of them
+	PRIMARY KEY (organization, alert, slot)
+);
+
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'answers'] LOOP
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'answers',
+		'error_alerts', 'error_alert_counts', 'error_alert_log'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

@@ -1,0 +1,327 @@
+package grouping
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Trigger is what an alert is told of. Triggers are stored and shown, so
+// they are never renamed.
+type Trigger string
+
+// The triggers.
+const (
+	OnNew       Trigger = "new"       // an error has happened for the n-th time in all
+	OnRegressed Trigger = "regressed" // it came after it was resolved
+	OnUnignored Trigger = "unignored" // it is no longer ignored, as its time or its count has come
+	OnSpiking   Trigger = "spiking"   // it happens far more often than before
+	OnMany      Trigger = "many"      // so many came within a span
+)
+
+// Triggers lists all of them.
+func Triggers() []Trigger { return []Trigger{OnNew, OnRegressed, OnUnignored, OnSpiking, OnMany} }
+
+// triggerOf is the trigger of a decision that Weir makes itself.
+func triggerOf(kind Kind) (t Trigger, any bool) {
+	switch t = Trigger(kind); t {
+	case OnRegressed, OnUnignored, OnSpiking:
+		return t, true
+	}
+	return "", false
+}
+
+// An AlertRule is what is told of a project's errors, when and whom.
+type AlertRule struct {
+	Name         string        `json:"name"`
+	Triggers     []Trigger     `json:"triggers"`
+	NewFrom      int64         `json:"new_from"`        // OnNew: the number of the error that tells
+	Count        int64         `json:"count,omitempty"` // OnMany: so many
+	Per          time.Duration `json:"per,omitempty"`   // within this, one of Spans
+	Severities   Severity      `json:"levels,omitempty"`
+	Environments []string      `json:"environments,omitempty"`
+	Words        []string      `json:"words,omitempty"` // as those of a list: all occur in title, type or culprit
+	Hours        Hours         `json:"hours,omitzero"`
+	Gap          time.Duration `json:"gap"`               // between two messages
+	Roles        []string      `json:"roles,omitempty"`   // of members who get mail
+	Members      []string      `json:"members,omitempty"` // who get mail as well
+	MutedUntil   time.Time     `json:"muted_until,omitzero"`
+}
+
+// Bounds of alerts.
+const (
+	MaxRecipients = 20 // members and roles of an alert
+	MaxAlertName  = 80 // characters
+	MaxAlertEnvs  = 20
+	MinAlertGap   = time.Minute
+	MaxAlertGap   = 24 * time.Hour
+	maxNewFrom    = 1_000_000
+	maxAlertWords = 20
+	maxAlertText  = 256 // bytes of all words
+	maxMemberID   = 64  // bytes
+	maxMutedDays  = 90
+)
+
+// DefaultAlertRule is what a new rule begins with. An error that happens once
+// is often a fluke, and many never come again: the second one tells. That is
+// also soon enough in a project of few errors.
+func DefaultAlertRule() AlertRule {
+	return AlertRule{Triggers: []Trigger{OnNew, OnRegressed}, NewFrom: 2, Gap: 5 * time.Minute}
+}
+
+// Check returns the first fault, an Invalid. The roles are those that may
+// read errors.
+func (r *AlertRule) Check(roles []string, now time.Time) error {
+	switch {
+	case r.Name == "" || utf8.RuneCountInString(r.Name) > MaxAlertName || !isLine(r.Name):
+		return Invalid{"name", "That is no name of an alert.", fmt.Sprintf("Use one line of 1 to %d characters.", MaxAlertName)}
+	case len(r.Triggers) == 0 || len(r.Triggers) > len(Triggers()):
+		return Invalid{"triggers", "An alert needs something to tell.", "Name some of " + words(Triggers()) + ", each once."}
+	case r.NewFrom < 1 || r.NewFrom > maxNewFrom:
+		return Invalid{"new_from", fmt.Sprintf("There is no %d-th error.", r.NewFrom), "Use 1 to 1,000,000."}
+	case r.Gap < MinAlertGap || r.Gap > MaxAlertGap || r.Gap%time.Second != 0:
+		return Invalid{"gap_seconds", "Messages can't be that far apart.", "Use 60 to 86400 seconds."}
+	case r.MutedUntil.After(now.AddDate(0, 0, maxMutedDays)):
+		return Invalid{"muted_until", "An alert can't be muted for that long.", fmt.Sprintf("Use a time within %d days.", maxMutedDays)}
+	}
+	for i, t := range r.Triggers {
+		if !slices.Contains(Triggers(), t) || slices.Contains(r.Triggers[:i], t) {
+			return Invalid{"triggers", fmt.Sprintf("%q is none, or is named twice.", t), "Name some of " + words(Triggers()) + ", each once."}
+		}
+	}
+	for _, check := range []error{r.checkMany(), r.checkFilter(), r.Hours.check(), r.checkMail(roles)} {
+		if check != nil {
+			return check
+		}
+	}
+	return nil
+}
+
+func words[T ~string](of []T) string {
+	var texts []string
+	for _, word := range of {
+		texts = append(texts, string(word))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (r *AlertRule) checkMany() error {
+	_, known := spanWords[r.Per]
+	switch many := r.Has(OnMany); {
+	case many && (r.Count < 1 || r.Count > maxUntilCount):
+		return Invalid{"count", fmt.Sprintf("The count is %d.", r.Count), "Use a number from 1 to 1,000,000,000."}
+	case many && !known:
+		return Invalid{"per", "That is no span to count in.", "Use minute, hour, day or week."}
+	case !many && (r.Count != 0 || r.Per != 0):
+		return Invalid{"count", "Nothing counts them.", "Add the trigger many, or leave count and per out."}
+	}
+	return nil
+}
+
+func (r *AlertRule) checkFilter() error {
+	if len(r.Environments) > MaxAlertEnvs {
+		return Invalid{"environments", fmt.Sprintf("There are %d environments.", len(r.Environments)), fmt.Sprintf("Name at most %d.", MaxAlertEnvs)}
+	}
+	for _, name := range r.Environments {
+		if name == "" || len(name) > MaxEnvironment || !isLine(name) {
+			return Invalid{"environments", fmt.Sprintf("%q is no environment.", name), fmt.Sprintf("Use one line of at most %d bytes.", MaxEnvironment)}
+		}
+	}
+	if text := strings.Join(r.Words, " "); len(r.Words) > maxAlertWords || len(text) > maxAlertText || !isLine(text) {
+		return Invalid{"q", "These are too many words.", fmt.Sprintf("Use at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
+	}
+	return nil
+}
+
+func (r *AlertRule) checkMail(roles []string) error {
+	if len(r.Members)+len(r.Roles) > MaxRecipients {
+		return Invalid{"mail_members", fmt.Sprintf("There are %d recipients.", len(r.Members)+len(r.Roles)),
+			fmt.Sprintf("Name at most %d members and roles.", MaxRecipients)}
+	}
+	for _, member := range r.Members {
+		if !strings.HasPrefix(member, "mem_") || len(member) > maxMemberID || !isLine(member) {
+			return Invalid{"mail_members", fmt.Sprintf("%q is no id of a member.", member), "Use ids such as mem_ and what follows it."}
+		}
+	}
+	for _, role := range r.Roles {
+		if !slices.Contains(roles, role) {
+			return Invalid{"mail_roles", fmt.Sprintf("%q is no role that reads errors.", role), "Use " + strings.Join(roles, ", ") + "."}
+		}
+	}
+	return nil
+}
+
+// Has reports whether the rule has a trigger.
+func (r *AlertRule) Has(t Trigger) bool { return slices.Contains(r.Triggers, t) }
+
+// Selects reports whether a rule tells the same errors as another one, to
+// whomever and whenever.
+func (r *AlertRule) Selects(other *AlertRule) bool {
+	of := func(r *AlertRule) AlertRule {
+		return AlertRule{Triggers: r.Triggers, NewFrom: r.NewFrom, Count: r.Count, Per: r.Per, Severities: r.Severities,
+			Environments: append([]string{}, r.Environments...), Words: append([]string{}, r.Words...)}
+	}
+	return reflect.DeepEqual(of(r), of(other))
+}
+
+func (r *AlertRule) inEnvironment(names ...string) bool {
+	return len(r.Environments) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(r.Environments, name) })
+}
+
+func (r *AlertRule) ofSeverity(s Severity) bool { return r.Severities == 0 || r.Severities&s != 0 }
+
+func (r *AlertRule) saysOf(g *Counted) bool {
+	text := strings.ToLower(g.Title + " " + g.Type + " " + g.Culprit)
+	for _, word := range r.Words {
+		if !strings.Contains(text, strings.ToLower(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Counted are errors that came to a group, and what followed.
+type Counted struct {
+	Group                string // its id
+	Title, Type, Culprit string
+	Status               Status
+	Severities           Severity
+	Environments         []string
+	Count, Came          int64 // in all, and now
+	Seen                 []Seen
+	Decided              []Decision
+}
+
+// A Notice is what an alert tells of one group.
+type Notice struct {
+	Group       string    `json:"group"`
+	Trigger     Trigger   `json:"trigger"`
+	Environment string    `json:"environment,omitempty"`
+	Cause       string    `json:"cause"`
+	At          time.Time `json:"at"` // when the error that caused it was accepted
+	Below       bool      `json:"-"`  // it is not told: the group is new, and has had fewer errors than it takes
+}
+
+// Notices are what a rule, which holds for what was accepted since a time, has
+// to say of counted errors. The burst counts those of the group; nil: they
+// are not counted.
+func (r *AlertRule) Notices(since time.Time, of *Counted, burst *Burst) (notices []Notice) {
+	if !r.saysOf(of) {
+		return nil
+	}
+	add := func(t Trigger, environment, cause string, at time.Time) {
+		if r.Has(t) && !at.Before(since) {
+			notices = append(notices, Notice{Group: of.Group, Trigger: t, Environment: environment, Cause: cause, At: at})
+		}
+	}
+	last := of.last()
+	if r.inEnvironment(of.Environments...) && r.ofSeverity(of.Severities) {
+		before := of.Count - of.Came
+		switch {
+		case before < r.NewFrom && of.Count >= r.NewFrom && of.Status == Unresolved:
+			add(OnNew, of.newest(r), r.newCause(), last)
+		case before == 0 && of.Count < r.NewFrom:
+			add(OnNew, "", "", last)
+			for i := range notices {
+				notices[i].Below = true
+			}
+		}
+	}
+	for _, d := range of.Decided {
+		if t, tells := triggerOf(d.Kind); tells && (d.Environment == "" || r.inEnvironment(d.Environment)) && r.ofSeverity(of.Severities) {
+			at := last
+			if at.IsZero() {
+				at = d.At
+			}
+			add(t, d.Environment, d.Reason, at)
+		}
+	}
+	if r.Has(OnMany) && burst != nil && of.Status == Unresolved {
+		for _, at := range r.burstsOf(since, of, burst) {
+			add(OnMany, of.newest(r), Until{Count: r.Count, Per: r.Per}.within(), at)
+		}
+	}
+	return notices
+}
+
+func (r *AlertRule) newCause() string {
+	if r.NewFrom == 1 {
+		return "It is new."
+	}
+	return fmt.Sprintf("It is new: it has happened %s times.", thousands(int(r.NewFrom)))
+}
+
+// within says that a count was reached.
+func (u Until) within() string {
+	return "It happened " + thousands(int(u.Count)) + " times within " + spanWords[u.Per] + "."
+}
+
+// last is when the last of the errors was accepted; zero: none came.
+func (g *Counted) last() (at time.Time) {
+	for _, seen := range g.Seen {
+		for _, arrival := range seen.Arrived {
+			if arrival.At.After(at) {
+				at = arrival.At
+			}
+		}
+	}
+	return at
+}
+
+// newest is an environment of the errors that the rule looks at.
+func (g *Counted) newest(r *AlertRule) string {
+	for _, seen := range slices.Backward(g.Seen) {
+		if r.inEnvironment(seen.Environment) {
+			return seen.Environment
+		}
+	}
+	return ""
+}
+
+// burstsOf counts errors by when they were accepted, in this order, and
+// returns when they were enough.
+func (r *AlertRule) burstsOf(since time.Time, of *Counted, burst *Burst) (at []time.Time) {
+	var arrived []Arrival
+	for _, seen := range of.Seen {
+		if !r.inEnvironment(seen.Environment) {
+			continue
+		}
+		for _, a := range seen.Arrived {
+			if r.ofSeverity(a.Severity) && !a.At.Before(since) {
+				arrived = append(arrived, a)
+			}
+		}
+	}
+	slices.SortFunc(arrived, func(a, b Arrival) int { return a.At.Compare(b.At) })
+	for _, a := range arrived {
+		if burst.add(a, r.Count, r.Per) {
+			at = append(at, a.At)
+		}
+	}
+	return at
+}
+
+// A Burst counts the errors of a group by their acceptance. It tells once that
+// they are enough, and again when they have been fewer in between.
+type Burst struct {
+	Progress
+	Told bool      `json:"told,omitempty"`
+	At   time.Time `json:"at,omitzero"` // of the newest one
+}
+
+func (b *Burst) add(a Arrival, enough int64, per time.Duration) (tells bool) {
+	b.Progress.add(a.At.UnixMicro(), 0, per)
+	if b.within(per) < enough {
+		b.Told = false
+	}
+	b.Progress.add(a.At.UnixMicro(), a.N, per)
+	tells = !b.Told && b.within(per) >= enough
+	b.Told = b.Told || tells
+	if a.At.After(b.At) {
+		b.At = a.At
+	}
+	return tells
+}

@@ -1,0 +1,59 @@
+package console_test
+
+import (
+	"maps"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A developer sets an alert, changes, tests, mutes and deletes it; a
+// viewer only sees it.
+func TestAlertPages(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	shows(t, pages, "/console/errors", `href="/console/errors/alerts"`)
+	shows(t, pages, "/console/errors/alerts", "Nobody is told of errors yet")
+	shows(t, pages, "/console/errors/alerts/new?project=shop", `<option value="shop" selected>`, `name="triggers" value="new" checked`)
+	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
+		"environments": {"prod, staging"}, "q": {"pay card"}, "gap_seconds": {"300"}, "hours/from": {"08:00"}, "hours/to": {"18:00"},
+		"hours/time_zone": {"Europe/Berlin"}, "days": {"1", "5"}, "levels": {"error"}, "mail": {"developer", "member:mem_1"}, "key": {"once"}}
+	wrong := maps.Clone(form)
+	wrong.Set("gap_seconds", "1")
+	wrong.Del("key")
+	if status, body := post(pages, "/console/errors/alerts/new", wrong); status != 422 || !strings.Contains(body, `id="fault-gap_seconds"`) {
+		t.Errorf("a wrong rule: %d %s", status, body)
+	}
+	status, path := post(pages, "/console/errors/alerts/new", form)
+	if status != 303 || !strings.HasPrefix(path, "/console/errors/alerts/alr_") {
+		t.Fatalf("%d %s", status, path)
+	}
+	if status, again := post(pages, "/console/errors/alerts/new", form); status != 303 || again != path {
+		t.Errorf("sent again: %d %s, not %s", status, again, path)
+	}
+	shows(t, pages, path, "of errors that come 100 times within one hour; in prod, staging; of level error; with pay card; from 08:00 to 18:00 in Europe/Berlin on Monday, Friday",
+		`name="hours/from" type="time" value="08:00"`, `name="mail" value="developer" checked`, "Nothing yet.")
+	form.Set("version", "1")
+	form.Del("key")
+	form.Del("days")
+	if status, leads := post(pages, path, form); status != 303 || leads != path {
+		t.Errorf("changed: %d %s", status, leads)
+	}
+	if status, body := post(pages, path, form); status != 409 || !strings.Contains(body, "Somebody else has changed this alert") {
+		t.Errorf("the second: %d %s", status, body)
+	}
+	for action, does := range map[string][2]string{"mute": {"3600", "Tell again"}, "test": {"", "a test was sent"}} {
+		if status, leads := post(pages, path+"/"+action, url.Values{"for": {does[0]}}); status != 303 || leads != path {
+			t.Errorf("%s: %d %s", action, status, leads)
+		}
+		shows(t, pages, path, does[1])
+	}
+	shows(t, pages, "/console/errors/alerts", `href="`+path+`"`, "muted")
+	_, page := get(pages, path)
+	if status, leads := post(pages, path+"/delete", url.Values{"version": versionField.FindStringSubmatch(page)[1:]}); status != 303 || leads != "/console/errors/alerts" {
+		t.Errorf("deleted: %d %s", status, leads)
+	}
+	viewer := pagesFor(t, "viewer")
+	if status, _ := post(viewer, "/console/errors/alerts/new", form); status != 403 {
+		t.Errorf("a viewer: %d", status)
+	}
+}

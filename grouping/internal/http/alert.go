@@ -1,0 +1,358 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+func (a *API) alertOperations() []openapi.Operation {
+	read := map[int]string{http.StatusNotFound: "There is no such project, or no such alert of it, in the key's organization"}
+	changed := map[int]string{
+		http.StatusNotFound:  read[http.StatusNotFound],
+		http.StatusConflict:  "conflict: it was changed since that version, or tested within the last minute; limit_reached: the project has as many alerts as it may",
+		http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
+	}
+	const path = "/v1/projects/{project}/error-alerts"
+	return []openapi.Operation{
+		{
+			Route: "GET " + path, Handle: a.listAlerts, ID: "listErrorAlerts", Summary: "The alerts on a project's errors, by name",
+			Query: struct{}{}, Answer: openapi.Answer{Type: alertListBody{}, Description: "All of them"}, Problems: read,
+		},
+		{
+			Route: "POST " + path, Handle: a.createAlert, ID: "createErrorAlert", Summary: "Tell webhooks and members of new, returning or many errors of a project",
+			Description: "It holds for errors that are accepted from now on. Webhooks that ask for error_alert.fired get it.",
+			Headers:     idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
+			Answer: openapi.Answer{Status: http.StatusCreated, Type: alertBody{}, Description: "The alert"}, Problems: changed,
+		},
+		{
+			Route: "GET " + path + "/{alert}", Handle: a.getAlert, ID: "getErrorAlert", Summary: "An alert on a project's errors",
+			Query: struct{}{}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert"}, Problems: read,
+		},
+		{
+			Route: "PUT " + path + "/{alert}", Handle: a.updateAlert, ID: "updateErrorAlert", Summary: "Change an alert on a project's errors, or mute it",
+			Headers: idempotent{}, Body: openapi.Body{Type: changedAlertBody{}}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert"}, Problems: changed,
+		},
+		{
+			Route: "DELETE " + path + "/{alert}", Handle: a.deleteAlert, ID: "deleteErrorAlert", Summary: "Delete an alert on a project's errors. What waits is not told",
+			Headers: idempotent{}, Query: versionQuery{}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert, as it was"}, Problems: changed,
+		},
+		{
+			Route: "POST " + path + "/{alert}/test", Handle: a.testAlert, ID: "testErrorAlert",
+			Summary: "Send a message that is marked as a test to all who are told. Once a minute",
+			Headers: idempotent{}, Answer: openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}, Description: "The alert"}, Problems: changed,
+		},
+		{
+			Route: "GET " + path + "/{alert}/log", Handle: a.alertLog, ID: "listErrorAlertLog", Summary: "What an alert has sent, and what it held back and why",
+			Query: struct{}{}, Answer: openapi.Answer{Type: alertLogBody{}, Description: "The newest 200 lines, the newest first"}, Problems: read,
+		},
+	}
+}
+
+type versionQuery struct {
+	Version int64 `query:"version" minimum:"1" description:"Refuse with conflict unless the alert is at this version"`
+}
+
+type hoursBody struct {
+	Days     []string `json:"days" enum:"mon,tue,wed,thu,fri,sat,sun" description:"On which the hours begin; empty: on each"`
+	From     string   `json:"from" required:"true" description:"Time of the day, such as 08:00"`
+	To       string   `json:"to" required:"true" description:"When they end; not after from: on the next day"`
+	TimeZone string   `json:"time_zone" description:"An IANA name, such as Europe/Berlin; empty: UTC"`
+}
+
+type newAlertBody struct {
+	Name         string             `json:"name" required:"true" minLength:"1" maxLength:"80"`
+	Triggers     []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; told again when there have been fewer in between"`
+	NewFrom      int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
+	Count        int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
+	Per          string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
+	Levels       []string           `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
+	Environments []string           `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
+	Words        string             `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
+	Hours        *hoursBody         `json:"hours" nullable:"true" description:"When it is told. What comes outside is told in one message when they begin. null: always"`
+	Gap          int64              `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
+	Roles        []string           `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
+	Members      []string           `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
+	MutedUntil   *time.Time         `json:"muted_until" nullable:"true" description:"What is accepted until then is not told, within 90 days; null: it is not muted"`
+}
+
+type changedAlertBody struct {
+	newAlertBody
+	Version int64 `json:"version" required:"true" minimum:"1" description:"That was read: else conflict"`
+}
+
+type alertBody struct {
+	ID      string `json:"id" maxLength:"64"`
+	Project string `json:"project" maxLength:"64"`
+	newAlertBody
+	Waiting   int64      `json:"waiting" description:"Groups that wait to be told"`
+	NextAt    *time.Time `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
+	SentAt    *time.Time `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
+	Version   int64      `json:"version"`
+	UpdatedBy string     `json:"updated_by"`
+	UpdatedAt time.Time  `json:"updated_at"`
+}
+
+type alertListBody struct {
+	Items []alertBody `json:"items"`
+	httpapi.OnePage
+}
+
+type alertLogBody struct {
+	Items []alertLineBody `json:"items" maxItems:"200"`
+	httpapi.OnePage
+}
+
+type alertLineBody struct {
+	Outcome grouping.Outcome `json:"outcome" enum:"sent,tested,muted,below,gathered,after_hours,over_limit,stale,decided" description:"sent and tested; else why it was held back. gathered, after_hours and over_limit (60 messages an hour of the organization): it waits. below: fewer errors than new_from. stale: accepted more than a day ago. decided: somebody resolved or ignored it meanwhile"`
+	Groups  int64            `json:"groups" description:"How many groups, one as often as it came"`
+	Group   *string          `json:"group" nullable:"true" description:"The first of them; null: it is not known any more"`
+	FirstAt time.Time        `json:"first_at" description:"Of the first; what is held back for the same reason in a row is one line"`
+	At      time.Time        `json:"at" description:"Of the last"`
+}
+
+// days are names of the days of the week, in their order in Go.
+var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
+// rule reads a rule.
+func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
+	rule = grouping.AlertRule{
+		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: strings.Fields(b.Words),
+		Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
+	}
+	var known bool
+	if rule.Per, known = grouping.Spans[b.Per]; !known && b.Per != "" {
+		return rule, grouping.Invalid{Field: "per", Detail: fmt.Sprintf("The span is %q.", b.Per), Fix: "Use minute, hour, day or week."}
+	}
+	for _, word := range b.Levels {
+		level, known := grouping.ParseSeverity(word)
+		if !known {
+			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is no level.", word), Fix: "Use debug, info, warn, error or fatal."}
+		}
+		rule.Severities |= level
+	}
+	if b.MutedUntil != nil {
+		rule.MutedUntil = b.MutedUntil.UTC().Truncate(time.Microsecond)
+	}
+	if b.Hours != nil {
+		rule.Hours, err = b.Hours.hours()
+	}
+	return rule, err
+}
+
+func (b *hoursBody) hours() (h grouping.Hours, err error) {
+	h.Zone = b.TimeZone
+	for _, name := range b.Days {
+		h.Days = append(h.Days, time.Weekday(slices.Index(days, name))) // -1 is none
+	}
+	if h.From, err = ParseClock("hours/from", b.From); err == nil {
+		h.To, err = ParseClock("hours/to", b.To)
+	}
+	return h, err
+}
+
+// ParseClock reads a time of the day as minutes.
+func ParseClock(field, text string) (minutes int, err error) {
+	at, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0, grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no time of the day.", text), Fix: "Use 00:00 to 23:59."}
+	}
+	return at.Hour()*60 + at.Minute(), nil
+}
+
+// Clock writes minutes as a time of the day.
+func Clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
+
+func showAlert(a *postgres.Alert) alertBody {
+	body := alertBody{
+		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: timeOrNull(a.Due), SentAt: timeOrNull(a.SentAt), Version: a.Version,
+		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
+		newAlertBody: newAlertBody{
+			Name: a.Name, Triggers: a.Triggers, NewFrom: a.NewFrom, Count: a.AlertRule.Count, Levels: a.Severities.Names(), Words: strings.Join(a.Words, " "),
+			Environments: append([]string{}, a.Environments...), Gap: int64(a.Gap / time.Second), Roles: append([]string{}, a.Roles...),
+			Members: append([]string{}, a.Members...), MutedUntil: timeOrNull(a.MutedUntil),
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(grouping.Spans)) {
+		if grouping.Spans[name] == a.Per {
+			body.Per = name
+		}
+	}
+	if !a.Hours.IsZero() {
+		body.Hours = &hoursBody{Days: []string{}, From: Clock(a.Hours.From), To: Clock(a.Hours.To), TimeZone: a.Hours.Zone}
+		for _, day := range a.Hours.Days {
+			body.Hours.Days = append(body.Hours.Days, days[day])
+		}
+	}
+	return body
+}
+
+func timeOrNull(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = at.UTC()
+	return &at
+}
+
+// AlertProblem is the answer to an error of an alert of a project.
+func AlertProblem(err error, project, alert string) error {
+	var full postgres.TooManyAlerts
+	switch {
+	case errors.Is(err, groups.ErrNoProject):
+		return httpapi.NotFound("project", project)
+	case errors.Is(err, postgres.ErrNoAlert):
+		return httpapi.NotFound("alert", alert)
+	case errors.Is(err, postgres.ErrAlertChanged):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Somebody else has changed the alert since. Read it again, and change what you find.")
+	case errors.Is(err, postgres.ErrTested):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "A test was sent within the last minute. Wait for it, or send another one later.")
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
+	}
+	return Refusal(err)
+}
+
+// answerAlert answers with an alert, or with what kept it from being so.
+func answerAlert(w http.ResponseWriter, r *http.Request, status int, found *postgres.Alert, err error) error {
+	if err != nil {
+		return AlertProblem(err, chi.URLParam(r, "project"), chi.URLParam(r, "alert"))
+	}
+	httpapi.WriteJSON(w, status, showAlert(found))
+	return nil
+}
+
+// projectOf is the project of the path, which the caller must be able to read.
+func (a *API) projectOf(r *http.Request) (string, error) {
+	project := chi.URLParam(r, "project")
+	if !a.mayRead(r, project) {
+		return "", httpapi.NotFound("project", project)
+	}
+	return project, nil
+}
+
+func (a *API) listAlerts(w http.ResponseWriter, r *http.Request) error {
+	project, err := a.projectOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.Service.Alerts(r.Context(), identity.FromContext(r.Context()), project)
+	if err != nil {
+		return AlertProblem(err, project, "")
+	}
+	body := alertListBody{Items: []alertBody{}}
+	for _, alert := range found {
+		body.Items = append(body.Items, showAlert(alert))
+	}
+	httpapi.WriteJSON(w, http.StatusOK, body)
+	return nil
+}
+
+func (a *API) findAlert(r *http.Request) (*postgres.Alert, []postgres.LoggedLine, error) {
+	project, err := a.projectOf(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Service.Alert(r.Context(), identity.FromContext(r.Context()), project, chi.URLParam(r, "alert"))
+}
+
+func (a *API) getAlert(w http.ResponseWriter, r *http.Request) error {
+	found, _, err := a.findAlert(r)
+	return answerAlert(w, r, http.StatusOK, found, err)
+}
+
+func (a *API) alertLog(w http.ResponseWriter, r *http.Request) error {
+	_, log, err := a.findAlert(r)
+	if err != nil {
+		return AlertProblem(err, chi.URLParam(r, "project"), chi.URLParam(r, "alert"))
+	}
+	body := alertLogBody{Items: []alertLineBody{}}
+	for _, line := range log {
+		body.Items = append(body.Items, alertLineBody{line.Outcome, line.Groups, orNull(line.Group), line.FirstAt.UTC(), line.At.UTC()})
+	}
+	httpapi.WriteJSON(w, http.StatusOK, body)
+	return nil
+}
+
+// changing is a request that changes an alert of a project.
+func (a *API) changing(r *http.Request) (request groups.Request, project string, err error) {
+	if request, err = requestOf(r); err != nil {
+		return request, "", err
+	}
+	project, err = a.projectOf(r)
+	return request, project, err
+}
+
+func (a *API) createAlert(w http.ResponseWriter, r *http.Request) error {
+	request, project, err := a.changing(r)
+	if err != nil {
+		return err
+	}
+	begin := grouping.DefaultAlertRule()
+	body := newAlertBody{NewFrom: begin.NewFrom, Gap: int64(begin.Gap / time.Second)}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	rule, err := body.rule()
+	if err != nil {
+		return Refusal(err)
+	}
+	made, err := a.Service.CreateAlert(r.Context(), request, project, rule)
+	return answerAlert(w, r, http.StatusCreated, made, err)
+}
+
+func (a *API) updateAlert(w http.ResponseWriter, r *http.Request) error {
+	request, project, err := a.changing(r)
+	if err != nil {
+		return err
+	}
+	begin := grouping.DefaultAlertRule()
+	body := changedAlertBody{newAlertBody: newAlertBody{NewFrom: begin.NewFrom, Gap: int64(begin.Gap / time.Second)}}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	rule, err := body.rule()
+	if err != nil {
+		return Refusal(err)
+	}
+	changed, err := a.Service.UpdateAlert(r.Context(), request, project, chi.URLParam(r, "alert"), rule, body.Version)
+	return answerAlert(w, r, http.StatusOK, changed, err)
+}
+
+func (a *API) deleteAlert(w http.ResponseWriter, r *http.Request) error {
+	request, project, err := a.changing(r)
+	if err != nil {
+		return err
+	}
+	var version int64
+	if text := r.URL.Query().Get("version"); text != "" {
+		if version, err = strconv.ParseInt(text, 10, 64); err != nil || version < 1 {
+			return httpapi.Invalid("?version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %q.", text), "Use the version that you have read.")
+		}
+	}
+	gone, err := a.Service.DeleteAlert(r.Context(), request, project, chi.URLParam(r, "alert"), version)
+	return answerAlert(w, r, http.StatusOK, gone, err)
+}
+
+func (a *API) testAlert(w http.ResponseWriter, r *http.Request) error {
+	request, project, err := a.changing(r)
+	if err != nil {
+		return err
+	}
+	tested, err := a.Service.TestAlert(r.Context(), request, project, chi.URLParam(r, "alert"))
+	return answerAlert(w, r, http.StatusAccepted, tested, err)
+}
