@@ -70,5 +70,6 @@ func (s Spike) words() string {
 	if s.Expected == 0 {
 		times = "none"
 	}
-	return fmt.Sprintf("It happened %s times in the hour from %s UTC, and %s were expected.", thousands(int(s.Count)), s.Hour.UTC().Format("2006-01-02 15:04"), times)
+	hour := s.Hour.UTC().Format("2006-01-02 15:04")
+	return fmt.Sprintf("It happened %s times in the hour from %s UTC, and %s were expected.", thousands(int(s.Count)), hour, times)
 }

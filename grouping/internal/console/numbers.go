@@ -28,6 +28,7 @@ type recently struct {
 	Text  string // what the bars show
 	Trend string
 	Users int64
+	Last  ui.Moment
 	Age   ui.Moment
 }
 
@@ -45,7 +46,7 @@ func (c *console) recently(g postgres.Group, recent *postgres.Recent) recently {
 		most = max(most, n)
 	}
 	shown := recently{
-		Users: recent.Users, Age: ui.NewMoment(g.FirstSeen, c.Clock()), Trend: trend(sum, recent.Before),
+		Users: recent.Users, Last: ui.NewMoment(g.LastSeen, c.Clock()), Age: ui.NewMoment(g.FirstSeen, c.Clock()), Trend: trend(sum, recent.Before),
 		Text: fmt.Sprintf("%s in 24 hours, at most %s in one; %s in the 24 before", ui.Count(sum), ui.Count(most*min(sum, 1)), ui.Count(recent.Before)),
 	}
 	for hour, n := range recent.Hours {

@@ -21,7 +21,9 @@ func (s *Service) Paths(ctx context.Context, tx pgx.Tx, projects []postgres.Proj
 
 // Numbers counts the errors of a group, and of what is merged into it, on the days from one instant to another. If there
 // is none that the principal may read, the error is postgres.ErrNoGroup.
-func (s *Service) Numbers(ctx context.Context, who identity.Principal, id string, from, to time.Time) (found postgres.Numbers, known grouping.Sights, err error) {
+func (s *Service) Numbers(ctx context.Context, who identity.Principal, id string, from, to time.Time) (
+	found postgres.Numbers, known grouping.Sights, err error,
+) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
 		group, _, err := postgres.FindGroup(ctx, tx, organization, id)
 		if err == nil && !s.mayRead(who, group.Project) {

@@ -317,7 +317,9 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	}
 	q.Limit = page.Limit
 	values := r.URL.Query()
-	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince} {
+	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{
+		parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince,
+	} {
 		if err := parse(&q, values); err != nil {
 			return q, err
 		}

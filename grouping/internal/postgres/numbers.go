@@ -78,14 +78,17 @@ type Recent struct {
 const RecentDays = 7
 
 // FindRecent returns what happened in groups until now, by their ids. tx must act as the organization.
-func FindRecent(ctx context.Context, tx pgx.Tx, organization pg.Organization, groups []string, now time.Time) (map[string]*Recent, error) {
+func FindRecent(ctx context.Context, tx pgx.Tx, organization pg.Organization, groups []string, now time.Time) (
+	recent map[string]*Recent, err error,
+) {
 	last := grouping.HourOf(now)
 	first := last - grouping.HoursOfDay + 1
-	recent := map[string]*Recent{} // bounded by the groups of a page
+	recent = map[string]*Recent{} // bounded by the groups of a page
 	for _, id := range groups {
 		recent[id] = &Recent{From: grouping.HourAt(first)}
 	}
-	rows, err := tx.Query(ctx, `SELECT head, day, counted->'hours', users FROM `+daysOf+` WHERE day > $3::date`, organization, groups, now.UTC().AddDate(0, 0, -RecentDays))
+	rows, err := tx.Query(ctx, `SELECT head, day, counted->'hours', users FROM `+daysOf+` WHERE day > $3::date`,
+		organization, groups, now.UTC().AddDate(0, 0, -RecentDays))
 	if err != nil {
 		return nil, err
 	}

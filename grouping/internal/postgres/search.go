@@ -142,7 +142,8 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
+	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
+		len(q.Environments) > 0 || len(q.Words) > 0
 }
 
 // list selects the groups that the search scans, those behind after.
