@@ -14,7 +14,7 @@ import (
 // shown, so they are never renamed.
 type Kind string
 
-// The kinds. Weir itself decides the last two, when errors come or time is over.
+// The kinds. Weir itself decides the last three, when errors come or time is over.
 const (
 	WasResolved  Kind = "resolved"
 	WasIgnored   Kind = "ignored"
@@ -26,11 +26,12 @@ const (
 	WasSplit     Kind = "split"    // errors like some are another group from then on
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
+	WasSpiking   Kind = "spiking" // it happens far more often than before
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed}
+	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed, WasSpiking}
 }
 
 // A Decision is an event of a group's stream.
@@ -49,6 +50,7 @@ type Decision struct {
 	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
+	Spike       Spike      `json:"spike,omitzero"`
 }
 
 // A Resolution is where a fault is mended. The zero one is
@@ -88,6 +90,7 @@ type State struct {
 	Until      Until      `json:"until,omitzero"`
 	Assignee   Assignee   `json:"assignee,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
+	Spike      Spike      `json:"spike,omitzero"`   // the last one
 	Into       string     `json:"into,omitempty"`   // the head that it is merged into, whose state counts instead
 	Splits     int        `json:"splits,omitempty"` // how often it was split
 }
@@ -107,16 +110,18 @@ func (p Progress) IsZero() bool { return p.Count == 0 }
 func (s *State) Apply(d Decision) {
 	switch d.Kind {
 	case WasResolved:
-		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Splits: s.Splits}
+		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
 	case WasIgnored:
-		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Splits: s.Splits}
+		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
 	case WasReopened, WasUnignored, WasRegressed:
-		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Splits: s.Splits}
+		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
 	case WasAssigned:
 		s.Assignee = d.Assignee
+	case WasSpiking:
+		s.Spike = d.Spike
 	case WasMerged, WasUnmerged:
 		if d.Into+d.From != "" { // else it is the head, and stays as it is
-			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Splits: s.Splits, Into: d.Into}
+			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike, Into: d.Into}
 		}
 	}
 	if d.Like != "" {

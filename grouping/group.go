@@ -107,7 +107,10 @@ type Occurrence struct {
 	At           time.Time // when it happened, by the entry
 	Severity     Severity
 	Environment  string
-	Release      string // empty: unknown
+	Release      string // empty: unknown, as the next ones
+	Service      string
+	Host         string
+	User         string // whom it affected: an id, which is not stored
 	Message      string // of the entry
 	Error        Error
 	DebugIDs     map[string]string // of scripts, by sourcemap.ScriptName

@@ -92,10 +92,11 @@ func (f Family) decide(decided Regrouped, kind Kind, ifVersion *int64, now time.
 // OwnRow ends the id under which a head's own numbers are kept, as its row has those of its family.
 const OwnRow = "/own"
 
-// Share is what c adds to the head of its group: all but its samples.
+// Share is what c adds to the head of its group: all but its samples and
+// days, which are only added up when they are read.
 func (c *Count) Share() *Count {
 	share := *c
-	share.Samples, share.Similar = nil, Hash{}
+	share.Samples, share.Similar, share.Days = nil, Hash{}, nil
 	share.Seen, share.Environments = slices.Clone(c.Seen), slices.Clone(c.Environments)
 	return &share
 }

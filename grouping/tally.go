@@ -51,6 +51,7 @@ type Count struct {
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
 	Seen         []Seen   // by environment and release
+	Days         Days
 
 	ofOrganization bool // the organization's budget was used up, not the project's
 }
@@ -121,7 +122,7 @@ func (t *Tally) Add(o Occurrence) {
 		}
 		c = &Count{
 			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: joining,
-			Similar: similar, First: o.At, Last: o.At,
+			Similar: similar, First: o.At, Last: o.At, Days: Days{},
 		}
 		t.counts[key] = c
 	}
@@ -132,6 +133,7 @@ func (t *Tally) Add(o Occurrence) {
 func (c *Count) add(o Sample) {
 	c.N++
 	c.see(o.Occurrence)
+	c.Days.add(o.Occurrence)
 	c.Severities |= o.Severity
 	c.Environments = AddEnvironments(c.Environments, o.Environment)
 	if o.At.Before(c.First) {
@@ -191,6 +193,9 @@ func (s *Seen) arrive(a Arrival) {
 func (c *Count) Merge(d *Count) {
 	c.N += d.N
 	c.Seen = append(c.Seen, d.Seen...)
+	for number, day := range d.Days {
+		c.Days.Of(number).Merge(day)
+	}
 	c.Severities |= d.Severities
 	c.Environments = AddEnvironments(c.Environments, d.Environments...)
 	if d.First.Before(c.First) {

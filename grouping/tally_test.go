@@ -13,7 +13,7 @@ func TestTally(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tally := NewTally()
 	add := func(organization, project, typ, environment string, severity Severity, after time.Duration) {
-		tally.Add(Occurrence{organization, project, fmt.Sprint("e", after), at, at, at.Add(after), severity, environment, "", "", Error{Type: typ}, nil})
+		tally.Add(Occurrence{Organization: organization, Project: project, Entry: fmt.Sprint("e", after), Accepted: at, Expires: at, At: at.Add(after), Severity: severity, Environment: environment, Error: Error{Type: typ}})
 	}
 	add("o2", "p", "A", "prod", SeverityError, 0)
 	for i := range 20 {

@@ -61,6 +61,7 @@ const (
 	TypeErrorGroupIgnored      = "weir.grouping.v1.error_group_ignored"
 	TypeErrorGroupUnignored    = "weir.grouping.v1.error_group_unignored"
 	TypeErrorGroupAssigned     = "weir.grouping.v1.error_group_assigned"
+	TypeErrorGroupSpiking      = "weir.grouping.v1.error_group_spiking"
 	TypeErrorGroupMerged       = "weir.grouping.v1.error_group_merged"
 	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
 	TypeErrorGroupSplit        = "weir.grouping.v1.error_group_split"

@@ -137,6 +137,8 @@ func samples() map[string]any {
 		contract.TypeErrorGroupSplit:    changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Into: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupUnmerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", From: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupAssigned: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Assignee: "payments", Actor: "mem_1"}),
+		contract.TypeErrorGroupSpiking: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Hour: at.Truncate(time.Hour),
+			Count: 240, Expected: 3.5, Cause: "It happened 240 times in the hour from 2026-11-21 09:00 UTC, where 3.5 were expected."}),
 		contract.TypeErrorAlertFired: &contract.ErrorAlert{Organization: "org_1", Project: "prj_1", Alert: "alr_1", Name: "Shop", More: 3, At: at,
 			Groups: []contract.AlertedGroup{{Group: "grp_1", Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total", Count: 2,
 				Environment: "prod", Trigger: "new", Cause: "It is new: it has happened 2 times.", Path: "/console/errors/grp_1"}},

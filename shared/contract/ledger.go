@@ -239,6 +239,9 @@ type ErrorGroupChanged struct {
 	NextRelease  bool      `json:"next_release,omitempty"` // it is resolved in the next one
 	Environment  string    `json:"environment,omitempty"`  // of the error that came
 	Cause        string    `json:"cause,omitempty"`        // why Weir itself decided, in words
+	Hour         time.Time `json:"hour,omitzero"`          // in which it began to spike
+	Count        int64     `json:"count,omitempty"`        // of the errors of that hour, when there were too many
+	Expected     float64   `json:"expected,omitempty"`     // how many were expected in it; absent: none
 	Actor        string    `json:"actor,omitempty"`        // id of the member or API key; absent: Weir itself
 	At           time.Time `json:"at"`
 }
@@ -302,6 +305,7 @@ func Notifications() []Notification {
 		{TypeErrorGroupIgnored, "error_group.ignored", "an error is ignored"},
 		{TypeErrorGroupUnignored, "error_group.unignored", "an ignored error is open again"},
 		{TypeErrorGroupAssigned, "error_group.assigned", "an error is assigned, or no longer is"},
+		{TypeErrorGroupSpiking, "error_group.spiking", "an error happens far more often than before"},
 		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},

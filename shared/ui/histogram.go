@@ -23,6 +23,7 @@ type Histogram struct {
 	Last  time.Time // the end of the last bar
 	Every int64     // the width of a bar, in seconds
 	Bars  []Bar
+	Marks []string // where something else began: places from the left
 	Box   string   // the picture's view box
 	Of    string   // what the series are; empty: levels
 	Parts []Series // from the bottom up; nil: levels
@@ -78,6 +79,11 @@ func NewHistogram(r *http.Request, noun string, first time.Time, every time.Dura
 	}
 	h.Label = fmt.Sprintf("%s %s from %s to %s, at most %s in %s", Count(all), noun, Instant(h.First), Instant(h.Last), Count(h.Max), span(every))
 	return h
+}
+
+// Mark marks a time.
+func (h *Histogram) Mark(at time.Time) {
+	h.Marks = append(h.Marks, decimal(float64(at.Sub(h.First))/float64(h.Last.Sub(h.First))*histogramWidth))
 }
 
 func sumOf(counts map[string]int64) (sum int64) {

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -38,13 +37,17 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
+	paths, err := c.Service.Paths(ctx, tx, projectsOf(received.Logs))
+	if err != nil {
+		return err
+	}
 	tally := grouping.NewTally()
 	add, mapped := tally.Add, []grouping.Occurrence(nil)
 	if anyMaps(learned) { // all wait for their calls, as errors are counted in the order of the log
 		add = func(o grouping.Occurrence) { mapped = append(mapped, o) }
 	}
 	err = received.Each(ctx, tx, func(source bus.Record, logs contract.LogsAccepted) error {
-		return bus.PermanentRecord(source, count(add, logs, learned[projectOf(logs)]))
+		return bus.PermanentRecord(source, count(add, logs, learned[projectOf(logs)], paths.Of(projectOf(logs), logs.Time)))
 	})
 	if err != nil {
 		return err
@@ -103,15 +106,16 @@ func anyMaps(learned map[postgres.Project]grouping.Learned) bool {
 }
 
 // count adds the errors of one part.
-func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned grouping.Learned) error {
+func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned grouping.Learned, set grouping.Paths) error {
 	if logs.Errors == 0 {
 		return nil
 	}
+	paths := pathsOf(set)
 	return logs.Split(func(index int, text []byte) error {
 		if !mayCarryError(text) {
 			return nil
 		}
-		e, err := parseEntry(string(text))
+		e, err := parseEntry(string(text), paths)
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
 		}
@@ -129,7 +133,8 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
 		Expires: grouping.Expiry(logs.Time, logs.Retention()),
 		At:      eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
-		Release: cmp.Or(e.release, e.version), DebugIDs: e.debugIDs,
+		Release: e.metadata.value(ofRelease), Service: e.metadata.value(ofService), Host: e.metadata.value(ofHost), User: e.metadata.value(ofUser),
+		DebugIDs: e.debugIDs,
 	}
 	if o.Environment == "" {
 		o.Environment = logs.Environment

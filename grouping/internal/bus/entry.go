@@ -16,7 +16,7 @@ import (
 // member of an unexpected type counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
-	release, version                       string            // of the metadata
+	metadata                               metadata
 	debugIDs                               map[string]string // of the metadata, by sourcemap.ScriptName; bounded by maxDebugIDs
 	hasError                               bool              // it carries an error payload
 	err                                    grouping.Error
@@ -30,7 +30,7 @@ func mayCarryError(line []byte) bool {
 
 // parseEntry reads a compact JSON object. Names must match exactly,
 // unlike in encoding/json; other members are skipped, not decoded.
-func parseEntry(line string) (e entry, err error) {
+func parseEntry(line string, paths []path) (e entry, err error) {
 	s := scanner{text: line}
 	s.object(func(name string) {
 		switch name {
@@ -45,7 +45,9 @@ func parseEntry(line string) (e entry, err error) {
 		case entryfield.Error:
 			e.hasError = s.errorPayload(&e.err)
 		case entryfield.Metadata:
-			s.buildOf(&e)
+			from := s.at
+			s.pick(paths, &e.metadata)
+			e.debugIDs = debugIDsOf(s.text[from:s.at])
 		default:
 			s.skip()
 		}
@@ -77,24 +79,20 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 	return true
 }
 
-// buildOf reads the release and the debug ids in the metadata.
-func (s *scanner) buildOf(e *entry) {
-	if s.peek() != '{' {
-		s.skip()
-		return
+// debugIDsOf reads the debug ids in metadata.
+func debugIDsOf(metadata string) (ids map[string]string) {
+	if !strings.Contains(metadata, `"debug_ids"`) {
+		return nil
 	}
+	s := scanner{text: metadata}
 	s.object(func(name string) {
-		switch name {
-		case "release":
-			e.release = oneLine(s.string())
-		case "version":
-			e.version = oneLine(s.string())
-		case "debug_ids":
-			e.debugIDs = s.debugIDs()
-		default:
+		if name == "debug_ids" {
+			ids = s.debugIDs()
+		} else {
 			s.skip()
 		}
 	})
+	return ids
 }
 
 // maxDebugIDs is how many scripts of an error may have debug ids.

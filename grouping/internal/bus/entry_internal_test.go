@@ -106,7 +106,8 @@ func TestEveryDecisionIsMapped(t *testing.T) {
 	for kind, name := range factTypes {
 		change.Decision = grouping.Decision{
 			Kind: kind, At: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC), Reason: "why", Release: "2", Environment: "prod", Resolution: grouping.Resolution{Next: true},
-			Into: "grp_2", From: "grp_3",
+			Spike: grouping.Spike{Hour: time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC), Count: 40, Expected: 2.5},
+			Into:  "grp_2", From: "grp_3",
 		}
 		fact, announced := changeFact(change)
 		if !announced || fact.Type != name || fact.ID != "grp_1/7/2026-11-22" || json.Unmarshal(fact.Body, &saved) != nil {

@@ -16,19 +16,22 @@ func TestParseEntry(t *testing.T) {
 		`{"timestamp":"2026-01-02T03:04:05Z","level":"error","message":"m","environment":"prod","error":{"type":"T","message":"x","stack_trace":["a","b\n"]}}`: {
 			timestamp: "2026-01-02T03:04:05Z", level: "error", message: "m", environment: "prod", hasError: true,
 			err: grouping.Error{Type: "T", Message: "x", StackTrace: []string{"a", "b\n"}}},
-		`{"metadata":{"release":"2.1.0","version":"3","a":{"release":"4"}},"error":{}}`:                              {release: "2.1.0", version: "3", hasError: true},
-		`{"metadata":{"version":3,"release":null},"error":{}}`:                                                       {hasError: true},
-		`{"metadata":[{"release":"2.1.0"}],"error":{}}`:                                                              {hasError: true},
-		`{"Error":{"type":"T"},"LEVEL":"info","metadata":{"error":{"type":"N"},"a":[1,{"b":"]}\""}]},"message":"m"}`: {message: "m"},
-		`{"\u0065rror":{"\u0074ype":"T\u0000\"\\","context":{"type":"N"}}}`:                                          {hasError: true, err: grouping.Error{Type: "T\x00\"\\"}},
-		`{"error":null,"message":"m"}`:                                                                               {message: "m"},
-		`{"error":{}}`:                                                                                               {hasError: true},
-		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`:                                                      {hasError: true},
-		`{"error":{"stack_trace":[]},"level":true}`:                                                                  {hasError: true},
-		`{"error":{"stack_trace":["a",null,"b"]}}`:                                                                   {hasError: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
-		`{"error":{"stack_trace":"a\nb"}}`:                                                                           {hasError: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
+		`{"metadata":{"release":"2.1.0","version":"3","a":{"release":"4"}},"error":{}}`:                                  {metadata: metadata{"2.1.0", "3"}, hasError: true},
+		`{"metadata":{"version":3,"release":null},"error":{}}`:                                                           {hasError: true},
+		`{"metadata":{"user":{"name":"Ada","id":7},"service":{"name":"shop"},"host":{"name":"web-1"}},"error":{}}`:       {metadata: metadata{4: "shop", 6: "7"}, hasError: true},
+		`{"metadata":{"user":" ada ","service.name":"shop","host":"web-1\n","user.id":null,"service":["a"]},"error":{}}`: {metadata: metadata{4: "shop", 7: "ada", 9: "web-1"}, hasError: true},
+		`{"metadata":{"user":-12.5,"service":{"name":"a"},"service.name":"b","host":3,"userx":"y"},"error":{}}`:          {metadata: metadata{4: "b", 7: "-12.5"}, hasError: true},
+		`{"metadata":[{"release":"2.1.0"}],"error":{}}`:                                                                  {hasError: true},
+		`{"Error":{"type":"T"},"LEVEL":"info","metadata":{"error":{"type":"N"},"a":[1,{"b":"]}\""}]},"message":"m"}`:     {message: "m"},
+		`{"\u0065rror":{"\u0074ype":"T\u0000\"\\","context":{"type":"N"}}}`:                                              {hasError: true, err: grouping.Error{Type: "T\x00\"\\"}},
+		`{"error":null,"message":"m"}`: {message: "m"},
+		`{"error":{}}`:                 {hasError: true},
+		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`: {hasError: true},
+		`{"error":{"stack_trace":[]},"level":true}`:             {hasError: true},
+		`{"error":{"stack_trace":["a",null,"b"]}}`:              {hasError: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
+		`{"error":{"stack_trace":"a\nb"}}`:                      {hasError: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
 	} {
-		got, err := parseEntry(text)
+		got, err := parseEntry(text, pathsOf(grouping.DefaultPaths()))
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\n got %+v, %v\nwant %+v", text, got, err, want)
 		}
@@ -39,7 +42,7 @@ func TestParseEntry(t *testing.T) {
 func TestParseEntryPoison(t *testing.T) {
 	for _, text := range []string{``, `[`, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":"\`, `{"error":{"stack_trace":["a"`,
 		`{"error":{"type":"\x"}}`, `{}x`, `null`, `"a"`, `{"a":[}`, `{"a":]}`, `{"a":,}`} {
-		if _, err := parseEntry(text); err == nil {
+		if _, err := parseEntry(text, pathsOf(grouping.DefaultPaths())); err == nil {
 			t.Errorf("%q was read", text)
 		}
 	}
@@ -51,7 +54,7 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add(`{"level":"error","error":{"type":"T","stack_trace":["a",1,[],"b"]},"m":{"a":[1,2,{}]}}`)
 	f.Add(`{"\u0065rror":{"type":"\u0054"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := parseEntry(text)
+		got, err := parseEntry(text, pathsOf(grouping.DefaultPaths()))
 		var members map[string]json.RawMessage
 		if json.Unmarshal([]byte(text), &members) != nil || members == nil {
 			return

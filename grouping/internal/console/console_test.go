@@ -2,8 +2,10 @@ package console_test
 
 import (
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -104,6 +106,29 @@ func TestFilters(t *testing.T) {
 	} {
 		if status, body := get(pages, "/console/errors?"+query); status != http.StatusUnprocessableEntity || !strings.Contains(body, `id="fault-`+field+`"`) {
 			t.Errorf("%q: %d %s", query, status, body)
+		}
+	}
+}
+
+// The list and the group show how often an error happened, and lead to entries like it.
+func TestNumbers(t *testing.T) {
+	pages := newPages(t)
+	_, list := get(pages, "/console/errors?q=alpha")
+	if !strings.Contains(list, `class="spark"`) || !strings.Contains(list, "New since the last deploy") {
+		t.Error(list)
+	}
+	link := groupLink.FindStringSubmatch(list)[1]
+	_, group := get(pages, link)
+	like := html.UnescapeString(regexp.MustCompile(`/console/logs\?from=2026-11-21T12[^"]+`).FindString(group))
+	address, err := url.Parse(like)
+	if want := `error.type:"AlphaError" error.stack_trace:*"b"* error.stack_trace:*"A.java"* error.stack_trace:*"c"* error.stack_trace:*"B.java"*`; err != nil || address.Query().Get("q") != want || address.Query().Get("project") != "shop" {
+		t.Errorf("entries like these: %q, want %s", like, want)
+	}
+	for path, want := range map[string]string{
+		link: `aria-current="page">90 days`, link + "?by=hour": `aria-current="page">24 hours`, "/console/errors?new_since=deploy": "No group matches",
+	} {
+		if status, body := get(pages, path); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
 }

@@ -314,7 +314,7 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 			s.Did = "opened it again"
 		case grouping.WasUnignored:
 			s.Did = cmp.Or(a.Reason, "no longer ignored it")
-		case grouping.WasRegressed:
+		case grouping.WasRegressed, grouping.WasSpiking:
 			s.Did = a.Reason
 		case grouping.WasAssigned:
 			s.Did = "assigned it to " + cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody")

@@ -81,6 +81,7 @@ type shownGroup struct {
 	LastRelease  string
 	Assignee     string
 	Merged       int64 // groups that were merged into it
+	Spiking      bool  // it began to within a day
 }
 
 // maxListed is how many environments a row of the list names.
@@ -102,7 +103,7 @@ func (c *console) show(r *http.Request, g postgres.Group) shownGroup {
 		Levels: ui.Levels(g.Severities.Names()), Environments: g.Environments,
 		Regressed: g.State.Regressed, How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until),
 		FirstRelease: g.FirstRelease, LastRelease: g.LastRelease, Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
-		Merged: int64(g.Members),
+		Merged: int64(g.Members), Spiking: c.Clock().Sub(g.State.Spike.Hour) < 24*time.Hour,
 	}
 }
 
@@ -113,7 +114,7 @@ type groupsPage struct {
 	Filters    ui.Filters
 	Searched   bool // false: the search was not understood
 	Incomplete bool // the search timed out before the page was full
-	Groups     []shownGroup
+	Groups     []listedGroup
 	Pager      ui.Pager
 }
 
@@ -126,6 +127,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	page := groupsPage{Filters: ui.NewFilters(r, c.Directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
 	page.decider, page.Views, page.DecidePath = c.decider(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
+	page.Filters.Keep(r, "new_since")
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
@@ -149,7 +151,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 		page.Pager = ui.NewPager(shown, nil)
 	}
 	for _, group := range found.Groups {
-		page.Groups = append(page.Groups, c.show(r, group).clipped())
+		page.Groups = append(page.Groups, listedGroup{c.show(r, group).clipped(), c.recently(group, found.Recent[group.ID])})
 	}
 	c.write(w, r, http.StatusOK, page)
 	return nil
@@ -178,11 +180,11 @@ func (c *console) queryOf(r *http.Request) (query postgres.GroupQuery, asked *ht
 
 // viewsOf links the lists by status.
 func viewsOf(r *http.Request) (views []ui.Link) {
-	chosen := r.URL.Query().Get("status")
+	chosen, isNew := r.URL.Query().Get("status"), r.URL.Query().Get("new_since") != ""
 	for _, of := range [][2]string{{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"}, {allStates, "All"}} {
-		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0]), Current: chosen == of[0]})
+		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0], "new_since", ""), Current: chosen == of[0] && !isNew})
 	}
-	return views
+	return append(views, ui.Link{Text: "New since the last deploy", Href: ui.With(r, "status", "", "new_since", "deploy"), Current: isNew})
 }
 
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page groupsPage) {
@@ -190,6 +192,7 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 }
 
 type groupPage struct {
+	shownNumbers
 	shownGroup
 	decider
 	Members     []shownGroup // that were merged into it, the most frequent ones
@@ -244,8 +247,12 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
+	numbers, err := c.numbers(r, found.Group, found.Occurrences)
+	if err != nil {
+		return err
+	}
 	page := groupPage{
-		shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
+		shownNumbers: numbers, shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
 		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
 		MapsHref: mapsOf(found.Group.Project),
 	}

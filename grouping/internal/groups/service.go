@@ -113,7 +113,10 @@ func (s *Service) timeUp(span time.Duration) func() bool {
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)
-		page, err = postgres.Groups(ctx, tx, organization, query)
+		if page, err = postgres.Groups(ctx, tx, organization, query); err != nil {
+			return err
+		}
+		page.Recent, err = postgres.FindRecent(ctx, tx, organization, page.IDs(), s.Clock())
 		return err
 	})
 	if page.Incomplete {

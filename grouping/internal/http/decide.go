@@ -251,7 +251,7 @@ func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed"`
+	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed,spiking"`
 	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
 	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
 	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`

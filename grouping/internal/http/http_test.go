@@ -23,8 +23,12 @@ var key = identity.APIKeyPrefix + strings.Repeat("a", 48)
 
 // newAPI is the routes on groups of AlphaError and
 // BetaError in project shop, and an API key of it.
-func newAPI(t *testing.T) nethttp.Handler {
+func newAPI(t *testing.T) nethttp.Handler { return newAPIAt(t, time.Now) }
+
+func newAPIAt(t *testing.T, clock func() time.Time) nethttp.Handler {
 	t.Helper()
+	service := groupingtest.New(t)
+	service.Clock = clock
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "acme", Project: "shop",
 		State: contract.CredentialActive, Version: 1})
@@ -33,7 +37,7 @@ func newAPI(t *testing.T) nethttp.Handler {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	(&http.API{Service: groupingtest.New(t), Guard: guard, Projects: projects}).Mount(router)
+	(&http.API{Service: service, Guard: guard, Projects: projects}).Mount(router)
 	return routetest.Handler(router)
 }
 
@@ -108,5 +112,88 @@ func TestDescription(t *testing.T) {
 		if status, described := get(t, api, path); status != 200 || described["openapi"] == nil {
 			t.Errorf("%s: %d %v", path, status, described)
 		}
+	}
+}
+
+// The numbers of a group are those of its errors, by hour and day, as JSON and CSV.
+func TestCounts(t *testing.T) {
+	api := newAPIAt(t, func() time.Time { return time.Date(2026, 11, 22, 10, 30, 0, 0, time.UTC) })
+	_, list := get(t, api, "/v1/projects/shop/error-groups?q=alpha")
+	alpha := list["items"].([]any)[0].(map[string]any)
+	recent := alpha["recent"].(map[string]any)
+	if hours := recent["hours"].([]any); len(hours) != 24 || hours[1] != 2.0 || recent["from"] != "2026-11-21T11:00:00Z" || recent["before"] != 0.0 || alpha["spike"] != nil {
+		t.Errorf("%v", alpha)
+	}
+	path := "/v1/error-groups/" + alpha["id"].(string) + "/counts"
+	for query, want := range map[string]struct {
+		items int
+		count float64
+	}{
+		"?from=2026-11-21T11:30:00Z&to=2026-11-21T12:00:00.5Z&by=hour": {2, 2}, "?from=2026-11-21T11:30:00Z&to=2026-11-21T12:00:00Z&by=hour": {1, 0},
+		"?from=2026-11-20T11:30:00Z&to=2026-11-22T00:00:00Z": {2, 2}, "?by=hour": {24, 2}, "": {30, 2}, "?from=2000-01-01T00:00:00Z": {91, 2}, "?to=2000-01-01T00:00:00Z": {0, 0},
+	} {
+		status, body := get(t, api, path+query)
+		if items := body["items"].([]any); status != 200 || len(items) != want.items || body["count"] != want.count || body["next_cursor"] != nil {
+			t.Errorf("%s: %d %v", query, status, body)
+		}
+	}
+	_, body := get(t, api, path)
+	tags := body["tags"].([]any)
+	if prod := tags[0].(map[string]any); len(tags) != 1 || prod["tag"] != "environment" || prod["values"].([]any)[0].(map[string]any)["count"] != 2.0 || body["users"] != 0.0 {
+		t.Errorf("%v", body)
+	}
+	request := httptest.NewRequest(nethttp.MethodGet, path+"?from=2026-11-21T00:00:00Z&to=2026-11-21T01:00:00Z", nil)
+	request.Header.Set("X-Api-Key", key)
+	request.Header.Set("Accept", httpapi.TypeCSV)
+	answer := httptest.NewRecorder()
+	if api.ServeHTTP(answer, request); answer.Body.String() != "at,count\n2026-11-21T00:00:00Z,2\n" {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	for query, want := range map[string]int{"?by=week": 400, "?from=x": 400, "?from=2026-11-21T01:00:00Z&to=2026-11-21T00:00:00Z": 400} {
+		if status, body := get(t, api, path+query); status != want {
+			t.Errorf("%s: %d %v", query, status, body)
+		}
+	}
+	if status, _ := get(t, api, "/v1/error-groups/grp_0/counts"); status != 404 {
+		t.Errorf("of a group that does not exist: %d", status)
+	}
+}
+
+// A project says where the metadata of its entries has what errors are counted by.
+func TestSettings(t *testing.T) {
+	now := time.Date(2026, 11, 22, 10, 30, 0, 0, time.UTC)
+	api := newAPIAt(t, func() time.Time { return now })
+	path := "/v1/projects/shop/error-settings"
+	if status, set := get(t, api, path); status != 200 || len(set["release"].([]any)) != 2 || set["since"] != nil || set["actor"] != nil {
+		t.Errorf("%d %v", status, set)
+	}
+	put := func(body string) (int, map[string]any) {
+		request := httptest.NewRequest(nethttp.MethodPut, path, strings.NewReader(body))
+		request.Header.Set("X-Api-Key", key)
+		request.Header.Set("Content-Type", "application/json")
+		answer, members := httptest.NewRecorder(), map[string]any{}
+		api.ServeHTTP(answer, request)
+		if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
+			t.Fatalf("%s: %v", answer.Body, err)
+		}
+		return answer.Code, members
+	}
+	for body, want := range map[string]int{
+		`{"user":["a","b","c","d"]}`: 400, `{"user":[""]}`: 400, `{"host":["a..b"]}`: 400, `{"release":["` + strings.Repeat("x", 101) + `"]}`: 400, `{"users":["id"]}`: 400,
+	} {
+		if status, answer := put(body); status != want {
+			t.Errorf("%s: %d %v", body, status, answer)
+		}
+	}
+	status, set := put(`{"user":["account.id"]}`)
+	if status != 200 || set["since"] != "2026-11-22T10:30:05Z" || set["actor"] != "key_1" || set["release"] != nil {
+		t.Errorf("%d %v", status, set)
+	}
+	now = now.Add(time.Hour)
+	if _, again := put(`{"user":["account.id"]}`); again["since"] != set["since"] {
+		t.Errorf("the same again: %v", again)
+	}
+	if _, read := get(t, api, path); read["since"] != set["since"] || read["user"].([]any)[0] != "account.id" {
+		t.Errorf("%v", read)
 	}
 }

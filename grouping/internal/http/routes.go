@@ -53,7 +53,8 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	return append(slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.alertOperations()), []openapi.Operation{
+	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.alertOperations())
+	return append(operations, []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
 			Summary: "The error groups of a project, the one last seen first",
@@ -120,6 +121,14 @@ type errorGroupBody struct {
 	Until        *untilBody `json:"until" description:"When it is no longer ignored; null: never, or it is not"`
 	Assignee     *string    `json:"assignee" description:"Who looks after it: the id of a member, or a label; null: nobody"`
 	AssigneeName *string    `json:"assignee_name" description:"Of the member, where it was known; else null"`
+
+	Spike *spikeBody `json:"spike" description:"The last hour in which far more errors came than before; null: none"`
+}
+
+type spikeBody struct {
+	Hour     time.Time `json:"hour" description:"When it begins"`
+	Count    int64     `json:"count" description:"How many errors it had when this was noticed"`
+	Expected float64   `json:"expected" description:"How many were usual: an hour of the day before, or this one in the week before"`
 }
 
 // orNull is nil for an empty text.
@@ -140,6 +149,9 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 	}
 	if since := g.State.Since.UTC(); !since.IsZero() {
 		body.Since = &since
+	}
+	if spike := g.State.Spike; !spike.Hour.IsZero() {
+		body.Spike = &spikeBody{spike.Hour.UTC(), spike.Count, spike.Expected}
 	}
 	return body
 }
@@ -166,6 +178,7 @@ type groupFilters struct {
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
 	Environments []string  `query:"environment" description:"Groups with entries of one of these environments"`
 	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case"`
+	NewSince     string    `query:"new_since" enum:"deploy" description:"deploy: groups that were first seen in the release that came last, or after it had come, in one of the environments that are asked for. A release comes with its first error"`
 	Assignee     string    `query:"assignee" maxLength:"100" description:"Groups that this member, by id, or this label looks after"`
 }
 
@@ -191,14 +204,28 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 // errorGroupListBody is a page of groups. It may
 // end before its limit: its text is bounded.
 type errorGroupListBody struct {
-	httpapi.List[errorGroupBody]
+	httpapi.List[listedGroupBody]
 	Incomplete bool `json:"incomplete,omitempty" description:"true where the search timed out before the page was full: these are the groups found so far, none perhaps, and next_cursor goes on from there. Else absent"`
 }
 
+// listedGroupBody is a group of a list.
+type listedGroupBody struct {
+	errorGroupBody
+	Recent recentBody `json:"recent" description:"What happened of late, by the entries' timestamps"`
+}
+
+type recentBody struct {
+	From   time.Time `json:"from" description:"When the first of hours begins"`
+	Hours  []int64   `json:"hours" minItems:"24" maxItems:"24" description:"Errors in each of the last 24 hours, the present one last"`
+	Before int64     `json:"before" description:"Errors in the 24 hours before these"`
+	Users  int64     `json:"users" description:"How many users were affected in the last 7 days; an estimate, as in the counts of the group"`
+}
+
 func newErrorGroupListBody(r *http.Request, page postgres.Page) errorGroupListBody {
-	body := errorGroupListBody{httpapi.List[errorGroupBody]{Items: make([]errorGroupBody, len(page.Groups))}, page.Incomplete}
+	body := errorGroupListBody{httpapi.List[listedGroupBody]{Items: make([]listedGroupBody, len(page.Groups))}, page.Incomplete}
 	for i, g := range page.Groups {
-		body.Items[i] = newErrorGroupBody(g)
+		recent := page.Recent[g.ID]
+		body.Items[i] = listedGroupBody{newErrorGroupBody(g), recentBody{recent.From, recent.Hours[:], recent.Before, recent.Users}}
 	}
 	if page.Next != nil {
 		next := httpapi.EncodeCursor(r, page.Next)
@@ -315,7 +342,9 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	}
 	q.Limit = page.Limit
 	values := r.URL.Query()
-	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee} {
+	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{
+		parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince,
+	} {
 		if err := parse(&q, values); err != nil {
 			return q, err
 		}
@@ -388,6 +417,14 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 func parseAssignee(q *postgres.GroupQuery, values url.Values) error {
 	if q.Assignee = values.Get("assignee"); !searchable(q.Assignee) {
 		return invalid("assignee", q.Assignee, fmt.Sprintf("Use at most %d bytes of UTF-8 without U+0000.", maxValue))
+	}
+	return nil
+}
+
+func parseNewSince(q *postgres.GroupQuery, values url.Values) error {
+	word := values.Get("new_since")
+	if q.NewSince = word == "deploy"; word != "" && !q.NewSince {
+		return invalid("new_since", word, "Use deploy.")
 	}
 	return nil
 }

@@ -57,6 +57,9 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveOccurrences(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save occurrences: %w", err)
 	}
+	if err := saveDays(ctx, tx, changes); err != nil {
+		return Effect{}, fmt.Errorf("cannot save the numbers of days: %w", err)
+	}
 	if err := learn(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot learn from new groups: %w", err)
 	}
@@ -86,6 +89,7 @@ type change struct {
 	heads           bool            // it is the head of others, and this changes the numbers of all
 	created         bool            // by this transaction
 	decided         bool            // it is not unresolved
+	spiked          time.Time       // the hour of its last spike
 	splits          int             // how often it was split when the errors were read
 	fresh           []grouping.Seen // what counts for the state of a head
 	samples         int64           // how many it has ever had, including these

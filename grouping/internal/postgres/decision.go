@@ -165,12 +165,16 @@ func readMade(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*Mad
 	})
 }
 
-// observe decides about the changed groups that are resolved or ignored,
-// and gives restored ones the decisions that there are about them.
+// observe decides about the changed groups that are resolved or ignored, or
+// spike, and gives restored ones the decisions that there are about them.
 func observe(ctx context.Context, tx pgx.Tx, changes []*change, restored []eventstore.Stream) ([]Change, error) {
+	spikes, err := findSpikes(ctx, tx, changes)
+	if err != nil {
+		return nil, err
+	}
 	watched := map[string]*change{} // by organization and id; bounded by the groups of a transaction
 	for _, ch := range changes {
-		if ch.decided && !ch.created {
+		if ch.decided && !ch.created || len(spikes[ch]) > 0 {
 			watched[ch.Organization+"/"+ch.group] = ch
 		}
 	}
@@ -181,7 +185,7 @@ func observe(ctx context.Context, tx pgx.Tx, changes []*change, restored []event
 	if err != nil {
 		return nil, err
 	}
-	return observeWith(ctx, tx, found, watched)
+	return observeWith(ctx, tx, found, watched, spikes)
 }
 
 func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Made, error) {
@@ -195,7 +199,7 @@ func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Ma
 	return readMade(ctx, tx, `(organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id`, organizations, ids)
 }
 
-func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[string]*change) ([]Change, error) {
+func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[string]*change, spikes spikesOf) ([]Change, error) {
 	known := map[Project]grouping.Sights{} // bounded by the projects of a transaction
 	var decided, counted []*Made
 	for _, m := range found {
@@ -207,10 +211,13 @@ func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[stri
 			}
 			known[of] = sights
 		}
-		d, follows := m.Group.State.Observe(storableSeen(watched[m.Organization+"/"+m.Group.ID].observed()), known[of])
+		ch := watched[m.Organization+"/"+m.Group.ID]
+		if d, follows := m.Group.State.Observe(storableSeen(ch.observed()), known[of]); follows {
+			m.Decisions = append(m.Decisions, d)
+		}
+		m.spike(spikes[ch], ch.Last)
 		switch {
-		case follows:
-			m.Decisions = []grouping.Decision{d}
+		case len(m.Decisions) > 0:
 			decided = append(decided, m)
 		case m.Group.State.Until.Count > 0:
 			counted = append(counted, m)

@@ -288,7 +288,8 @@ func TestDecisionsAtOnce(t *testing.T) {
 			case 1:
 				results <- decide(t.Context(), pool, time.Minute, grouping.Command{Note: fmt.Sprint(i)}, slices.Clone(ids)...)
 			default:
-				results <- apply(t.Context(), pool, seen("AlphaError", time.Hour), seen("BetaError", time.Hour))
+				after := time.Duration(i) * time.Hour // too few in one hour for a spike, which would be one more decision
+				results <- apply(t.Context(), pool, seen("AlphaError", after), seen("BetaError", after))
 			}
 		})
 	}

@@ -116,7 +116,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, count, xmax = 0, status <> 'unresolved', merged_into, members > 0,
-		       coalesce((decided->>'splits')::integer, 0)`,
+		       coalesce((decided->>'splits')::integer, 0), (decided->'spike'->>'hour')::timestamptz`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
 		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases)
 	if err != nil {
@@ -138,7 +138,8 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 	var samples, count int64
 	var inserted, decided, heads bool
 	var splits int
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &count, &inserted, &decided, &into, &heads, &splits}, func() error {
+	var spiked *time.Time
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &count, &inserted, &decided, &into, &heads, &splits, &spiked}, func() error {
 		ch := changes[n]
 		if ch.Organization != organization || ch.row != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.row, ch.Organization)
@@ -149,7 +150,10 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 		case into != ch.into || heads != ch.heads || splits > ch.splits:
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errMoved)
 		}
-		changes[n].samples, changes[n].count, changes[n].decided = samples, count, decided
+		ch.samples, ch.count, ch.decided = samples, count, decided
+		if spiked != nil {
+			ch.spiked = *spiked
+		}
 		n++
 		return nil
 	})

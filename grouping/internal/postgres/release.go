@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // Bounds of what is known of releases.
@@ -122,4 +123,32 @@ func FindReleases(ctx context.Context, tx pgx.Tx, of Project) (grouping.Sights, 
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s grouping.Sight, err error) {
 		return s, row.Scan(&s.Environment, &s.Release, &s.First)
 	})
+}
+
+// deploys are the last releases of projects, and when they were first seen.
+type deploys struct {
+	projects, releases []string
+	since              []time.Time
+}
+
+// findDeploys looks up what is new since when.
+func (q *GroupQuery) findDeploys(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
+	if !q.NewSince {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `SELECT DISTINCT ON (project) project, release, first_seen FROM releases
+		WHERE organization = $1 AND ($2 = '' OR project = $2) AND (cardinality($3::text[]) = 0 OR environment = ANY ($3))
+		ORDER BY project, first_seen DESC, environment, release`, organization, q.Project, append([]string{}, q.Environments...))
+	if err != nil {
+		return err
+	}
+	var d deploys
+	var project, release string
+	var since time.Time
+	_, err = pgx.ForEachRow(rows, []any{&project, &release, &since}, func() error {
+		d.projects, d.releases, d.since = append(d.projects, project), append(d.releases, release), append(d.since, since)
+		return nil
+	})
+	q.deploys = d
+	return err
 }

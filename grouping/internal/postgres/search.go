@@ -33,6 +33,8 @@ type GroupQuery struct {
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	Assignee     string
 	Unlike       Unlike
+	NewSince     bool // only those that are new since the last deploy of their project, to one of Environments if there are any
+	deploys      deploys
 	After        GroupCursor
 	Limit        int
 	TimeUp       func() bool `json:"-"` // called now and then: when true, the page ends with what was found; nil: never
@@ -62,15 +64,28 @@ func minute(seen time.Time) time.Time { return seen.UTC().Truncate(time.Minute) 
 // Page is the result of a search.
 type Page struct {
 	Groups     []Group
-	Next       *GroupCursor // where the list continues; nil at its end
-	Incomplete bool         // TimeUp returned true before the page was full
+	Recent     map[string]*Recent // of each group, by its id; bounded by the page
+	Next       *GroupCursor       // where the list continues; nil at its end
+	Incomplete bool               // TimeUp returned true before the page was full
 	bytes      int
+}
+
+// IDs are those of the groups.
+func (p Page) IDs() []string {
+	ids := make([]string, len(p.Groups))
+	for i, g := range p.Groups {
+		ids[i] = g.ID
+	}
+	return ids
 }
 
 // Groups lists groups, the newest first: at most Limit, or what fits
 // into a page. tx must act as the organization. With a filter the list
 // is searched in ranges, so that a search without results ends too.
 func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
+	if err := q.findDeploys(ctx, tx, organization); err != nil {
+		return page, err
+	}
 	for after := q.After; ; {
 		border, err := q.rangeEnd(ctx, tx, organization, after)
 		if err != nil {
@@ -96,6 +111,9 @@ type Found struct {
 // FindIDs returns at most limit ids of the groups of a search, the newest
 // first, and counts the others. tx must act as the organization.
 func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, limit int) (found Found, err error) {
+	if err := q.findDeploys(ctx, tx, organization); err != nil {
+		return found, err
+	}
 	for after := q.After; ; {
 		border, err := q.rangeEnd(ctx, tx, organization, after)
 		if err != nil {
@@ -124,7 +142,8 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
+	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
+		len(q.Environments) > 0 || len(q.Words) > 0
 }
 
 // list selects the groups that the search scans, those behind after.
@@ -176,6 +195,8 @@ func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCu
 	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
 	s.add(q.Severities != 0, "levels & ?::smallint <> 0", int16(q.Severities))
 	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)
+	s.add(q.NewSince, "EXISTS (SELECT FROM unnest(?::text[], ?::text[], ?::timestamptz[]) AS d (of, release, since) "+
+		"WHERE d.of = project AND (first_release = d.release OR first_seen >= d.since))", q.deploys.projects, q.deploys.releases, q.deploys.since)
 	for _, word := range q.Words {
 		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
 	}

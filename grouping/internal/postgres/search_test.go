@@ -220,3 +220,29 @@ func TestFindIDs(t *testing.T) {
 		t.Errorf("of another project: %+v", found)
 	}
 }
+
+// New since the last deploy is what was first seen in the newest release of a
+// project, or after it had come, in the environments that are asked for.
+func TestNewSinceDeploy(t *testing.T) {
+	pool := open(t)
+	for hour, o := range []struct{ typ, environment, release string }{
+		{"Old", "prod", "1"}, {"Old", "prod", "2"}, {"New", "prod", "2"}, {"Later", "prod", ""}, {"Old", "staging", "3"}, {"Staged", "staging", "3"},
+	} {
+		e := at(o.typ, noon.Add(time.Duration(hour)*time.Hour))
+		e.Environment, e.Release = o.environment, o.release
+		mustApply(t, pool, e)
+	}
+	for environments, want := range map[string]string{"": "Staged", "prod": "Later New", "staging": "Staged", "moon": ""} {
+		q := postgres.GroupQuery{NewSince: true}
+		if environments != "" {
+			q.Environments = []string{environments}
+		}
+		var types []string
+		for _, g := range list(t, pool, "acme", q) {
+			types = append(types, g.Type)
+		}
+		if got := strings.Join(types, " "); got != want {
+			t.Errorf("in %q new are %q, want %q", environments, got, want)
+		}
+	}
+}

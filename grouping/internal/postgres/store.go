@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
@@ -81,7 +82,8 @@ const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + grou
 // groups are last, because samples and decisions are found by them.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
-		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
+		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_days", ofGroups), erasure.Rows("error_settings", erasure.OfProject),
+		erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("group_splits", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
@@ -98,16 +100,18 @@ var rights = pg.Rights{
 	"error_alert_log":     "SELECT, INSERT, UPDATE, DELETE",
 	"error_alerts":        "SELECT, INSERT, UPDATE, DELETE",
 	"error_groups":        "SELECT, INSERT, UPDATE, DELETE",
+	"error_settings":      "SELECT, INSERT, UPDATE, DELETE",
 	"group_budgets":       "SELECT, INSERT, UPDATE, DELETE",
+	"group_days":          "SELECT, INSERT, UPDATE, DELETE",
 	"group_hashes":        "SELECT, INSERT, DELETE",
 	"group_packages":      "SELECT, INSERT, UPDATE, DELETE",
 	"group_splits":        "SELECT, INSERT, DELETE",
 	"occurrences":         "SELECT, INSERT, UPDATE, DELETE",
 	"releases":            "SELECT, INSERT, UPDATE, DELETE",
-	"source_maps":         "SELECT, INSERT, UPDATE, DELETE",
+	"source_map_joins":    "SELECT, INSERT, UPDATE, DELETE",
 	"source_map_parts":    "SELECT, INSERT, DELETE",
 	"source_map_searches": "SELECT, INSERT, UPDATE, DELETE",
-	"source_map_joins":    "SELECT, INSERT, UPDATE, DELETE",
+	"source_maps":         "SELECT, INSERT, UPDATE, DELETE",
 }
 
 // idleBudgetsKept is longer than an hour's errors are on
@@ -116,6 +120,9 @@ const idleBudgetsKept = 7 * 24 * time.Hour
 
 // answersKept is how long a request may be repeated.
 const answersKept = 30 * 24 * time.Hour
+
+// daysKept is how long a day is kept after its beginning.
+const daysKept = (grouping.DaysKept + 1) * 24 * time.Hour
 
 // Tables are the tables whose rows age, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
@@ -128,6 +135,7 @@ func Tables(clock func() time.Time) []prune.Table {
 		alertCounts(clock),
 		unusedMaps{prune.Rows{Table: "source_maps", Bound: "90 days after they were last used, and 30 days after they were replaced or deleted",
 			Age: mapAge, Before: prune.Ago(mapsKept, clock)}},
+		prune.Rows{Table: "group_days", Bound: "90 days of each group, in each at most 80 values", Age: "day", Before: prune.Ago(daysKept, clock)},
 		prune.Rows{Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true},
 	}
 }
@@ -139,6 +147,7 @@ func Fixed() []prune.Bound {
 		{Table: "error_alerts", Keeps: "50 of each project", By: "WEIR_MAX_ERROR_ALERTS"},
 		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
+		{Table: "error_settings", Keeps: "100 of each project, the newest", By: "maxSettings; they go with the project"},
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
@@ -193,6 +202,8 @@ WITH due AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'inherited'
 ), decided AS (
 	DELETE FROM events e USING gone g WHERE e.organization = g.organization AND e.stream = '` + groupStream + `' || g.id
+), days AS (
+	DELETE FROM group_days d USING gone g WHERE d.organization = g.organization AND d.error_group = g.id
 ), samples AS (
 	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
 )

@@ -68,6 +68,17 @@ CREATE TABLE occurrences (
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
+-- What is counted of a group's errors on one day (UTC), by the times of the entries.
+CREATE TABLE group_days (
+	organization text  NOT NULL,
+	error_group  text  NOT NULL,
+	day          date  NOT NULL,
+	counted      json  NOT NULL, -- errors by hour, and by the values of each tag; always written whole, so it is no jsonb
+	users        bytea, -- a HyperLogLog sketch of the users whom they affected; null: none was named
+	PRIMARY KEY (organization, error_group, day)
+) WITH (fillfactor = 75);
+CREATE INDEX group_days_by_day ON group_days (day); -- to remove the oldest
+
 -- How many groups the errors of a project that were accepted in one hour have founded. It is bounded, so that a flood of
 -- unique errors can't fill the tables.
 CREATE TABLE group_budgets (
@@ -106,6 +117,16 @@ CREATE TABLE releases (
 	first_seen   timestamptz NOT NULL,
 	seen         date        NOT NULL,
 	PRIMARY KEY (organization, project, environment, release)
+);
+
+-- What a project has set for its errors that are accepted from a time on. The last row counts; others are for errors that are read again.
+CREATE TABLE error_settings (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	since        timestamptz NOT NULL,
+	paths        jsonb       NOT NULL, -- where the metadata of its entries has the release and other things
+	actor        text        NOT NULL,
+	PRIMARY KEY (organization, project, since)
 );
 
 -- What was answered to a request with an Idempotency-Key: key and input are hashes.
@@ -167,7 +188,7 @@ CREATE TABLE error_alert_log (
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'answers',
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'answers',
 		'error_alerts', 'error_alert_counts', 'error_alert_log'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);

@@ -1,0 +1,201 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/grouping"
+	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+// listedGroup is a group as a row of the list.
+type listedGroup struct {
+	shownGroup
+	recently
+}
+
+// recently is what a group did of late.
+type recently struct {
+	Bars  []bar
+	Text  string // what the bars show
+	Trend string
+	Users int64
+	Last  ui.Moment
+	Age   ui.Moment
+}
+
+// A bar of a sparkline, which is sparkHeight high.
+type bar struct{ X, Y, Height string }
+
+const (
+	sparkHeight = 24
+	sparkStep   = 5
+)
+
+func (c *console) recently(g postgres.Group, recent *postgres.Recent) recently {
+	sum, most := recent.Hours.Sum(), int64(1)
+	for _, n := range recent.Hours {
+		most = max(most, n)
+	}
+	shown := recently{
+		Users: recent.Users, Last: ui.NewMoment(g.LastSeen, c.Clock()), Age: ui.NewMoment(g.FirstSeen, c.Clock()), Trend: trend(sum, recent.Before),
+		Text: fmt.Sprintf("%s in 24 hours, at most %s in one; %s in the 24 before", ui.Count(sum), ui.Count(most*min(sum, 1)), ui.Count(recent.Before)),
+	}
+	for hour, n := range recent.Hours {
+		if height := float64(n) / float64(most) * sparkHeight; n > 0 {
+			height = max(height, 1)
+			shown.Bars = append(shown.Bars, bar{strconv.Itoa(hour * sparkStep), decimal(sparkHeight - height), decimal(height)})
+		}
+	}
+	return shown
+}
+
+func decimal(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
+
+// trend compares a day with the one before.
+func trend(now, before int64) string {
+	switch {
+	case now == before:
+		return ""
+	case before == 0:
+		return "new"
+	case now >= 2*before:
+		return fmt.Sprintf("×%.0f", float64(now)/float64(before))
+	}
+	return fmt.Sprintf("%+.0f %%", 100*float64(now-before)/float64(before))
+}
+
+// shownNumbers is how often a group happened, to whom and where.
+type shownNumbers struct {
+	Chart    *ui.Histogram
+	Spans    []ui.Link
+	Sum      int64
+	Users    int64
+	UsersMay string // how exact that is
+	Tags     []shownTag
+	Releases []shownRelease
+	Like     string // the address of entries like those of the group
+}
+
+// shownTag is how errors are spread over the values of a tag.
+type shownTag struct {
+	Name   grouping.Tag
+	Shares []shownShare
+}
+
+type shownShare struct {
+	Name    string // empty: others
+	Count   int64
+	Percent string
+}
+
+// shownRelease is one that came while errors were counted.
+type shownRelease struct {
+	Name, Environment string
+	At                time.Time
+}
+
+// numbers are those of the days or hours that the page is asked for.
+func (c *console) numbers(r *http.Request, g postgres.Group, samples []postgres.Occurrence) (shown shownNumbers, err error) {
+	hours := r.URL.Query().Get("by") == "hour"
+	now := c.Clock().UTC()
+	span := groupinghttp.Span{Every: 24 * time.Hour, To: now.Truncate(24*time.Hour).AddDate(0, 0, 1)}
+	span.From = span.To.AddDate(0, 0, -grouping.DaysKept)
+	if hours {
+		span = groupinghttp.Span{Every: time.Hour, To: now.Truncate(time.Hour).Add(time.Hour), From: now.Truncate(time.Hour).Add(-23 * time.Hour)}
+	}
+	found, known, err := c.Service.Numbers(r.Context(), identity.FromContext(r.Context()), g.ID, span.From, span.To.Add(-1))
+	if err != nil {
+		return shown, err
+	}
+	shown.Users, shown.Tags, shown.Spans = found.Users, showTags(found.Tags), []ui.Link{
+		{Text: "24 hours", Href: ui.With(r, "by", "hour"), Current: hours}, {Text: "90 days", Href: ui.With(r, "by", ""), Current: !hours},
+	}
+	if found.Users > postgres.UsersExact {
+		shown.UsersMay = fmt.Sprintf("± %v %%", postgres.UsersError)
+	}
+	var buckets []map[string]int64
+	for _, n := range found.Every(span.From, span.To, span.Every) {
+		buckets = append(buckets, map[string]int64{"error": n})
+		shown.Sum += n
+	}
+	like := likeThese(g, samples)
+	logs := r.Clone(r.Context())
+	logs.URL = &url.URL{Path: "/console/logs", RawQuery: like.Encode()}
+	shown.Chart = ui.NewHistogram(logs, "errors", span.From, span.Every, nil, buckets)
+	for _, sight := range known {
+		if at := sight.First.Sub(span.From); at >= 0 && sight.First.Before(span.To) {
+			shown.Releases = append(shown.Releases, shownRelease{sight.Release, sight.Environment, sight.First})
+			shown.Chart.Mark(sight.First)
+		}
+	}
+	if n := len(shown.Releases); n > maxReleases {
+		shown.Releases = shown.Releases[n-maxReleases:]
+	}
+	like.Set("from", queryTime(g.FirstSeen))
+	like.Set("to", queryTime(g.LastSeen.Add(time.Microsecond)))
+	shown.Like = "/console/logs?" + like.Encode()
+	return shown, nil
+}
+
+// maxReleases is how many releases a page names, those that came last.
+const maxReleases = 10
+
+func showTags(tags [len(grouping.Tags)]grouping.Distribution) (shown []shownTag) {
+	for i, of := range tags {
+		tag, sum := shownTag{Name: grouping.Tags[i]}, int64(0)
+		for _, share := range of {
+			sum += share.N
+		}
+		for _, share := range of {
+			tag.Shares = append(tag.Shares, shownShare{share.Name, share.N, decimal(100 * float64(share.N) / float64(sum))})
+		}
+		if len(of) > 0 {
+			shown = append(shown, tag)
+		}
+	}
+	return shown
+}
+
+// maxCalls is how many calls of own code entries like those of a group have in
+// common. With more of them fewer of a group's entries are found.
+const maxCalls = 2
+
+// likeThese asks the logs for entries like those of a group: with its
+// type, and the innermost calls of own code of its newest sample.
+func likeThese(g postgres.Group, samples []postgres.Occurrence) url.Values {
+	var terms []string
+	if g.Type != "" && !strings.HasSuffix(g.Type, "…") {
+		terms = append(terms, "error.type:"+quoted(g.Type))
+	}
+	calls := 0
+	if len(samples) > 0 && len(samples[0].Exceptions) > 0 {
+		for _, frame := range samples[0].Exceptions[0].Frames {
+			if !frame.InApp || frame.Function == "" || calls == maxCalls {
+				continue
+			}
+			calls++
+			terms = append(terms, "error.stack_trace:*"+quoted(frame.Function)+"*")
+			if frame.File != "" {
+				terms = append(terms, "error.stack_trace:*"+quoted(path.Base(frame.File))+"*")
+			}
+		}
+	}
+	if len(terms) == 0 {
+		terms = []string{"exists:error"}
+	}
+	return url.Values{"project": {g.Project}, "q": {strings.Join(terms, " ")}}
+}
+
+// quoted is a text of the query language as it is.
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
