@@ -277,13 +277,13 @@ func writeRow(page *strings.Builder, same []Answer) {
 			texts = append(texts, cell(text))
 		}
 	}
-	if len(texts) == 0 {
-		texts = []string{composed[same[0].Code]}
+	if text := composed[same[0].Code]; text != "" {
+		texts = []string{text}
 	}
 	fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", same[0].Code, unique(statuses, ", "), unique(from, ", "), unique(texts, "<br>"))
 }
 
-// composed are the codes whose whole detail is put together for each answer.
+// composed stands for what is said with a code where that is put together for each answer.
 var composed = map[string]string{ // bounded by its literal
 	"invalid_entries": "No entry is valid, or one is not and the request wants all or none. Nothing was stored. Repair what errors[] lists, and send it again.",
 	"limit_reached":   "There are as many of these as the organization may have: limit says how many. Remove one, or have the operator raise the setting.",
