@@ -45,7 +45,8 @@ func (h Hours) Next(at time.Time) time.Time {
 	year, month, today := at.In(zone).Date()
 	for day := today - 1; day <= today+7; day++ {
 		on := func(minute int) time.Time { return time.Date(year, month, day, 0, minute, 0, 0, zone) }
-		if weekday := on(0).Weekday(); len(h.Days) > 0 && !slices.Contains(h.Days, weekday) {
+		weekday := on(minutesOfDay / 2).Weekday() // where clocks change at midnight, that may be missing
+		if len(h.Days) > 0 && !slices.Contains(h.Days, weekday) {
 			continue
 		}
 		begin, end := on(h.From), on(h.To)

@@ -109,7 +109,7 @@ func (a *ErrorAlert) keep(n Notice) {
 func (a *ErrorAlert) plan(now time.Time) Outcome {
 	soonest := now
 	if next := a.SentAt.Add(a.Gap); next.After(now) {
-		soonest = next
+		soonest = now.Add(min(next.Sub(now), a.Gap)) // the clock may have been ahead
 	}
 	opens := a.Hours.Next(soonest)
 	if a.Due.IsZero() {
@@ -179,7 +179,9 @@ func (a *ErrorAlert) Send(now time.Time, room bool, worth func(group string) boo
 			lines = addLine(lines, HeldDecided, n.Group)
 		}
 	}
-	a.Listed = kept
+	if a.Listed = kept; len(kept) == 0 {
+		return Waiting{}, append(lines, a.drop(HeldDecided)...)
+	}
 	sent = Waiting{Listed: kept, More: a.More}
 	if told := a.drop(WasSent); told != nil {
 		lines, a.SentAt = append(lines, told...), now

@@ -25,7 +25,8 @@ func SaveMessages(ctx context.Context, tx pgx.Tx, messages []postgres.Message) e
 		if err != nil {
 			panic("BUG: cannot encode an event: " + err.Error())
 		}
-		facts[i] = outbox.Fact{Organization: m.Alert.Organization, ID: fmt.Sprintf("%s/%d", m.Alert.ID, m.Alert.Messages),
+		// Its time and not its number, which would be given again after a restore.
+		facts[i] = outbox.Fact{Organization: m.Alert.Organization, ID: fmt.Sprintf("%s/%d", m.Alert.ID, m.At.UnixMicro()),
 			Type: contract.TypeErrorAlertFired, At: m.At, Body: body}
 	}
 	return outbox.Save(ctx, tx, facts)

@@ -20,16 +20,15 @@ func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error 
 	if err != nil {
 		return err
 	}
-	var changed []postgres.Change
-	for _, member := range removed {
-		some, err := postgres.Unassign(ctx, tx, member.Organization, member.Member, member.RemovedAt)
-		if err != nil {
-			return err
-		}
-		changed = append(changed, some...)
-		if err := postgres.ForgetRecipient(ctx, tx, member.Organization, member.Member); err != nil {
-			return err
-		}
+	if len(removed) == 0 {
+		return nil
+	}
+	changed, err := postgres.Unassign(ctx, tx, removed)
+	if err != nil {
+		return err
+	}
+	if err := postgres.ForgetRecipients(ctx, tx, removed); err != nil {
+		return err
 	}
 	return Announce(ctx, tx, changed)
 }

@@ -160,24 +160,23 @@ func (s *Service) changeAlert(ctx context.Context, request Request, project, id 
 // SendAlerts sends what alerts have to tell until nothing is due.
 func (s *Service) SendAlerts(ctx context.Context) error {
 	for {
-		var sent int
+		var due int
 		var first time.Time
 		err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
-			messages, err := postgres.SendAlerts(ctx, tx, s.Clock().UTC().Truncate(time.Microsecond), s.Projects.Hides)
+			messages, ended, err := postgres.SendAlerts(ctx, tx, s.Clock().UTC().Truncate(time.Microsecond), s.Projects.Hides)
 			if err != nil {
 				return err
 			}
-			if sent = len(messages); sent > 0 {
-				err = s.Tell(ctx, tx, messages)
-			} else {
-				first, err = postgres.FirstDue(ctx, tx)
+			if due = ended; due > 0 {
+				return s.Tell(ctx, tx, messages)
 			}
+			first, err = postgres.FirstDue(ctx, tx)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if sent == 0 {
+		if due == 0 {
 			late := 0.0
 			if !first.IsZero() {
 				late = max(0, s.Clock().Sub(first).Seconds())

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -176,10 +177,17 @@ func TestAlert(ctx context.Context, tx pgx.Tx, a *Alert, now time.Time) error {
 	return err
 }
 
-// ForgetRecipient takes a member who was removed out of all alerts. tx must act as the system.
-func ForgetRecipient(ctx context.Context, tx pgx.Tx, organization, member string) error {
-	_, err := tx.Exec(ctx, `UPDATE error_alerts SET rule = jsonb_set(rule, '{members}', (rule->'members') - $2::text), version = version + 1
-		WHERE organization = $1 AND rule->'members' ? $2`, storable(organization), storable(member))
+// ForgetRecipients takes members who were removed out of all alerts. tx must act as the system.
+func ForgetRecipients(ctx context.Context, tx pgx.Tx, removed []contract.MemberRemoved) error {
+	organizations, members := keysOf(removed)
+	_, err := tx.Exec(ctx, `SELECT FROM error_alerts WHERE organization = ANY ($1) AND rule->'members' ?| $2 ORDER BY organization, id FOR UPDATE`,
+		organizations, members) // in the order of those who count
+	for i, organization := range organizations {
+		if err == nil {
+			_, err = tx.Exec(ctx, `UPDATE error_alerts SET rule = jsonb_set(rule, '{members}', (rule->'members') - $2::text), version = version + 1
+				WHERE organization = $1 AND rule->'members' ? $2`, organization, members[i])
+		}
+	}
 	return err
 }
 
@@ -415,32 +423,30 @@ const sendBatch = 20
 // MaxMessages is how many messages the alerts of an organization send an hour.
 const MaxMessages = 60
 
-// SendAlerts ends the wait of alerts that are due, and returns what they tell.
+// SendAlerts ends the wait of alerts that are due, and returns what they tell,
+// and how many were due.
 // tx must act as the system.
-func SendAlerts(ctx context.Context, tx pgx.Tx, now time.Time, hidden func(organization, project string) bool) (sent []Message, err error) {
+func SendAlerts(ctx context.Context, tx pgx.Tx, now time.Time, hidden func(organization, project string) bool) (sent []Message, ended int, err error) {
 	due, err := readAlerts(ctx, tx, `due <= $1 ORDER BY due, organization, id LIMIT $2 FOR UPDATE SKIP LOCKED`, now, sendBatch)
 	if err != nil || len(due) == 0 {
-		return nil, err
+		return nil, 0, err
 	}
 	room, err := roomOf(ctx, tx, due, now)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	groups, err := waitingGroups(ctx, tx, due)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	lines := map[string][]grouping.AlertLine{} // by alert; bounded by sendBatch
 	for _, a := range due {
 		worth := func(id string) bool {
 			g, there := groups[a.Organization+"/"+id]
-			return there && g.Status == grouping.Unresolved && !hidden(a.Organization, a.Project)
-		}
-		if hidden(a.Organization, a.Project) {
-			a.More = 0
+			return there && g.MergedInto == "" && g.Status == grouping.Unresolved && !hidden(a.Organization, a.Project)
 		}
 		var told grouping.Waiting
-		if told, lines[a.ID] = a.Send(now, room[a.Organization] > 0, worth); len(told.Listed) == 0 && told.More == 0 {
+		if told, lines[a.ID] = a.Send(now, room[a.Organization] > 0, worth); len(told.Listed) == 0 {
 			continue
 		}
 		room[a.Organization]--
@@ -451,7 +457,7 @@ func SendAlerts(ctx context.Context, tx pgx.Tx, now time.Time, hidden func(organ
 		}
 		sent = append(sent, m)
 	}
-	return sent, SaveAlerts(ctx, tx, due, lines, now)
+	return sent, len(due), SaveAlerts(ctx, tx, due, lines, now)
 }
 
 // roomOf is how many messages organizations may still be sent.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
@@ -359,16 +360,29 @@ func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
 	return ended, alertDecided(ctx, tx, ended, now)
 }
 
-// Unassign takes all groups from a member who was removed. tx must act as the system.
-func Unassign(ctx context.Context, tx pgx.Tx, organization, member string, at time.Time) ([]Change, error) {
-	assigned, err := readMade(ctx, tx, `organization = $1 AND assignee = $2 ORDER BY organization, id FOR UPDATE`, storable(organization), storable(member))
+// Unassign takes the groups of members who were removed from them. tx must act
+// as the system.
+func Unassign(ctx context.Context, tx pgx.Tx, removed []contract.MemberRemoved) ([]Change, error) {
+	organizations, members := keysOf(removed)
+	assigned, err := readMade(ctx, tx, `(organization, assignee) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id FOR UPDATE`,
+		organizations, members)
 	if err != nil || len(assigned) == 0 {
 		return nil, err
 	}
 	for _, m := range assigned {
-		m.Decisions = []grouping.Decision{{Kind: grouping.WasAssigned, At: at, Reason: "The member who looked after it was removed."}}
+		i := slices.IndexFunc(removed, func(r contract.MemberRemoved) bool {
+			return r.Organization == m.Organization && r.Member == m.Group.State.Assignee.ID
+		})
+		m.Decisions = []grouping.Decision{{Kind: grouping.WasAssigned, At: removed[i].RemovedAt, Reason: "The member who looked after it was removed."}}
 	}
 	return Record(ctx, tx, assigned, Author{})
+}
+
+func keysOf(removed []contract.MemberRemoved) (organizations, members []string) {
+	for _, r := range removed {
+		organizations, members = append(organizations, storable(r.Organization)), append(members, storable(r.Member))
+	}
+	return organizations, members
 }
 
 // An Activity is a decision with its number and its author.
