@@ -3,8 +3,10 @@ package groups
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +30,7 @@ type Service struct {
 	uploads    *httpapi.Limiter // of source maps
 	incomplete prometheus.Counter
 	late       prometheus.Gauge // messages of alerts
+	patient    atomic.Int64     // until then writers wait for those who merge, in nanoseconds
 }
 
 // Config is what a Service needs.
@@ -128,13 +131,29 @@ func (s *Service) Groups(ctx context.Context, organization string, query postgre
 // Learned returns what was learned of those projects of which something
 // was. The caller's transaction must see all organizations.
 func (s *Service) Learned(ctx context.Context, tx pgx.Tx, projects []postgres.Project) (map[postgres.Project]grouping.Learned, error) {
+	if until := s.patient.Load(); until > 0 && s.Clock().UnixNano() < until {
+		organizations := make([]string, len(projects))
+		for i, p := range projects {
+			organizations[i] = p.Organization
+		}
+		if err := postgres.AwaitMerges(ctx, tx, organizations); err != nil {
+			return nil, err
+		}
+	}
 	return postgres.FindLearned(ctx, tx, projects)
 }
+
+// patience is how long writers wait for those who merge, once that made one start over.
+const patience = 10 * time.Second
 
 // Count adds errors to their groups and creates groups as far as the
 // budgets allow. The caller's transaction must see all organizations.
 func (s *Service) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
-	return postgres.Writer{NewGroups: s.NewGroups, Clock: s.Clock}.Apply(ctx, tx, tally.Counts())
+	effect, err := postgres.Writer{NewGroups: s.NewGroups, Clock: s.Clock}.Apply(ctx, tx, tally.Counts())
+	if errors.Is(err, postgres.ErrMoved) {
+		s.patient.Store(s.Clock().Add(patience).UnixNano())
+	}
+	return effect, err
 }
 
 // maxSearchTime ends the page of a long search.

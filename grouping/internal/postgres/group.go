@@ -128,7 +128,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 // Both mean that a transaction starts over.
 var (
 	errExpired = errors.New("the group has just expired") // since its hash was found
-	errMoved   = errors.New("the group was just merged, split or taken out of another")
+	ErrMoved   = errors.New("the group was just merged, split or taken out of another")
 )
 
 // readSamples reads the numbers of samples, returned in the order sent.
@@ -148,7 +148,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 		case inserted && !ch.created:
 			return fmt.Errorf("cannot count errors of group %q: %w", id, errExpired)
 		case into != ch.into || heads != ch.heads || splits > ch.splits:
-			return fmt.Errorf("cannot count errors of group %q: %w", id, errMoved)
+			return fmt.Errorf("cannot count errors of group %q: %w", id, ErrMoved)
 		}
 		ch.samples, ch.count, ch.decided = samples, count, decided
 		if spiked != nil {

@@ -130,11 +130,23 @@ func (f Family) Kin() grouping.Family {
 // statement began. The transaction starts over.
 var ErrMerging = errors.New("groups are being merged")
 
+// AwaitMerges has those who merge and split groups of organizations wait until
+// tx ends, once those at work have ended. A writer that met ErrMoved does so
+// before it reads what was learned: else it would start over for as long as
+// somebody merges. tx must act as the system.
+func AwaitMerges(ctx context.Context, tx pgx.Tx, organizations []string) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(hashtextextended('weir grouping merges ' || o, 0)) FROM unnest($1::text[]) AS o`, organizations)
+	return err
+}
+
 // LockFamilies locks the families of those of some groups that there are.
 // tx must act as the organization.
 func LockFamilies(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) (families []*Family, err error) {
 	for i, id := range ids {
 		ids[i] = storable(id)
+	}
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir grouping merges ' || $1, 0))`, string(organization)); err != nil {
+		return nil, err
 	}
 	made, err := readMade(ctx, tx, `organization = $1 AND (id IN (`+headsOf+`) OR merged_into IN (`+headsOf+`) AND id <> merged_into || `+ownRow+`)
 		ORDER BY organization, id FOR UPDATE`, organization, ids)
