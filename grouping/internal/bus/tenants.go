@@ -16,12 +16,13 @@ func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error 
 	if err := erasure.Consume(ctx, tx, records); err != nil { // acts as the system from here on
 		return err
 	}
-	removed, err := erasure.RemovedMembers(records)
-	if err != nil {
+	told, err := erasure.RemovedMembers(records)
+	if err != nil || len(told) == 0 {
 		return err
 	}
-	if len(removed) == 0 {
-		return nil
+	removed := make([]postgres.RemovedMember, len(told))
+	for i, m := range told {
+		removed[i] = postgres.RemovedMember{Organization: m.Organization, ID: m.Member, At: m.RemovedAt}
 	}
 	changed, err := postgres.Unassign(ctx, tx, removed)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -178,7 +177,7 @@ func TestAlert(ctx context.Context, tx pgx.Tx, a *Alert, now time.Time) error {
 }
 
 // ForgetRecipients takes members who were removed out of all alerts. tx must act as the system.
-func ForgetRecipients(ctx context.Context, tx pgx.Tx, removed []contract.MemberRemoved) error {
+func ForgetRecipients(ctx context.Context, tx pgx.Tx, removed []RemovedMember) error {
 	organizations, members := keysOf(removed)
 	_, err := tx.Exec(ctx, `SELECT FROM error_alerts WHERE organization = ANY ($1) AND rule->'members' ?| $2 ORDER BY organization, id FOR UPDATE`,
 		organizations, members) // in the order of those who count

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
@@ -360,9 +359,15 @@ func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
 	return ended, alertDecided(ctx, tx, ended, now)
 }
 
+// A RemovedMember was removed from an organization.
+type RemovedMember struct {
+	Organization, ID string
+	At               time.Time
+}
+
 // Unassign takes the groups of members who were removed from them. tx must act
 // as the system.
-func Unassign(ctx context.Context, tx pgx.Tx, removed []contract.MemberRemoved) ([]Change, error) {
+func Unassign(ctx context.Context, tx pgx.Tx, removed []RemovedMember) ([]Change, error) {
 	organizations, members := keysOf(removed)
 	assigned, err := readMade(ctx, tx, `(organization, assignee) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id FOR UPDATE`,
 		organizations, members)
@@ -370,17 +375,17 @@ func Unassign(ctx context.Context, tx pgx.Tx, removed []contract.MemberRemoved) 
 		return nil, err
 	}
 	for _, m := range assigned {
-		i := slices.IndexFunc(removed, func(r contract.MemberRemoved) bool {
-			return r.Organization == m.Organization && r.Member == m.Group.State.Assignee.ID
+		i := slices.IndexFunc(removed, func(r RemovedMember) bool {
+			return r.Organization == m.Organization && r.ID == m.Group.State.Assignee.ID
 		})
-		m.Decisions = []grouping.Decision{{Kind: grouping.WasAssigned, At: removed[i].RemovedAt, Reason: "The member who looked after it was removed."}}
+		m.Decisions = []grouping.Decision{{Kind: grouping.WasAssigned, At: removed[i].At, Reason: "The member who looked after it was removed."}}
 	}
 	return Record(ctx, tx, assigned, Author{})
 }
 
-func keysOf(removed []contract.MemberRemoved) (organizations, members []string) {
+func keysOf(removed []RemovedMember) (organizations, members []string) {
 	for _, r := range removed {
-		organizations, members = append(organizations, storable(r.Organization)), append(members, storable(r.Member))
+		organizations, members = append(organizations, storable(r.Organization)), append(members, storable(r.ID))
 	}
 	return organizations, members
 }
