@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weirlog/weir/grouping/trace"
 )
 
 // A Trigger is what an alert is told of. Triggers are stored and shown, so
@@ -77,19 +79,19 @@ func DefaultAlertRule() AlertRule {
 func (r *AlertRule) Check(roles []string, now time.Time) error {
 	switch {
 	case r.Name == "" || utf8.RuneCountInString(r.Name) > MaxAlertName || !isLine(r.Name):
-		return Invalid{"name", "That is no name of an alert.", fmt.Sprintf("Use one line of 1 to %d characters.", MaxAlertName)}
+		return Invalid{"name", fmt.Sprintf("%q is not a valid name.", trace.Clip(r.Name, 2*MaxAlertName)), fmt.Sprintf("Use one line of 1 to %d characters.", MaxAlertName)}
 	case len(r.Triggers) == 0 || len(r.Triggers) > len(Triggers()):
-		return Invalid{"triggers", "An alert needs something to tell.", "Name some of " + words(Triggers()) + ", each once."}
+		return Invalid{"triggers", fmt.Sprintf("The alert has %d triggers.", len(r.Triggers)), "Name some of " + words(Triggers()) + ", each once."}
 	case r.NewFrom < 1 || r.NewFrom > maxNewFrom:
-		return Invalid{"new_from", fmt.Sprintf("There is no %d-th error.", r.NewFrom), "Use 1 to 1,000,000."}
+		return Invalid{"new_from", fmt.Sprintf("new_from is %d.", r.NewFrom), "Use 1 to 1,000,000."}
 	case r.Gap < MinAlertGap || r.Gap > MaxAlertGap || r.Gap%time.Second != 0:
-		return Invalid{"gap_seconds", "Messages can't be that far apart.", "Use 60 to 86400 seconds."}
+		return Invalid{"gap_seconds", fmt.Sprintf("gap_seconds is %d.", int64(r.Gap/time.Second)), "Use 60 to 86400 seconds."}
 	case r.MutedUntil.After(now.AddDate(0, 0, maxMutedDays)):
-		return Invalid{"muted_until", "An alert can't be muted for that long.", fmt.Sprintf("Use a time within %d days.", maxMutedDays)}
+		return Invalid{"muted_until", fmt.Sprintf("muted_until is %s.", r.MutedUntil.UTC().Format(time.RFC3339)), fmt.Sprintf("Use a time within %d days.", maxMutedDays)}
 	}
 	for i, t := range r.Triggers {
 		if !slices.Contains(Triggers(), t) || slices.Contains(r.Triggers[:i], t) {
-			return Invalid{"triggers", fmt.Sprintf("%q is none, or is named twice.", t), "Name some of " + words(Triggers()) + ", each once."}
+			return Invalid{"triggers", fmt.Sprintf("%q is not a trigger, or is named twice.", t), "Name some of " + words(Triggers()) + ", each once."}
 		}
 	}
 	for _, check := range []error{r.checkMany(), r.checkFilter(), r.Hours.check(), r.checkMail(roles)} {
@@ -114,9 +116,9 @@ func (r *AlertRule) checkMany() error {
 	case many && (r.Count < 1 || r.Count > maxUntilCount):
 		return Invalid{"count", fmt.Sprintf("The count is %d.", r.Count), "Use a number from 1 to 1,000,000,000."}
 	case many && !known:
-		return Invalid{"per", "That is no span to count in.", "Use minute, hour, day or week."}
+		return Invalid{"per", fmt.Sprintf("per is %s.", r.Per), "Use minute, hour, day or week."}
 	case !many && (r.Count != 0 || r.Per != 0):
-		return Invalid{"count", "Nothing counts them.", "Add the trigger many, or leave count and per out."}
+		return Invalid{"count", fmt.Sprintf("count is %d and per is %s, but the trigger many is missing.", r.Count, r.Per), "Add the trigger many, or leave count and per out."}
 	}
 	return nil
 }
@@ -127,11 +129,11 @@ func (r *AlertRule) checkFilter() error {
 	}
 	for _, name := range r.Environments {
 		if name == "" || len(name) > MaxEnvironment || !isLine(name) {
-			return Invalid{"environments", fmt.Sprintf("%q is no environment.", name), fmt.Sprintf("Use one line of at most %d bytes.", MaxEnvironment)}
+			return Invalid{"environments", fmt.Sprintf("%q is not a valid environment.", trace.Clip(name, MaxEnvironment)), fmt.Sprintf("Use one line of at most %d bytes.", MaxEnvironment)}
 		}
 	}
 	if text := strings.Join(r.Words, " "); len(r.Words) > maxAlertWords || len(text) > maxAlertText || !isLine(text) {
-		return Invalid{"q", "These are too many words.", fmt.Sprintf("Use at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
+		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)), fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
 	}
 	return nil
 }
@@ -143,12 +145,12 @@ func (r *AlertRule) checkMail(roles []string) error {
 	}
 	for _, member := range r.Members {
 		if !strings.HasPrefix(member, "mem_") || len(member) > maxMemberID || !isLine(member) {
-			return Invalid{"mail_members", fmt.Sprintf("%q is no id of a member.", member), "Use ids such as mem_ and what follows it."}
+			return Invalid{"mail_members", fmt.Sprintf("%q is not the id of a member.", trace.Clip(member, maxMemberID)), "Use ids that begin with mem_."}
 		}
 	}
 	for _, role := range r.Roles {
 		if !slices.Contains(roles, role) {
-			return Invalid{"mail_roles", fmt.Sprintf("%q is no role that reads errors.", role), "Use " + strings.Join(roles, ", ") + "."}
+			return Invalid{"mail_roles", fmt.Sprintf("%q is not a role that reads errors.", trace.Clip(role, maxMemberID)), "Use " + strings.Join(roles, ", ") + "."}
 		}
 	}
 	return nil
@@ -161,8 +163,8 @@ func (r *AlertRule) Has(t Trigger) bool { return slices.Contains(r.Triggers, t) 
 // whomever and whenever.
 func (r *AlertRule) Selects(other *AlertRule) bool {
 	of := func(r *AlertRule) AlertRule {
-		return AlertRule{Triggers: r.Triggers, NewFrom: r.NewFrom, Count: r.Count, Per: r.Per, Severities: r.Severities,
-			Environments: append([]string{}, r.Environments...), Words: append([]string{}, r.Words...)}
+		return AlertRule{Triggers: slices.Sorted(slices.Values(r.Triggers)), NewFrom: r.NewFrom, Count: r.Count, Per: r.Per, Severities: r.Severities,
+			Environments: slices.Sorted(slices.Values(r.Environments)), Words: slices.Sorted(slices.Values(r.Words))}
 	}
 	return reflect.DeepEqual(of(r), of(other))
 }

@@ -25,12 +25,14 @@ func (h Hours) check() error {
 	if _, err := time.LoadLocation(h.Zone); err != nil || h.Zone == "Local" {
 		return Invalid{"hours/time_zone", fmt.Sprintf("The time zone %q is unknown.", h.Zone), "Use an IANA name such as Europe/Berlin."}
 	}
-	if min(h.From, h.To) < 0 || max(h.From, h.To) >= minutesOfDay {
-		return Invalid{"hours/from", "That is no time of the day.", "Use 00:00 to 23:59."}
+	for i, minute := range []int{h.From, h.To} {
+		if minute < 0 || minute >= minutesOfDay {
+			return Invalid{[]string{"hours/from", "hours/to"}[i], fmt.Sprintf("Minute %d is not within a day.", minute), "Use 00:00 to 23:59."}
+		}
 	}
 	for i, day := range h.Days {
 		if day < time.Sunday || day > time.Saturday || slices.Contains(h.Days[:i], day) {
-			return Invalid{"hours/days", "That are no days of the week.", "Name each day once, mon to sun; none stands for all."}
+			return Invalid{"hours/days", fmt.Sprintf("hours.days are %v.", h.Days), "Name each day once, mon to sun; none stands for all."}
 		}
 	}
 	return nil

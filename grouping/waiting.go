@@ -57,11 +57,15 @@ type Waiting struct {
 // Take takes notices in, and returns what became of those that are not told
 // at once.
 func (a *ErrorAlert) Take(notices []Notice, now time.Time) (lines []AlertLine) {
+	planned, waits := false, Outcome("")
 	for _, n := range notices {
 		held := a.refuses(n, now)
 		if held == "" {
 			a.keep(n)
-			held = a.plan(now)
+			if !planned {
+				planned, waits = true, a.plan(now)
+			}
+			held = waits
 		}
 		lines = addLine(lines, held, n.Group)
 	}

@@ -165,6 +165,23 @@ func TestAlertsTellOnce(t *testing.T) {
 	}
 }
 
+// An alert on spikes tells of the decision that a group spikes, once.
+func TestAlertsOnSpikes(t *testing.T) {
+	a := newAlerting(t)
+	*a.now = time.Date(2026, 11, 20, 12, 10, 0, 0, time.UTC) // the hour of the errors
+	a.alert(t, func(rule *grouping.AlertRule) { rule.Triggers = []grouping.Trigger{grouping.OnSpiking} })
+	storm := make([]int, 2*grouping.MinSpike)
+	for range 2 {
+		if err := errors.Join(a.come(t.Context(), false, storm...), a.SendAlerts(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		*a.now = a.now.Add(10 * time.Minute)
+	}
+	if told := a.told(t); len(told) != 1 || len(told[0].Groups) != 1 || told[0].Groups[0].Trigger != "spiking" {
+		t.Errorf("told %+v", told)
+	}
+}
+
 // An alert holds for what is accepted after it was made, and is left by members
 // who are gone; without its project it goes.
 func TestAlertsBegin(t *testing.T) {

@@ -111,6 +111,9 @@ func (s *Service) MuteAlert(ctx context.Context, request Request, id string, unt
 	return s.changeAlert(ctx, request, "", id, until, func(tx pgx.Tx, a *postgres.Alert, now time.Time) error {
 		rule := a.AlertRule
 		rule.MutedUntil = until
+		if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
+			return err
+		}
 		lines := a.Change(rule, now)
 		a.Version, a.UpdatedBy, a.UpdatedAt = a.Version+1, request.By.ID, now
 		return postgres.SaveAlerts(ctx, tx, []*postgres.Alert{a}, map[string][]grouping.AlertLine{a.ID: lines}, now)

@@ -326,6 +326,9 @@ func (a *API) updateAlert(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
+	if body.Version < 1 {
+		return httpapi.Invalid("/version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %d.", body.Version), "Send the version that you have read.")
+	}
 	rule, err := body.rule()
 	if err != nil {
 		return Refusal(err)

@@ -207,6 +207,8 @@ func Refusal(err error) error {
 		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
+	case errors.Is(err, postgres.ErrMerging):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Others merge or split these groups at this moment. Send the request again.")
 	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
 	}

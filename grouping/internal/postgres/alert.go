@@ -220,7 +220,7 @@ func alertCounted(ctx context.Context, tx pgx.Tx, changes []*change, decided []C
 	if err != nil {
 		return err
 	}
-	counted := countedOfDecided(decided, interesting)
+	var counted []countedGroup
 	for _, m := range found {
 		key := m.Organization + "/" + m.Group.ID
 		counted = append(counted, countedGroup{
@@ -244,16 +244,13 @@ func alertDecided(ctx context.Context, tx pgx.Tx, decided []Change, now time.Tim
 		}
 		byProject[of] = alerts
 	}
-	return tell(ctx, tx, byProject, countedOfDecided(decided, nil), nil, now)
+	return tell(ctx, tx, byProject, countedOfDecided(decided), nil, now)
 }
 
-// countedOfDecided are groups without errors about which something was
-// decided, but for some.
-func countedOfDecided(decided []Change, but map[string]*change) (counted []countedGroup) {
+// countedOfDecided are groups without errors about which something was decided.
+func countedOfDecided(decided []Change) (counted []countedGroup) {
 	for _, c := range decided {
-		if but[c.Organization+"/"+c.Group.ID] == nil {
-			counted = append(counted, countedGroup{Project{c.Organization, c.Group.Project}, countedOf(c.Group, 0, nil, []grouping.Decision{c.Decision})})
-		}
+		counted = append(counted, countedGroup{Project{c.Organization, c.Group.Project}, countedOf(c.Group, 0, nil, []grouping.Decision{c.Decision})})
 	}
 	return counted
 }
