@@ -76,6 +76,10 @@ func TestSpiked(t *testing.T) {
 // The numbers of FindSpike were chosen by series of even seeds. Here it is judged by those
 // of odd ones: how often a group without a spike has one, and how many it finds, how fast.
 func TestSpikesOfGeneratedSeries(t *testing.T) {
+	bursts := []struct {
+		name        string
+		times, plus float64
+	}{{"5 times", 5, 0}, {"10 times", 10, 0}, {"+30", 1, 30}, {"+100", 1, 100}}
 	const weeks, runs = 4, 25
 	var alarms, groupWeeks float64
 	found, all, hours := map[string]float64{}, map[string]float64{}, map[string]float64{}
@@ -88,21 +92,22 @@ func TestSpikesOfGeneratedSeries(t *testing.T) {
 			}
 			groupWeeks += weeks - 1
 			alarms += spikesIn(series)
-			for name, burst := range map[string]struct{ times, plus float64 }{"5 times": {5, 0}, "10 times": {10, 0}, "+30": {1, 30}, "+100": {1, 100}} {
+			for _, burst := range bursts {
 				at := SpikeHours + random.IntN(2*SpikeHours)
 				if base := of.rate(at); burst.plus > 0 && base > burst.plus/5 || base*burst.times+burst.plus < 30 {
 					continue // nothing that stands out
 				}
-				all[name]++
+				all[burst.name]++
 				if after, ok := detect(random, of, series, at, burst.times, burst.plus); ok {
-					found[name]++
-					hours[name] += after
+					found[burst.name]++
+					hours[burst.name] += after
 				}
 			}
 		}
 	}
 	t.Logf("%.3f false alarms in a group's week", alarms/groupWeeks)
-	for name := range all {
+	for _, burst := range bursts {
+		name := burst.name
 		t.Logf("%s: found %.0f %%, after %.1f hours", name, 100*found[name]/all[name], hours[name]/found[name])
 	}
 	if alarms/groupWeeks > 0.04 || found["10 times"]/all["10 times"] < 0.65 || found["+100"]/all["+100"] < 0.8 {

@@ -82,7 +82,7 @@ func hostile(field string) string {
 
 // intruders are elements that no page of the console has.
 const intruders = `[...document.querySelectorAll("script:not([src^='/console/assets/']), img:not([src^='/console/assets/']), " +
-	"svg:not(.bar, .chart, .bars, .share), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
+	"svg:not(.bar, .chart, .bars, .share, .spark), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
 
 // All entered texts stay texts on every page: nothing of them becomes part of
 // the page or runs, and nothing even tries to, which the policy would report.
