@@ -52,6 +52,8 @@ type Waiting struct {
 	More   int64     `json:"more,omitempty"`   // beyond them
 	SentAt time.Time `json:"sent_at,omitzero"` // the last message
 	Due    time.Time `json:"due,omitzero"`     // when the next one is sent; zero: nothing waits
+	Hour   time.Time `json:"hour,omitzero"`    // of the last message
+	Sent   int64     `json:"sent,omitempty"`   // messages in that hour
 }
 
 // Take takes notices in, and returns what became of those that are not told
@@ -189,6 +191,10 @@ func (a *ErrorAlert) Send(now time.Time, room bool, worth func(group string) boo
 	sent = Waiting{Listed: kept, More: a.More}
 	if told := a.drop(WasSent); told != nil {
 		lines, a.SentAt = append(lines, told...), now
+		if hour := now.Truncate(time.Hour); !hour.Equal(a.Hour) {
+			a.Hour, a.Sent = hour, 0
+		}
+		a.Sent++
 	}
 	return sent, lines
 }

@@ -416,7 +416,7 @@ type MessageGroup struct {
 // sendBatch is how many messages one transaction sends.
 const sendBatch = 20
 
-// MaxMessages is how many messages the alerts of an organization send an hour.
+// MaxMessages is how many messages the alerts of an organization send in an hour of the clock.
 const MaxMessages = 60
 
 // SendAlerts ends the wait of alerts that are due, and returns what they tell,
@@ -464,8 +464,8 @@ func roomOf(ctx context.Context, tx pgx.Tx, due []*Alert, now time.Time) (map[st
 		organizations = append(organizations, a.Organization)
 		room[a.Organization] = MaxMessages
 	}
-	rows, err := tx.Query(ctx, `SELECT organization, count(*) FROM error_alert_log
-		WHERE organization = ANY ($1) AND outcome = $2 AND at > $3 GROUP BY organization`, organizations, grouping.WasSent, now.Add(-time.Hour))
+	rows, err := tx.Query(ctx, `SELECT organization, sum((waiting->>'sent')::bigint) FROM error_alerts
+		WHERE organization = ANY ($1) AND (waiting->>'hour')::timestamptz = $2 GROUP BY organization`, organizations, now.Truncate(time.Hour))
 	if err != nil {
 		return nil, err
 	}
