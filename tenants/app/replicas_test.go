@@ -185,9 +185,12 @@ func (w world) replaceOperator(t *testing.T) {
 	} {
 		p := w.start(t, step.configured)
 		for token, want := range step.works {
-			if got := p.call(t, token, "GET", "/v1/organizations", ""); got.status != want {
-				t.Errorf("configured %s…, %s…: got %d %s, want %d", step.configured[:12], token[:12], got.status, got.text, want)
-			}
+			testenv.Eventually(t, func() error { // the revocation is published behind the token that readiness waits for
+				if got := p.call(t, token, "GET", "/v1/organizations", ""); got.status != want {
+					return fmt.Errorf("configured %s…, %s…: got %d %s, want %d", step.configured[:12], token[:12], got.status, got.text, want)
+				}
+				return nil
+			})
 		}
 		p.stop()
 	}
