@@ -79,7 +79,8 @@ func DefaultAlertRule() AlertRule {
 func (r *AlertRule) Check(roles []string, now time.Time) error {
 	switch {
 	case r.Name == "" || utf8.RuneCountInString(r.Name) > MaxAlertName || !isLine(r.Name):
-		return Invalid{"name", fmt.Sprintf("%q is not a valid name.", trace.Clip(r.Name, 2*MaxAlertName)), fmt.Sprintf("Use one line of 1 to %d characters.", MaxAlertName)}
+		return Invalid{"name", fmt.Sprintf("%q is not a valid name.", trace.Clip(r.Name, 2*MaxAlertName)),
+			fmt.Sprintf("Use one line of 1 to %d characters.", MaxAlertName)}
 	case len(r.Triggers) == 0 || len(r.Triggers) > len(Triggers()):
 		return Invalid{"triggers", fmt.Sprintf("The alert has %d triggers.", len(r.Triggers)), "Name some of " + words(Triggers()) + ", each once."}
 	case r.NewFrom < 1 || r.NewFrom > maxNewFrom:
@@ -87,7 +88,8 @@ func (r *AlertRule) Check(roles []string, now time.Time) error {
 	case r.Gap < MinAlertGap || r.Gap > MaxAlertGap || r.Gap%time.Second != 0:
 		return Invalid{"gap_seconds", fmt.Sprintf("gap_seconds is %d.", int64(r.Gap/time.Second)), "Use 60 to 86400 seconds."}
 	case r.MutedUntil.After(now.AddDate(0, 0, maxMutedDays)):
-		return Invalid{"muted_until", fmt.Sprintf("muted_until is %s.", r.MutedUntil.UTC().Format(time.RFC3339)), fmt.Sprintf("Use a time within %d days.", maxMutedDays)}
+		return Invalid{"muted_until", fmt.Sprintf("muted_until is %s.", r.MutedUntil.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("Use a time within %d days.", maxMutedDays)}
 	}
 	for i, t := range r.Triggers {
 		if !slices.Contains(Triggers(), t) || slices.Contains(r.Triggers[:i], t) {
@@ -118,7 +120,8 @@ func (r *AlertRule) checkMany() error {
 	case many && !known:
 		return Invalid{"per", fmt.Sprintf("per is %s.", r.Per), "Use minute, hour, day or week."}
 	case !many && (r.Count != 0 || r.Per != 0):
-		return Invalid{"count", fmt.Sprintf("count is %d and per is %s, but the trigger many is missing.", r.Count, r.Per), "Add the trigger many, or leave count and per out."}
+		return Invalid{"count", fmt.Sprintf("count is %d and per is %s, but the trigger many is missing.", r.Count, r.Per),
+			"Add the trigger many, or leave count and per out."}
 	}
 	return nil
 }
@@ -129,11 +132,13 @@ func (r *AlertRule) checkFilter() error {
 	}
 	for _, name := range r.Environments {
 		if name == "" || len(name) > MaxEnvironment || !isLine(name) {
-			return Invalid{"environments", fmt.Sprintf("%q is not a valid environment.", trace.Clip(name, MaxEnvironment)), fmt.Sprintf("Use one line of at most %d bytes.", MaxEnvironment)}
+			return Invalid{"environments", fmt.Sprintf("%q is not a valid environment.", trace.Clip(name, MaxEnvironment)),
+				fmt.Sprintf("Use one line of at most %d bytes.", MaxEnvironment)}
 		}
 	}
 	if text := strings.Join(r.Words, " "); len(r.Words) > maxAlertWords || len(text) > maxAlertText || !isLine(text) {
-		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)), fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
+		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)),
+			fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
 	}
 	return nil
 }
