@@ -68,12 +68,8 @@ func TestDatabaseDoesNotStart(t *testing.T) {
 	in.awaitAcked(10)
 	settings := filepath.Join(in.database(), "postgresql.conf")
 	original, err := os.ReadFile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(settings, []byte("= spoilt\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(settings, []byte("= spoilt\n"), 0o600))
 	in.killDatabase()()
 	testenv.Eventually(t, func() error {
 		if !in.running.HasEnded() {
@@ -86,9 +82,7 @@ func TestDatabaseDoesNotStart(t *testing.T) {
 	if err, last := in.running.Wait(), lines[len(lines)-1]; err == nil || !strings.Contains(last, "PostgreSQL keeps ending") || !strings.Contains(last, settings) {
 		t.Errorf("it ended with %v and the line %q; want a status and the reason", err, last)
 	}
-	if err := os.WriteFile(settings, original, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(settings, original, 0o600))
 	in.restart()
 	in.verify()
 	in.stop()
@@ -102,9 +96,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := start(t, dir, nil)
-	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.post(t.Context(), in.env.APIKey, 100, 100))
 	in.verify()
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
@@ -116,9 +108,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 		return nil
 	})
 	in.awaitReadyz("database")
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(ballast))
 	in.awaitReadyz("")
 	testenv.Eventually(t, func() error { return in.post(t.Context(), in.env.APIKey, 10, 100) })
 	in.verify()
@@ -129,9 +119,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 func fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	for block := make([]byte, 1<<20); err == nil; {
 		_, err = file.Write(block)
@@ -166,18 +154,14 @@ func (in *installation) killDatabase() (release func()) {
 
 func send(t *testing.T, pid int, signal syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(pid, signal); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, syscall.Kill(pid, signal))
 }
 
 // childOf returns a process that works for a server.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", parent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	first, _, _ := strings.Cut(string(raw), " ")
 	child, err := strconv.Atoi(first)
 	if err != nil {
@@ -209,15 +193,11 @@ func (in *installation) awaitReadyz(part string) {
 // that it catches up. It lasts as long as it lasts.
 func TestStartWithABacklog(t *testing.T) {
 	in := startAnywhere(t)
-	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.post(t.Context(), in.env.APIKey, 100, 100))
 	in.verify()
 	before := in.consumed()
 	release := in.hinderLedger()
-	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.post(t.Context(), in.env.APIKey, 100, 100))
 	in.running.Kill() // and PostgreSQL goes on, with the lock
 	in.restart()      // which waits for the hints
 	testenv.Eventually(t, func() error {

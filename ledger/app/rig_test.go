@@ -187,9 +187,7 @@ func (r *rig) awaitEvents(n int) []string {
 func verify(t testing.TB, config app.Config) {
 	t.Helper()
 	violations, err := app.Verify(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, v := range violations {
 		t.Errorf("%s: %s", v.Invariant, v.Detail)
 	}

@@ -243,9 +243,7 @@ func TestVerifyFinds(t *testing.T) {
 			tampered := &rig{t: t, config: r.config}
 			tampered.tamper(test.tamper)
 			violations, err := app.Verify(t.Context(), r.config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			for _, v := range violations {
 				if v.Invariant == test.invariant {
 					return

@@ -185,9 +185,7 @@ func TestVerifyAtTheServer(t *testing.T) {
 func (w world) sql(t *testing.T, statements ...string) {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), postgrestest.Owner(w.database), "tenants")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer pool.Close()
 	for _, statement := range statements {
 		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -197,9 +195,7 @@ func (w world) sql(t *testing.T, statements ...string) {
 			_, err := tx.Exec(t.Context(), statement)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A rig is a log store on PostgreSQL without a broker: the test passes
@@ -243,9 +244,7 @@ func TestOddTimesLieApart(t *testing.T) {
 		return tx.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE max_seconds - min_seconds >= 3600
 			AND $1 BETWEEN min_seconds - 3600 AND max_seconds + 3600) FROM blocks`, noon.Unix()).Scan(&blocks, &mixed)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if blocks > ingest.MaxSpans || blocks < 3 || mixed > 0 {
 		t.Errorf("%d blocks, %d of them wide and with common times", blocks, mixed)
 	}

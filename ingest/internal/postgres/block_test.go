@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // asSystem runs fn in a transaction that sees all organizations.
@@ -25,9 +26,7 @@ func asSystem(t *testing.T, pool *pgxpool.Pool, fn func(ctx context.Context, tx 
 		}
 		return fn(t.Context(), tx)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // days creates partitions for consecutive days of one retention.
@@ -161,7 +160,5 @@ func TestAPageLocksFewPartitions(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }

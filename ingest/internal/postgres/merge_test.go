@@ -409,9 +409,7 @@ func TestSmallBlocksAreLookedAtAgain(t *testing.T) {
 	merger := r.merger(store, clock)
 	merge := func() {
 		t.Helper()
-		if err := merger.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, merger.RunOnce(t.Context()))
 	}
 	for n := range int64(16) {
 		keep(n)

@@ -276,9 +276,7 @@ func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 		after := ingest.Place{Time: ingest.Instant{Seconds: year0 + 15}}
 		search := ingest.Search{Limit: 10, OldestFirst: oldestFirst, Start: ingest.Position{After: &after}}
 		result, err := store.Search(t.Context(), "org_1", search)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if read, incomplete := r.read(); read > limit+block || incomplete != 1 || !result.Incomplete || result.Next == nil {
 			t.Errorf("a page read %.0f bytes of %d, incomplete %t, next %v", read, many*block, result.Incomplete, result.Next)
 		}
@@ -379,9 +377,7 @@ func TestFrequentFieldsThatAreRareTogether(t *testing.T) {
 	for _, query := range []string{"service:cart status:500", "status:>=500 -service:pay", "status:500 -service:pay level:info"} {
 		before, _ := r.read()
 		result, err := store.Search(t.Context(), "org_1", ingest.Search{Query: mustQuery(query), Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		var got []string
 		for _, found := range result.Found {
 			got = append(got, found.Time.String())

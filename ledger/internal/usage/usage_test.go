@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // All pages of usage together have every day, of one project too.
@@ -59,9 +60,7 @@ func TestRefusalsCountAdjustments(t *testing.T) {
 	l.Book(t, l.NewCharge("acme", 60))
 	adjust := func(bytes int64) string {
 		made, err := l.Grants.Adjust(t.Context(), "acme", unitofwork.Request{}, bytes, "too little", time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		l.Pass(time.Minute)
 		return made.ID
 	}

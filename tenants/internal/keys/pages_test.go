@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -130,9 +131,7 @@ func TestFirstEventIsAwaited(t *testing.T) {
 		}
 		return keys.AddUsage(t.Context(), tx, []tenants.UsedAPIKey{used})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	tenantstest.Want(t, "after", r.page(t, tenants.Viewer, "GET", path, nil), 200, "The first event came on")
 	r.call(t, "org_a", "POST", "/v1/api-keys/"+id+"/rotate", "")
 	tenantstest.Want(t, "once rotated", r.page(t, tenants.Viewer, "GET", "/"+id, nil), 200, "Nobody has used this one since")

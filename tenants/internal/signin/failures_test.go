@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -29,9 +30,7 @@ func TestFailuresOfTheHiddenAreNotDue(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `UPDATE organizations SET deletion = organization WHERE organization = 'org_a'`)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	due, err := signin.NewStore(query.NewReader(pool)).DueSignInFailures(t.Context(), tenantstest.Noon.Add(time.Hour), 1)
 	if err != nil || len(due) != 1 || due[0].Organization != "org_b" {
 		t.Errorf("due: %v, %v", due, err)
