@@ -54,7 +54,7 @@ soak: bin/bench ## run a year of realistic days in minutes, and measure by month
 	@exec bin/bench soak $(ARGS)
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
-	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
+	$(BACKENDS) -disk -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
 
 bench-bus: ## measure the bus beside other Kafka clients, with the embedded broker and with Apache Kafka
 	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -measure -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
