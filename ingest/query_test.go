@@ -407,20 +407,3 @@ func FuzzDamagedEntry(f *testing.F) {
 		builder.Build()
 	})
 }
-
-// BenchmarkQuery compares entries of some 500 bytes with a query.
-func BenchmarkQuery(b *testing.B) {
-	entry := ingest.Stored{Level: ingest.SeverityInfo, Environment: "prod", Text: []byte(`{"timestamp":"2026-11-21T09:30:00Z","level":"info","message":"request 17 of customer 7919 took 12 ms",` +
-		`"metadata":{"path":"/carts/17/items","region":"eu-west-1","trace":"4bf92f3577b34da6a3ce929d0e0e4736","agent":"` + strings.Repeat("Mozilla/5.0 (X11; Linux x86_64) ", 8) + `","status":200}}`)}
-	for _, text := range []string{"customer absent", `"took 13 ms"`, "metadata.status:>=500", "trace:4bf9* status:503", "absent OR exists:user OR *zilla"} {
-		q := query(text)
-		b.Run(text, func(b *testing.B) {
-			b.SetBytes(int64(len(entry.Text)))
-			for b.Loop() {
-				if q.Matches(&entry) {
-					b.Fatal("it matches")
-				}
-			}
-		})
-	}
-}

@@ -138,14 +138,10 @@ func (in *installation) database() string { return filepath.Join(in.dir, "postgr
 func (in *installation) killDatabase() (release func()) {
 	in.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(in.database(), "postmaster.pid"))
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	first, _, _ := strings.Cut(string(raw), "\n")
 	postmaster, err := strconv.Atoi(first)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	child := childOf(in.t, postmaster)
 	send(in.t, child, syscall.SIGSTOP)
 	send(in.t, postmaster, syscall.SIGKILL)
@@ -234,9 +230,7 @@ func (in *installation) post200() {
 func (in *installation) consumed() int64 {
 	in.t.Helper()
 	balance, err := in.api.Balance(in.t.Context(), in.env.ServiceToken, in.env.Organization)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	return balance.Consumed
 }
 
@@ -245,13 +239,9 @@ func (in *installation) consumed() int64 {
 func (in *installation) hinderLedger() (release func()) {
 	in.t.Helper()
 	url, err := postgres.Running(in.dir + "/postgres")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	conn, err := pgx.Connect(in.t.Context(), url)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	if _, err := conn.Exec(in.t.Context(), `BEGIN; LOCK TABLE ledger.ranges IN EXCLUSIVE MODE`); err != nil {
 		in.t.Fatal(err)
 	}

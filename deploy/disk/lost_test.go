@@ -80,9 +80,7 @@ func (in *installation) remember(topics []string) (lose func()) {
 			if err == nil {
 				err = os.CopyFS(filepath.Join(to, place), os.DirFS(filepath.Join(from, place)))
 			}
-			if err != nil {
-				in.t.Fatal(err)
-			}
+			testenv.Must(in.t, err)
 		}
 	}
 	partitions := filepath.Join(in.dir, "kafka", "partitions")
@@ -94,17 +92,11 @@ func (in *installation) remember(topics []string) (lose func()) {
 func (in *installation) tenant() client.APIKey {
 	in.t.Helper()
 	organization, err := in.api.CreateOrganization(in.t.Context(), in.env.OperatorToken, "New", "scale")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	project, err := in.api.CreateProject(in.t.Context(), in.env.OperatorToken, organization.ID, "New")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	key, err := in.api.CreateAPIKey(in.t.Context(), in.env.OperatorToken, project.ID, "prod", "new")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	return key
 }
 

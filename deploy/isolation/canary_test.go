@@ -393,10 +393,7 @@ func tablesOf(t *testing.T, pool *pgxpool.Pool, schema string) []string {
 
 func rowsOf(t *testing.T, pool *pgxpool.Pool, table string) (text string) {
 	t.Helper()
-	testenv.Must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(t.Context(), `SELECT r::text FROM `+pgx.Identifier{table}.Sanitize()+` r`)
 		if err != nil {
 			return err

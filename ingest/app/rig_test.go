@@ -135,9 +135,7 @@ func (r *rig) begin(change func(*app.Config)) *replica {
 		change(&config)
 	}
 	ingest, err := app.New(r.t.Context(), config, testenv.Logger(r.t))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	stopped := testenv.Run(r.t, ingest.Run)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.roots}, MaxIdleConnsPerHost: 32, DisableCompression: true}
 	stop := func() {
@@ -179,9 +177,7 @@ func (p *replica) get(key, path string) answer {
 func (p *replica) send(method, path, key string, body io.Reader, headers ...string) answer {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -195,14 +191,10 @@ func (p *replica) send(method, path, key string, body io.Reader, headers ...stri
 		}
 	}
 	response, err := p.client.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	got := answer{status: response.StatusCode, header: response.Header, text: text}
 	var outOfRange *json.UnmarshalTypeError // an entry may hold numbers that no float64 can
 	if err := json.Unmarshal(text, &got.body); err != nil && !errors.As(err, &outOfRange) {

@@ -111,9 +111,7 @@ func (r *rig) event(record bus.Record) {
 func (r *rig) start() (ledger *app.App, stop func()) {
 	r.t.Helper()
 	ledger, err := app.New(r.t.Context(), r.config, testenv.Logger(r.t))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	return ledger, testenv.Run(r.t, ledger.Run)
 }
 

@@ -188,10 +188,7 @@ func (w world) sql(t *testing.T, statements ...string) {
 	testenv.Must(t, err)
 	defer pool.Close()
 	for _, statement := range statements {
-		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			if err := pg.AsSystem(t.Context(), tx); err != nil {
-				return err
-			}
+		err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 			_, err := tx.Exec(t.Context(), statement)
 			return err
 		})

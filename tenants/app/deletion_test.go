@@ -296,10 +296,7 @@ func (w world) rows(t *testing.T) map[string]string {
 	testenv.Must(t, err)
 	defer pool.Close()
 	all := map[string]string{}
-	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		found, err := tx.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`)
 		if err != nil {
 			return err

@@ -125,9 +125,7 @@ func (w world) ingestor(t *testing.T) *ingestor {
 func (i *ingestor) publish(topic, kind, key string, value any) {
 	i.t.Helper()
 	encoded, err := json.Marshal(value)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, err)
 	i.published++
 	m := message.NewMessage(fmt.Sprint(kind, "/", i.published), encoded)
 	m.Metadata = contract.Attributes{ID: m.UUID, Type: kind, Source: "weir/ingest", Time: time.Now()}.Headers()

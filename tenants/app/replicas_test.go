@@ -219,10 +219,7 @@ func (w world) published(t *testing.T) error {
 		return err
 	}
 	defer pool.Close()
-	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		var behind int
 		err := tx.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE position > (SELECT position FROM bus_relays WHERE name = 'tenants')`).Scan(&behind)
 		if err == nil && behind > 0 {

@@ -208,8 +208,6 @@ func (d *desk) evaluate(id string, evaluations ...ingest.Evaluation) {
 			_, err = postgres.SettleAlert(d.t.Context(), tx, &a, e, outcome, a.State != before)
 			return err
 		})
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		testenv.Must(d.t, err)
 	}
 }

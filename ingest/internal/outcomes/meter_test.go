@@ -331,14 +331,3 @@ func (c channel) Refused(_ context.Context, facts []Refusal) error {
 	}
 	return nil
 }
-
-func BenchmarkNote(b *testing.B) {
-	m, _ := newMeter(&published{})
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		who := key("key_1")
-		for pb.Next() {
-			m.Note(who, accepted)
-		}
-	})
-}

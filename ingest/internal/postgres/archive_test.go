@@ -73,17 +73,13 @@ func (a *archive) prune() {
 		Pool: a.pool, Tables: func(clock func() time.Time) []prune.Table { return postgres.Tables(a, clock) },
 		Clock: func() time.Time { return a.now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
-	if err := pruner.RunOnce(a.t.Context()); err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, pruner.RunOnce(a.t.Context()))
 }
 
 func (a *archive) files() (names []string) {
 	a.t.Helper()
 	entries, err := os.ReadDir(a.dir)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, err)
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
@@ -120,9 +116,7 @@ func (a *archive) found(organization pg.Organization) (string, error) {
 func (a *archive) mustFind(organization pg.Organization) string {
 	a.t.Helper()
 	texts, err := a.found(organization)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, err)
 	return texts
 }
 

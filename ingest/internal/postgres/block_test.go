@@ -20,10 +20,7 @@ import (
 // asSystem runs fn in a transaction that sees all organizations.
 func asSystem(t *testing.T, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		return fn(t.Context(), tx)
 	})
 	testenv.Must(t, err)

@@ -85,9 +85,7 @@ func (r *rig) stored(next int64) {
 	r.t.Helper()
 	_, err := r.pool.Exec(r.t.Context(), `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ('ingest.log-store', $1, 0, $2, 1, '')
 		ON CONFLICT (group_name, topic, partition) DO UPDATE SET next = excluded.next`, contract.TopicLogs, next)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 }
 
 func (r *rig) Page(context.Context, string, ingest.Search) (*searches.Answer, error) {
@@ -113,9 +111,7 @@ func (r *rig) evaluator() *saved.Evaluator {
 
 func (r *rig) run(e *saved.Evaluator) {
 	r.t.Helper()
-	if err := e.RunOnce(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, e.RunOnce(r.t.Context()))
 }
 
 var (
@@ -129,9 +125,7 @@ var (
 func (r *rig) save(who identity.Principal, name string) ingest.SavedSearch {
 	r.t.Helper()
 	made, err := r.service.Create(r.t.Context(), who, ingest.SavedSearch{Name: name, Query: "checkout", Last: "1h"}, true, "")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	return made
 }
 
@@ -160,9 +154,7 @@ func (r *rig) facts() (types []string) {
 		types, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for i, of := range types {
 		types[i] = strings.TrimPrefix(of, "weir.alerts.v1.search_alert_")
 	}

@@ -198,25 +198,3 @@ func TestUncountedIsReadWhereNothingIsSummed(t *testing.T) {
 		t.Errorf("read %v, %v", got, err)
 	}
 }
-
-// The start of a process beside a ledger that has stopped, with
-// what was summed up and without.
-func BenchmarkUncounted(b *testing.B) {
-	const requests = 1_000_000
-	brokers := kafkatest.Brokers(b)
-	fill(b, brokers, requests, make([]byte, 700))
-	g, _ := newReader(b, brokers)
-	read := func(b *testing.B) {
-		for b.Loop() {
-			charges, err := g.Read(b.Context(), nil)
-			if sums := owed(charges); err != nil || sums["org_0 before true"] != requests/4 {
-				b.Fatal(sums, err)
-			}
-		}
-	}
-	b.Run("log", read)
-	if err := g.Sum(b.Context(), nil); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("sums", read)
-}

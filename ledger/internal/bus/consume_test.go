@@ -254,10 +254,7 @@ func TestTalliesCountOnce(t *testing.T) {
 	}
 	for _, table := range []string{"usage_hours", "usage_days"} {
 		var rejected, accepted, inBody int64
-		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			if err := pg.AsSystem(t.Context(), tx); err != nil {
-				return err
-			}
+		err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `SELECT sum(requests) FILTER (WHERE outcome = 'rejected'), sum(requests + entries + bytes) FILTER (WHERE outcome = 'accepted'),
 				sum(key_in_body) FROM `+table).Scan(&rejected, &accepted, &inBody)
 		})

@@ -101,12 +101,3 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAppend(b *testing.B) {
-	g, text, n := New(1), make([]byte, 0, 1<<20), 0
-	for b.Loop() {
-		text = g.Append(text[:0], noon.Add(time.Duration(n)*8640*time.Microsecond))
-		n++
-	}
-	b.ReportAllocs()
-}

@@ -63,10 +63,7 @@ func refused(err error) bool {
 
 func asSystem(t *testing.T, pool *pgxpool.Pool, statement string, args ...any) error {
 	t.Helper()
-	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), statement, args...)
 		return err
 	})

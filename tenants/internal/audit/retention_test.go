@@ -50,10 +50,7 @@ func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) (withdrawn []st
 
 func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), query).Scan(&n)
 	})
 	testenv.Must(t, err)
@@ -257,10 +254,7 @@ func decided(t *testing.T, pool *pgxpool.Pool, before int64, events ...tenants.E
 // its project, and reduces its lines.
 func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		erased, err := eventstorepg.EraseTx(t.Context(), tx, "org_a", []string{"1"})
 		if err != nil {
 			return err

@@ -47,13 +47,7 @@ func rows(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
 
 func as(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-	testenv.Must(t, err)
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, fn))
 }
 
 // seed adds what the organizations of tenantstest lack.

@@ -125,10 +125,7 @@ func TestFirstEventIsAwaited(t *testing.T) {
 	tenantstest.Want(t, "before", r.page(t, tenants.Viewer, "GET", path, nil), 202, "Waiting for the first event")
 	used := tenants.UsedAPIKey{Organization: "org_a", APIKey: id}
 	used.Accepted, used.FirstAcceptedAt, used.LastUsedAt = 1, tenantstest.Noon, tenantstest.Noon
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error {
 		return keys.AddUsage(t.Context(), tx, []tenants.UsedAPIKey{used})
 	})
 	testenv.Must(t, err)

@@ -151,10 +151,7 @@ func TestWritesStayAtHome(t *testing.T) {
 func TestProjectionsCanBeRebuilt(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	before := contents(t, pool)
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `TRUNCATE organizations, service_tokens CASCADE`); err != nil {
 			return err
 		}

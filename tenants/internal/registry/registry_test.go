@@ -262,10 +262,7 @@ func TestDeletionsOvertake(t *testing.T) {
 	loop := registry.NewDeletionLoop(r.services.Deletions, metrics, slog.New(slog.DiscardHandler))
 	stuck := `INSERT INTO deletions (organization, id, project, state, requested_at, begins_at, gone_by)
 		SELECT 'org_b', 'prj_' || n, 'prj_' || n, 'erasing', $1, $1, $1 FROM generate_series(1, 150) n`
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), stuck, tenantstest.Noon)
 		return err
 	})

@@ -17,10 +17,7 @@ import (
 // deleted are not due: they would delay others.
 func TestFailuresOfTheHiddenAreNotDue(t *testing.T) {
 	pool := tenantstest.Open(t)
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `INSERT INTO sign_in_failures (organization, member, failed, refused, networks, since, told_at)
 			SELECT 'org_' || n, 'mem_' || n, 1, 0, '{}', $1::timestamptz, $1::timestamptz + (CASE n WHEN 'a' THEN interval '0' ELSE interval '1 s' END)
 			  FROM unnest('{a,b}'::text[]) n`, tenantstest.Noon)
