@@ -67,8 +67,8 @@ VICTORIA_LOGS = github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@v1.52.
 bin/victoria-logs:
 	-CGO_ENABLED=0 GOBIN=$(CURDIR)/bin $(GO) install $(VICTORIA_LOGS)
 
-bench-store: bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
-	@$(GO) run ./ingest/benchmark -victoria=$< $(ARGS)
+bench-store: bin/bench bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
+	@exec bin/bench store --victoria=bin/victoria-logs $(ARGS)
 
 .PHONY: bin/weir bin/bench
 bin/weir:
