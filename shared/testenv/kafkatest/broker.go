@@ -67,7 +67,7 @@ func broker(t testing.TB, name string) []string {
 	t.Helper()
 	given := os.Getenv(testenv.EnvBrokers)
 	if given == "" {
-		backend.MustBeGiven(t, testenv.EnvBrokers, "kafka", "containers")
+		backend.MustBeGiven(t)
 	}
 	return brokers.Acquire(t, name, func() (held, error) { return open(given) }).addresses()
 }
