@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -35,6 +36,14 @@ func (s *scanner) fail(i int, what string) int {
 		s.failure, s.failedAt = "the body ends too early", s.size
 	}
 	return -1
+}
+
+// invalid is the fault of a body with this text.
+func (s *scanner) invalid(pointer string) *BodyError {
+	return &BodyError{
+		Code: CodeInvalidJSON, Pointer: pointer, Offset: s.failedAt,
+		Detail: fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", s.failure, s.failedAt), Fix: "Send JSON as RFC 8259 defines it, in UTF-8.",
+	}
 }
 
 // value checks a value. depth is its level if it is an array or an object.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +33,7 @@ type Intake struct {
 	Ready           func() error // nil once requests can be judged
 	Metrics         *Metrics
 
-	parsers sync.Pool
+	parsers, normalizers sync.Pool
 }
 
 // A request is one request in the intake.
@@ -43,6 +45,7 @@ type request struct {
 	caller    intake.Caller
 	admission admission.Admission
 	digest    admission.Digest // of the body, if there is an idempotency key
+	changes   *ingest.Changes  // of a lenient request
 	wasted    int64            // bytes received with nothing accepted
 
 	outcomeFacts
@@ -199,12 +202,24 @@ func (q *request) awaitAccount() {
 
 // read reads the body into the holder's memory.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
-	body, err := bodies.Read(q.w, q.r, q.options.encoding, holder)
-	q.wasted, q.received = body.Waste(), body.Received // wasted until something is accepted
-	if err == nil && q.options.idempotency != "" {
-		q.digest = body.Digest()
+	format := Format{encoding: q.options.encoding, digested: q.options.idempotency != ""}
+	if q.options.lenient {
+		format.translate = q.normalize
 	}
+	body, err := bodies.Read(q.w, q.r, format, holder)
+	q.wasted, q.received, q.digest = body.Waste(), body.Received, body.Digest() // wasted until something is accepted
 	return body, err
+}
+
+func (q *request) normalize(body []byte, to io.Writer) error {
+	normalizer, ok := q.in.normalizers.Get().(*ingest.Normalizer)
+	if !ok {
+		normalizer = new(ingest.Normalizer)
+	}
+	defer q.in.normalizers.Put(normalizer)
+	changes, err := normalizer.Normalize(body, to)
+	q.changes = &changes
+	return invalidBody(err)
 }
 
 func (q *request) parser() *ingest.Parser {
@@ -254,7 +269,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 		q.in.Metrics.accepted(batch)
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
-	answer(q.w, batch, receipt.Bytes, quota)
+	answer(q.w, batch, q.changes, receipt.Bytes, quota)
 }
 
 // notAccepted is the answer to a batch that was not accepted.
@@ -281,6 +296,7 @@ type requestOptions struct {
 	key         string // of the header x-api-key; "" also with two different ones
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
+	lenient     bool   // what is natural but not valid is normalized
 	preferred   string // for Preference-Applied
 	idempotency string // the Idempotency-Key
 }
@@ -292,30 +308,37 @@ func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	if options.key, err = httpapi.OneHeader(header, "X-Api-Key"); err != nil {
 		return options, err
 	}
-	if err = requireJSON(header); err != nil {
+	readPrefer(header.Values("Prefer"), &options)
+	if err = requireJSON(header, options.lenient); err != nil {
 		return options, err
 	}
 	if options.encoding, err = encodingOf(header); err != nil {
 		return options, err
 	}
-	readPrefer(header.Values("Prefer"), &options)
 	options.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
 	return options, err
 }
 
-func requireJSON(header http.Header) error {
+func requireJSON(header http.Header, lenient bool) error {
 	contentType, err := httpapi.OneHeader(header, "Content-Type")
 	if err != nil || contentType == "application/json" {
 		return err
 	}
 	media, parameters, err := mime.ParseMediaType(contentType)
 	charset, given := parameters["charset"]
-	if err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8")) {
+	lines := slices.Contains(linesTypes, media)
+	if err == nil && (media == "application/json" || lenient && lines) && (!given || strings.EqualFold(charset, "utf-8")) {
 		return nil
 	}
-	return httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type",
-		fmt.Sprintf("The content type is %.100q. Send application/json, in UTF-8.", contentType))
+	fix := "Send application/json, in UTF-8."
+	if lines && !lenient {
+		fix = "Send application/json, or entries a line each with the header Prefer: handling=lenient."
+	}
+	return httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type", fmt.Sprintf("The content type is %.100q. %s", contentType, fix))
 }
+
+// linesTypes are media types of an entry on each line.
+var linesTypes = []string{"application/x-ndjson", "application/ndjson", "application/jsonl"}
 
 // readPrefer reads handling=strict and handling=lenient of RFC 7240; the first
 // of a preference counts. Unknown preferences are ignored, by the RFC.
@@ -328,7 +351,7 @@ func readPrefer(values []string, options *requestOptions) {
 		}
 		switch value = strings.ToLower(unquote(strings.TrimSpace(value))); value {
 		case "strict", "lenient":
-			options.strict, options.preferred = value == "strict", "handling="+value
+			options.strict, options.lenient, options.preferred = value == "strict", value == "lenient", "handling="+value
 			return
 		}
 	}
