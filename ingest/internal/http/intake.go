@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/tracing"
 )
 
@@ -305,7 +306,7 @@ type requestOptions struct {
 func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	options := requestOptions{strict: strict}
 	var err error
-	if options.key, err = httpapi.OneHeader(header, "X-Api-Key"); err != nil {
+	if options.key, err = identity.APIKeyOf(header); err != nil {
 		return options, err
 	}
 	readPrefer(header.Values("Prefer"), &options)
