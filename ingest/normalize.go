@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/weirlog/weir/shared/contract/entryfield"
 )
@@ -234,28 +233,42 @@ func (n *Normalizer) quotedInstant(at Instant) []byte {
 	return n.scratch
 }
 
-// levelNames are what loggers call levels beside the five words.
-var levelNames = map[string]string{
-	"trace": "debug", "verbose": "debug", "debug": "debug", "dbg": "debug",
-	"info": "info", "information": "info", "informational": "info", "notice": "info",
-	"warn": "warn", "warning": "warn",
-	"error": "error", "err": "error", "severe": "error",
-	"fatal": "fatal", "critical": "fatal", "crit": "fatal", "alert": "fatal", "emerg": "fatal", "emergency": "fatal", "panic": "fatal",
+// levelNames are what loggers call levels.
+var levelNames = map[string]Severity{
+	"trace": SeverityDebug, "verbose": SeverityDebug, "debug": SeverityDebug, "dbg": SeverityDebug,
+	"info": SeverityInfo, "information": SeverityInfo, "informational": SeverityInfo, "notice": SeverityInfo,
+	"warn": SeverityWarn, "warning": SeverityWarn,
+	"error": SeverityError, "err": SeverityError, "severe": SeverityError,
+	"fatal": SeverityFatal, "critical": SeverityFatal, "crit": SeverityFatal, "alert": SeverityFatal, "emerg": SeverityFatal,
+	"emergency": SeverityFatal, "panic": SeverityFatal,
 }
 
 const longestLevel = len("informational")
 
+// LevelNamed is the severity that loggers give a name, in any case.
+func LevelNamed(name []byte) (Severity, bool) {
+	var lower [longestLevel]byte
+	if len(name) > longestLevel {
+		return SeverityNone, false
+	}
+	for i, c := range name {
+		if c-'A' <= 'Z'-'A' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	level, known := levelNames[string(lower[:len(name)])]
+	return level, known
+}
+
 func (n *Normalizer) level(text quoted) ([]byte, bool) {
 	plain := text.decode(&n.scratch)
-	if _, ok := ParseSeverity(plain); ok || len(plain) > longestLevel {
-		return nil, false
-	}
-	level, known := levelNames[strings.ToLower(string(plain))]
-	if !known {
+	level, known := LevelNamed(plain)
+	if !known || string(plain) == level.String() {
 		return nil, false
 	}
 	n.changes.Levels++
-	return append(append(append(n.scratch[:0], '"'), level...), '"'), true
+	return append(append(append(n.scratch[:0], '"'), level.String()...), '"'), true
 }
 
 // stackTrace divides a text at its line feeds, which are escaped.

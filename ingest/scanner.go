@@ -268,6 +268,23 @@ func stops(word uint64) uint64 {
 	return (quote | slash | control | word) & everyTop
 }
 
+// PlainPrefix returns how many bytes at the start of a text a string of JSON
+// has as they are: ASCII that needs no escape.
+func PlainPrefix(text []byte) int {
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		if marks := stops(binary.LittleEndian.Uint64(text[i:])); marks != 0 {
+			return i + bits.TrailingZeros64(marks)>>3
+		}
+	}
+	for ; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return i
+}
+
 // quoted is the inside of a string as it was sent.
 type quoted struct {
 	raw     []byte

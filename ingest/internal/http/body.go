@@ -80,6 +80,7 @@ type Format struct {
 	encoding  encoding
 	digested  bool
 	translate func(body []byte, to io.Writer) error // to what the parser reads; nil: the body is that
+	working   int64                                 // memory of translate, in sizes of the body
 }
 
 // A reading is a body being read.
@@ -305,10 +306,11 @@ func (r *reading) convert() error {
 // beginTranslation lends memory as large as the source, which is kept until
 // the translation ends.
 func (r *reading) beginTranslation(source *Buffer) (err error) {
-	size := min(source.size(), firstStep)
-	if err := r.share.grow(r.lease, size); err != nil {
+	working := r.format.working * int64(len(source.Bytes))
+	if err := r.share.grow(r.lease, min(source.size(), firstStep)+working); err != nil {
 		return err
 	}
+	r.overhead += working
 	if source.large == nil {
 		r.buffer = r.bodies.buffers.lend(source.kind)
 		return nil

@@ -34,7 +34,7 @@ type Intake struct {
 	Ready           func() error // nil once requests can be judged
 	Metrics         *Metrics
 
-	parsers, normalizers sync.Pool
+	parsers, normalizers, otlpParsers, translators sync.Pool
 }
 
 // A request is one request in the intake.
@@ -49,6 +49,7 @@ type request struct {
 	changes   *ingest.Changes  // of a lenient request
 	wasted    int64            // bytes received with nothing accepted
 
+	otlp *otlpRequest // nil: entries of ours
 	outcomeFacts
 }
 
@@ -56,11 +57,14 @@ type request struct {
 // interface: headers, key, rate, quota, size of the body, decoding,
 // validation. What rate or quota refuse is not read.
 func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
+	return in.take(&request{in: in, w: w, r: r})
+}
+
+func (in *Intake) take(q *request) error {
 	if err := in.Ready(); err != nil {
 		return httpapi.Starting(err)
 	}
-	q := &request{in: in, w: w, r: r}
-	err := q.serve()
+	r, err := q.r, q.serve()
 	q.in.Service.CountUse(q.caller, err, httpapi.ClientAddress(r, q.in.Proxies), r.UserAgent())
 	q.countOutcome(err)
 	if q.wasted > 0 && !errors.Is(err, errNoFault) && !isServersFault(err) {
@@ -73,6 +77,10 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 
 func (q *request) serve() error {
 	var unreadable error
+	if q.otlp != nil {
+		q.options, unreadable = q.otlp.readHeaders(q.r.Header)
+		return q.serveKey(q.options.key, unreadable)
+	}
 	q.options, unreadable = readHeaders(q.r.Header, q.in.Strict)
 	if q.options.key == "" && unreadable == nil && q.r.ContentLength != 0 {
 		return q.serveKeyInBody()
@@ -97,6 +105,9 @@ func (q *request) serveKey(key string, unreadable error) error {
 		return err
 	}
 	defer body.Close()
+	if q.otlp != nil {
+		return q.acceptOTLP(body)
+	}
 	parser := q.parser()
 	defer q.in.parsers.Put(parser)
 	return q.accept(parsed(body, parser.ParseKeyed))
@@ -204,11 +215,17 @@ func (q *request) awaitAccount() {
 // read reads the body into the holder's memory.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	format := Format{encoding: q.options.encoding, digested: q.options.idempotency != ""}
-	if q.options.lenient {
+	switch {
+	case q.otlp != nil:
+		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory()
+	case q.options.lenient:
 		format.translate = q.normalize
 	}
 	body, err := bodies.Read(q.w, q.r, format, holder)
-	q.wasted, q.received, q.digest = body.Waste(), body.Received, body.Digest() // wasted until something is accepted
+	q.wasted, q.received = body.Waste(), body.Received // wasted until something is accepted
+	if format.digested {
+		q.digest = body.Digest()
+	}
 	return body, err
 }
 
@@ -270,6 +287,10 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 		q.in.Metrics.accepted(batch)
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
+	if q.otlp != nil {
+		q.answerOTLP(batch)
+		return
+	}
 	answer(q.w, batch, q.changes, receipt.Bytes, quota)
 }
 
