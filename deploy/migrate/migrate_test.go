@@ -83,15 +83,23 @@ func (i *installation) as(t *testing.T, file, schema, statement string) error {
 	return err
 }
 
-// Every table and sequence of the modules states the rights of serving,
-// nobody has more, and every stated one exists.
-func TestServingHasWhatIsStated(t *testing.T) {
+// One installation is migrated, lost in part and restored, and its roles change.
+func TestInstallation(t *testing.T) {
 	i := provisioned(t)
 	var out strings.Builder
 	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{}, &out))
+	t.Run("serving has what is stated", func(t *testing.T) { i.servingHasWhatIsStated(t, out.String()) })
+	t.Run("roles are apart", i.rolesAreApart)
+	t.Run("restored is served", i.restoredIsServed)
+	t.Run("one role becomes two", i.oneRoleBecomesTwo)
+}
+
+// Every table and sequence of the modules states the rights of serving,
+// nobody has more, and every stated one exists.
+func (i *installation) servingHasWhatIsStated(t *testing.T, said string) {
 	for _, module := range endpoint.Modules {
-		if want := fmt.Sprintf("%-9s up to date; %[1]s_owner owns it, %[1]s serves\n", module); !strings.Contains(out.String(), want) {
-			t.Errorf("%q lacks %q", out.String(), want)
+		if want := fmt.Sprintf("%-9s up to date; %[1]s_owner owns it, %[1]s serves\n", module); !strings.Contains(said, want) {
+			t.Errorf("%q lacks %q", said, want)
 		}
 		i.compare(t, module)
 	}
@@ -143,9 +151,7 @@ func prefixed(prefix string, all []string) []string {
 }
 
 // A role that serves can't change its schema, nor see that of another module.
-func TestRolesAreApart(t *testing.T) {
-	i := provisioned(t)
-	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{}, &strings.Builder{}))
+func (i *installation) rolesAreApart(t *testing.T) {
 	for _, module := range endpoint.Modules {
 		serving := provision.DatabaseURL(module)
 		testenv.Must(t, i.as(t, serving, module, `SELECT FROM erasures`))
@@ -171,8 +177,7 @@ func TestRolesAreApart(t *testing.T) {
 // migrate grants what serving needs. If that is done by hand, it loses
 // the right to connect with the database, which is closed to everybody:
 // it gets that back too.
-func TestOneRoleBecomesTwo(t *testing.T) {
-	i := provisioned(t)
+func (i *installation) oneRoleBecomesTwo(t *testing.T) {
 	for way, convert := range map[string]func(){
 		"the script": func() { i.makeRoles(t) },
 		"by hand": func() {
@@ -314,9 +319,8 @@ func addressOf(t *testing.T, server *postgres.Server, role string) string {
 
 // A restored schema belongs to its owner alone until weir migrate gives
 // the serving role its rights.
-func TestRestoredIsServed(t *testing.T) {
-	i, ledger := provisioned(t), migrate.Config{Modules: []string{"ledger"}}
-	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{}, t.Output()))
+func (i *installation) restoredIsServed(t *testing.T) {
+	ledger := migrate.Config{Modules: []string{"ledger"}}
 	folder, err := backup.Make(t.Context(), backup.Config{To: t.TempDir(), Jobs: 1, Source: backup.Source{DataDir: t.TempDir()}}, t.Output())
 	testenv.Must(t, err)
 	testenv.Must(t, i.as(t, provision.MigrateDatabaseURL("ledger"), "ledger", `DROP SCHEMA ledger CASCADE`))
