@@ -37,7 +37,8 @@ const key = "weir_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // subjects are our clients.
 var subjects = map[string][]string{
-	"python": {"python3", "../python/subject.py"},
+	"javascript": {"node", "../javascript/subject.js"},
+	"python":     {"python3", "../python/subject.py"},
 }
 
 // A server accepts entries as Weir does, each idempotency key once, after
@@ -258,11 +259,15 @@ func run(t *testing.T, command []string, url, authority, drops string) (got prin
 	return got
 }
 
-// The client for Python does what needs no server.
-func TestPython(t *testing.T) {
-	test := exec.CommandContext(t.Context(), "python3", "-W", "ignore", "test_weir.py")
-	test.Dir = "../python"
-	if out, err := test.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+// The clients do what needs no server.
+func TestAlone(t *testing.T) {
+	for client, command := range map[string][]string{"python": {"python3", "-W", "ignore", "test_weir.py"}, "javascript": {"node", "--test"}} {
+		t.Run(client, func(t *testing.T) {
+			test := exec.CommandContext(t.Context(), command[0], command[1:]...)
+			test.Dir = "../" + client
+			if out, err := test.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
