@@ -1,10 +1,12 @@
 package grouping
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirlog/weir/grouping/trace"
 )
@@ -199,22 +201,30 @@ func (r *Ruleset) scrub(text string, most int) (scrubbed string, used uint64) {
 type EntryContext struct {
 	Service     string
 	Environment string
-	Metadata    map[string]string // by Ruleset.Paths, as far as there is a value; bounded by these
-	Unknown     bool              // of a sample: some of these are not kept
+	Metadata    map[string]string // by Ruleset.Paths, each with its value; bounded by these
 }
 
-func (c *EntryContext) value(of field) string {
+// value is that of a field. Of a sample it may not be known.
+func (c *EntryContext) value(of field) (value string, known bool) {
 	if c == nil {
-		return ""
+		return "", false
 	}
 	switch of {
 	case fieldService:
-		return c.Service
+		return c.Service, true
 	case fieldEnvironment:
-		return c.Environment
+		return c.Environment, true
 	}
-	if path, is := of.path(); is {
-		return c.Metadata[path]
+	path, _ := of.path()
+	value, known = c.Metadata[path]
+	return value, known
+}
+
+// Check returns what is wrong with rules.
+func (s RulesSet) Check() error {
+	if utf8.RuneCountInString(s.Note) > MaxRuleNote || s.Note != "" && !isLine(s.Note) {
+		return Invalid{"note", "The note is no line, or too long.", fmt.Sprintf("Use one line of at most %d characters.", MaxRuleNote)}
 	}
-	return ""
+	_, err := ParseRules(s.Text)
+	return err
 }

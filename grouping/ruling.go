@@ -12,12 +12,13 @@ type ruling struct {
 	context *EntryContext
 	applies uint64 // frame rules that are about errors like this one, as bits
 	used    uint64 // rules that changed something, as bits
+	missed  bool   // a value was asked for that is not known
 	name    []byte // of a function with its module
 }
 
 // Open scrubs the messages of an error, and finds the rules about its frames.
 func (r *ruling) Open(spans []trace.Span, _ []trace.Frame) {
-	r.applies, r.used = 0, 0
+	r.applies, r.used, r.missed = 0, 0, false
 	left := maxScrubs
 	for i := range spans {
 		if s := &spans[i]; len(r.set.scrubs) > 0 && s.Message != "" {
@@ -59,7 +60,7 @@ func (r *ruling) Judge(f *trace.Frame) (v trace.Verdict, number uint8) {
 func (r *ruling) decider(t *trace.Trace) *projectRule {
 	for _, i := range r.set.errors {
 		rule := &r.set.rules[i]
-		if r.isAbout(rule.of, t.Spans()) && r.goesThrough(rule.in, t.Frames()) {
+		if r.goesThrough(rule.in, t.Frames()) && r.isAbout(rule.of, t.Spans()) {
 			r.used |= 1 << i
 			return rule
 		}
@@ -72,19 +73,35 @@ func (r *ruling) decider(t *trace.Trace) *projectRule {
 func (r *ruling) isAbout(terms []term, spans []trace.Span) bool {
 	ofSpans := false
 	for i := range terms {
-		t := &terms[i]
-		if t.field == fieldType || t.field == fieldMessage {
-			ofSpans = ofSpans || !t.not
-			if t.not && anySpan(spans, terms[i:i+1]) {
+		switch t := &terms[i]; t.field {
+		case fieldService, fieldEnvironment:
+			if !r.isOfEntry(t) {
 				return false
 			}
-			continue
+		case fieldType, fieldMessage:
+			if ofSpans = ofSpans || !t.not; t.not && anySpan(spans, terms[i:i+1]) {
+				return false
+			}
 		}
-		if t.glob.matches(trace.Clip(r.context.value(t.field), maxMatched)) == t.not {
+	}
+	if ofSpans && !anySpan(spans, terms) {
+		return false
+	}
+	for i := range terms { // metadata is last, as a sample may not have it
+		if _, is := terms[i].field.path(); is && !r.isOfEntry(&terms[i]) {
 			return false
 		}
 	}
-	return !ofSpans || anySpan(spans, terms)
+	return true
+}
+
+func (r *ruling) isOfEntry(t *term) bool { return t.glob.matches(r.value(t.field)) != t.not }
+
+// value is what the entry of an error has.
+func (r *ruling) value(of field) string {
+	value, known := r.context.value(of)
+	r.missed = r.missed || !known
+	return trace.Clip(value, maxMatched)
 }
 
 // anySpan reports whether an exception matches all terms about it. Those
@@ -219,7 +236,7 @@ func (g *Grouper) valueOf(of *byPart, natural Fingerprint) string {
 	case fieldText:
 		return of.text
 	}
-	return trace.Clip(g.ruling.context.value(of.field), maxMatched)
+	return g.ruling.value(of.field)
 }
 
 // explainRule says by which rule a group is one.
