@@ -38,10 +38,10 @@ type PreviewSample struct {
 
 // A Preview says what rules would do to errors like those of the last days.
 type Preview struct {
-	Joins, Splits, Moves          []PreviewChange // the most frequent first; Moves are of one group that leave it
-	MoreJoins, MoreSplits, MoreOf int             // that are not shown; the last are moves
-	Groups, Samples               int             // looked at
-	Unknown                       int             // samples that lack metadata which the rules ask for
+	Joins, Splits, Moves             []PreviewChange // the most frequent first; Moves are of one group that leave it
+	MoreJoins, MoreSplits, MoreMoves int             // that are not shown
+	Groups, Samples                  int             // looked at
+	Unknown                          int             // samples that lack metadata which the rules ask for
 }
 
 // A PreviewChange is one that rules would make.
@@ -231,7 +231,7 @@ func (v *Preview) fill(groups []PreviewGroup, outcomes map[string]*outcome, orde
 	}
 	v.Joins, v.MoreJoins = shownChanges(v.Joins)
 	v.Splits, v.MoreSplits = shownChanges(v.Splits)
-	v.Moves, v.MoreOf = shownChanges(v.Moves)
+	v.Moves, v.MoreMoves = shownChanges(v.Moves)
 }
 
 func (o *outcome) join() (c PreviewChange) {
