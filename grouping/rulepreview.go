@@ -40,8 +40,8 @@ type PreviewSample struct {
 type Preview struct {
 	Joins, Splits, Moves             []PreviewChange // the most frequent first; Moves are of one group that leave it
 	MoreJoins, MoreSplits, MoreMoves int             // that are not shown
-	Groups, Samples                  int             // looked at
-	Unknown                          int             // samples that lack metadata which the rules ask for
+	Groups, Samples                  int64           // looked at
+	Unknown                          int64           // samples that lack metadata which the rules ask for
 }
 
 // A PreviewChange is one that rules would make.
@@ -57,7 +57,7 @@ type PreviewSide struct {
 	Values  []string // that tell a new group from others
 	Rule    string   // that makes it; empty: none does
 	Count   int64    // errors so far
-	Samples int      // that are in it
+	Samples int64    // that are in it
 	Entries []string // of some of these
 }
 
@@ -68,7 +68,7 @@ type Previewer struct {
 	grouper Grouper
 	groups  []PreviewGroup
 	tried   []tried
-	unknown int
+	unknown int64
 }
 
 // tried is a sample by both rules.
@@ -143,7 +143,7 @@ type outcome struct {
 // Result says what would become of errors like the samples, if some of
 // Hashes are known. New hashes go to the groups that inherit them.
 func (p *Previewer) Result(known map[ScopedHash]Known) Preview {
-	preview := Preview{Groups: len(p.groups), Samples: len(p.tried), Unknown: p.unknown}
+	preview := Preview{Groups: int64(len(p.groups)), Samples: int64(len(p.tried)), Unknown: p.unknown}
 	heirs := p.heirs(known)
 	outcomes, order := map[string]*outcome{}, []string(nil)
 	for _, t := range p.tried {

@@ -219,9 +219,9 @@ func (a *API) restoreRules(w http.ResponseWriter, r *http.Request) error {
 
 type previewBody struct {
 	Since      time.Time `json:"since" description:"Groups were looked at that were seen since then"`
-	Groups     int       `json:"groups" description:"How many of them"`
-	Samples    int       `json:"samples" description:"On how many of their samples the rules were tried"`
-	Unknown    int       `json:"unknown_samples" description:"Other samples, which lack metadata that the rules ask for: what would become of such errors is not known"`
+	Groups     int64     `json:"groups" description:"How many of them"`
+	Samples    int64     `json:"samples" description:"On how many of their samples the rules were tried"`
+	Unknown    int64     `json:"unknown_samples" description:"Other samples, which lack metadata that the rules ask for: what would become of such errors is not known"`
 	Incomplete bool      `json:"incomplete,omitempty" description:"true where there are more groups than were looked at. Else absent"`
 
 	Joins  []previewJoinBody  `json:"joins" maxItems:"50" description:"Groups whose errors would be in one from then on, the most frequent first"`
@@ -249,7 +249,7 @@ type previewSideBody struct {
 	Values  []string `json:"values" description:"What tells a new group from others: the place in the code, or values that a rule groups by"`
 	Rule    *string  `json:"rule" description:"The rule that makes a group; null: none does"`
 	Count   int64    `json:"count" description:"Errors of a group of now, so far; else 0"`
-	Samples int      `json:"samples" description:"How many of the samples would be there"`
+	Samples int64    `json:"samples" description:"How many of the samples would be there"`
 	Entries []string `json:"entries" maxItems:"3" description:"Ids of log entries that are examples"`
 }
 
