@@ -53,13 +53,3 @@ func (g glob) matchesPath(path string) bool {
 
 // maxFolders bounds what one path costs.
 const maxFolders = 32
-
-// matchesJoined compares module and function as they are
-// shown, with a dot between, without joining them.
-func (g glob) matchesJoined(module, function string) bool {
-	first := g.parts[0]
-	if n := min(len(first), len(module)); first[:n] != module[:n] {
-		return false
-	}
-	return g.matches(module + "." + function)
-}

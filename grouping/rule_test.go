@@ -223,3 +223,33 @@ func TestScrubIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept", sum)
 	}
 }
+
+// The examples of README.md do what they say.
+func TestReadmeRules(t *testing.T) {
+	_, rest, _ := strings.Cut(mustRead("README.md"), "```rules\n=== rules\n")
+	block, _, _ := strings.Cut(rest, "```")
+	lines, examples, _ := strings.Cut(block, "=== ")
+	set := mustRules(t, lines)
+	var g Grouper
+	deciding := func(e Error) ScopedHash {
+		e.Learned.Rules = set
+		return g.Fingerprint(e).Deciding()
+	}
+	tried := 0
+	for _, v := range parseVariants("=== " + examples) {
+		base := deciding(v.base)
+		for name, e := range v.same {
+			if tried++; deciding(e) != base {
+				t.Errorf("%s is another group", name)
+			}
+		}
+		for name, e := range v.other {
+			if tried++; deciding(e) == base {
+				t.Errorf("%s is the same group", name)
+			}
+		}
+	}
+	if tried != 3 {
+		t.Errorf("%d examples", tried)
+	}
+}

@@ -10,15 +10,16 @@ import (
 type ruling struct {
 	set     *Ruleset // nil: there are none
 	context *EntryContext
-	applies uint64 // frame rules that are about errors like this one, as bits
-	used    uint64 // rules that changed something, as bits
-	missed  bool   // a value was asked for that is not known
-	name    []byte // of a function with its module
+	applies uint64       // frame rules that are about errors like this one, as bits
+	used    uint64       // rules that changed something, as bits
+	missed  bool         // a value was asked for that is not known
+	of      *trace.Frame // whose name this is, with its module
+	name    string
 }
 
 // Open scrubs the messages of an error, and finds the rules about its frames.
 func (r *ruling) Open(spans []trace.Span, _ []trace.Frame) {
-	r.applies, r.used, r.missed = 0, 0, false
+	r.applies, r.used, r.missed, r.of = 0, 0, false, nil
 	left := maxScrubs
 	for i := range spans {
 		if s := &spans[i]; len(r.set.scrubs) > 0 && s.Message != "" {
@@ -172,10 +173,15 @@ func (r *ruling) frameIs(t *term, f *trace.Frame) bool {
 	if t.glob.matches(f.Function) {
 		return true
 	}
-	if f.Module == "" || f.Function == "" {
-		return false
+	return f.Module != "" && f.Function != "" && t.glob.matches(r.nameOf(f))
+}
+
+// nameOf is a function with its module, as it is shown.
+func (r *ruling) nameOf(f *trace.Frame) string {
+	if r.of != f {
+		r.of, r.name = f, f.Module+"."+f.Function
 	}
-	return t.glob.matchesJoined(f.Module, f.Function)
+	return r.name
 }
 
 // apply applies rules to the errors that are read from now on.
