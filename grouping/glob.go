@@ -30,6 +30,9 @@ func (g glob) matches(text string) bool {
 // matchesPath also compares what follows any slash, unless the
 // glob begins at the root: src/* matches /home/ci/src/a.js.
 func (g glob) matchesPath(path string) bool {
+	if len(path) > maxMatched {
+		path = path[len(path)-maxMatched:] // its end says most
+	}
 	if strings.IndexByte(path, '\\') >= 0 {
 		path = strings.ReplaceAll(path, `\`, "/")
 	}
@@ -52,4 +55,4 @@ func (g glob) matchesPath(path string) bool {
 }
 
 // maxFolders bounds what one path costs.
-const maxFolders = 32
+const maxFolders = 16

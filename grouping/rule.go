@@ -20,12 +20,16 @@ const (
 	maxRuleName     = 100      // characters
 	maxRuleText     = 200      // bytes of a glob, a text or an expression
 	maxTerms        = 10       // of a rule
+	maxAllTerms     = 150      // of all rules
+	maxStars        = 5        // of a condition
 	maxParts        = 10       // of a rule
 	maxRulePaths    = 10       // in metadata, of all rules
 	maxExpression   = 100      // steps of all expressions as regexp compiles them: a byte costs each step some nanoseconds
 	maxScrubbed     = 1000     // bytes of a message that are scrubbed, and so all that is left of it
 	maxScrubs       = 2000     // bytes of all messages of an error
-	maxMatched      = 1000     // bytes of a text that globs are compared with
+	maxMatched      = 300      // bytes of a text that globs are compared with
+	maxSpans        = 10       // exceptions of a chain that rules look at, from the root cause on
+	maxJudged       = 120      // frames of an error, so: all that count of two exceptions
 	maxShownRule    = 200      // bytes of a rule that are shown as a reason
 )
 
@@ -62,6 +66,7 @@ type Ruleset struct {
 	frames []int // indexes of the rules about frames, in order; the next ones of others
 	errors []int
 	scrubs []int
+	terms  int // of all rules
 }
 
 // A projectRule is one line.
@@ -187,12 +192,10 @@ func (r *Ruleset) scrub(text string, most int) (scrubbed string, used uint64) {
 	}
 	for _, i := range r.scrubs {
 		rule := &r.rules[i]
-		if rule.may != nil && !rule.may(scrubbed) {
+		if rule.may != nil && !rule.may(scrubbed) || !rule.what.MatchString(scrubbed) { // which copies nothing
 			continue
 		}
-		if replaced := rule.what.ReplaceAllLiteralString(scrubbed, rule.with); replaced != scrubbed {
-			scrubbed, used = replaced, used|1<<i
-		}
+		scrubbed, used = rule.what.ReplaceAllLiteralString(scrubbed, rule.with), used|1<<i
 	}
 	return scrubbed, used
 }

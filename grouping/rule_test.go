@@ -51,7 +51,9 @@ func TestRuleFaults(t *testing.T) {
 		"own" + strings.Repeat(" path:a", 11):  "Line 1, character 75: The rule has more than 10 conditions.",
 		strings.Repeat("own path:a\n", 51):     "Line 51, character 1: There are more than 50 rules.",
 		strings.Repeat("#", MaxRulesText+1):    "The rules have 16,385 bytes.",
-		"group by " + strings.Repeat("type,", 10) + "a": "Line 1, character 60: There are more than 10 parts.",
+		"group by " + strings.Repeat("type,", 10) + "a":         "Line 1, character 60: There are more than 10 parts.",
+		"own path:a*b*c*d*e*f*":                                 "Line 1, character 10: There are more than 5 stars.",
+		strings.Repeat("own path:a path:b path:c path:d\n", 40): "Line 38, character 1: The rules have more than 150 conditions.",
 		"group by metadata.a,metadata.b,metadata.c,metadata.d,metadata.e,metadata.f\ngroup by metadata.g,metadata.h,metadata.i,metadata.j,metadata.k": "Line 2, character 1: The rules ask for more than 10",
 	} {
 		_, err := ParseRules(text)

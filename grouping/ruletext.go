@@ -77,6 +77,9 @@ func (r *Ruleset) add(rule projectRule, p *ruleLine) error {
 			r.Paths = append(r.Paths, path)
 		}
 	}
+	if r.terms += len(rule.of) + len(rule.in); r.terms > maxAllTerms {
+		return p.fault(0, fmt.Sprintf("The rules have more than %d conditions.", maxAllTerms), "Join some by stars, or remove some.")
+	}
 	if len(r.Paths) > maxRulePaths {
 		return p.fault(0, fmt.Sprintf("The rules ask for more than %d different values of metadata.", maxRulePaths), "Ask for fewer.")
 	}
@@ -259,7 +262,12 @@ func (p *ruleLine) term() (t term, err error) {
 	}
 	p.at += end + 1
 	from := p.at
-	if t.glob.parts, err = p.value(false); err == nil && from == p.at {
+	t.glob.parts, err = p.value(false)
+	switch {
+	case err != nil:
+	case len(t.glob.parts) > maxStars+1:
+		err = p.fault(from, fmt.Sprintf("There are more than %d stars.", maxStars), "Use fewer.")
+	case from == p.at:
 		err = p.fault(from, fmt.Sprintf("There is nothing behind %q.", string(t.field)+":"), fmt.Sprintf(`Write a text with stars, or %s:"" for what has none.`, t.field))
 	}
 	return t, err

@@ -12,6 +12,7 @@ type ruling struct {
 	context *EntryContext
 	applies uint64       // frame rules that are about errors like this one, as bits
 	used    uint64       // rules that changed something, as bits
+	judged  int          // frames so far
 	missed  bool         // a value was asked for that is not known
 	of      *trace.Frame // whose name this is, with its module
 	name    string
@@ -19,7 +20,7 @@ type ruling struct {
 
 // Open scrubs the messages of an error, and finds the rules about its frames.
 func (r *ruling) Open(spans []trace.Span, _ []trace.Frame) {
-	r.applies, r.used, r.missed, r.of = 0, 0, false, nil
+	r.applies, r.used, r.missed, r.judged, r.of = 0, 0, false, 0, nil
 	left := maxScrubs
 	for i := range spans {
 		if s := &spans[i]; len(r.set.scrubs) > 0 && s.Message != "" {
@@ -39,6 +40,9 @@ func (r *ruling) Open(spans []trace.Span, _ []trace.Frame) {
 
 // Judge says what a frame is, by the first rule about it.
 func (r *ruling) Judge(f *trace.Frame) (v trace.Verdict, number uint8) {
+	if r.judged++; r.judged > maxJudged {
+		return trace.NotJudged, 0
+	}
 	for _, i := range r.set.frames {
 		if r.applies&(1<<i) == 0 || !r.isIn(r.set.rules[i].in, f) {
 			continue
@@ -108,7 +112,7 @@ func (r *ruling) value(of field) string {
 // anySpan reports whether an exception matches all terms about it. Those
 // that exclude something only count if they are alone.
 func anySpan(spans []trace.Span, terms []term) bool {
-	for i := range spans {
+	for i := range spans[:min(len(spans), maxSpans)] {
 		matches := true
 		for k := range terms {
 			t := &terms[k]
@@ -139,7 +143,7 @@ func (r *ruling) goesThrough(terms []term, frames []trace.Frame) bool {
 	for k := range terms {
 		wanted = wanted || !terms[k].not
 	}
-	for i := range frames {
+	for i := range frames[:min(len(frames), maxJudged)] {
 		through := true
 		for k := range terms {
 			matches := r.frameIs(&terms[k], &frames[i])
@@ -166,11 +170,11 @@ func (r *ruling) isIn(terms []term, f *trace.Frame) bool {
 func (r *ruling) frameIs(t *term, f *trace.Frame) bool {
 	switch t.field {
 	case fieldModule:
-		return t.glob.matches(f.Module)
+		return t.glob.matches(trace.Clip(f.Module, maxMatched))
 	case fieldPath:
 		return t.glob.matchesPath(f.File)
 	}
-	if t.glob.matches(f.Function) {
+	if t.glob.matches(trace.Clip(f.Function, maxMatched)) {
 		return true
 	}
 	return f.Module != "" && f.Function != "" && t.glob.matches(r.nameOf(f))
@@ -179,7 +183,7 @@ func (r *ruling) frameIs(t *term, f *trace.Frame) bool {
 // nameOf is a function with its module, as it is shown.
 func (r *ruling) nameOf(f *trace.Frame) string {
 	if r.of != f {
-		r.of, r.name = f, f.Module+"."+f.Function
+		r.of, r.name = f, trace.Clip(f.Module, maxMatched)+"."+trace.Clip(f.Function, maxMatched)
 	}
 	return r.name
 }

@@ -25,7 +25,9 @@ import (
 
 // pagesOf are the pages of a service for a member of its organization,
 // in which the project shop is known.
-func pagesOf(t *testing.T, service *groups.Service) http.Handler { return pagesAs(t, service, "viewer") }
+func pagesOf(t *testing.T, service *groups.Service) http.Handler {
+	return pagesAs(t, service, "viewer")
+}
 
 // pagesAs are those for a role.
 func pagesAs(t *testing.T, service *groups.Service, role string) http.Handler {
