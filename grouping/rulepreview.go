@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirlog/weir/grouping/trace"
 )
@@ -24,7 +23,6 @@ type PreviewGroup struct {
 	Head     string // as which people see it
 	Title    string
 	Count    int64
-	LastSeen time.Time
 	Language trace.Language
 	Samples  []PreviewSample
 }
@@ -98,9 +96,6 @@ func (p *Previewer) Add(g PreviewGroup) {
 	g.Samples = nil
 	p.groups = append(p.groups, g)
 }
-
-// Len is how many groups there are.
-func (p *Previewer) Len() int { return len(p.groups) }
 
 // side describes the group that an error would be in.
 func (p *Previewer) side(f Fingerprint) (s PreviewSide) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,8 +11,11 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// previewPage is how many groups one statement reads.
-const previewPage = 50
+// Bounds of what is read for a preview.
+const (
+	previewPage    = 50                        // groups whose samples one statement reads
+	previewMembers = 2 * grouping.MaxPreviewed // groups with what is merged into them
+)
 
 // Preview tries rules on the groups of a project that were seen since a time,
 // those last seen first. It is incomplete if there are more of them than
@@ -28,52 +32,67 @@ func (b *RuleBook) Preview(ctx context.Context, tx pgx.Tx, of Project, rules *gr
 		return preview, false, err
 	}
 	p.After.Rules = rules
-	last, seen := "", time.Time{}
-	for n := previewPage; n == previewPage && !incomplete; {
-		if n, seen, last, err = previewGroups(ctx, tx, of, since, seen, last, &p); err != nil {
+	groups, more, err := previewGroups(ctx, tx, of, since)
+	if err != nil {
+		return preview, false, err
+	}
+	for page := range slices.Chunk(groups, previewPage) {
+		if incomplete = timeUp(); incomplete {
+			break
+		}
+		if err := tryOn(ctx, tx, of, page, &p); err != nil {
 			return preview, false, err
 		}
-		incomplete = n == previewPage && (p.Len() >= grouping.MaxPreviewed || timeUp())
 	}
 	known, err := findHeads(ctx, tx, of, p.Hashes())
-	return p.Result(known), incomplete, err
+	return p.Result(known), incomplete || more, err
 }
 
-// previewGroups adds the next groups with what is merged into them.
-func previewGroups(ctx context.Context, tx pgx.Tx, of Project, since, seen time.Time, last string, p *grouping.Previewer) (n int, next time.Time, id string, err error) {
+// previewGroups are the groups that were seen since a time, each with what is merged into it.
+func previewGroups(ctx context.Context, tx pgx.Tx, of Project, since time.Time) (groups []grouping.PreviewGroup, more bool, err error) {
 	rows, err := tx.Query(ctx, `WITH heads AS (
-			SELECT id, title, count, seen_minute, row_number() OVER (ORDER BY seen_minute DESC, id DESC) AS place FROM error_groups
-			 WHERE organization = $1 AND project = $2 AND merged_into = '' AND seen_minute >= $3 AND ($5 = '' OR (seen_minute, id) < ($4, $5))
-			 ORDER BY seen_minute DESC, id DESC LIMIT $6
+			SELECT id, title, count, row_number() OVER (ORDER BY seen_minute DESC, id DESC) AS place FROM error_groups
+			 WHERE organization = $1 AND project = $2 AND merged_into = '' AND seen_minute >= $3 ORDER BY seen_minute DESC, id DESC LIMIT $4
 		)
-		SELECT g.id, h.id, h.title, h.count, h.seen_minute, g.why->>'language' FROM heads h
-		  JOIN error_groups g ON g.organization = $1 AND (g.id = h.id OR g.merged_into = h.id AND g.merged_into <> '' AND g.id NOT LIKE '%`+grouping.OwnRow+`')
-		 ORDER BY h.place, g.id <> h.id, g.id`, of.Organization, of.Name, since.Truncate(time.Minute), seen, last, previewPage)
+		SELECT id, head, title, count, language FROM (
+			SELECT h.id, h.id AS head, h.title, h.count, h.place FROM heads h
+			UNION ALL SELECT g.id, h.id, h.title, h.count, h.place FROM heads h JOIN error_groups g
+				ON g.organization = $1 AND g.merged_into = h.id AND g.merged_into <> '' AND g.id <> h.id || '`+grouping.OwnRow+`'
+		) k, LATERAL (SELECT why->>'language' AS language FROM error_groups g WHERE g.organization = $1 AND g.id = k.id) w
+		ORDER BY place, id <> head, id LIMIT $5`, of.Organization, of.Name, since.Truncate(time.Minute), grouping.MaxPreviewed+1, previewMembers)
 	if err != nil {
-		return 0, next, "", err
+		return nil, false, err
 	}
-	groups, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g grouping.PreviewGroup, err error) {
-		return g, row.Scan(&g.ID, &g.Head, &g.Title, &g.Count, &g.LastSeen, &g.Language)
+	groups, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (g grouping.PreviewGroup, err error) {
+		return g, row.Scan(&g.ID, &g.Head, &g.Title, &g.Count, &g.Language)
 	})
-	if err != nil || len(groups) == 0 {
-		return 0, next, "", err
+	heads := 0
+	for i, g := range groups {
+		if g.ID == g.Head {
+			heads++
+		}
+		if heads > grouping.MaxPreviewed {
+			return groups[:i], true, err
+		}
 	}
+	return groups, len(groups) == previewMembers, err
+}
+
+// tryOn tries rules on samples of some groups.
+func tryOn(ctx context.Context, tx pgx.Tx, of Project, groups []grouping.PreviewGroup, p *grouping.Previewer) error {
 	ids := make([]string, len(groups))
 	for i, g := range groups {
 		ids[i] = g.ID
-		if g.ID == g.Head {
-			n, next, id = n+1, g.LastSeen, g.ID
-		}
 	}
 	samples, err := previewSamples(ctx, tx, of, ids)
 	if err != nil {
-		return 0, next, "", err
+		return err
 	}
 	for _, g := range groups {
 		g.Samples = samples[g.ID]
 		p.Add(g)
 	}
-	return n, next, id, nil
+	return nil
 }
 
 func previewSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string) (map[string][]grouping.PreviewSample, error) {
