@@ -142,8 +142,8 @@ func (p *Previewer) Result(known map[ScopedHash]Known) Preview {
 	heirs := p.heirs(known)
 	outcomes, order := map[string]*outcome{}, []string(nil)
 	for _, t := range p.tried {
-		of, key := p.groups[t.group], ""
-		side := t.to
+		of, side := p.groups[t.group], t.to
+		var key string
 		switch heir, inherits := heirs[t.after]; {
 		case t.before == t.after:
 			key, side = of.Head, PreviewSide{ID: of.Head, Title: of.Title}

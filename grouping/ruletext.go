@@ -222,7 +222,8 @@ func (p *ruleLine) value(list bool) (parts []string, err error) {
 // termFields are those of conditions.
 var termFields = []field{fieldType, fieldMessage, fieldFunction, fieldModule, fieldPath, fieldService, fieldEnvironment}
 
-const termHelp = "Use type:, message:, function:, module:, path:, service:, environment: or metadata.NAME:, each with a text in which * stands for any characters."
+const termHelp = "Use type:, message:, function:, module:, path:, service:, environment: or metadata.NAME:, " +
+	"each with a text in which * stands for any characters."
 
 // terms reads all that is left. Those about frames are apart.
 func (p *ruleLine) terms(r *projectRule, ofFrames bool) error {
@@ -268,7 +269,8 @@ func (p *ruleLine) term() (t term, err error) {
 	case len(t.glob.parts) > maxStars+1:
 		err = p.fault(from, fmt.Sprintf("There are more than %d stars.", maxStars), "Use fewer.")
 	case from == p.at:
-		err = p.fault(from, fmt.Sprintf("There is nothing behind %q.", string(t.field)+":"), fmt.Sprintf(`Write a text with stars, or %s:"" for what has none.`, t.field))
+		err = p.fault(from, fmt.Sprintf("There is nothing behind %q.", string(t.field)+":"),
+			fmt.Sprintf(`Write a text with stars, or %s:"" for what has none.`, t.field))
 	}
 	return t, err
 }
@@ -287,7 +289,8 @@ func (p *ruleLine) checkField(f field, known []field, fix string) error {
 		return p.fault(p.at, fmt.Sprintf("%.40q is no field.", string(f)), fix)
 	}
 	if err := (Paths{User: []string{path}}).Check(); err != nil {
-		return p.fault(p.at, fmt.Sprintf("%.100q is no path in metadata.", path), fmt.Sprintf("Use names with dots between, such as metadata.tenant.id; at most %d bytes.", maxPath))
+		return p.fault(p.at, fmt.Sprintf("%.100q is no path in metadata.", path),
+			fmt.Sprintf("Use names with dots between, such as metadata.tenant.id; at most %d bytes.", maxPath))
 	}
 	return nil
 }
@@ -359,10 +362,12 @@ var scrubs = map[string]struct {
 	with string
 }{
 	"email": {regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`), func(s string) bool { return strings.IndexByte(s, '@') > 0 }, "<email>"},
-	"ip":    {regexp.MustCompile(`\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b|\b(?:[0-9A-Fa-f]{1,4}:){4,7}[0-9A-Fa-f]{1,4}\b`), func(s string) bool { return strings.Count(s, ".") >= 3 || strings.Count(s, ":") >= 4 }, "<ip>"},
-	"card":  {regexp.MustCompile(`\b(?:[0-9][ -]?){12,18}[0-9]\b`), func(s string) bool { return digits(s) >= 13 }, "<card>"},
-	"uuid":  {regexp.MustCompile(`\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b`), func(s string) bool { return strings.Count(s, "-") >= 4 }, "<uuid>"},
-	"token": {regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|\b[Bb]earer [A-Za-z0-9._~+/-]+=*`), func(s string) bool { return strings.Contains(s, "eyJ") || strings.Contains(s, "earer ") }, "<token>"},
+	"ip": {regexp.MustCompile(`\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b|\b(?:[0-9A-Fa-f]{1,4}:){4,7}[0-9A-Fa-f]{1,4}\b`),
+		func(s string) bool { return strings.Count(s, ".") >= 3 || strings.Count(s, ":") >= 4 }, "<ip>"},
+	"card": {regexp.MustCompile(`\b(?:[0-9][ -]?){12,18}[0-9]\b`), func(s string) bool { return digits(s) >= 13 }, "<card>"},
+	"uuid": {regexp.MustCompile(`\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b`), func(s string) bool { return strings.Count(s, "-") >= 4 }, "<uuid>"},
+	"token": {regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|\b[Bb]earer [A-Za-z0-9._~+/-]+=*`),
+		func(s string) bool { return strings.Contains(s, "eyJ") || strings.Contains(s, "earer ") }, "<token>"},
 }
 
 func digits(text string) (n int) {

@@ -152,8 +152,8 @@ func (r *rulesRestore) Run(ctx context.Context) error {
 	})
 }
 
-func (p *projectReader) changeRules(change func(api *client.Client) (client.ErrorRules, error)) error {
-	api, err := p.openProject()
+func (s *projectReader) changeRules(change func(api *client.Client) (client.ErrorRules, error)) error {
+	api, err := s.openProject()
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ type formerLibraries struct {
 // something was, or that have source maps or rules.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'splits', splits, 'maps', maps, 'rules', rules)
+		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values',
+		       'splits', splits, 'maps', maps, 'rules', rules)
 		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
 		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,

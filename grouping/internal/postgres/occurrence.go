@@ -110,7 +110,8 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
-			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(o.Error.Learned.Rules.Scrub(o.Message), maxMessage)))
+			message := o.Error.Learned.Rules.Scrub(o.Message)
+			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(message, maxMessage)))
 			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions, o.Error.Learned.Rules)), append(builds, encodeBuild(o))
 			contexts = append(contexts, encodeContext(o.Occurrence))
 			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))

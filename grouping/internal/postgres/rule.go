@@ -68,7 +68,8 @@ func SaveRules(ctx context.Context, tx pgx.Tx, of Project, last int64, set group
 	if err := ruleEvents().AppendTx(ctx, tx, stream, last, by.metadata(), set); err != nil {
 		return Rules{}, err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM events WHERE organization = $1 AND stream = $2 AND version <= $3`, of.Organization, stream.Name, last+1-grouping.MaxRuleVersions)
+	_, err := tx.Exec(ctx, `DELETE FROM events WHERE organization = $1 AND stream = $2 AND version <= $3`,
+		of.Organization, stream.Name, last+1-grouping.MaxRuleVersions)
 	return Rules{last + 1, set, by}, err
 }
 

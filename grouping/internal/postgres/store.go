@@ -76,7 +76,8 @@ const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FR
 const ofMaps = `organization = $1 AND ($2 = '' OR map IN (SELECT id FROM source_maps WHERE organization = $1 AND project = $2))`
 
 // ofStreams is for the decisions about groups, and the rules of a project.
-const ofStreams = `organization = $1 AND ($2 = '' OR stream = '` + rulesStream + `' || $2 OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
+const ofStreams = `organization = $1 AND ($2 = '' OR stream = '` + rulesStream + `' || $2
+	OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
 
 // Erasable are the tables of groups, in the order of erasure:
 // groups are last, because samples and decisions are found by them.
@@ -149,7 +150,8 @@ func Fixed() []prune.Bound {
 		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
 		{Table: "error_settings", Keeps: "100 of each project, the newest", By: "maxSettings; they go with the project"},
-		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, 100 of later versions, and 100 of rules", By: "maxHashes; they go with their group"},
+		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, 100 of later versions, and 100 of rules",
+			By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
 		{Table: "group_splits", Keeps: "100 of each project", By: "grouping.MaxSplits; one goes with the last of its two groups"},
