@@ -54,7 +54,7 @@ soak: bin/bench ## run a year of realistic days in minutes, and measure by month
 	@exec bin/bench soak $(ARGS)
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
-	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
+	$(BACKENDS) -disk -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
 
 bench-bus: ## measure the bus beside other Kafka clients, with the embedded broker and with Apache Kafka
 	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -measure -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
@@ -67,8 +67,8 @@ VICTORIA_LOGS = github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@v1.52.
 bin/victoria-logs:
 	-CGO_ENABLED=0 GOBIN=$(CURDIR)/bin $(GO) install $(VICTORIA_LOGS)
 
-bench-store: bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
-	@$(GO) run ./ingest/benchmark -victoria=$< $(ARGS)
+bench-store: bin/bench bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
+	@exec bin/bench store --victoria=bin/victoria-logs $(ARGS)
 
 .PHONY: bin/weir bin/bench
 bin/weir:
@@ -179,7 +179,7 @@ ONE_MORE = env -u WEIR_TEST_BROKERS bin/backends -backend=kafka --
 # started NAME COMMAND PACKAGE…: runs a command for packages, if there are any, beside the next one
 started  = $(if $(strip $(3)),$(2) $(strip $(3)),:) & $(1)=$$!;
 test-kafka: TESTS = $(SERVED)
-test-kafka: ## the tests of what stands on servers directly, and the end-to-end tests, on Apache Kafka and PostgreSQL: in containers if there is an engine, else on this machine; with the race detector where there is a C compiler
+test-kafka: ## the tests of what stands on servers directly, and the end-to-end tests, on Apache Kafka and PostgreSQL, with the race detector where there is a C compiler
 	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
 		$(call started,bus,$(ONE_MORE) $(RACED) -tags=apache,$(ON_BUS)) \
 		$(call started,raceless,$(ONE_MORE) env $(UNRACED),$(filter $(RACELESS),$(REST))) \
@@ -249,7 +249,7 @@ bin/kubernetes/etcd bin/kubernetes/kube-apiserver bin/kubernetes/kubectl: deploy
 bin/kubernetes/%:
 	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(^D) -ldflags='-s -w $(VARIABLES)' -o $(CURDIR)/$@ $(MAIN)
 
-test-images: ## build the images of test-kafka and test-compose where none can be pulled (Debian, root)
+test-images: ## build the images of test-compose where none can be pulled (Debian, root)
 	deploy/docker/build-test-images
 
 clean: ## remove what was built; data under .weir/ stays

@@ -20,7 +20,7 @@ import (
 const (
 	EnvDatabase = "WEIR_TEST_DATABASE_URL"
 	EnvBrokers  = "WEIR_TEST_BROKERS"
-	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
+	EnvBackend  = "WEIR_TEST_BACKEND" // machine or kafka, see the command backends
 )
 
 // Logger writes to the test's log, shown when the test fails or with -v.
@@ -155,6 +155,9 @@ func Scratch(pattern string) (string, error) {
 
 // InMemory reports whether the data of servers for tests goes to memory.
 func InMemory() bool { return os.Getenv("TMPDIR") == "" && hasRoom(inMemory) }
+
+// Common holds what all runs on a machine share, whatever folder each has.
+const Common = "/tmp"
 
 // inMemory is Linux's file system in memory. In a container it is
 // small by default.

@@ -67,7 +67,7 @@ func broker(t testing.TB, name string) []string {
 	t.Helper()
 	given := os.Getenv(testenv.EnvBrokers)
 	if given == "" {
-		backend.MustBeGiven(t, testenv.EnvBrokers, "kafka", "containers")
+		backend.MustBeGiven(t)
 	}
 	return brokers.Acquire(t, name, func() (held, error) { return open(given) }).addresses()
 }
@@ -178,7 +178,7 @@ func openGiven(brokers []string) (held, error) {
 // turnOf is the file that tests lock for a broker.
 func turnOf(brokers []string) string {
 	id := sha256.Sum256([]byte(strings.Join(brokers, ",")))
-	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))
+	return filepath.Join(testenv.Common, "weir-test-turn-"+hex.EncodeToString(id[:6]))
 }
 
 func (l givenLease) addresses() []string { return l.brokers }

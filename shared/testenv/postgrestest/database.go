@@ -104,7 +104,6 @@ func adminURL(t testing.TB) string {
 		backend.Announce("PostgreSQL", "given by "+testenv.EnvDatabase)
 		return given
 	}
-	backend.MustBeGiven(t, testenv.EnvDatabase, "containers")
 	server, err := localServer()
 	if err != nil {
 		t.Fatalf("testenv: no PostgreSQL for the tests: %v\ntried: %s (not set), server binaries on PATH and in the usual places, fetching them",
@@ -142,7 +141,7 @@ func start(ctx context.Context, config postgres.Config) (*postgres.Server, error
 	if err != nil {
 		return nil, err
 	}
-	config.Dir, config.Cache, config.Throwaway = dir, filepath.Join(os.TempDir(), "weir-postgres-binaries"), true
+	config.Dir, config.Cache, config.Throwaway = dir, filepath.Join(testenv.Common, "weir-postgres-binaries"), true
 	config.Logger = slog.New(slog.DiscardHandler)
 	server, err := postgres.Start(ctx, config)
 	if err != nil {

@@ -19,19 +19,17 @@ import (
 
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
-	"github.com/weirlog/weir/shared/testenv/containers"
-	"github.com/weirlog/weir/shared/testenv/internal/backend"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 func main() {
-	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests) or "+
-		"kafka (PostgreSQL and Apache Kafka, in containers if an engine has both images or can pull them, else on this machine)")
+	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL, embedded brokers in the tests) or kafka (PostgreSQL and Apache Kafka)")
 	measure := flag.Bool("measure", false, "for measurements: an Apache Kafka that is as fast as it can be, and takes more of the processor until it is")
+	disk := flag.Bool("disk", false, "leave the command's temporary files on the disk; else they are in memory, if there is room, and removed at the end")
 	count := flag.Int("slowest", 0, "print at the end so many packages, of those that the command tests, which took longest")
 	flag.Parse()
 	packages := &slowest{took: map[string]time.Duration{}}
-	code, err := run(*backend, *measure, packages, flag.Args())
+	code, err := run(config{*backend, *measure, *disk || *measure}, packages, flag.Args())
 	packages.print(os.Stdout, *count)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "backends:", err)
@@ -40,13 +38,20 @@ func main() {
 	os.Exit(code)
 }
 
-func run(backend string, measure bool, output io.Writer, command []string) (code int, err error) {
+// config is what the flags say.
+type config struct {
+	backend string
+	measure bool // what is started is measured, and not only used
+	disk    bool // temporary files are on it
+}
+
+func run(config config, output io.Writer, command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("no command to run: backends [-backend …] -- command")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	set, err := start(ctx, backend, measure)
+	set, err := start(ctx, config)
 	defer func() { err = errors.Join(err, set.stop()) }()
 	if err != nil {
 		return 1, err
@@ -84,6 +89,9 @@ func execute(ctx context.Context, command []string, output io.Writer, set *set) 
 // environment returns the variables that testenv reads.
 func (s *set) environment() []string {
 	env := []string{testenv.EnvBackend + "=" + s.backend}
+	if s.folder != "" {
+		env = append(env, "TMPDIR="+s.folder, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir())) // what is linked stays on the disk
+	}
 	if s.database != "" {
 		env = append(env, testenv.EnvDatabase+"="+s.database)
 	}
@@ -97,8 +105,9 @@ func (s *set) environment() []string {
 type set struct {
 	database string // URL of a role that may create databases; "" leaves it to each package
 	brokers  string // host:port; "" leaves it to each test
-	backend  string // machine, kafka, or containers, which kafka becomes where there are some
+	backend  string // machine or kafka
 	measure  bool   // what is started is measured, and not only used
+	folder   string // of temporary files, in memory; "": the usual one
 	stops    []func() error
 }
 
@@ -114,38 +123,51 @@ func (s *set) stop() error {
 func (s *set) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
 // start starts a backend. On an error the set has what was started.
-func start(ctx context.Context, backend string, measure bool) (*set, error) {
-	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: backend, measure: measure}
-	switch backend {
-	case "machine":
-		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
-	case "kafka":
-		if why := inContainers(ctx); why != nil {
-			fmt.Printf("backends: not in containers: %v\n", why)
-			return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.jarsKafka))
-		}
-		s.backend = "containers"
-		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
+func start(ctx context.Context, config config) (*set, error) {
+	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: config.backend, measure: config.measure}
+	if err := s.makeFolder(config.disk); err != nil {
+		return s, err
 	}
-	return s, fmt.Errorf("there is no backend %q: machine or kafka", backend)
+	switch s.backend {
+	case "machine":
+		return s, errors.Join(s.startDatabase(ctx), s.startBroker(ctx, leaveKafkaToTests))
+	case "kafka":
+		return s, errors.Join(s.startDatabase(ctx), s.startBroker(ctx, s.jarsKafka))
+	}
+	return s, fmt.Errorf("there is no backend %q: machine or kafka", s.backend)
 }
 
-// inContainers returns nil where an engine has both images or can pull them.
-func inContainers(ctx context.Context) error {
-	if err := containers.Provides(ctx, backend.PostgresImage()); err != nil {
+// makeFolder makes the folder of temporary files, unless the caller has named one. Programs run
+// in it, which a container's memory may not allow.
+func (s *set) makeFolder(disk bool) error {
+	if disk || !testenv.InMemory() {
+		return nil
+	}
+	folder, err := testenv.Scratch("weir-test-")
+	if err != nil {
 		return err
 	}
-	return containers.Provides(ctx, apache.Image())
+	s.onStop(func() error {
+		_ = os.RemoveAll(folder) // what a killed test has left may still write to it
+		return nil
+	})
+	const noExec = 8 // as mount says
+	var on syscall.Statfs_t
+	if err := syscall.Statfs(folder, &on); err != nil || on.Flags&noExec != 0 {
+		return err
+	}
+	s.folder = folder
+	return os.Chmod(folder, 0o755) // servers run as other users
 }
 
 func say(what, where string) { fmt.Printf("backends: %s: %s\n", what, where) }
 
-func (s *set) startDatabase(ctx context.Context, start func(context.Context) error) error {
+func (s *set) startDatabase(ctx context.Context) error {
 	if s.database != "" {
 		say("PostgreSQL", "given by "+testenv.EnvDatabase)
 		return nil
 	}
-	if err := start(ctx); err != nil {
+	if err := s.localDatabase(ctx); err != nil {
 		return fmt.Errorf("no PostgreSQL: %w", err)
 	}
 	return nil
@@ -201,28 +223,6 @@ func (s *set) jarsKafka(ctx context.Context) error {
 
 // onDisk is for measurements: the data of a broker in production is on a disk.
 func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
-
-func (s *set) containerDatabase(ctx context.Context) error {
-	c, err := containers.Postgres(ctx, backend.PostgresImage(), testenv.InMemory())
-	if err != nil {
-		return err
-	}
-	s.onStop(c.Stop)
-	s.database = c.Address
-	say("PostgreSQL", "container of "+backend.PostgresImage())
-	return nil
-}
-
-func (s *set) containerKafka(ctx context.Context) error {
-	c, err := containers.Kafka(ctx, apache.Image())
-	if err != nil {
-		return err
-	}
-	s.onStop(c.Stop)
-	s.brokers = c.Address
-	say("Kafka", "container of "+apache.Image()+" at "+c.Address)
-	return nil
-}
 
 // slowest reads the output of `go test`, and adds up the time of each package.
 type slowest struct {
