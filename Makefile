@@ -179,7 +179,7 @@ ONE_MORE = env -u WEIR_TEST_BROKERS bin/backends -backend=kafka --
 # started NAME COMMAND PACKAGE…: runs a command for packages, if there are any, beside the next one
 started  = $(if $(strip $(3)),$(2) $(strip $(3)),:) & $(1)=$$!;
 test-kafka: TESTS = $(SERVED)
-test-kafka: ## the tests of what stands on servers directly, and the end-to-end tests, on Apache Kafka and PostgreSQL, with the race detector where there is a C compiler
+test-kafka: ## the tests of what stands on servers directly, and the end-to-end tests, on Apache Kafka and PostgreSQL: in containers if there is an engine, else on this machine; with the race detector where there is a C compiler
 	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
 		$(call started,bus,$(ONE_MORE) $(RACED) -tags=apache,$(ON_BUS)) \
 		$(call started,raceless,$(ONE_MORE) env $(UNRACED),$(filter $(RACELESS),$(REST))) \
@@ -249,7 +249,7 @@ bin/kubernetes/etcd bin/kubernetes/kube-apiserver bin/kubernetes/kubectl: deploy
 bin/kubernetes/%:
 	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(^D) -ldflags='-s -w $(VARIABLES)' -o $(CURDIR)/$@ $(MAIN)
 
-test-images: ## build the images of test-compose where none can be pulled (Debian, root)
+test-images: ## build the images of test-kafka and test-compose where none can be pulled (Debian, root)
 	deploy/docker/build-test-images
 
 clean: ## remove what was built; data under .weir/ stays

@@ -110,7 +110,7 @@ func aim(ctx context.Context, underway <-chan struct{}) {
 
 // givenBroker reports whether the tests use a broker outside of the process.
 func givenBroker() bool {
-	return os.Getenv("WEIR_TEST_BROKERS") != ""
+	return os.Getenv("WEIR_TEST_BROKERS") != "" || os.Getenv("WEIR_TEST_BACKEND") == "containers"
 }
 
 // What a terminal follows goes on after a kill: entries that are accepted

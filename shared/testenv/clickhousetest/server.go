@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/chdb"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/internal/backend"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // EnvURL names a server: http://user:password@host:8123, of a user that may
@@ -22,7 +23,7 @@ const EnvURL = "WEIR_TEST_CLICKHOUSE_URL"
 // dropped when the test ends.
 func URL(t testing.TB) string {
 	t.Helper()
-	s, err := server()
+	s, err := server(t)
 	if err != nil {
 		t.Fatalf("testenv: no ClickHouse: %v", err)
 	}
@@ -45,9 +46,13 @@ type served struct {
 }
 
 // server returns the one of this process.
-func server() (served, error) {
+func server(t testing.TB) (served, error) {
+	t.Helper()
 	if given := os.Getenv(EnvURL); given != "" {
 		return served{address: strings.TrimSuffix(given, "/"), where: "given by " + EnvURL}, nil
+	}
+	if backend.Chosen() == "containers" && image() != "" {
+		return inContainer(t)
 	}
 	return local()
 }
@@ -64,6 +69,34 @@ var local = sync.OnceValues(func() (served, error) {
 	}
 	return served{address: engine.URL, where: "chdb-core " + chdb.Version + " behind an HTTP front", chdb: engine}, nil
 })
+
+// image of ClickHouse's containers; empty: there is none, as where no image
+// can be pulled.
+func image() string {
+	if given, ok := os.LookupEnv("WEIR_TEST_CLICKHOUSE_IMAGE"); ok {
+		return given
+	}
+	return "clickhouse/clickhouse-server:26.3"
+}
+
+func inContainer(t testing.TB) (served, error) {
+	t.Helper()
+	free, err := port.Free()
+	if err != nil {
+		return served{}, err
+	}
+	s := served{address: fmt.Sprintf("http://weir:weir@127.0.0.1:%d", free), where: "container of " + image()}
+	variables := map[string]string{"CLICKHOUSE_USER": "weir", "CLICKHOUSE_PASSWORD": "weir", "CLICKHOUSE_DEFAULT_ACCESS_MANAGEMENT": "1"}
+	c, err := backend.RunContainer(image(), 8123, free, variables, func(ctx context.Context) error {
+		_, err := s.query(ctx, "SELECT 1")
+		return err
+	})
+	if err != nil {
+		return served{}, err
+	}
+	c.RemoveAtEnd(t)
+	return s, nil
+}
 
 // create makes a database.
 func (s served) create(ctx context.Context) (name string, err error) {

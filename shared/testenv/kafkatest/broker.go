@@ -67,7 +67,7 @@ func broker(t testing.TB, name string) []string {
 	t.Helper()
 	given := os.Getenv(testenv.EnvBrokers)
 	if given == "" {
-		backend.MustBeGiven(t)
+		backend.MustBeGiven(t, testenv.EnvBrokers, "kafka", "containers")
 	}
 	return brokers.Acquire(t, name, func() (held, error) { return open(given) }).addresses()
 }

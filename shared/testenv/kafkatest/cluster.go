@@ -36,8 +36,9 @@ func (c *Cluster) Brokers() []string {
 }
 
 // Faulty gives the test a cluster of its own, of so many nodes, without
-// topics: an embedded broker in its own process, or Apache Kafka from its
-// jars, depending on the run. Several nodes are always Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the networks
+// topics: an embedded broker in its own process, Apache Kafka from its
+// jars, or a container, depending on the run. Several nodes are always
+// Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the networks
 // before them can have faults.
 //
 // All faults are healed when the test ends. Tests with faults take
@@ -76,10 +77,13 @@ func nodesOf(nodes int) (set nodeSet, where string, err error) {
 		return set, "given by " + testenv.EnvBrokers, err
 	}
 	switch b := backend.Chosen(); {
+	case b == "containers" && nodes == 1:
+		set, err = containerNode()
+		return set, "container of " + apache.Image(), err
 	case b == "machine" && nodes == 1:
 		set, err = embeddedNode()
 		return set, "embedded broker in a process of its own", err
-	case b == "machine" || b == "kafka":
+	case b == "machine" || b == "kafka" || b == "containers":
 		return apacheNodes(nodes)
 	default:
 		return nodeSet{}, "", backend.ErrUnknown()
@@ -204,4 +208,18 @@ func ping(ctx context.Context, address string) error {
 	}
 	defer client.Close()
 	return client.Ping(ctx)
+}
+
+// containerNode is a one-node Kafka in a container.
+func containerNode() (nodeSet, error) {
+	port, err := port.Free()
+	if err != nil {
+		return nodeSet{}, err
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p, err := backend.RunContainer(apache.Image(), 9092, port, apache.ContainerSettings(port), func(ctx context.Context) error { return ping(ctx, address) })
+	if err != nil {
+		return nodeSet{}, err
+	}
+	return nodeSet{[]string{address}, []fault.Process{p}, p.Remove}, nil
 }

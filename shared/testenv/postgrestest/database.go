@@ -104,6 +104,7 @@ func adminURL(t testing.TB) string {
 		backend.Announce("PostgreSQL", "given by "+testenv.EnvDatabase)
 		return given
 	}
+	backend.MustBeGiven(t, testenv.EnvDatabase, "containers")
 	server, err := localServer()
 	if err != nil {
 		t.Fatalf("testenv: no PostgreSQL for the tests: %v\ntried: %s (not set), server binaries on PATH and in the usual places, fetching them",

@@ -2,6 +2,7 @@ package postgrestest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/url"
@@ -37,7 +38,7 @@ type Database struct {
 func Faulty(t testing.TB) *Database {
 	t.Helper()
 	fault.Turn(t)
-	admin, process, where, err := serverForFaults()
+	admin, process, where, err := serverForFaults(t)
 	if err != nil {
 		t.Fatalf("testenv: no PostgreSQL that faults can be done to: %v", err)
 	}
@@ -53,15 +54,24 @@ var faultyServer = sync.OnceValues(func() (*postgres.Server, error) {
 })
 
 // serverForFaults returns the superuser's URL of a server for faults.
-func serverForFaults() (admin string, process fault.Process, where string, err error) {
+func serverForFaults(t testing.TB) (admin string, process fault.Process, where string, err error) {
+	t.Helper()
 	if url := backend.Given(testenv.EnvDatabase); url != "" {
 		return url, fault.Given(testenv.EnvDatabase), "given by " + testenv.EnvDatabase, nil
 	}
-	server, err := faultyServer()
-	if err != nil {
-		return "", nil, "", err
+	switch backend.Chosen() {
+	case "containers":
+		admin, process, err = inContainer(t)
+		return admin, process, "container of " + backend.PostgresImage(), err
+	case "machine", "kafka":
+		server, err := faultyServer()
+		if err != nil {
+			return "", nil, "", err
+		}
+		return server.AdminURL(), server, "local server, binaries in " + server.Binaries(), nil
+	default:
+		return "", nil, "", backend.ErrUnknown()
 	}
-	return server.AdminURL(), server, "local server, binaries in " + server.Binaries(), nil
 }
 
 // A Pair is a PostgreSQL server of this machine and its synchronous
@@ -181,4 +191,27 @@ func Encrypt(t testing.TB, server *postgres.Server, certificate authority.Certif
 		_, err := conn.Exec(t.Context(), statement)
 		testenv.Must(t, err)
 	}
+}
+
+// inContainer returns the superuser's URL of a PostgreSQL in a container.
+func inContainer(t testing.TB) (admin string, _ fault.Process, err error) {
+	t.Helper()
+	port, err := port.Free()
+	if err != nil {
+		return "", nil, err
+	}
+	password := rand.Text()
+	admin = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
+	p, err := backend.RunContainer(backend.PostgresImage(), 5432, port, map[string]string{"POSTGRES_PASSWORD": password}, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, admin)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	p.RemoveAtEnd(t)
+	return admin, p, nil
 }

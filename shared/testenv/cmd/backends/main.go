@@ -19,11 +19,14 @@ import (
 
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
+	"github.com/weirlog/weir/shared/testenv/containers"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 func main() {
-	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL, embedded brokers in the tests) or kafka (PostgreSQL and Apache Kafka)")
+	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests) or "+
+		"kafka (PostgreSQL and Apache Kafka, in containers if an engine has both images or can pull them, else on this machine)")
 	measure := flag.Bool("measure", false, "for measurements: an Apache Kafka that is as fast as it can be, and takes more of the processor until it is")
 	disk := flag.Bool("disk", false, "leave the command's temporary files on the disk; else they are in memory, if there is room, and removed at the end")
 	count := flag.Int("slowest", 0, "print at the end so many packages, of those that the command tests, which took longest")
@@ -105,7 +108,7 @@ func (s *set) environment() []string {
 type set struct {
 	database string // URL of a role that may create databases; "" leaves it to each package
 	brokers  string // host:port; "" leaves it to each test
-	backend  string // machine or kafka
+	backend  string // machine, kafka, or containers, which kafka becomes where there are some
 	measure  bool   // what is started is measured, and not only used
 	folder   string // of temporary files, in memory; "": the usual one
 	stops    []func() error
@@ -130,9 +133,14 @@ func start(ctx context.Context, config config) (*set, error) {
 	}
 	switch s.backend {
 	case "machine":
-		return s, errors.Join(s.startDatabase(ctx), s.startBroker(ctx, leaveKafkaToTests))
+		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
 	case "kafka":
-		return s, errors.Join(s.startDatabase(ctx), s.startBroker(ctx, s.jarsKafka))
+		if why := inContainers(ctx); why != nil {
+			fmt.Printf("backends: not in containers: %v\n", why)
+			return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.jarsKafka))
+		}
+		s.backend = "containers"
+		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
 	}
 	return s, fmt.Errorf("there is no backend %q: machine or kafka", s.backend)
 }
@@ -140,7 +148,7 @@ func start(ctx context.Context, config config) (*set, error) {
 // makeFolder makes the folder of temporary files, unless the caller has named one. Programs run
 // in it, which a container's memory may not allow.
 func (s *set) makeFolder(disk bool) error {
-	if disk || !testenv.InMemory() {
+	if disk || os.Getenv("TMPDIR") != "" || !testenv.InMemory() {
 		return nil
 	}
 	folder, err := testenv.Scratch("weir-test-")
@@ -160,14 +168,22 @@ func (s *set) makeFolder(disk bool) error {
 	return os.Chmod(folder, 0o755) // servers run as other users
 }
 
+// inContainers returns nil where an engine has both images or can pull them.
+func inContainers(ctx context.Context) error {
+	if err := containers.Provides(ctx, backend.PostgresImage()); err != nil {
+		return err
+	}
+	return containers.Provides(ctx, apache.Image())
+}
+
 func say(what, where string) { fmt.Printf("backends: %s: %s\n", what, where) }
 
-func (s *set) startDatabase(ctx context.Context) error {
+func (s *set) startDatabase(ctx context.Context, start func(context.Context) error) error {
 	if s.database != "" {
 		say("PostgreSQL", "given by "+testenv.EnvDatabase)
 		return nil
 	}
-	if err := s.localDatabase(ctx); err != nil {
+	if err := start(ctx); err != nil {
 		return fmt.Errorf("no PostgreSQL: %w", err)
 	}
 	return nil
@@ -223,6 +239,28 @@ func (s *set) jarsKafka(ctx context.Context) error {
 
 // onDisk is for measurements: the data of a broker in production is on a disk.
 func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
+
+func (s *set) containerDatabase(ctx context.Context) error {
+	c, err := containers.Postgres(ctx, backend.PostgresImage(), testenv.InMemory())
+	if err != nil {
+		return err
+	}
+	s.onStop(c.Stop)
+	s.database = c.Address
+	say("PostgreSQL", "container of "+backend.PostgresImage())
+	return nil
+}
+
+func (s *set) containerKafka(ctx context.Context) error {
+	c, err := containers.Kafka(ctx, apache.Image())
+	if err != nil {
+		return err
+	}
+	s.onStop(c.Stop)
+	s.brokers = c.Address
+	say("Kafka", "container of "+apache.Image()+" at "+c.Address)
+	return nil
+}
 
 // slowest reads the output of `go test`, and adds up the time of each package.
 type slowest struct {

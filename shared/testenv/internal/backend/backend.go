@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,13 +17,13 @@ import (
 // StartTime bounds a server's start, downloads included.
 const StartTime = 3 * time.Minute
 
-// Chosen is the run's kind of servers: machine, or kafka (Apache Kafka,
-// the rest from the machine).
+// Chosen is the run's kind of servers: machine, kafka (Apache Kafka,
+// the rest from the machine), containers.
 func Chosen() string { return cmp.Or(os.Getenv(testenv.EnvBackend), "machine") }
 
 // ErrUnknown means that Chosen is none of them.
 func ErrUnknown() error {
-	return errors.New(testenv.EnvBackend + " is " + Chosen() + ": it can be machine or kafka")
+	return errors.New(testenv.EnvBackend + " is " + Chosen() + ": it can be machine, kafka or containers")
 }
 
 // Given is a variable's value, unless a server can be had in another way.
@@ -33,13 +34,13 @@ func Given(variable string) string {
 	return os.Getenv(variable)
 }
 
-// MustBeGiven fails a test without the Apache Kafka of the command that
-// starts it: one per package would take longer than the tests.
-func MustBeGiven(t testing.TB) {
+// MustBeGiven fails a test without a server from the command that
+// starts them: one per package would take longer than the tests.
+func MustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	t.Helper()
-	if Chosen() == "kafka" {
-		t.Fatalf("testenv: %s=kafka, but %s is not set: run the tests through `make test-kafka`, "+
-			"or `go run ./shared/testenv/cmd/backends -backend=kafka -- go test …`", testenv.EnvBackend, testenv.EnvBrokers)
+	if chosen := Chosen(); slices.Contains(elsewhere, chosen) {
+		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-kafka`, "+
+			"or `go run ./shared/testenv/cmd/backends -backend=kafka -- go test …`", testenv.EnvBackend, chosen, variable)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package backend knows which servers a run of tests uses, logs them, and
-// holds what tests share. Only the packages
+// Package backend knows which servers a run of tests uses, logs them, runs
+// containers of a test's own, and holds what tests share. Only the packages
 // of testenv that provide servers import it.
 package backend
