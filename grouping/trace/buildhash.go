@@ -16,19 +16,15 @@ const (
 	minWordTest  = 3 // letters of the shortest word that is examined
 )
 
-// withoutBuildHash cuts the hash off a file's
-// stem; all of it where nothing else is left.
+// withoutBuildHash cuts the hash off a file's stem; all of it where nothing else is left.
 func withoutBuildHash(stem string) string {
 	if rest := len(stem) - chunkHash; rest == 0 || rest > 0 && isBuildBreak(stem[rest-1]) {
 		if isBuildHash(stem[rest:]) { // it may have "-" and "_" in it
 			return stem[:max(0, rest-1)]
 		}
 	}
-	last := len(stem)
-	for last > 0 && !isBuildBreak(stem[last-1]) {
-		last--
-	}
-	if tail := stem[last:]; len(tail) >= minBuildHash && isBuildHash(tail) {
+	last := strings.LastIndexAny(stem, ".-~_") + 1
+	if len(stem)-last >= minBuildHash && isBuildHash(stem[last:]) {
 		return stem[:max(0, last-1)]
 	}
 	return stem
@@ -51,15 +47,11 @@ func isBuildHash(s string) bool {
 	return false
 }
 
-// isWords reports whether s is words with a number of
-// at most maxCounter digits behind them: "cartPage2".
+// isWords reports whether s is words with a number of at most maxCounter digits behind them: "cartPage2".
 func isWords(s string) bool {
 	letters := strings.TrimRight(s, "0123456789")
-	switch {
-	case len(letters) < minWordTest:
-		return letters == s && !hasUpper(s)
-	case len(s)-len(letters) > maxCounter:
-		return false
+	if len(letters) < minWordTest || len(s)-len(letters) > maxCounter {
+		return letters == s && !hasUpper(s) && len(letters) < minWordTest
 	}
 	for i := range len(letters) {
 		if !isAlpha(letters[i]) || i > 1 && isUpper(letters[i]) && isUpper(letters[i-1]) != isUpper(letters[i-2]) {

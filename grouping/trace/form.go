@@ -73,7 +73,7 @@ func formOf(pattern string) (p form) {
 	return p
 }
 
-var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]")
+var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A")
 
 // needs is what each such field holds.
 func (p *field) needs() (m marks) {

@@ -101,14 +101,6 @@ func (s *syntax) frame(line string, f *Frame) bool {
 	return s.other != nil && s.other(line, f)
 }
 
-// byValue makes a reader of calls of one that returns them.
-func byValue(read func(line string) (Frame, bool)) func(line string, f *Frame) bool {
-	return func(line string, f *Frame) (ok bool) {
-		*f, ok = read(line)
-		return ok
-	}
-}
-
 // mark is how a line that is no frame changes the chain of exceptions.
 type mark struct {
 	kind    markKind
@@ -180,7 +172,7 @@ var (
 var syntaxes = [...]syntax{
 	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|A"}}, at: []string{`(.)`},
 		clean: javaLine, marks: javaMarks, mark: javaMark},
-	{runtime: &scriptRuntime, other: byValue(javascriptFrame),
+	{runtime: &scriptRuntime, other: javascriptFrame,
 		signs: []sign{
 			{needs: "@:1", last: "1"}, {needs: "/:1", last: "1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
 			{needs: ":wasm-function[/"},
@@ -188,8 +180,8 @@ var syntaxes = [...]syntax{
 		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
 	{runtime: &pythonRuntime, forms: pythonForms, bare: pythonLine, clean: asIs, mark: pythonMark, layout: crashLast},
 	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks, mark: faultMark},
-	{runtime: &goRuntime, other: byValue(goFrame), signs: goSigns, clean: asIs, marks: goMarks, mark: goMark, layout: twoLines},
-	{runtime: &dotnetRuntime, forms: dotnetForms, other: byValue(dotnetFrame),
+	{runtime: &goRuntime, other: goFrame, signs: goSigns, clean: asIs, marks: goMarks, layout: twoLines},
+	{runtime: &dotnetRuntime, forms: dotnetForms, other: dotnetFrame,
 		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}}, at: []string{"()"},
 		clean: asIs, mark: dotnetMark},
 	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
@@ -200,7 +192,7 @@ var syntaxes = [...]syntax{
 	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
-	{runtime: &shellRuntime, other: byValue(powershellFrame), signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
+	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
 		at: []string{".ps1:1", ", : 1"}, marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
@@ -218,9 +210,9 @@ var syntaxes = [...]syntax{
 
 // The syntaxes of any other language: unknown reads reports, placed calls.
 var (
-	unknownSyntax    = syntax{runtime: &reportRuntime, other: byValue(unknownFrame), opens: unknownOpens}
-	placedSyntax     = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedMark}
-	placedLastSyntax = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedLastMark, layout: crashLast}
+	unknownSyntax    = syntax{runtime: &reportRuntime, other: unknownFrame, opens: unknownOpens}
+	placedSyntax     = syntax{runtime: &placedRuntime, other: placedFrame, mark: placedMark}
+	placedLastSyntax = syntax{runtime: &placedRuntime, other: placedFrame, mark: placedLastMark, layout: crashLast}
 )
 
 // syntaxOf returns the syntax of a language.

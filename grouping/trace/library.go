@@ -19,9 +19,9 @@ func javaHome(class string) string {
 	if first < 0 {
 		return home
 	}
-	second := cutAt(home, first+1)
+	second := cutAt(home, first+1, '.')
 	if hosts[home[:second]] && second < len(home) {
-		return home[:cutAt(home, second+1)]
+		return home[:cutAt(home, second+1, '.')]
 	}
 	return home[:second]
 }
@@ -29,22 +29,16 @@ func javaHome(class string) string {
 // withoutLast drops the last part of a dotted name.
 func withoutLast(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
 
-// cutAt is the end of the part at i of a dotted name.
-func cutAt(name string, i int) int {
-	if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
-		return i + dot
+// cutAt is the end of the part at i of a name, up to a separator.
+func cutAt(name string, i int, separator byte) int {
+	if end := strings.IndexByte(name[i:], separator); end >= 0 {
+		return i + end
 	}
 	return len(name)
 }
 
 // dotnetHome is "Acme" of "Acme.Shop.Cart"; "" without a namespace.
-func dotnetHome(class string) string {
-	home, _, namespaced := strings.Cut(class, ".")
-	if !namespaced {
-		return ""
-	}
-	return home
-}
+func dotnetHome(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] }
 
 var dotnetLibraries = prefixesOf(words.DotnetLibraries)
 

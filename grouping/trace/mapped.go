@@ -66,13 +66,7 @@ func (f *Frame) place() Place {
 }
 
 // isScript reports whether a call is in a file that may have a map.
-func (f *Frame) isScript() bool {
-	switch {
-	case f.Line == 0 || f.File == "" || f.File == evalCode || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || isWasm(f):
-		return false
-	}
-	return !beginsWithAny(f.File, javascriptRuntime) && !nodeCore[f.File]
-}
+func (f *Frame) isScript() bool { return f.Line > 0 && !inEngine(f.File) && !isWasm(f) }
 
 // rewrite replaces what was printed of calls by where they were written.
 func (t *Trace) rewrite(mapping Mapping) {
@@ -98,8 +92,10 @@ func (t *Trace) rewrite(mapping Mapping) {
 				printed = &Printed{Function: f.Function, File: f.File, Line: f.Line, Column: f.Column}
 			}
 			var caller Written
-			if i+1 < s.End && !strings.HasPrefix(t.frames[i+1].Function, asyncCall) {
-				caller = mapping[t.frames[i+1].place()]
+			if i+1 < s.End {
+				if _, async := cutAsync(t.frames[i+1].Function); !async {
+					caller = mapping[t.frames[i+1].place()]
+				}
 			}
 			f.Function = writtenName(printed.Function, caller.Callee)
 			f.File, f.Line, f.Column, f.Printed = written.File, written.Line, written.Column, printed
@@ -118,7 +114,7 @@ const (
 // which function a place is, so a short name is replaced by what its caller
 // calls.
 func writtenName(printed, callee string) string {
-	name, async := strings.CutPrefix(printed, asyncCall)
+	name, async := cutAsync(printed)
 	last := len(name) - 1 - strings.LastIndexAny(name, "./")
 	switch {
 	case last >= ownLength:

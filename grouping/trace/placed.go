@@ -11,17 +11,14 @@ import (
 // "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
 // `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
 
-func placedFrame(line string) (Frame, bool) {
+func placedFrame(line string, f *Frame) bool {
 	s := strings.TrimSpace(line)
-	f, before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)])
+	before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)], f)
 	if !ok {
-		return Frame{}, false
+		return false
 	}
-	words := 0
-	for _, part := range [...]string{before, after} {
-		words += f.nameFrom(part)
-	}
-	return f, f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
+	words := f.nameFrom(before) + f.nameFrom(after)
+	return f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
 }
 
 var notInName = marksOf("\"{}=,")
@@ -31,20 +28,19 @@ func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
 // detectPlaced returns the syntax of lines that hold calls: at least two, as
 // one with a place may be a message. The error is named next to the innermost.
-func detectPlaced(lines []string) *syntax {
+func (s *scores) detectPlaced(lines []string) *syntax {
 	calls, named := 0, 0
 	for i, line := range lines {
-		if _, ok := placedFrame(line); ok {
+		if placedFrame(line, &s.call) {
 			calls++
 		} else if unknownOpens(line).kind != noMark {
 			named = i
 		}
 	}
-	_, first := placedFrame(lines[0])
 	switch {
 	case calls < minPlaced:
 		return &unknownSyntax
-	case first && named == len(lines)-1, strings.Contains(lines[0], "most recent call last"):
+	case named == len(lines)-1 && placedFrame(lines[0], &s.call), strings.Contains(lines[0], "most recent call last"):
 		return &placedLastSyntax
 	}
 	return &placedSyntax
@@ -54,22 +50,22 @@ func detectPlaced(lines []string) *syntax {
 // beside "at", "line" and the like; prose has more.
 const maxPlacedWords = 2
 
-// cutPlace finds a file and a line number in s. The
-// rest of s is before and after them.
-func cutPlace(s string) (f Frame, before, after string, ok bool) {
-	for dot := strings.IndexByte(s, '.'); dot > 0; {
+// cutPlace finds a file and a line number in s, and returns what is before and after them.
+func cutPlace(s string, f *Frame) (before, after string, ok bool) {
+	*f = Frame{}
+	for dot := strings.IndexByte(s, '.'); dot >= 0; {
 		end := dot + 1
 		for end < len(s) && isLower(s[end]) {
 			end++
 		}
-		if n := end - dot; n > 1 && n <= maxExtension+1 && isAlnum(s[dot-1]) {
+		if n := end - dot; n > 1 && n <= maxExtension+1 && dot > 0 && isAlnum(s[dot-1]) {
 			start := dot
 			for start > 0 && !placeBreaks.has(s[start-1]) {
 				start--
 			}
 			f.File = s[start:end]
 			if f.Line, before, after = lineOf(s[:start], s[end:]); f.Line > 0 {
-				return f, before, after, true
+				return before, after, true
 			}
 		}
 		next := strings.IndexByte(s[end:], '.')
@@ -78,7 +74,7 @@ func cutPlace(s string) (f Frame, before, after string, ok bool) {
 		}
 		dot = end + next
 	}
-	return Frame{}, "", "", false
+	return "", "", false
 }
 
 var placeBreaks = marksOf(" \t\"'`([{<,;|=")

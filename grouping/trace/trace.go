@@ -92,7 +92,7 @@ func (t *Trace) detect() {
 		}
 	}
 	if t.syntax == &unknownSyntax && len(t.lines) > 0 {
-		t.syntax = detectPlaced(t.lines)
+		t.syntax = t.scores.detectPlaced(t.lines)
 	}
 }
 

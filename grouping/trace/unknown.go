@@ -15,9 +15,9 @@ const (
 	minUnknownLetters = 3   // fewer have no meaning
 )
 
-func unknownFrame(line string) (Frame, bool) {
-	s := strings.TrimSpace(line)
-	return Frame{Function: Clip(s, maxUnknownLine)}, s != ""
+func unknownFrame(line string, f *Frame) bool {
+	*f = Frame{Function: Clip(strings.TrimSpace(line), maxUnknownLine)}
+	return f.Function != ""
 }
 
 // unknownOpens reads the error that a report
@@ -73,7 +73,7 @@ func (t *Trace) nameUnknown() {
 		return
 	}
 	if t.syntax != &unknownSyntax {
-		if _, ok := placedFrame(t.lines[0]); !ok {
+		if !placedFrame(t.lines[0], &t.scores.call) {
 			root.Message = FirstLine(t.lines[0])
 		}
 		return
