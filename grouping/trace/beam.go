@@ -41,10 +41,6 @@ func beamIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasSuffix(f.File, ".erl") && f.Module != "" && strings.IndexByte(f.Function, '.') < 0 {
 		dst = append(append(dst, f.Module...), ':')
 	}
-	name := f.Function
-	if before, _, inlined := strings.Cut(name, "\"-"); inlined { // Enum."-map/2-lists^map/1-0-"/2
-		name = before
-	}
-	name, _, _ = strings.Cut(name, "/")
-	return append(dst, strings.TrimPrefix(name, ":")...)
+	name, _, _ := strings.Cut(f.Function, "\"-") // Enum."-map/2-lists^map/1-0-"/2
+	return append(dst, strings.TrimPrefix(name[:cutAt(name, 0, '/')], ":")...)
 }

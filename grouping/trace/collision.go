@@ -18,11 +18,10 @@ var collisionForms = []form{
 // collisionMark reads the class of an exception,
 // alone on its line, above its message.
 func collisionMark(line string) mark {
-	class := strings.TrimSpace(line)
-	if class == "" || notInType.occursIn(class) || strings.IndexByte(class, '\\') < 0 && !isErrorName(class) {
+	if notInType.occursIn(line) || strings.IndexByte(line, '\\') < 0 && !isErrorName(line) {
 		return mark{}
 	}
-	return mark{kind: messageBelow, typ: class}
+	return mark{kind: messageBelow, typ: line}
 }
 
 func collisionInApp(f *Frame) bool {

@@ -74,3 +74,13 @@ func Location(f *Frame) string {
 	}
 	return f.Function + " (" + file + ")"
 }
+
+// fileStem is the name of a call's file without its extension.
+func fileStem(f *Frame, extension string) string {
+	return strings.TrimSuffix(baseName(f.File), extension)
+}
+
+// appendCall names a function by what it is in.
+func appendCall(dst []byte, in, function string) []byte {
+	return append(append(append(dst, in...), ':'), function...)
+}

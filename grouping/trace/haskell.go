@@ -17,5 +17,5 @@ func haskellInApp(f *Frame) bool {
 // haskellIdentity is module, without its package's version and hash, and function.
 func haskellIdentity(dst []byte, f *Frame) []byte {
 	_, module, _ := cutLast(f.Module, ":")
-	return append(append(append(dst, module...), ':'), f.Function...)
+	return appendCall(dst, module, f.Function)
 }

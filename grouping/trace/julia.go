@@ -21,16 +21,11 @@ func juliaCall(f *Frame) bool {
 // juliaName is the function without its arguments; "(::var"#3#4")(x)" has
 // none, and "#total#5" is one with keywords.
 func juliaName(s string) string {
-	s = strings.TrimSpace(s)
-	if open := strings.IndexByte(s, '('); open >= 0 {
-		if s = s[:open]; s == "" {
-			return "anonymous"
-		}
+	name, _, _ := strings.Cut(strings.TrimPrefix(s[:cutAt(s, 0, '(')], "#"), "#")
+	if name == "" && s != "" {
+		return "anonymous"
 	}
-	if s = strings.TrimPrefix(s, "#"); strings.IndexByte(s, '#') > 0 {
-		s, _, _ = strings.Cut(s, "#")
-	}
-	return strings.TrimSpace(s)
+	return strings.TrimSpace(name)
 }
 
 var juliaMarks = []markForm{{header, formOf("ERROR: $error")}, {cause, formOf("caused by: $error")}}
@@ -47,5 +42,5 @@ func juliaIdentity(dst []byte, f *Frame) []byte {
 	if f.Function == "top-level scope" {
 		return dst
 	}
-	return append(append(append(dst, strings.TrimSuffix(baseName(f.File), ".jl")...), ':'), f.Function...)
+	return appendCall(dst, fileStem(f, ".jl"), f.Function)
 }

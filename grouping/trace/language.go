@@ -179,7 +179,7 @@ var syntaxes = [...]syntax{
 		}, at: []string{""},
 		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
 	{runtime: &pythonRuntime, forms: pythonForms, bare: pythonLine, clean: asIs, mark: pythonMark, layout: crashLast},
-	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks, mark: faultMark},
+	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks},
 	{runtime: &goRuntime, other: goFrame, signs: goSigns, clean: asIs, marks: goMarks, layout: twoLines},
 	{runtime: &dotnetRuntime, forms: dotnetForms, other: dotnetFrame,
 		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}}, at: []string{"()"},

@@ -21,15 +21,14 @@ func luaCall(f *Frame) bool {
 // luaName is the name in "function 'total'", "method 'total'", "upvalue
 // 'total'", "function 'cart.total'", "main chunk".
 func luaName(s string) string {
-	open := strings.IndexAny(s, "'`")
-	if open < 0 {
-		if strings.HasPrefix(s, "main chunk") {
-			return "main chunk"
-		}
-		return "" // "function <a.lua:3>"
+	if s == "main chunk" {
+		return s
 	}
-	name := strings.TrimRight(s[open+1:], "'")
-	return name[strings.LastIndexAny(name, ".:")+1:]
+	open := strings.IndexAny(s, "'`")
+	if open < 0 { // "function <a.lua:3>"
+		return ""
+	}
+	return typeBreaks.afterLast(strings.TrimRight(s[open+1:], "'"))
 }
 
 // luaMarks read the first line, "lua: cart.lua:12: no such cart".
@@ -46,5 +45,5 @@ func luaIdentity(dst []byte, f *Frame) []byte {
 	if f.File == "[C]" {
 		return dst
 	}
-	return append(append(append(dst, strings.TrimSuffix(baseName(f.File), ".lua")...), ':'), f.Function...)
+	return appendCall(dst, fileStem(f, ".lua"), f.Function)
 }

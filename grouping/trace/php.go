@@ -18,14 +18,14 @@ var phpForms = []form{
 // phpPlaced takes the line off "/a/b.php(12)".
 func phpPlaced(f *Frame) bool {
 	file, line, ok := cutLast(strings.TrimSuffix(f.File, ")"), "(")
-	if ok && allDigits(line) {
+	if ok = ok && allDigits(line); ok {
 		f.File, f.Line = file, number(line)
-	} else if f.File != "[internal function]" {
-		return false
 	}
 	f.Function = unescaped(f.Function)
-	return phpCalled(f)
+	return (ok || f.File == internalFunction) && phpCalled(f)
 }
+
+const internalFunction = "[internal function]"
 
 func phpCalled(f *Frame) bool {
 	f.Module, f.Function = phpCall(f.Function)
@@ -46,65 +46,50 @@ func unescaped(s string) string {
 
 // phpCall splits "Ns\Cls->fn(args)" into class and function.
 func phpCall(s string) (class, function string) {
-	name := s
 	if closure := strings.Index(s, "{closure"); closure >= 0 {
-		if end := strings.IndexByte(s[closure:], '}'); end > 0 {
-			name = s[:closure+end+1]
-			return "", name
-		}
+		return "", s[:min(cutAt(s, closure, '}')+1, len(s))]
 	}
-	if open := strings.IndexByte(name, '('); open >= 0 {
-		name = name[:open]
-	}
-	for _, arrow := range [...]string{"->", "::"} {
-		if i := strings.LastIndex(name, arrow); i > 0 {
-			return name[:i], name[i+2:]
-		}
+	name := s[:cutAt(s, 0, '(')]
+	if arrow := max(strings.LastIndex(name, "->"), strings.LastIndex(name, "::")); arrow > 0 {
+		return name[:arrow], name[arrow+2:]
 	}
 	return "", name
 }
 
-var monologForms = []markForm{{header, formOf("$_[object] ($type(code: $_): $msg* at $_")}} // by Monolog, as JSON
-
 var phpMarks = []markForm{
+	{header, formOf("$_[object] ($type(code: $_): $msg* at $_")}, // by Monolog, as JSON
 	{wrapper, formOf("Next $error* in $place")}, {wrapper, formOf("Next $error")},
 	{header, formOf("$_Uncaught $error* in $place")}, {header, formOf("$_Uncaught $error")},
 	{header, formOf("$error* in $place")}, {header, formOf("$class")},
 }
 
 func phpMark(s string) mark {
-	if m := markIn(s, monologForms); m.kind != noMark {
-		return mark{m.kind, unescaped(m.typ), m.message}
-	}
-	return markIn(s, phpMarks)
+	m := markIn(s, phpMarks)
+	m.typ = unescaped(m.typ)
+	return m
 }
 
 // phpPlaces read the file of a syntax error.
 var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
 
 func phpInApp(f *Frame) bool {
-	if f.Function == "{main}" {
-		return false
-	}
 	if f.Module != "" {
 		return !phpLibraries[phpVendor(f.Module)]
 	}
-	return !isVendored(f.File) && f.File != "[internal function]"
+	return f.Function != "{main}" && f.File != internalFunction && !isVendored(f.File)
 }
 
 // phpOwn uses paths: a function is in the file that made the call above.
 // So what vendor/ calls back is own code, and an unlisted package is not.
 func phpOwn(frames []Frame) {
 	for i := 1; i < len(frames); i++ {
-		above, f := frames[i-1].File, &frames[i]
-		if above == "" || above == "[internal function]" || f.Function == "{main}" {
-			continue
+		if above := frames[i-1].File; above != "" && above != internalFunction && frames[i].Function != "{main}" {
+			frames[i].InApp = !isVendored(above)
 		}
-		f.InApp = !isVendored(above)
 	}
 	first := &frames[0]
-	for i := range frames[1:] {
-		if other := &frames[i+1]; first.Module != "" && phpVendor(other.Module) == phpVendor(first.Module) && other.Module != "" {
+	for _, other := range frames[1:] {
+		if first.Module != "" && phpVendor(other.Module) == phpVendor(first.Module) {
 			first.InApp = other.InApp
 			return
 		}
@@ -121,10 +106,7 @@ func isVendored(path string) bool {
 var phpPlumbing = wordSet(words.PhpPlumbing)
 
 // phpVendor is the first part of a class name.
-func phpVendor(class string) string {
-	vendor, _, _ := strings.Cut(class, `\`)
-	return vendor
-}
+func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
 
 // phpIdentity is class and function. A closure is named by
 // its function where PHP prints it, else by its namespace.
@@ -143,11 +125,8 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 	if !closure {
 		return appendWithoutHashes(dst, f.Function)
 	}
-	inside = strings.Trim(inside, ":}")
-	if rest, _, ok := cutNumber(inside); ok {
-		inside = rest
-	}
-	if strings.IndexByte(inside, '/') >= 0 && !strings.Contains(inside, "::") {
+	inside, _, _ = cutNumber(strings.Trim(inside, ":}"))
+	if !strings.Contains(inside, "::") {
 		inside = baseName(inside)
 	}
 	dst = append(append(dst, name...), "{closure}"...)

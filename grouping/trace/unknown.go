@@ -166,7 +166,7 @@ func cutLabel(s string) (label, value string) {
 
 func unknownIdentity(dst []byte, f *Frame) []byte {
 	if f.File != "" {
-		return append(append(append(dst, baseName(f.File)...), ':'), f.Function...)
+		return appendCall(dst, baseName(f.File), f.Function)
 	}
 	start, letters := len(dst), 0
 	for i, s := 0, f.Function; i < len(s); {
