@@ -87,16 +87,14 @@ func (p *phrase) cut(s string) (code string, ok bool) {
 // missing is the name in quoted code that
 // no bundler changes; "" if there is none.
 func (p *phrase) missing(code string) string {
+	name, property := code, true
 	if p.code == quotesCode {
-		var property bool
-		if _, code, property = cutLast(withoutCall(code), "."); !property {
-			return ""
-		}
+		_, name, property = cutLast(withoutCall(code), ".")
 	}
-	if p.code == quotesNothing || !isIdentifier(code) {
+	if !property || p.code == quotesNothing || !isIdentifier(name) {
 		return ""
 	}
-	return code
+	return name
 }
 
 // withoutCall drops what is done with a property, "e.total()"
@@ -111,20 +109,17 @@ func withoutCall(code string) string {
 		case '(':
 			depth--
 		}
-		if depth == 0 && i == 0 {
-			return code[1 : len(code)-1]
-		} else if depth == 0 {
+		if depth == 0 && i > 0 {
 			return code[:i]
 		}
 	}
-	return code
+	return strings.Trim(code, "()")
 }
 
 // isCode distinguishes an expression from
 // words: blanks are in parentheses only.
 func isCode(s string) bool {
-	blank := strings.IndexByte(s, ' ')
-	return s != "" && (blank < 0 || strings.IndexByte(s[:blank], '(') >= 0)
+	return s != "" && strings.IndexByte(s[:cutAt(s, 0, '(')], ' ') < 0
 }
 
 func isIdentifier(s string) bool { return s != "" && marksOf(s)&^inIdentifier == 0 && !isDigit(s[0]) }

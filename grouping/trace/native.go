@@ -56,20 +56,19 @@ func cutIndex(s string) (rest string, ok bool) {
 	if strings.HasPrefix(rest, ": 0x") { // by Node
 		rest = rest[1:]
 	}
-	if n == 0 || n > 4 || rest == "" || rest[0] != ' ' {
+	if n == 0 || n > 4 || !strings.HasPrefix(rest, " ") {
 		return s, false
 	}
-	return strings.TrimLeft(rest, " "), true
+	return withoutIndent(rest), true
 }
 
-// withoutImage drops " (shop+0x4b1c2e)",
-// which ThreadSanitizer prints after a place.
+// withoutImage drops " (BuildId: 8f3a)", and " (shop+0x4b1c2e)", which ThreadSanitizer prints after a place.
 func withoutImage(s string) string {
-	s = withoutBuild(s)
-	if i := strings.LastIndex(s, " ("); i > 0 && s[len(s)-1] == ')' && strings.Contains(s[i:], "+0x") {
-		if _, placed := nativePlace(s[strings.LastIndexByte(s[:i], ' ')+1 : i]); placed {
-			return s[:i]
-		}
+	s, _, _ = strings.Cut(s, " (BuildId")
+	before, image, ok := cutLast(s, " (")
+	file, _, _, placed := cutPosition(before[strings.LastIndexByte(before, ' ')+1:])
+	if ok && placed && isSource(&Frame{File: file}) && strings.Contains(image, "+0x") {
+		return before
 	}
 	return s
 }
@@ -96,17 +95,7 @@ func hasOffset(f *Frame) bool {
 
 // nativeForms are those of glog and Folly, and of Valgrind.
 var nativeForms = []form{
-	formOf("@ $hex $fn").checked(func(f *Frame) bool {
-		if f.Function == "(unknown)" {
-			f.Function = ""
-		}
-		return true
-	}),
-	formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(func(f *Frame) bool {
-		f.Module = imageOf(f.Module)
-		return true
-	}),
-	formOf("==$n== $_ 0x$_: $fn* ($at)"),
+	formOf("@ $hex $fn").checked(isNamed), formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(inImage), formOf("==$n== $_ 0x$_: $fn* ($at)"),
 }
 
 // backwardForms are those of the library backward-cpp.
@@ -165,35 +154,32 @@ func addressedFrame(s string, f *Frame) bool {
 
 var gdbForms = []form{
 	formOf("$fn* at $at").checked(isSource),
-	formOf("$fn* from $mod^").checked(func(f *Frame) bool {
-		f.Module = baseName(f.Module)
-		return true
-	}),
-	formOf("$fn* (/$mod)$_").checked(func(f *Frame) bool {
-		f.Module = imageOf(f.Module)
-		return true
-	}),
-	formOf("$fn* $at").checked(isSource),
+	formOf("$fn* from $mod^").checked(inImage), formOf("$fn* (/$mod)$_").checked(inImage), formOf("$fn* $at").checked(isSource),
 }
 
 // bareCall reads "cart_total_", whose place gfortran prints on the next line.
 func bareCall(s string, f *Frame) bool {
-	if *f = (Frame{Function: s}); s == "???" {
+	*f = Frame{Function: s}
+	return isNamed(f) && s != "" && !strings.ContainsAny(s, " /")
+}
+
+// isNamed drops what is printed for an unknown name.
+func isNamed(f *Frame) bool {
+	if f.Function == "(unknown)" || f.Function == "n/a" || f.Function == "???" {
 		f.Function = ""
-		return true
 	}
-	return s != "" && !strings.ContainsAny(s, " /")
+	return true
+}
+
+func inImage(f *Frame) bool {
+	f.Module = imageOf(f.Module)
+	return true
 }
 
 // swiftForms are those of Swift, and of systemd and Node.
 var swiftForms = []form{
 	formOf("$fn* in $mod^ at $at").checked(dropOffset), formOf("$fn* at $at").checked(dropOffset),
-	formOf("$fn* ($mod + 0x$_").checked(func(f *Frame) bool {
-		if f.Function == "n/a" {
-			f.Function = ""
-		}
-		return true
-	}),
+	formOf("$fn* ($mod + 0x$_").checked(isNamed),
 	formOf("$fn* [$mod]"), formOf("$fn* in $mod^").checked(hasOffset), formOf("$fn").checked(hasOffset),
 }
 
@@ -221,30 +207,16 @@ func isSymbol(f *Frame) bool {
 	return f.Module != ""
 }
 
-// nativePlace reads "/src/cart.cpp:54:3".
-func nativePlace(s string) (Frame, bool) {
-	file, line, column, ok := cutPosition(s)
-	return Frame{File: file, Line: line, Column: column}, ok && strings.IndexByte(baseName(file), '.') >= 0
-}
-
 // imageOf is the name of the library in "(/lib/libc.so.6+0x20830)".
 func imageOf(s string) string {
 	s, _, _ = strings.Cut(strings.TrimPrefix(s, "("), "+0x")
 	return baseName(strings.TrimSuffix(s, ")"))
 }
 
-// withoutBuild drops " (BuildId: 8f3a)".
-func withoutBuild(s string) string {
-	if i := strings.Index(s, " (BuildId"); i > 0 {
-		return s[:i]
-	}
-	return s
-}
-
 // withoutOffset drops "+0x15", " + 84" and "+12".
 func withoutOffset(s string) string {
-	if i := strings.LastIndexByte(s, '+'); i >= 0 && isHexTail(strings.TrimPrefix(strings.TrimSpace(s[i+1:]), "0x")) {
-		return strings.TrimSpace(s[:i])
+	if before, offset, ok := cutLast(s, "+"); ok && isHexTail(strings.TrimPrefix(strings.TrimSpace(offset), "0x")) {
+		s = before
 	}
 	return strings.TrimSpace(s)
 }

@@ -50,22 +50,20 @@ func withoutWords(dst, lines []string, words int) []string {
 // commonPrefixWords counts the first words that two
 // lines share, up to "at", with which calls begin.
 func commonPrefixWords(a, b string) (words int) {
-	for words < prefixWords {
+	for ; words < prefixWords; words++ {
 		var first, second string
 		first, a = cutWord(a)
 		second, b = cutWord(b)
 		if first == "" || first == "at" || !sameButDigits(first, second) {
-			return words
+			break
 		}
-		words++
 	}
 	return words
 }
 
 // cutWord takes a word and one blank off a line.
 func cutWord(s string) (word, rest string) {
-	s = s[leadingSpace(s):]
-	word, rest, _ = strings.Cut(s, " ")
+	word, rest, _ = strings.Cut(withoutIndent(s), " ")
 	return word, rest
 }
 
@@ -137,7 +135,7 @@ func cutLine(piece string, escaped bool) (line, rest string, more bool) {
 // isEscaped reports whether "\\n" ends lines of a piece. It may
 // also be in a path of Windows, but not before or behind these.
 func isEscaped(piece string) bool {
-	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
+	if strings.IndexByte(piece, '\n') >= 0 {
 		return false
 	}
 	for before, rest, found := strings.Cut(piece, `\n`); found; before, rest, found = strings.Cut(rest, `\n`) {
