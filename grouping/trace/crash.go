@@ -30,6 +30,9 @@ func nativeMark(s string) mark {
 	if m := markIn(s, nativeFaults); m.kind != noMark {
 		return m
 	}
+	if i := strings.Index(s, ": Assertion `"); i >= 0 {
+		return mark{kind: header, message: s[i+2:]}
+	}
 	if fault, _, ok := strings.Cut(s, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
 		return mark{kind: header, typ: fault}
 	}
@@ -39,9 +42,9 @@ func nativeMark(s string) mark {
 	return mark{}
 }
 
-// nativeFaults are those of Swift, UndefinedBehaviorSanitizer and assertions.
+// nativeFaults are those of Swift, UndefinedBehaviorSanitizer.
 var nativeFaults = []markForm{
-	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")}, {header, formOf("$_: Assertion `$msg")},
+	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")},
 }
 
 // sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free

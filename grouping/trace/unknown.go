@@ -124,24 +124,13 @@ const minPlaced = 2
 // file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func isPlaced(s string) bool {
 	for rest, found := s, true; found; {
-		_, rest, found = strings.Cut(rest, "ine ")
-		if found && countDigits(rest) > 0 {
+		if _, rest, found = strings.Cut(rest, "ine "); countDigits(rest) > 0 && found {
 			return true
 		}
 	}
-	for i := 1; i < len(s); i++ {
-		if s[i] == ':' && isLower(s[i-1]) && countDigits(strings.TrimPrefix(s[i+1:], "(")) > 0 && hasExtension(s[:i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasExtension reports whether a text ends
-// in a file's extension: "at cart.pas".
-func hasExtension(s string) bool {
-	dot := strings.LastIndexByte(s, '.')
-	return dot > 0 && len(s)-dot <= maxExtension && isAlnum(s[dot-1]) && strings.IndexFunc(s[dot+1:], func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+	var f Frame
+	_, _, ok := cutPlace(s, &f)
+	return ok
 }
 
 // maxExtension is the longest extension, with its dot.
