@@ -121,7 +121,7 @@ func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 
 // Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
-	g.trace.ReadMapped(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, e.Mapping)
+	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, e.Mapping)
 	return g.fingerprint(e.Learned)
 }
 

@@ -134,7 +134,7 @@ func (g *Grouper) Message(language trace.Language, exceptions []trace.Exception)
 	if len(exceptions) == 0 {
 		return nil
 	}
-	g.trace.Load(language, exceptions)
+	g.trace.Load(language, exceptions, nil)
 	s, most := g.trace.Outermost(), trace.MaxAlone
 	if len(g.trace.Site()) > 0 {
 		s, most = g.trace.Root().Unwrapped(), trace.MaxWords

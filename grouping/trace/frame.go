@@ -11,7 +11,7 @@ type Frame struct {
 	InApp    bool   // the frame is the sender's own code rather than a library's or the runtime's
 	Library  Reason // why it is a library's; "" for own code
 
-	Printed *Printed // of a call of a built script, see Trace.ReadMapped
+	Printed *Printed // of a call of a built script, see Trace.Read
 }
 
 // Reason is why a frame does not count as the sender's own code. Reasons are

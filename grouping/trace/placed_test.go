@@ -49,14 +49,14 @@ func TestPlacedErrors(t *testing.T) {
 		{"no such cart\nCart.total (cart.pas:12)\nPage.show (page.pas:30)", "", "no such cart", "cart.pas:Cart.total"},
 	} {
 		var got Trace
-		got.Read("", "", []string{c.trace}, nil)
+		got.Read("", "", []string{c.trace}, nil, nil)
 		s := got.Root()
 		if own := ownCalls(&got); len(own) < 2 || s.Type != c.typ || s.Message != c.message || own[0] != c.innermost {
 			t.Errorf("%q is %q, %q of %q", c.trace, s.Type, s.Message, own)
 		}
 	}
 	var got Trace
-	got.Read("", "", []string{"it broke\ntotal (cart.pas:12)"}, nil)
+	got.Read("", "", []string{"it broke\ntotal (cart.pas:12)"}, nil, nil)
 	if len(got.Frames()) != 2 || got.Frames()[1].File != "" {
 		t.Errorf("one line with a place is no trace: %+v", got.Frames())
 	}

@@ -51,14 +51,9 @@ func (e *sent) inMessage() bool {
 	return true
 }
 
-// Read reads an error with the pieces of its trace, as they were
-// sent. Packages in libraries are not the sender's own code.
-func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool) {
-	t.ReadMapped(typ, message, pieces, libraries, nil)
-}
-
-// ReadMapped is Read of an error whose calls have source maps.
-func (t *Trace) ReadMapped(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
+// Read reads an error with the pieces of its trace, as they were sent. Packages in
+// libraries are not the sender's own code, and its calls may have source maps.
+func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
 	e := &sent{typ, message, pieces}
 	t.reset()
 	t.libraries = libraries
@@ -137,13 +132,8 @@ func (t *Trace) Relearn(libraries map[string]bool) {
 	t.locate()
 }
 
-// Load takes an error that was read before.
-func (t *Trace) Load(language Language, exceptions []Exception) {
-	t.LoadMapped(language, exceptions, nil)
-}
-
-// LoadMapped is Load of an error whose calls have source maps.
-func (t *Trace) LoadMapped(language Language, exceptions []Exception, mapping Mapping) {
+// Load takes an error that was read before, and whose calls may have source maps.
+func (t *Trace) Load(language Language, exceptions []Exception, mapping Mapping) {
 	t.reset()
 	t.syntax, t.libraries = syntaxOf(language), nil
 	for _, e := range exceptions {
