@@ -161,24 +161,27 @@ func javaInApp(f *Frame) bool { return !javaLibraries.contains(f.Module) }
 // Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	found := marksOf(f.Module)
-	if isJavaPlumbing(f, found) {
+	name, called := marksOf(f.Function), f.Function
+	if isJavaPlumbing(f, found, name) {
 		return dst
 	}
 	dst = append(appendJavaClass(dst, f.Module, found), '.')
-	name, called := marksOf(f.Function), f.Function
 	if name.has('$') {
 		dst, called = appendLambda(dst, called)
 	}
-	if !name.has('0') {
-		return append(dst, called...)
+	if name.has('0') {
+		return appendUncounted(dst, called)
 	}
-	return appendUncounted(dst, called)
+	return append(dst, called...)
 }
 
-// isJavaPlumbing reports whether a frame does not count. found is what is in its module.
-func isJavaPlumbing(f *Frame, found marks) bool {
+// isJavaPlumbing reports whether a frame does not count. What is in its module and in its name tells what is worth a look.
+func isJavaPlumbing(f *Frame, found, name marks) bool {
 	m := f.Module
 	if !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) {
+		return true
+	}
+	if name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) {
 		return true
 	}
 	if found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
@@ -187,7 +190,7 @@ func isJavaPlumbing(f *Frame, found marks) bool {
 	if found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) {
 		return true
 	}
-	return strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted") || strings.HasPrefix(m, "crc64") // by .NET on Android
+	return found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
 }
 
 // javaInvokers call methods by reflection.

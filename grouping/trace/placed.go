@@ -53,6 +53,9 @@ const maxPlacedWords = 2
 // cutPlace finds a file and a line number in s, and returns what is before and after them.
 func cutPlace(s string, f *Frame) (before, after string, ok bool) {
 	*f = Frame{}
+	if !hasDigit(s) {
+		return "", "", false
+	}
 	for dot := strings.IndexByte(s, '.'); dot >= 0; {
 		end := dot + 1
 		for end < len(s) && isLower(s[end]) {

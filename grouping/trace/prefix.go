@@ -30,8 +30,10 @@ func commonWords(lines []string) int {
 		return 0
 	}
 	words := prefixWords
-	for _, line := range lines[:min(len(lines), prefixLines)] {
-		words = min(words, commonPrefixWords(lines[0], line))
+	for _, line := range lines[1:min(len(lines), prefixLines)] {
+		if words = commonPrefixWords(lines[0], line, words); words == 0 {
+			break
+		}
 	}
 	return words
 }
@@ -48,9 +50,9 @@ func withoutWords(dst, lines []string, words int) []string {
 }
 
 // commonPrefixWords counts the first words that two
-// lines share, up to "at", with which calls begin.
-func commonPrefixWords(a, b string) (words int) {
-	for ; words < prefixWords; words++ {
+// lines share, at most so many, up to "at", with which calls begin.
+func commonPrefixWords(a, b string, most int) (words int) {
+	for ; words < most; words++ {
 		var first, second string
 		first, a = cutWord(a)
 		second, b = cutWord(b)

@@ -59,9 +59,8 @@ func unknownOwn(frames []Frame) {
 	}
 	before := false // whether the line below names a place
 	for i := range slices.Backward(frames) {
-		f := &frames[i]
-		f.InApp = isPlaced(f.Function) || before && apart >= minPlaced && f.InApp
-		before = isPlaced(f.Function)
+		f, is := &frames[i], isPlaced(frames[i].Function)
+		f.InApp, before = is || before && apart >= minPlaced && f.InApp, is
 	}
 }
 
@@ -107,9 +106,9 @@ func countPlaced(frames []Frame) (placed, apart int) {
 		is := isPlaced(frames[i].Function)
 		if is {
 			placed++
-		}
-		if is && !after {
-			apart++
+			if !after {
+				apart++
+			}
 		}
 		after = is
 	}
@@ -123,6 +122,9 @@ const minPlaced = 2
 // isPlaced reports whether a line names a line of a
 // file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func isPlaced(s string) bool {
+	if !hasDigit(s) {
+		return false
+	}
 	for rest, found := s, true; found; {
 		if _, rest, found = strings.Cut(rest, "ine "); countDigits(rest) > 0 && found {
 			return true
