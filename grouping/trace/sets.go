@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weirlog/weir/grouping/trace/words"
@@ -15,49 +16,51 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// prefixes are beginnings of names, found by the first byte and the fifth, as
-// "org." says little. Shorter ones are at each fifth byte.
-type prefixes [256]*[256][]string
-
-const tellingByte = 4
+// prefixes are beginnings of names, sorted, by their
+// first byte; none begins with another and a dot.
+type prefixes [256][]string
 
 func prefixesOf(s string, more ...string) *prefixes {
 	var p prefixes
-	for _, one := range append(strings.Fields(s), more...) {
-		if p[one[0]] == nil {
-			p[one[0]] = &[256][]string{}
-		}
-		for c := range p[one[0]] {
-			if len(one) <= tellingByte || int(one[tellingByte]) == c {
-				p[one[0]][c] = append(p[one[0]][c], one)
-			}
-		}
+	all := append(strings.Fields(s), more...)
+	slices.Sort(all)
+	for _, one := range all {
+		p[one[0]] = append(p[one[0]], one)
 	}
 	return &p
 }
 
-// of are those with which name may begin.
-func (p *prefixes) of(name string) []string {
-	switch {
-	case name == "" || p[name[0]] == nil:
-		return nil
-	case len(name) <= tellingByte:
-		return p[name[0]][0]
-	}
-	return p[name[0]][name[tellingByte]]
+// begin reports whether name begins with one, of a set in which none begins with another.
+func (p *prefixes) begin(name string) bool {
+	_, ok := p.cut(name)
+	return ok
 }
 
-// begin reports whether name begins with one.
-func (p *prefixes) begin(name string) bool { return beginsWithAny(name, p.of(name)) }
-
-// contains reports whether a name or a beginning of it, up to a dot, is among them.
+// contains reports whether a name or a beginning of it, up to a dot, is among
+// them. "javax" is behind "java.", as letters are behind dots.
 func (p *prefixes) contains(name string) bool {
-	for _, one := range p.of(name) {
-		if rest, ok := strings.CutPrefix(name, one); ok && (rest == "" || rest[0] == '.') {
-			return true
+	rest, ok := p.cut(name)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
+// cut cuts off the one with which name begins.
+func (p *prefixes) cut(name string) (rest string, ok bool) {
+	if name == "" {
+		return "", false
+	}
+	some := p[name[0]]
+	after, end := 0, len(some) // of the last that is not behind name
+	for after < end {
+		if middle := (after + end) / 2; some[middle] <= name {
+			after = middle + 1
+		} else {
+			end = middle
 		}
 	}
-	return false
+	if after == 0 {
+		return name, false
+	}
+	return strings.CutPrefix(name, some[after-1])
 }
 
 var vocabulary = wordSet(words.Vocabulary)

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // Frames of an exception that count. Those between are dropped.
@@ -17,12 +18,12 @@ type ident struct{ start, end int }
 // unnamed is that of a frame whose identity nobody asked for yet.
 var unnamed = ident{start: -1}
 
-// judge marks the sender's own frames. Of a thousand
-// calls, only those that count or are shown are examined.
+// judge marks the sender's own frames. Of a thousand calls, only those that count or are shown are examined,
+// and where modules tell own code, the calls of one package once.
 func (t *Trace) judge() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
 	for _, s := range t.spans {
-		module, own := "", false // of the frame before
+		home, own := "", false // of the frame before
 		for i := s.First; i < s.End; i++ {
 			t.idents[i] = unnamed
 			if t.IsMiddle(s, i) {
@@ -32,15 +33,21 @@ func (t *Trace) judge() {
 				}
 			}
 			f := &t.frames[i]
-			if t.syntax.home == nil || f.Module != module || module == "" {
+			if t.syntax.home == nil || !isWithin(f.Module, home) {
 				own = t.syntax.inApp(f) && !t.isLibrary(f)
+				home = withoutLast(f.Module)
 			}
-			f.InApp, module = own, f.Module
+			f.InApp = own
 		}
 		if frames := t.frames[s.First:s.End]; t.syntax.own != nil && len(frames) > 0 {
 			t.syntax.own(frames)
 		}
 	}
+}
+
+// isWithin reports whether a class is in this package itself.
+func isWithin(class, home string) bool {
+	return home != "" && len(class) > len(home) && class[len(home)] == '.' && class[:len(home)] == home && strings.IndexByte(class[len(home)+1:], '.') < 0
 }
 
 // Site are the frames that locate the error, the innermost
