@@ -19,24 +19,15 @@ type candidate struct {
 	form               *form // nil: the syntax's other calls
 }
 
-// byFirst are candidates by the kind of the byte with which lines begin.
-type byFirst [64][]candidate
-
-func (all *byFirst) add(c candidate, first marks) {
-	for kind := range all {
-		if first>>kind&1 != 0 {
-			all[kind] = append(all[kind], c)
+// candidates are by the kind of the byte with which lines begin.
+var candidates = func() (all [64][]candidate) {
+	add := func(c candidate, first marks) {
+		for kind := range all {
+			if first>>kind&1 != 0 {
+				all[kind] = append(all[kind], c)
+			}
 		}
 	}
-}
-
-func (all *byFirst) of(line string) []candidate {
-	return all[bits.TrailingZeros64(uint64(kinds[line[0]]))]
-}
-
-// candidates are those for lines that begin otherwise than atCandidates.
-var atCandidates, candidates = func() (at []candidate, other *byFirst) {
-	other = &byFirst{}
 	for i := range syntaxes {
 		s := &syntaxes[i]
 		for k := range s.forms {
@@ -45,25 +36,14 @@ var atCandidates, candidates = func() (at []candidate, other *byFirst) {
 			if s.bare != nil {
 				first = 0
 			}
-			if c := (candidate{needs: p.needs, last: orAny(last), syntax: i, form: p}); strings.HasPrefix(p.begin, "at ") {
-				at = append(at, c)
-			} else {
-				other.add(c, orAny(first))
-			}
+			add(candidate{needs: p.needs, last: orAny(last), syntax: i, form: p}, orAny(first))
 		}
 		for _, one := range s.signs {
-			other.add(one.candidate(i), orAny(marksOf(one.first)))
-		}
-		for _, needs := range s.at {
-			at = append(at, sign{needs: needs}.candidate(i))
+			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), last: orAny(marksOf(one.last)), syntax: i}, orAny(marksOf(one.first)))
 		}
 	}
-	return at, other
+	return all
 }()
-
-func (s sign) candidate(syntax int) candidate {
-	return candidate{needs: marksOf(s.needs), lacks: marksOf(s.lacks), last: orAny(marksOf(s.last)), syntax: syntax}
-}
 
 // orAny is the set, of all bytes if it is empty.
 func orAny(m marks) marks {
@@ -120,14 +100,11 @@ func (s *scores) add(line string) {
 	if bare == "" {
 		return
 	}
-	possible := candidates.of(bare)
-	if strings.HasPrefix(bare, "at ") {
-		if javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
-			s.count(java)
-			return
-		}
-		possible = atCandidates
+	if strings.HasPrefix(bare, "at ") && javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
+		s.count(java)
+		return
 	}
+	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
 	m, counted := marksOf(line), -1
 	last := kinds[bare[len(bare)-1]]
 	for i := range possible {

@@ -54,12 +54,10 @@ type syntax struct {
 	forms []form
 	// bare drops what may be before a call; nil where nothing is to be.
 	bare func(line string) string
-	// other reads calls that have no form; nil where all have, and
-	// signs and at tell which lines may be such calls: at those that
-	// begin with "at ", after blanks at most.
+	// other reads calls that have no form; nil where all have.
+	// signs tell which lines may be such calls.
 	other func(line string, f *Frame) bool
 	signs []sign
-	at    []string
 	// clean prepares a line for marks and mark. nil: it is trimmed.
 	clean func(line string) string
 	// marks are the forms of lines that begin or end exceptions.
@@ -170,19 +168,19 @@ var (
 // syntaxes, in the order in which they are tried;
 // a tie goes to the earlier one, and java is the first.
 var syntaxes = [...]syntax{
-	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|A"}}, at: []string{`(.)`},
+	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|Aa"}},
 		clean: javaLine, marks: javaMarks, mark: javaMark},
 	{runtime: &scriptRuntime, other: javascriptFrame,
 		signs: []sign{
 			{needs: "@:1", last: "1"}, {needs: "/:1", last: "1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
-			{needs: ":wasm-function[/"},
-		}, at: []string{""},
+			{needs: ":wasm-function[/"}, {needs: "at ", first: "a"},
+		},
 		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
 	{runtime: &pythonRuntime, forms: pythonForms, bare: pythonLine, clean: asIs, mark: pythonMark, layout: crashLast},
 	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks},
 	{runtime: &goRuntime, other: goFrame, signs: goSigns, clean: asIs, marks: goMarks, layout: twoLines},
 	{runtime: &dotnetRuntime, forms: dotnetForms, other: dotnetFrame,
-		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}}, at: []string{"()"},
+		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}},
 		clean: asIs, mark: dotnetMark},
 	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
 	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyTerminalLine, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
@@ -193,7 +191,7 @@ var syntaxes = [...]syntax{
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
 	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
-		at: []string{".ps1:1", ", : 1"}, marks: powershellMarks},
+		marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
 	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},
@@ -202,8 +200,8 @@ var syntaxes = [...]syntax{
 	{runtime: &nativeRuntime, forms: nativeForms, other: nativeFrame,
 		signs: []sign{
 			{needs: "#1 ", first: "#1"}, {needs: "1 x", first: "1"}, {needs: "1 !", first: "1"}, {needs: "1 `", first: "1"},
-			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"},
-		}, at: []string{"1"},
+			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"}, {needs: "at 1", first: "a"},
+		},
 		clean: nativeLine, marks: nativeMarks, mark: nativeMark},
 	{runtime: &nativeRuntime, forms: backwardForms, clean: nativeLine, marks: nativeMarks, mark: nativeMark, layout: crashLast},
 }
