@@ -200,24 +200,17 @@ func withoutArguments(f *Frame) bool {
 
 // frameIn reads the call in a line of any of these forms.
 func frameIn(line string, f *Frame, forms []form) bool {
-	s, found := withoutIndent(line), marks(0) // what is in s, once a form did not fit
+	if len(forms) == 0 {
+		return false
+	}
+	found := marksOf(line)
 	for i := range forms {
-		p := &forms[i]
-		if !p.mayBegin(s) || found != 0 && p.needs&^found != 0 {
-			continue
-		}
-		if p.frame(line, f) {
+		if p := &forms[i]; p.needs&^found == 0 && p.frame(line, f) {
 			return true
-		}
-		if found == 0 && i+1 < len(forms) {
-			found = marksOf(s)
 		}
 	}
 	return false
 }
-
-// mayBegin is faster than to read the form.
-func (p *form) mayBegin(s string) bool { return p.begin == "" || s != "" && s[0] == p.begin[0] }
 
 // markForm is the form of a line that begins or ends an exception.
 type markForm struct {
@@ -230,7 +223,7 @@ func markIn(s string, forms []markForm) mark {
 	var f Frame // of places, which do not count
 	for i := range forms {
 		var m mark
-		if p := &forms[i]; p.mayBegin(s) && p.read(s, &f, &m) {
+		if p := &forms[i]; p.read(s, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

@@ -87,16 +87,11 @@ func (l layout) has(one layout) bool { return l&one != 0 }
 
 // frame reads the call in a line.
 func (s *syntax) frame(line string, f *Frame) bool {
-	if len(s.forms) > 0 {
-		bare := line
-		if s.bare != nil {
-			bare = s.bare(line)
-		}
-		if frameIn(bare, f, s.forms) {
-			return true
-		}
+	bare := line
+	if s.bare != nil {
+		bare = s.bare(line)
 	}
-	return s.other != nil && s.other(line, f)
+	return frameIn(bare, f, s.forms) || s.other != nil && s.other(line, f)
 }
 
 // mark is how a line that is no frame changes the chain of exceptions.
@@ -128,10 +123,10 @@ const (
 
 // markOf reads a line that is no frame.
 func (s *syntax) markOf(line string) mark {
-	if s.clean == nil {
-		line = strings.TrimSpace(line)
-	} else {
+	if s.clean != nil {
 		line = s.clean(line)
+	} else {
+		line = strings.TrimSpace(line)
 	}
 	if m := markIn(line, s.marks); m.kind != noMark || s.mark == nil {
 		return m

@@ -171,7 +171,7 @@ func (s *Span) cutPrefix() {
 // read the file, or of an error without calls where calls would be.
 func (c *chain) insertPlace() {
 	root := &c.spans[0]
-	if c.place.File == "" || !isSyntaxError(root.Type) && len(c.frames) > 0 {
+	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, syntaxErrors) {
 		return
 	}
 	c.frames = slices.Insert(c.frames, root.First, c.place)
@@ -183,9 +183,7 @@ func (c *chain) insertPlace() {
 	}
 }
 
-func isSyntaxError(typ string) bool {
-	return strings.HasSuffix(typ, "SyntaxError") || strings.HasSuffix(typ, "ParseError") || typ == "CompileError"
-}
+var syntaxErrors = strings.Fields("SyntaxError ParseError CompileError")
 
 // Root is the innermost exception with frames. If it
 // has no type, that of the exception around it counts.
