@@ -72,6 +72,7 @@ const detectLead = 2
 type scores struct {
 	of           [len(syntaxes)]int
 	best, second int
+	leader       int   // the first of those with most
 	call         Frame // the last that was tried
 }
 
@@ -86,12 +87,7 @@ func (s *scores) detect(lines []string) *syntax {
 	if s.best == 0 {
 		return s.detectPlace(lines)
 	}
-	for i := range s.of {
-		if s.of[i] == s.best {
-			return &syntaxes[i]
-		}
-	}
-	return &unknownSyntax
+	return &syntaxes[s.leader]
 }
 
 // add adds one for each syntax of which a line is a call.
@@ -102,6 +98,10 @@ func (s *scores) add(line string) {
 	}
 	if strings.HasPrefix(bare, "at ") && javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
 		s.count(java)
+		return
+	}
+	if s.best > 0 && s.second == 0 && syntaxes[s.leader].frame(line, &s.call) { // nobody will catch up
+		s.count(s.leader)
 		return
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
@@ -126,9 +126,12 @@ const java = 0
 func (s *scores) count(syntax int) {
 	s.of[syntax]++
 	s.best, s.second = 0, 0
-	for _, n := range s.of {
-		s.second = max(s.second, min(s.best, n))
-		s.best = max(s.best, n)
+	for i, n := range s.of {
+		if n > s.best {
+			s.best, s.second, s.leader = n, s.best, i
+		} else {
+			s.second = max(s.second, n)
+		}
 	}
 }
 

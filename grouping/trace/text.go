@@ -99,7 +99,10 @@ func withoutBegins(s string, begins ...string) string {
 
 // number reads a decimal number; 0 if it does not fit.
 func number(s string) (n int) {
-	for i := 0; i < len(s) && len(s) <= 9; i++ {
+	if len(s) > 9 {
+		return 0
+	}
+	for i := range len(s) {
 		n = n*10 + int(s[i]-'0')
 	}
 	return n
@@ -137,9 +140,13 @@ func cutPosition(s string) (rest string, line, column int, ok bool) {
 }
 
 // baseName is what follows the last slash or backslash.
-func baseName(path string) string { return slashes.afterLast(path) }
-
-var slashes = marksOf("/\\")
+func baseName(path string) string {
+	i := len(path)
+	for i > 0 && path[i-1] != '/' && path[i-1] != '\\' {
+		i--
+	}
+	return path[i:]
+}
 
 // parentName is the last folder of a path.
 func parentName(path string) string { return baseName(path[:max(len(path)-len(baseName(path))-1, 0)]) }
@@ -172,8 +179,8 @@ func equalSlashed(s, mark string) bool {
 
 // withoutQuery is s without "?query" and "#fragment".
 func withoutQuery(s string) string {
-	if i := strings.IndexAny(s, "?#"); i > 0 {
-		return s[:i]
+	if end := min(cutAt(s, 0, '?'), cutAt(s, 0, '#')); end > 0 {
+		return s[:end]
 	}
 	return s
 }
