@@ -15,15 +15,11 @@ var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org
 // "org.apache.hive" of a class there; "" without a package.
 func javaHome(class string) string {
 	home := withoutLast(class)
-	first := strings.IndexByte(home, '.')
-	if first < 0 {
-		return home
+	end := cutAt(home, min(cutAt(home, 0, '.')+1, len(home)), '.')
+	if hosts[home[:end]] && end < len(home) {
+		end = cutAt(home, end+1, '.')
 	}
-	second := cutAt(home, first+1, '.')
-	if hosts[home[:second]] && second < len(home) {
-		return home[:cutAt(home, second+1, '.')]
-	}
-	return home[:second]
+	return home[:end]
 }
 
 // withoutLast drops the last part of a dotted name.

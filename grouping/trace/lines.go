@@ -37,7 +37,7 @@ func (t *text) line(line string) {
 	if elements, ok := strings.CutPrefix(line, "["); ok {
 		line = t.elements(line, elements)
 	}
-	for isTerm(line) {
+	for line != "" && termMarks.has(line[0]) {
 		i := strings.Index(line, erlangNext)
 		if i < 0 {
 			break
@@ -81,19 +81,14 @@ func (t *text) elements(line, elements string) (last string) {
 // erlangNext separates calls that Erlang prints on one line.
 const erlangNext = "]},{"
 
-// isTerm reports whether a line begins an Erlang term or its report.
-func isTerm(line string) bool {
-	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
-}
+// termMarks begin an Erlang term or its report.
+var termMarks = marksOf("{[*")
 
 // isCall distinguishes calls, "a.B.c(B.java:1)"
 // and "a.js:1:2", from "f.c:3", the place of one.
 func isCall(s string) bool {
-	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
-		return true
-	}
 	_, _, column, _ := cutPosition(s)
-	return column > 0
+	return column > 0 || strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0
 }
 
 // keep adds a line. Of too many, middle ones are dropped.

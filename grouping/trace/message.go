@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -98,14 +99,7 @@ func (m *Message) Learn(family uint64, values map[uint64]int, limit int) {
 
 // MayVary reports whether a word may become a value:
 // it is none yet, and no code, of which each has a digit.
-func MayVary(word []byte) bool {
-	for _, c := range word {
-		if isDigit(c) {
-			return false
-		}
-	}
-	return !isStar(word)
-}
+func MayVary(word []byte) bool { return !isStar(word) && !slices.ContainsFunc(word, isDigit) }
 
 // Known are the ordinals of the contexts by which Learn made values.
 func (m *Message) Known() []int { return m.known }
@@ -238,12 +232,7 @@ var codeWords = strings.Fields("status code statuscode errno error exit exited h
 func announcesCode(word string) bool { return isOneOf(wordEnds.trim(word), codeWords) }
 
 func isOneOf(s string, names []string) bool {
-	for _, one := range names {
-		if strings.EqualFold(s, one) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(s, one) })
 }
 
 // isConstant recognizes "ECONNREFUSED".
@@ -292,7 +281,7 @@ func isSystemStatus(s string) bool {
 }
 
 func appendLower(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if isUpper(c) {
 			c |= 0x20

@@ -75,11 +75,11 @@ func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 			return dst[:len(dst)-2], true
 		}
 	}
-	if len(s) > 1 && s[0] == 'C' && isDigit(s[1]) { // constructor
+	if len(s) > 1 && (s[0] == 'C' || s[0] == 'D') && isDigit(s[1]) { // constructor or destructor
+		if s[0] == 'D' {
+			dst = append(dst, '~')
+		}
 		return append(dst, last...), last != ""
-	}
-	if len(s) > 1 && s[0] == 'D' && isDigit(s[1]) { // destructor
-		return append(append(dst, '~'), last...), last != ""
 	}
 	if len(dst) == start || s == "" || s[0] != 'E' {
 		return dst[:start], false

@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // leadingSpace counts leading blanks and tabs.
 func leadingSpace(s string) int {
@@ -63,30 +66,15 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 }
 
 func beginsWithAny(s string, beginnings []string) bool {
-	for _, begin := range beginnings {
-		if strings.HasPrefix(s, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(beginnings, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
 func endsWithAny(s string, ends []string) bool {
-	for _, end := range ends {
-		if strings.HasSuffix(s, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(s, end) })
 }
 
 func containsAny(s string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
 // withoutBegins takes each of these off, one after the other.

@@ -89,10 +89,8 @@ func isHexID(part string, before byte) bool {
 	if before == '#' || before == '@' {
 		least = minTaggedHexID
 	}
-	if !isHexWord(part, least) || hasUpper(part) && hasLower(part) {
-		return false
-	}
-	return turns(part) > 0 || len(part) >= minPlainHexID && hasLower(part)
+	lower := hasLower(part)
+	return isHexWord(part, least) && !(lower && hasUpper(part)) && (turns(part) > 0 || lower && len(part) >= minPlainHexID)
 }
 
 func isRandomID(part string) bool { return len(part) >= minRandomID && turns(part) >= minTurns }

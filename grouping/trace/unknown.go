@@ -147,13 +147,13 @@ func cutLabel(s string) (label, value string) {
 	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
 		return "", s
 	}
-	for i := range len(label) {
-		if !isAlpha(label[i]) && label[i] != ' ' && label[i] != '/' {
-			return "", s
-		}
+	if marksOf(label)&^inLabel != 0 {
+		return "", s
 	}
 	return label, strings.TrimSpace(value)
 }
+
+var inLabel = smallLetters | marksOf("A /")
 
 func unknownIdentity(dst []byte, f *Frame) []byte {
 	if f.File != "" {
