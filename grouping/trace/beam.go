@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and
-// {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
+// Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
 
 var beamForms = []form{
 	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"), formOf("[{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"),

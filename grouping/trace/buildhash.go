@@ -6,10 +6,9 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Bundlers name files by their content: "index-BqR3_x9k.js",
-// "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
-// differ, so of a remote script's name only words are kept:
-// letters in an order that language has, each word in one case.
+// Bundlers name files by their content: "index-BqR3_x9k.js", "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
+// differ, so of a remote script's name only words are kept: letters in an order that language has, each word in one
+// case.
 
 const (
 	minBuildHash = 6 // characters of the shortest hash
@@ -64,7 +63,8 @@ func isWords(s string) bool {
 // maxCounter is how many digits a word may end in.
 const maxCounter = 2
 
-// isLikeWords reports whether most trigrams of s are those of known words. Groups that span a change of case don't count.
+// isLikeWords reports whether most trigrams of s are those of known words. Groups that span a change of case don't
+// count.
 func isLikeWords(s string) bool {
 	known, groups := 0, 0
 	for i := range len(s) - 2 {

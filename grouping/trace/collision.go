@@ -2,8 +2,8 @@ package trace
 
 import "strings"
 
-// Collision prints PHP errors on Laravel's console: the place of a call,
-// and the called function below. Calls within libraries are left out.
+// Collision prints PHP errors on Laravel's console: the place of a call, and the called function below. Calls within
+// libraries are left out.
 //
 //	  at app/Cart.php:12
 //	  1   app/Checkout.php:30
@@ -15,8 +15,7 @@ var collisionForms = []form{
 	formOf("\t$mod^::$fn^($_*)"),
 }
 
-// collisionMark reads the class of an exception,
-// alone on its line, above its message.
+// collisionMark reads the class of an exception, alone on its line, above its message.
 func collisionMark(line string) mark {
 	if notInType.occursIn(line) || strings.IndexByte(line, '\\') < 0 && !isErrorName(line) {
 		return mark{}
@@ -28,8 +27,7 @@ func collisionInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "vendor/") && !isVendored(f.File) && f.File != "artisan" && f.File != "public/index.php"
 }
 
-// collisionIdentity is the file and the function called
-// there, as the function around it is not always printed.
+// collisionIdentity is the file and the function called there, as the function around it is not always printed.
 func collisionIdentity(dst []byte, f *Frame) []byte {
 	dst = append(append(dst, baseName(f.File)...), ':')
 	if f.Function == "" {

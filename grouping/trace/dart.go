@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web
-// "package:shop/cart.dart 12:5 Cart.total".
+// Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web "package:shop/cart.dart 12:5 Cart.total".
 
 var dartForms = []form{
 	formOf("#$n $fn* ($file)").checked(func(f *Frame) bool {
@@ -47,8 +46,8 @@ var dartErrors = [...]struct{ begin, typ string }{
 	{"TimeoutException after", "TimeoutException"},
 }
 
-// dartError finds the type of an error by what it prints: "Bad state: No
-// element", "Instance of 'Closed'", "PlatformException(io, no route, null)".
+// dartError finds the type of an error by what it prints: "Bad state: No element", "Instance of 'Closed'",
+// "PlatformException(io, no route, null)".
 func dartError(s string) (typ, message string) {
 	for _, one := range dartErrors {
 		rest, ok := strings.CutPrefix(s, one.begin)

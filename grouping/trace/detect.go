@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sign tells which lines may be calls of a runtime, so that few runtimes
-// are asked about a line. Any digit stands for all, and any capital.
+// sign tells which lines may be calls of a runtime, so that few runtimes are asked about a line. Any digit stands for
+// all, and any capital.
 type sign struct {
 	needs, lacks string // what all of them hold, and what none does
 	first, last  string // one of which begins or ends them, blanks aside; empty: anything

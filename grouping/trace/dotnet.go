@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42";
-// "at", "in" and "line" may be translated.
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; "at", "in" and "line" may be translated.
 
 func dotnetFrame(line string, f *Frame) bool {
 	*f = Frame{}
@@ -108,8 +107,8 @@ func dotnetInApp(f *Frame) bool {
 	return f.Module != "" && !dotnetLibraries.contains(f.Module)
 }
 
-// dotnetIdentity is type and method. State machines and closures are
-// named by their method; frames that resume or rethrow do not count.
+// dotnetIdentity is type and method. State machines and closures are named by their method; frames that resume or
+// rethrow do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
 	if beginsWithAny(f.Module, dotnetPlumbing) || strings.HasPrefix(f.Function, "lambda_method") {
 		return dst
@@ -125,8 +124,7 @@ func dotnetIdentity(dst []byte, f *Frame) []byte {
 
 var dotnetPlumbing = strings.Fields("System.Runtime.CompilerServices. System.Runtime.ExceptionServices.")
 
-// appendDotnet appends a name part by part: "<DoAsync>d__5"
-// becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
+// appendDotnet appends a name part by part: "<DoAsync>d__5" becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
 // "<>c__DisplayClass3_0" and type arguments are dropped.
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
@@ -148,8 +146,7 @@ func appendDotnet(dst []byte, name string) []byte {
 	return dst
 }
 
-// basicMachine begins the name that Visual Basic gives
-// an async method: "VB$StateMachine_12_TotalAsync".
+// basicMachine begins the name that Visual Basic gives an async method: "VB$StateMachine_12_TotalAsync".
 const basicMachine = "VB$StateMachine_"
 
 func dotnetPart(part string) (outer, local string) {

@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// appendFileName appends the last element of a path or URL without build
-// numbers and hashes: "main.chunk.js" of
+// appendFileName appends the last element of a path or URL without build numbers and hashes: "main.chunk.js" of
 // "https://cdn/x/main.3f2a1b9c.chunk.js", "index.js" of "index-DkYxQw9z.js".
 func appendFileName(dst []byte, path string) []byte {
 	name := baseName(path)
@@ -42,8 +41,8 @@ func isHashPart(s string) bool {
 // isVersion recognizes "v2".
 func isVersion(s string) bool { return len(s) > 1 && s[0] == 'v' && allDigits(s[1:]) }
 
-// isMixed reports whether letters and digits, beside what joins them, look random:
-// digits between letters, capitals and digits alone, or case that changes often.
+// isMixed reports whether letters and digits, beside what joins them, look random: digits between letters, capitals and
+// digits alone, or case that changes often.
 func isMixed(s, joins string) bool {
 	digits, upper, rises, inner := 0, 0, 0, false
 	for i := range len(s) {

@@ -6,10 +6,9 @@ import "strings"
 //
 //	$fn, called at $at~hs in $mod
 //
-// A field ends before the text that follows it, where that is first found;
-// "$fn*" ends where it is last found, "$fn^" is one word, and "$file~.py|.pyx"
-// ends in one of these. Blanks around a field do not count. A form that
-// begins with a tab is of lines with indentation only.
+// A field ends before the text that follows it, where that is first found; "$fn*" ends where it is last found, "$fn^"
+// is one word, and "$file~.py|.pyx" ends in one of these. Blanks around a field do not count. A form that begins with a
+// tab is of lines with indentation only.
 type form struct {
 	begin    string // the text before the first field
 	fields   []field

@@ -1,7 +1,6 @@
 package trace
 
-// Frame is one call of a stack trace. Its strings
-// share the memory of the text that was sent.
+// Frame is one call of a stack trace. Its strings share the memory of the text that was sent.
 type Frame struct {
 	Module   string // class, package or type that holds the function; "" where the language prints none
 	Function string // name of the function; "" where the line has none
@@ -14,8 +13,8 @@ type Frame struct {
 	Printed *Printed // of a call of a built script, see Trace.Read
 }
 
-// Reason is why a frame does not count as the sender's own code. Reasons are
-// stored and shown, so they are never renamed.
+// Reason is why a frame does not count as the sender's own code. Reasons are stored and shown, so they are never
+// renamed.
 type Reason string
 
 // The reasons.
@@ -25,8 +24,7 @@ const (
 	ByErrors Reason = "learned" // few errors of the project go through its package
 )
 
-// Exception is one error of a chain: what was thrown and the calls
-// that led there, the innermost call first.
+// Exception is one error of a chain: what was thrown and the calls that led there, the innermost call first.
 type Exception struct {
 	Type    string
 	Message string

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and
-// "\t/path/f.go:12 +0x1d". Senders send them together, apart, or on one line.
+// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
+// together, apart, or on one line.
 
 func goFrame(line string, f *Frame) bool {
 	*f = Frame{}
@@ -40,8 +40,8 @@ func goPlace(s string, i int, f *Frame) bool {
 	return digits > 0 && (digits == len(rest) || strings.IndexByte(" )\t", rest[digits]) >= 0)
 }
 
-// quotedCall reads "\t(*Cart).Total: return c.sum", which Gin and go-errors
-// print below the place, "/src/cart.go:12 (0x8a1b2c)".
+// quotedCall reads "\t(*Cart).Total: return c.sum", which Gin and go-errors print below the place,
+// "/src/cart.go:12 (0x8a1b2c)".
 func quotedCall(line string, f *Frame) bool {
 	line, indented := strings.CutPrefix(line, "\t")
 	name, _, ok := strings.Cut(line, ": ")

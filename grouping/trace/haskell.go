@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Haskell, as HasCallStack prints it: "  total, called at
-// src/Cart.hs:12:3 in shop-0.1:Cart".
+// Haskell, as HasCallStack prints it: "  total, called at src/Cart.hs:12:3 in shop-0.1:Cart".
 
 var haskellForms = []form{formOf("$fn, called at $at~hs in $mod"), formOf("$fn, called at $at~hs")}
 

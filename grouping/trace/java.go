@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Java, and with it Kotlin, Scala, Groovy and Clojure: "at
-// java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
+// Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
 // senders leave "at" out.
 
 func javaFrame(line string, f *Frame) bool {
@@ -61,8 +60,8 @@ func withoutTool(line string) string {
 
 var toolMarks = marksOf("[>|")
 
-// javaPlace distinguishes places such as "File.java:12" and "Native Method" from parameters.
-// Without "at" before the call, only the file tells that it is one.
+// javaPlace distinguishes places such as "File.java:12" and "Native Method" from parameters. Without "at" before the
+// call, only the file tells that it is one.
 func javaPlace(file string, numbered, at bool) bool {
 	switch {
 	case strings.IndexByte(file, '/') >= 0 && strings.Contains(file, "://"):
@@ -86,8 +85,8 @@ func isSourceName(file string, at bool) bool {
 // The extensions of files that run in a JVM, and those that mostly run elsewhere.
 var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
 
-// withoutLoader drops class loader and module: "app//a.B" and
-// "java.base@17/a.B" are "a.B". Slashes instead of dots ("a/b/C") stay.
+// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
+// ("a/b/C") stay.
 func withoutLoader(class string) string {
 	if strings.IndexByte(class, '/') < 0 { // faster than from the end
 		return class
@@ -157,8 +156,7 @@ var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt
 
 func javaInApp(f *Frame) bool { return !javaLibraries.contains(f.Module) }
 
-// javaIdentity is class and method without generated numbers.
-// Frames of reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without generated numbers. Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	found := marksOf(f.Module)
 	name, called := marksOf(f.Function), f.Function
@@ -175,7 +173,8 @@ func javaIdentity(dst []byte, f *Frame) []byte {
 	return append(dst, called...)
 }
 
-// isJavaPlumbing reports whether a frame does not count. What is in its module and in its name tells what is worth a look.
+// isJavaPlumbing reports whether a frame does not count. What is in its module and in its name tells what is worth a
+// look.
 func isJavaPlumbing(f *Frame, found, name marks) bool {
 	m := f.Module
 	if !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) {
@@ -196,8 +195,8 @@ func isJavaPlumbing(f *Frame, found, name marks) bool {
 // javaInvokers call methods by reflection.
 var javaInvokers = strings.Fields("sun.reflect. jdk.internal.reflect. java.lang.invoke.")
 
-// isCallSite recognizes the class that Groovy makes of a call, "Cart$total$0.call",
-// and those that Quarkus, Micronaut and OSGi containers use to intercept one.
+// isCallSite recognizes the class that Groovy makes of a call, "Cart$total$0.call", and those that Quarkus, Micronaut
+// and OSGi containers use to intercept one.
 func isCallSite(f *Frame) bool {
 	name := dots.afterLast(f.Module)
 	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 || strings.HasPrefix(name, "Proxy") && hasDigit(name) ||
@@ -206,8 +205,8 @@ func isCallSite(f *Frame) bool {
 
 var interceptors = strings.Fields("_Subclass _ClientProxy")
 
-// isContainerClass recognizes what WebLogic and WebSphere generate around beans:
-// "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
+// isContainerClass recognizes what WebLogic and WebSphere generate around beans: "CartBean_8z8jdz_EOImpl",
+// "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
 	name := dots.afterLast(class)
 	return endsWithAny(name, containerParts) || beginsWithAny(strings.TrimPrefix(name, "_"), containerNames)
@@ -218,8 +217,7 @@ var (
 	containerNames = strings.Fields("EJSRemote EJSLocal")
 )
 
-// appendJavaClass appends a class name up to its generated part,
-// without numbers of anonymous classes: "Foo" of
+// appendJavaClass appends a class name up to its generated part, without numbers of anonymous classes: "Foo" of
 // "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
 func appendJavaClass(dst []byte, class string, found marks) []byte {
 	start := len(dst)
@@ -268,9 +266,8 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is a counter, as in
-// "$Proxy12", "GeneratedMethodAccessor12", "_closure2", "lambda-3",
-// "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
+// isJavaCounted reports whether a number after s is a counter, as in "$Proxy12", "GeneratedMethodAccessor12",
+// "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
 func isJavaCounted(s string) bool { return endsWithAny(s, javaCounted) }
 
 var javaCounted = strings.Fields("$ __ Proxy Accessor _closure lambda- _aroundBody AjcClosure CodegenStage jdk.proxy Script")

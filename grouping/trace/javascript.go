@@ -7,9 +7,8 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
-// and "at url:1:2"; Firefox and Safari: "fn@url:1:2", and for
-// evaluated code "fn@url line 3 > eval:1:2".
+// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox and Safari:
+// "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
 
 func javascriptFrame(line string, f *Frame) bool {
 	*f = Frame{}
@@ -105,8 +104,8 @@ var javascriptMarks = []markForm{
 
 func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }
 
-// withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught
-// (in promise) ", and a logger's fields before that: `level=error msg="`.
+// withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught (in promise) ", and a logger's fields
+// before that: `level=error msg="`.
 func withoutIntro(s string) string {
 	if fields, logged, ok := strings.Cut(s, `msg="`); ok && strings.Contains(fields, "level=") {
 		s = logged
@@ -121,8 +120,7 @@ func withoutIntro(s string) string {
 	return s
 }
 
-// javascriptPlaces read the place that Node
-// prints above a syntax error: "/srv/a.js:3".
+// javascriptPlaces read the place that Node prints above a syntax error: "/srv/a.js:3".
 var javascriptPlaces = []form{formOf("$place~js|ts|sx").checked(func(f *Frame) bool {
 	_, _, column := cutNumber(f.File)
 	name := baseName(f.File)
@@ -145,10 +143,9 @@ var (
 	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )
 
-// javascriptIdentity is the file without hashes and the function
-// without its receiver, which not all engines print. Minified names
-// are left out. In browsers only named calls count: engines name
-// anonymous functions differently, and some print awaiting calls.
+// javascriptIdentity is the file without hashes and the function without its receiver, which not all engines print.
+// Minified names are left out. In browsers only named calls count: engines name anonymous functions differently, and
+// some print awaiting calls.
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	called, async := cutAsync(f.Function)
@@ -197,8 +194,7 @@ func isRemote(path string) bool {
 	return strings.Contains(path, "://") && !strings.HasPrefix(path, "file:")
 }
 
-// appendScriptFile appends a script's name without
-// hashes; nothing for a page that holds scripts.
+// appendScriptFile appends a script's name without hashes; nothing for a page that holds scripts.
 func appendScriptFile(dst []byte, path string) []byte {
 	name := baseName(path)
 	if stem, extension, ok := cutChunkHash(name); ok {
@@ -234,16 +230,16 @@ func appendPackage(dst []byte, path string) []byte {
 	return append(append(dst, path[:end]...), '/')
 }
 
-// isBuilt reports whether a bundler wrote the file, so that short
-// names are minified. left is the length of its name without hashes.
+// isBuilt reports whether a bundler wrote the file, so that short names are minified. left is the length of its name
+// without hashes.
 func isBuilt(name string, left int) bool {
 	return left < len(name) || containsAny(name, builtNames)
 }
 
 var builtNames = strings.Fields(".min. bundle chunk")
 
-// appendScriptName appends the last part of "Object.Foo.bar", which every
-// engine prints; nothing for "bar/<", an anonymous function in bar.
+// appendScriptName appends the last part of "Object.Foo.bar", which every engine prints; nothing for "bar/<", an
+// anonymous function in bar.
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	if strings.Contains(name, "./") { // the function that webpack makes of a file: "Module../src/cart.js"
 		return dst

@@ -2,8 +2,8 @@ package trace
 
 import "strings"
 
-// Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two
-// lines, " [1] total(cart::Cart)" and " @ Shop /app/cart.jl:12".
+// Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two lines, " [1] total(cart::Cart)" and
+// " @ Shop /app/cart.jl:12".
 
 var juliaForms = []form{
 	formOf("@ $mod* $place").checked(isJuliaFile), formOf("@ $mod* $place [inlined]").checked(isJuliaFile),
@@ -18,8 +18,7 @@ func juliaCall(f *Frame) bool {
 	return f.Function != ""
 }
 
-// juliaName is the function without its arguments; "(::var"#3#4")(x)" has
-// none, and "#total#5" is one with keywords.
+// juliaName is the function without its arguments; "(::var"#3#4")(x)" has none, and "#total#5" is one with keywords.
 func juliaName(s string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(s[:cutAt(s, 0, '(')], "#"), "#")
 	if name == "" && s != "" {

@@ -32,30 +32,24 @@ type runtime struct {
 	language Language
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
-	// home is the part of a module's name that its vendor
-	// chose; nil where paths distinguish own code.
+	// home is the part of a module's name that its vendor chose; nil where paths distinguish own code.
 	home func(module string) string
-	// own corrects inApp for all frames of an exception,
-	// the innermost first; nil where inApp suffices.
+	// own corrects inApp for all frames of an exception, the innermost first; nil where inApp suffices.
 	own func(frames []Frame)
-	// identity appends what names the frame in every
-	// occurrence; nothing where the frame does not count.
+	// identity appends what names the frame in every occurrence; nothing where the frame does not count.
 	identity func(dst []byte, f *Frame) []byte
 	// named corrects type and message of an exception; nil where nothing is to be.
 	named func(s *Span)
 }
 
-// syntax is how a runtime prints traces.
-// Its functions get lines without line breaks.
+// syntax is how a runtime prints traces. Its functions get lines without line breaks.
 type syntax struct {
 	*runtime
-	// forms are those of calls. A call with a file and
-	// no function belongs to the line before it.
+	// forms are those of calls. A call with a file and no function belongs to the line before it.
 	forms []form
 	// bare drops what may be before a call; nil where nothing is to be.
 	bare func(line string) string
-	// other reads calls that have no form; nil where all have.
-	// signs tell which lines may be such calls.
+	// other reads calls that have no form; nil where all have. signs tell which lines may be such calls.
 	other func(line string, f *Frame) bool
 	signs []sign
 	// clean prepares a line for marks and mark. nil: it is trimmed.
@@ -64,11 +58,10 @@ type syntax struct {
 	marks []markForm
 	// mark recognizes other such lines; nil where there are none.
 	mark func(line string) mark
-	// opens reads frames that begin an exception
-	// and name it; nil where none does.
+	// opens reads frames that begin an exception and name it; nil where none does.
 	opens func(line string) mark
-	// places are forms with the file of a syntax error, or of an
-	// error without calls; none where it is printed as a frame.
+	// places are forms with the file of a syntax error, or of an error without calls; none where it is printed as a
+	// frame.
 	places []form
 	layout
 }
@@ -160,8 +153,7 @@ var (
 	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
 )
 
-// syntaxes, in the order in which they are tried;
-// a tie goes to the earlier one, and java is the first.
+// syntaxes, in the order in which they are tried; a tie goes to the earlier one, and java is the first.
 var syntaxes = [...]syntax{
 	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|Aa"}},
 		clean: javaLine, marks: javaMarks, mark: javaMark},

@@ -11,8 +11,7 @@ var javaLibraries = prefixesOf(words.JavaLibraries)
 // hosts are names below which each vendor has its own.
 var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
 
-// javaHome is "com.acme" of "com.acme.shop.Cart",
-// "org.apache.hive" of a class there; "" without a package.
+// javaHome is "com.acme" of "com.acme.shop.Cart", "org.apache.hive" of a class there; "" without a package.
 func javaHome(class string) string {
 	home := withoutLast(class)
 	end := cutAt(home, min(cutAt(home, 0, '.')+1, len(home)), '.')
@@ -40,8 +39,8 @@ var dotnetLibraries = prefixesOf(words.DotnetLibraries)
 
 var phpLibraries = wordSet(words.PhpLibraries)
 
-// OwnPackage is the package of a frame that may be the sender's own, as
-// far as neither paths nor lists exclude it; "" in languages where paths do.
+// OwnPackage is the package of a frame that may be the sender's own, as far as neither paths nor lists exclude it; ""
+// in languages where paths do.
 func OwnPackage(language Language, f *Frame) string {
 	if s := syntaxOf(language); s.home != nil && s.inApp(f) {
 		return s.home(f.Module)

@@ -8,8 +8,7 @@ type text struct {
 	spare []string // the lines without their prefix
 }
 
-// collect splits the pieces into lines. Traces
-// flattened into one line are split as well.
+// collect splits the pieces into lines. Traces flattened into one line are split as well.
 func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
 		if isPlain(piece) {
@@ -62,8 +61,8 @@ func (t *text) line(line string) {
 	}
 }
 
-// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as
-// Java prints an array of them, but for the last, which it returns.
+// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them, but for the last,
+// which it returns.
 func (t *text) elements(line, elements string) (last string) {
 	var f Frame
 	last = line
@@ -84,8 +83,7 @@ const erlangNext = "]},{"
 // termMarks begin an Erlang term or its report.
 var termMarks = marksOf("{[*")
 
-// isCall distinguishes calls, "a.B.c(B.java:1)"
-// and "a.js:1:2", from "f.c:3", the place of one.
+// isCall distinguishes calls, "a.B.c(B.java:1)" and "a.js:1:2", from "f.c:3", the place of one.
 func isCall(s string) bool {
 	_, _, column, _ := cutPosition(s)
 	return column > 0 || strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0

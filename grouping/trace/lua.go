@@ -18,8 +18,8 @@ func luaCall(f *Frame) bool {
 	return true
 }
 
-// luaName is the name in "function 'total'", "method 'total'", "upvalue
-// 'total'", "function 'cart.total'", "main chunk".
+// luaName is the name in "function 'total'", "method 'total'", "upvalue 'total'", "function 'cart.total'",
+// "main chunk".
 func luaName(s string) string {
 	if s == "main chunk" {
 		return s

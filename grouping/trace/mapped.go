@@ -16,12 +16,10 @@ type Written struct {
 	Unmapped     Unmapped
 }
 
-// Mapping is where calls of an error were written. Of the places that it
-// lacks nobody asked.
+// Mapping is where calls of an error were written. Of the places that it lacks nobody asked.
 type Mapping map[Place]Written
 
-// Unmapped is why a call is shown as it was printed. Reasons are
-// stored and shown, so they are never renamed.
+// Unmapped is why a call is shown as it was printed. Reasons are stored and shown, so they are never renamed.
 type Unmapped string
 
 // The reasons.
@@ -32,8 +30,7 @@ const (
 	NoPosition Unmapped = "no_position" // the script's map has nothing there
 )
 
-// Printed is a call of a script that may have been built, once somebody
-// asked for its map.
+// Printed is a call of a script that may have been built, once somebody asked for its map.
 type Printed struct {
 	Function string   `json:"function,omitempty"` // as it was printed, like the next ones; empty if it still is
 	File     string   `json:"file,omitempty"`
@@ -103,16 +100,14 @@ func (t *Trace) rewrite(mapping Mapping) {
 	}
 }
 
-// Lengths of names. Minifiers give names of one letter or two, and of three
-// in scripts with thousands of functions.
+// Lengths of names. Minifiers give names of one letter or two, and of three in scripts with thousands of functions.
 const (
 	minName   = 3 // shorter names say nothing
 	ownLength = 4 // such names are those that people wrote
 )
 
-// writtenName is the name of a function in its source. Maps do not say in
-// which function a place is, so a short name is replaced by what its caller
-// calls.
+// writtenName is the name of a function in its source. Maps do not say in which function a place is, so a short name is
+// replaced by what its caller calls.
 func writtenName(printed, callee string) string {
 	name, async := cutAsync(printed)
 	last := len(name) - 1 - strings.LastIndexAny(name, "./")

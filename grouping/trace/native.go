@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Native code, C, C++, Swift and Objective-C, as sanitizers,
-// debuggers and operating systems print it:
+// Native code, C, C++, Swift and Objective-C, as sanitizers, debuggers and operating systems print it:
 //
 //	#2 0x55866ec70586 in shop::Cart::total(int) /src/cart.cpp:54:3     sanitizers
 //	#1  0x00005555 in total (n=1) at cart.c:54                         gdb
@@ -132,9 +131,8 @@ func ofImage(f *Frame) bool {
 
 func isSource(f *Frame) bool { return strings.IndexByte(baseName(f.File), '.') >= 0 }
 
-// addressedFrame reads a frame that begins with an address:
-// "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)", "[ra] 0x12
-// f() + 3 in app at a.swift:1:2".
+// addressedFrame reads a frame that begins with an address: "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)",
+// "[ra] 0x12 f() + 3 in app at a.swift:1:2".
 func addressedFrame(s string, f *Frame) bool {
 	s = withoutBegins(s, "[ra] ", "[async] ")
 	_, call, ok := strings.Cut(s, " ")
@@ -193,8 +191,7 @@ func isImage(f *Frame) bool {
 	return f.File != "" && strings.IndexByte("/[<", f.File[0]) >= 0 && ofImage(f)
 }
 
-// appleForms read "Shop 0x0000000104a5 -[Cart total:] + 84";
-// the name of the image may hold blanks.
+// appleForms read "Shop 0x0000000104a5 -[Cart total:] + 84"; the name of the image may hold blanks.
 var appleForms = []form{
 	formOf("$mod 0x$_ $fn* ($at)").checked(func(f *Frame) bool { return isSource(f) && isSymbol(f) }),
 	formOf("$mod 0x$_ $fn").checked(isSymbol),

@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm
-// line 12". The place is that of the call.
+// Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm line 12". The place is that of the call.
 
 var perlForms = []form{
 	formOf("$fn* called at $file* line $line").checked(withoutArguments),

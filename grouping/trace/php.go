@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
-// {closure}()", "#2 {main}". The place is where the function was called.
+// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]: {closure}()", "#2 {main}". The place is where the
+// function was called.
 
 var phpForms = []form{
 	formOf("#$n $file: $fn").checked(phpPlaced),
@@ -32,8 +32,7 @@ func phpCalled(f *Frame) bool {
 	return f.Function != ""
 }
 
-// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the
-// innermost call is printed last.
+// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
 var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 
 // unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
@@ -79,8 +78,8 @@ func phpInApp(f *Frame) bool {
 	return f.Function != "{main}" && f.File != internalFunction && !isVendored(f.File)
 }
 
-// phpOwn uses paths: a function is in the file that made the call above.
-// So what vendor/ calls back is own code, and an unlisted package is not.
+// phpOwn uses paths: a function is in the file that made the call above. So what vendor/ calls back is own code, and an
+// unlisted package is not.
 func phpOwn(frames []Frame) {
 	for i := 1; i < len(frames); i++ {
 		if above := frames[i-1].File; above != "" && above != internalFunction && frames[i].Function != "{main}" {
@@ -108,8 +107,7 @@ var phpPlumbing = wordSet(words.PhpPlumbing)
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
 
-// phpIdentity is class and function. A closure is named by
-// its function where PHP prints it, else by its namespace.
+// phpIdentity is class and function. A closure is named by its function where PHP prints it, else by its namespace.
 func phpIdentity(dst []byte, f *Frame) []byte {
 	switch {
 	case f.Function == "": // a syntax error
@@ -133,8 +131,8 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 	return append(dst, strings.TrimSuffix(inside, "()")...)
 }
 
-// appendWithoutHashes appends a name without hashes of template
-// engines: "__TwigTemplate_8f3a2b1c", "content_65a1b2c3d4_12345678".
+// appendWithoutHashes appends a name without hashes of template engines: "__TwigTemplate_8f3a2b1c",
+// "content_65a1b2c3d4_12345678".
 func appendWithoutHashes(dst []byte, name string) []byte {
 	if !hasDigit(name) {
 		return append(dst, name...)

@@ -6,9 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Traces of languages without a parser of their own. A call is a line with a
-// function, a file and a line number, in any order, and hardly other words:
-// "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
+// Traces of languages without a parser of their own. A call is a line with a function, a file and a line number, in any
+// order, and hardly other words: "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
 // `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
 
 func placedFrame(line string, f *Frame) bool {
@@ -26,8 +25,8 @@ var notInName = marksOf("\"{}=,")
 // isHost recognizes "db-17.shop.net", which a port may follow.
 func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
-// detectPlaced returns the syntax of lines that hold calls: at least two, as
-// one with a place may be a message. The error is named next to the innermost.
+// detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
+// error is named next to the innermost.
 func (s *scores) detectPlaced(lines []string) *syntax {
 	calls, named := 0, 0
 	for i, line := range lines {
@@ -46,8 +45,7 @@ func (s *scores) detectPlaced(lines []string) *syntax {
 	return &placedSyntax
 }
 
-// maxPlacedWords is how many words a call has
-// beside "at", "line" and the like; prose has more.
+// maxPlacedWords is how many words a call has beside "at", "line" and the like; prose has more.
 const maxPlacedWords = 2
 
 // cutPlace finds a file and a line number in s, and returns what is before and after them.

@@ -2,9 +2,8 @@ package trace
 
 import "strings"
 
-// PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and of
-// an error itself "At C:\shop\cart.ps1:12 char:5". The words
-// are translated, and French has a blank before each colon.
+// PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and of an error itself "At C:\shop\cart.ps1:12 char:5". The
+// words are translated, and French has a blank before each colon.
 
 func powershellFrame(line string, f *Frame) bool {
 	*f = Frame{}
@@ -36,8 +35,8 @@ func powershellPlace(s string, f *Frame) bool {
 	return digits > 0
 }
 
-// powershellMarks read an error's category: "+ CategoryInfo :
-// ObjectNotFound: (C:\a:String) [Get-Item], ItemNotFoundException".
+// powershellMarks read an error's category:
+// "+ CategoryInfo : ObjectNotFound: (C:\a:String) [Get-Item], ItemNotFoundException".
 var powershellMarks = []markForm{{trailer, formOf("+ CategoryInfo$_*], $type")}, {header, formOf("$class")}}
 
 func powershellInApp(f *Frame) bool {
@@ -45,8 +44,7 @@ func powershellInApp(f *Frame) bool {
 	return !module
 }
 
-// powershellIdentity is file and function.
-// Typed commands have no file, blocks no name.
+// powershellIdentity is file and function. Typed commands have no file, blocks no name.
 func powershellIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<") { // "<No file>"
 		return dst

@@ -2,10 +2,9 @@ package trace
 
 import "strings"
 
-// Collectors of logs put "web_1  | ", "2024-01-01T10:00:00Z stderr F "
-// or "Jan  1 10:00:00 host app[7]: " in front of each line: the same in
-// all but numbers. Prefixes are searched for where no language is
-// recognized, or where all lines begin at the margin with the same word.
+// Collectors of logs put "web_1  | ", "2024-01-01T10:00:00Z stderr F " or "Jan  1 10:00:00 host app[7]: " in front of
+// each line: the same in all but numbers. Prefixes are searched for where no language is recognized, or where all lines
+// begin at the margin with the same word.
 
 // Bounds of a prefix.
 const (
@@ -49,8 +48,7 @@ func withoutWords(dst, lines []string, words int) []string {
 	return dst
 }
 
-// commonPrefixWords counts the first words that two
-// lines share, at most so many, up to "at", with which calls begin.
+// commonPrefixWords counts the first words that two lines share, at most so many, up to "at", with which calls begin.
 func commonPrefixWords(a, b string, most int) (words int) {
 	for ; words < most; words++ {
 		var first, second string
@@ -69,8 +67,7 @@ func cutWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// sameButDigits compares two words, any number for a
-// number: fractions of a second lose their last zeros.
+// sameButDigits compares two words, any number for a number: fractions of a second lose their last zeros.
 func sameButDigits(a, b string) bool {
 	for a != "" && b != "" {
 		m, n := countDigits(a), countDigits(b)
@@ -102,8 +99,7 @@ const escape = "\x1b"
 
 var colorCode = marksOf("0123456789;")
 
-// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n",
-// "stream":"stderr"}`.
+// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n", "stream":"stderr"}`.
 func fromContainer(line string) string {
 	text, ok := strings.CutPrefix(line, `{"log":"`)
 	if !ok {
@@ -115,8 +111,7 @@ func fromContainer(line string) string {
 
 var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
 
-// cutLine takes a line off a piece of a trace. escaped: it was encoded once
-// too often, so that "\\n" ends lines.
+// cutLine takes a line off a piece of a trace. escaped: it was encoded once too often, so that "\\n" ends lines.
 func cutLine(piece string, escaped bool) (line, rest string, more bool) {
 	if !escaped {
 		return strings.Cut(piece, "\n")
@@ -134,8 +129,8 @@ func cutLine(piece string, escaped bool) (line, rest string, more bool) {
 	}
 }
 
-// isEscaped reports whether "\\n" ends lines of a piece. It may
-// also be in a path of Windows, but not before or behind these.
+// isEscaped reports whether "\\n" ends lines of a piece. It may also be in a path of Windows, but not before or behind
+// these.
 func isEscaped(piece string) bool {
 	if strings.IndexByte(piece, '\n') >= 0 {
 		return false
@@ -150,8 +145,7 @@ func isEscaped(piece string) bool {
 
 var lineBegins = []string{" ", "\t", `\t`, "/", "#"}
 
-// unescapedLine undoes what encoding once too often did. It
-// allocates memory only for what is rare.
+// unescapedLine undoes what encoding once too often did. It allocates memory only for what is rare.
 func unescapedLine(line string) string {
 	if strings.Contains(line, `\\`) || strings.Contains(line, `\"`) {
 		return jsonEscapes.Replace(line)

@@ -2,11 +2,9 @@ package trace
 
 import "strings"
 
-// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
-// source line and a line of carets below.
+// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the source line and a line of carets below.
 
-// pythonIndent may be before a frame: blanks, bars
-// of exception groups, and the mark of Loguru.
+// pythonIndent may be before a frame: blanks, bars of exception groups, and the mark of Loguru.
 var pythonIndent = marksOf(" \t|+>")
 
 func pythonLine(line string) string { return pythonIndent.trimLeft(line) }
@@ -30,8 +28,7 @@ func pythonCall(f *Frame) bool {
 	return f.Function != ""
 }
 
-// pythonMark reads the lines around frames. Those of an
-// exception group begin with bars: " | ValueError: x".
+// pythonMark reads the lines around frames. Those of an exception group begin with bars: " | ValueError: x".
 func pythonMark(line string) mark {
 	if s, ok := strings.CutPrefix(withoutIndent(line), "+-"); ok { // "+-+---- 1 ----" above the first of a group, "+---- 2 ----"
 		if strings.HasPrefix(s, "+--") {
@@ -90,8 +87,7 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 // comprehensions are calls that Python stopped printing in release 3.12.
 var comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>")
 
-// appendModule appends the name of the module in a
-// file, or of its folder for "__init__" and "__main__".
+// appendModule appends the name of the module in a file, or of its folder for "__init__" and "__main__".
 func appendModule(dst []byte, path string) []byte {
 	name := strings.TrimSuffix(baseName(path), ".py")
 	switch {
@@ -118,9 +114,8 @@ func withoutCounter(name string) string {
 	return strings.TrimRight(name, ".0123456789")
 }
 
-// Python's faulthandler prints how the interpreter died, "Fatal Python error:
-// Segmentation fault", and the innermost call first: `File "/x/a.py", line 12
-// in fn`.
+// Python's faulthandler prints how the interpreter died, "Fatal Python error: Segmentation fault", and the innermost
+// call first: `File "/x/a.py", line 12 in fn`.
 
 var faultForms = []form{formOf(`File "$file", line $line in $fn`)}
 

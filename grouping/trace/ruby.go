@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'";
-// the first may end in ": message (Type)".
+// Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'"; the first may end in ": message (Type)".
 
 var rubyForms = []form{
 	formOf("from $place:in `$fn'$_").checked(isRubyCall), formOf("from $place:in '$fn'$_").checked(isRubyCall),
@@ -14,8 +13,8 @@ func isRubyCall(f *Frame) bool {
 	return f.Function != "" && !strings.Contains(f.File, ": from ")
 }
 
-// rubyTerminalLine reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby
-// 2.5 to 2.7 number calls, and print the innermost last, without a number.
+// rubyTerminalLine reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby 2.5 to 2.7 number calls, and print the
+// innermost last, without a number.
 func rubyTerminalLine(line string) string {
 	if call, ok := cutCallNumber(line); ok || leadingSpace(line) > 0 {
 		return call
@@ -80,8 +79,8 @@ func rubyInApp(f *Frame) bool {
 		!strings.Contains(f.File, ") ") // as Rails names files of gems: "actionpack (7.0.4) lib/a.rb"
 }
 
-// rubyOwn takes functions written in C for the runtime's. Until
-// release 3.4, Ruby printed them with the place of their caller.
+// rubyOwn takes functions written in C for the runtime's. Until release 3.4, Ruby printed them with the place of their
+// caller.
 func rubyOwn(frames []Frame) {
 	for i := range len(frames) - 1 {
 		f, caller := &frames[i], &frames[i+1]
@@ -91,8 +90,7 @@ func rubyOwn(frames []Frame) {
 	}
 }
 
-// rubyIdentity is file and method. A block is named by its
-// method. The class is left out, as not all releases print it.
+// rubyIdentity is file and method. A block is named by its method. The class is left out, as not all releases print it.
 func rubyIdentity(dst []byte, f *Frame) []byte {
 	name := f.Function
 	if _, method, block := cutLast(name, " in "); block {
@@ -106,8 +104,7 @@ func rubyIdentity(dst []byte, f *Frame) []byte {
 
 var classEnds = marksOf("#.")
 
-// withoutTemplateNumbers cuts numbers of template engines
-// off "_app_views_x_html_erb___123_456" and "__tilt_123".
+// withoutTemplateNumbers cuts numbers of template engines off "_app_views_x_html_erb___123_456" and "__tilt_123".
 func withoutTemplateNumbers(name string) string {
 	if !strings.HasPrefix(name, "_app_") && !strings.HasPrefix(name, "__tilt_") {
 		return name

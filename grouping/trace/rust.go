@@ -7,16 +7,15 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Rust prints a frame on two lines, "4:
-// krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
+// Rust prints a frame on two lines, "4: krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
 
 var rustForms = []form{
 	formOf("at $at~.rs"),
 	formOf("$n: $hex - $fn").checked(isRustCall), formOf("$n: $fn").checked(isRustCall),
 }
 
-// isRustCall tells a call from numbered lines of others: Node's "1: 0xb0 node::Abort() [node]",
-// Lisp's "2: (SHOP::TOTAL 7)", and source code.
+// isRustCall tells a call from numbered lines of others: Node's "1: 0xb0 node::Abort() [node]", Lisp's
+// "2: (SHOP::TOTAL 7)", and source code.
 func isRustCall(f *Frame) bool {
 	name := f.Function
 	other := strings.HasPrefix(name, "0x") || strings.HasPrefix(name, "(") || endsWithAny(name, otherEnds)
@@ -36,8 +35,7 @@ var rustPlaces = []form{
 	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
 }
 
-// rustCrates are libraries that most programs use. Paths
-// exclude others, where the program has debug information.
+// rustCrates are libraries that most programs use. Paths exclude others, where the program has debug information.
 var rustCrates = wordSet(words.RustCrates)
 
 func rustInApp(f *Frame) bool {
@@ -49,9 +47,8 @@ var rustLibraries = strings.Fields("/rustc/ /.cargo/ /cargo/registry/")
 // maxQualified is how deep types are nested in a name that is read.
 const maxQualified = 4
 
-// isOwnRust reports whether a function's crate is not known to be a
-// library. A method is own code if its type or its trait is, except for
-// traits that the standard library implements for all types.
+// isOwnRust reports whether a function's crate is not known to be a library. A method is own code if its type or its
+// trait is, except for traits that the standard library implements for all types.
 func isOwnRust(name string, depth int) bool {
 	typ, trait, _, qualified := cutQualified(name)
 	if qualified && depth > 0 {
@@ -93,8 +90,7 @@ func cutQualified(name string) (typ, trait, rest string, ok bool) {
 	return typ, trait, rest, true
 }
 
-// closing is the index of the ">" that closes
-// s, which begins with "<"; -1 if there is none.
+// closing is the index of the ">" that closes s, which begins with "<"; -1 if there is none.
 func closing(s string) int {
 	if !strings.HasPrefix(s, "<") {
 		return -1
@@ -130,9 +126,8 @@ func cutOutside(s, mark string) (before, after string, ok bool) {
 // withoutReference is the type in "&mut shop::Cart" and "[shop::Item]".
 func withoutReference(typ string) string { return withoutBegins(typ, "&", "mut ", "dyn ", "[") }
 
-// rustIdentity is the path of the function or, of a method, of its type.
-// Hashes of symbols and crates, type arguments and closures are left out:
-// they change with the build, or are printed by one way of mangling only.
+// rustIdentity is the path of the function or, of a method, of its type. Hashes of symbols and crates, type arguments
+// and closures are left out: they change with the build, or are printed by one way of mangling only.
 func rustIdentity(dst []byte, f *Frame) []byte {
 	switch {
 	case f.Function == "": // where a thread panicked

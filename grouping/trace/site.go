@@ -18,8 +18,8 @@ type ident struct{ start, end int }
 // unnamed is that of a frame whose identity nobody asked for yet.
 var unnamed = ident{start: -1}
 
-// judge marks the sender's own frames. Of a thousand calls, only those that count or are shown are examined,
-// and where modules tell own code, the calls of one package once.
+// judge marks the sender's own frames. Of a thousand calls, only those that count or are shown are examined, and where
+// modules tell own code, the calls of one package once.
 func (t *Trace) judge() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
 	for _, s := range t.spans {
@@ -50,8 +50,7 @@ func isWithin(class, home string) bool {
 	return home != "" && len(class) > len(home) && class[len(home)] == '.' && class[:len(home)] == home && strings.IndexByte(class[len(home)+1:], '.') < 0
 }
 
-// Site are the frames that locate the error, the innermost
-// first; none without a usable trace.
+// Site are the frames that locate the error, the innermost first; none without a usable trace.
 func (t *Trace) Site() []int { return t.site }
 
 // Repeated reports whether recursion repeated the nth frame of the site.
@@ -68,8 +67,8 @@ func (t *Trace) Identity(i int) []byte {
 	return t.names[at.start:at.end]
 }
 
-// locate chooses the frames that locate the error: own ones of the root
-// cause, else of the exceptions around it, else all of the root cause.
+// locate chooses the frames that locate the error: own ones of the root cause, else of the exceptions around it, else
+// all of the root cause.
 func (t *Trace) locate() {
 	for _, choice := range [...]choice{ownNamed, own, anyFrame} {
 		for _, s := range t.spans {
@@ -106,8 +105,7 @@ func (t *Trace) chosen(i int, c choice) bool {
 	return true
 }
 
-// IsMiddle reports whether frame i is too far
-// from both ends of its exception to count.
+// IsMiddle reports whether frame i is too far from both ends of its exception to count.
 func (t *Trace) IsMiddle(s Span, i int) bool { return i >= s.First+traceHead && i < s.End-traceTail }
 
 // visit adds frame i to the site unless recursion already did.

@@ -129,8 +129,8 @@ func (c *chain) begin(m mark) {
 	c.spans, c.open = append(c.spans, s), len(c.spans)
 }
 
-// order puts each exception's innermost call first, and gives
-// the outermost exception the type and message that were sent.
+// order puts each exception's innermost call first, and gives the outermost exception the type and message that were
+// sent.
 func (c *chain) order(e *sent) {
 	if c.syntax.has(crashLast) {
 		for _, s := range c.spans {
@@ -152,8 +152,7 @@ func (c *chain) order(e *sent) {
 	}
 }
 
-// cutPrefix takes what runtimes print before an error, and
-// its own type, off a message: "Uncaught TypeError: x".
+// cutPrefix takes what runtimes print before an error, and its own type, off a message: "Uncaught TypeError: x".
 func (s *Span) cutPrefix() {
 	s.withoutBanner()
 	s.Message = withoutBegins(s.Message, "Uncaught ", "(in promise) ", "  what():  ")
@@ -167,8 +166,8 @@ func (s *Span) cutPrefix() {
 	}
 }
 
-// insertPlace inserts the place of a syntax error before the calls that
-// read the file, or of an error without calls where calls would be.
+// insertPlace inserts the place of a syntax error before the calls that read the file, or of an error without calls
+// where calls would be.
 func (c *chain) insertPlace() {
 	root := &c.spans[0]
 	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, syntaxErrors) {
@@ -185,8 +184,7 @@ func (c *chain) insertPlace() {
 
 var syntaxErrors = strings.Fields("SyntaxError ParseError CompileError")
 
-// Root is the innermost exception with frames. If it
-// has no type, that of the exception around it counts.
+// Root is the innermost exception with frames. If it has no type, that of the exception around it counts.
 func (c *chain) Root() Span {
 	for i, s := range c.spans {
 		if s.First == s.End {

@@ -43,8 +43,7 @@ func allDigits(s string) bool { return s != "" && countDigits(s) == len(s) }
 
 func hasDigit(s string) bool { return marksOf(s).has('0') }
 
-// isHexWord reports whether s can only be a hash, an id
-// or an address: hexadecimal, long enough, with a digit.
+// isHexWord reports whether s can only be a hash, an id or an address: hexadecimal, long enough, with a digit.
 func isHexWord(s string, least int) bool { return len(s) >= least && isHexTail(s) && hasDigit(s) }
 
 func isHexTail(s string) bool {
@@ -108,8 +107,7 @@ func cutNumber(s string) (rest string, n int, ok bool) {
 	return s[:i-1], number(s[i:]), true
 }
 
-// cutLast cuts s at the last mark. It searches from the
-// front first, which is faster, as most lines have none.
+// cutLast cuts s at the last mark. It searches from the front first, which is faster, as most lines have none.
 func cutLast(s, mark string) (before, after string, ok bool) {
 	if !strings.Contains(s, mark) {
 		return s, "", false
@@ -139,8 +137,8 @@ func baseName(path string) string {
 // parentName is the last folder of a path.
 func parentName(path string) string { return baseName(path[:max(len(path)-len(baseName(path))-1, 0)]) }
 
-// after returns what follows the last of any mark in path, and
-// whether there was one. Marks have "/" and match both slashes.
+// after returns what follows the last of any mark in path, and whether there was one. Marks have "/" and match both
+// slashes.
 func after(path string, marks ...string) (string, bool) {
 	backslashed := strings.IndexByte(path, '\\') >= 0
 	for _, mark := range marks {
@@ -175,8 +173,7 @@ func withoutQuery(s string) string {
 
 var notInType = marksOf(" \t\"'()[]{}=,;/")
 
-// typeAndMessage splits "Type: message" where
-// the first part looks like an error's class.
+// typeAndMessage splits "Type: message" where the first part looks like an error's class.
 func typeAndMessage(s string) (typ, message string, ok bool) {
 	s = strings.TrimSpace(s)
 	typ, message, found := strings.Cut(s, ": ")

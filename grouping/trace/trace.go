@@ -32,8 +32,7 @@ type sent struct {
 	pieces       []string // of a trace; one may hold many lines
 }
 
-// stack returns the pieces that hold the trace.
-// Some senders put all of it into the message.
+// stack returns the pieces that hold the trace. Some senders put all of it into the message.
 func (e *sent) stack() []string {
 	if !e.inMessage() || strings.IndexByte(e.message, '\n') < 0 {
 		return e.pieces
@@ -51,8 +50,8 @@ func (e *sent) inMessage() bool {
 	return true
 }
 
-// Read reads an error with the pieces of its trace, as they were sent. Packages in
-// libraries are not the sender's own code, and its calls may have source maps.
+// Read reads an error with the pieces of its trace, as they were sent. Packages in libraries are not the sender's own
+// code, and its calls may have source maps.
 func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
 	e := &sent{typ, message, pieces}
 	t.reset()
@@ -71,8 +70,8 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 	t.locate()
 }
 
-// detect finds the syntax, if need be behind a prefix of all lines.
-// What all lines share may be more than the prefix: "web_1 | at".
+// detect finds the syntax, if need be behind a prefix of all lines. What all lines share may be more than the prefix:
+// "web_1 | at".
 func (t *Trace) detect() {
 	t.syntax = t.scores.detect(t.lines)
 	if t.syntax != &unknownSyntax && !isCollected(t.lines) {

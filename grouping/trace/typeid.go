@@ -6,10 +6,9 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// The type of an error is a class or a code. Some programs put ids into
-// it, as in "Timeout<1234>" or "Error_8f3a9c", so that no two errors
-// would be equal: ids are removed before comparison. Parts of names
-// stay: "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
+// The type of an error is a class or a code. Some programs put ids into it, as in "Timeout<1234>" or "Error_8f3a9c", so
+// that no two errors would be equal: ids are removed before comparison. Parts of names stay: "Http2Error",
+// "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
 	minHexID       = 6  // characters of a part that is hexadecimal
@@ -35,8 +34,7 @@ func appendWithoutIDs(dst []byte, typ string) (plain []byte, found bool) {
 	return dst, found
 }
 
-// nextID examines the UUID, the part or the separator at
-// i. It returns its end, and the id in it, if start < end.
+// nextID examines the UUID, the part or the separator at i. It returns its end, and the id in it, if start < end.
 func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
@@ -72,8 +70,7 @@ func idInPart(s string, from, to int) (start, end int) {
 // notAlnum is what is between the parts of a type.
 var notAlnum = ^(smallLetters | marksOf("A0"))
 
-// isNumberID distinguishes counters from codes. before is
-// the byte before the number, label the word before that.
+// isNumberID distinguishes counters from codes. before is the byte before the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
 	switch before {
 	case '#', '<', '@', '(', '{':

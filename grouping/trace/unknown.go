@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// An unknown trace is compared line by line, without
-// numbers, addresses and paths. What a report prints of the
-// process, "Version: 1.2", counts where it has nothing else.
+// An unknown trace is compared line by line, without numbers, addresses and paths. What a report prints of the process,
+// "Version: 1.2", counts where it has nothing else.
 
 const (
 	maxUnknownLine    = 300 // bytes of a line that are read
@@ -20,8 +19,7 @@ func unknownFrame(line string, f *Frame) bool {
 	return f.Function != ""
 }
 
-// unknownOpens reads the error that a report
-// names: "Fatal error: no such cart".
+// unknownOpens reads the error that a report names: "Fatal error: no such cart".
 func unknownOpens(line string) mark {
 	label, value := cutLabel(strings.TrimSpace(line))
 	if !strings.Contains(label, "rror") && !strings.Contains(label, "xception") {
@@ -49,9 +47,8 @@ func unknownInApp(f *Frame) bool {
 	return label == ""
 }
 
-// unknownOwn keeps the lines that name a place, where several do:
-// others are messages, source code and registers. Where places
-// have lines of their own, those before them name the calls.
+// unknownOwn keeps the lines that name a place, where several do: others are messages, source code and registers. Where
+// places have lines of their own, those before them name the calls.
 func unknownOwn(frames []Frame) {
 	placed, apart := countPlaced(frames)
 	if placed < minPlaced {
@@ -64,8 +61,8 @@ func unknownOwn(frames []Frame) {
 	}
 }
 
-// nameUnknown finds the error in a report, where nothing else names it: after
-// a label above the calls, or in the first line where calls have places.
+// nameUnknown finds the error in a report, where nothing else names it: after a label above the calls, or in the first
+// line where calls have places.
 func (t *Trace) nameUnknown() {
 	root := &t.spans[0]
 	if t.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
@@ -94,12 +91,10 @@ func (t *Trace) nameUnknown() {
 	}
 }
 
-// labelledLines is how many lines of a report are
-// searched for the error's label, half of them at most.
+// labelledLines is how many lines of a report are searched for the error's label, half of them at most.
 const labelledLines = 16
 
-// countPlaced counts the lines that name a place,
-// and those of them after a line that does not.
+// countPlaced counts the lines that name a place, and those of them after a line that does not.
 func countPlaced(frames []Frame) (placed, apart int) {
 	after := true
 	for i := range frames {
@@ -115,12 +110,10 @@ func countPlaced(frames []Frame) (placed, apart int) {
 	return placed, apart
 }
 
-// minPlaced is how many lines with a place
-// are calls; one may be in a message.
+// minPlaced is how many lines with a place are calls; one may be in a message.
 const minPlaced = 2
 
-// isPlaced reports whether a line names a line of a
-// file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
+// isPlaced reports whether a line names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func isPlaced(s string) bool {
 	if !hasDigit(s) {
 		return false
@@ -182,8 +175,7 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// appendUnknownWord appends a word without
-// path and digits, and counts its letters.
+// appendUnknownWord appends a word without path and digits, and counts its letters.
 func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base
@@ -200,8 +192,7 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	return dst, letters + len(dst) - start
 }
 
-// isNumbered recognizes one of many machines:
-// "web-27.example.net". "ORA-00942" is a code.
+// isNumbered recognizes one of many machines: "web-27.example.net". "ORA-00942" is a code.
 func isNumbered(word string) bool {
 	label, number, joined := strings.Cut(word, "-")
 	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
@@ -210,8 +201,7 @@ func isNumbered(word string) bool {
 // Bytes between words, and those without which a word is kept as it is.
 var unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
 
-// Clip cuts s to at most n bytes, before a
-// character. Invalid UTF-8 is cut anywhere.
+// Clip cuts s to at most n bytes, before a character. Invalid UTF-8 is cut anywhere.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
