@@ -9,21 +9,21 @@ import (
 // all, and any capital.
 type sign struct {
 	needs, lacks string // what all of them hold, and what none does
-	first, last  string // one of which begins or ends them, blanks aside; empty: anything
+	first        string // one of which begins them, blanks aside; empty: anything
 }
 
 // candidate is a form of calls, or what reads others, for lines with a sign.
 type candidate struct {
-	needs, lacks, last marks
-	syntax             int
-	form               *form // nil: the syntax's other calls
+	needs, lacks marks
+	syntax       int
+	form         *form // nil: the syntax's other calls
 }
 
 // candidates are by the kind of the byte with which lines begin.
 var candidates = func() (all [64][]candidate) {
 	add := func(c candidate, first marks) {
 		for kind := range all {
-			if first>>kind&1 != 0 {
+			if first == 0 || first>>kind&1 != 0 {
 				all[kind] = append(all[kind], c)
 			}
 		}
@@ -32,26 +32,18 @@ var candidates = func() (all [64][]candidate) {
 		s := &syntaxes[i]
 		for k := range s.forms {
 			p := &s.forms[k]
-			first, last := p.ends()
+			first := p.first()
 			if s.bare != nil {
 				first = 0
 			}
-			add(candidate{needs: p.needs, last: orAny(last), syntax: i, form: p}, orAny(first))
+			add(candidate{needs: p.needs, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), last: orAny(marksOf(one.last)), syntax: i}, orAny(marksOf(one.first)))
+			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), syntax: i}, marksOf(one.first))
 		}
 	}
 	return all
 }()
-
-// orAny is the set, of all bytes if it is empty.
-func orAny(m marks) marks {
-	if m == 0 {
-		return ^m
-	}
-	return m
-}
 
 // isCall reports whether a line is such a call.
 func (c *candidate) isCall(line string, f *Frame) bool {
@@ -106,10 +98,9 @@ func (s *scores) add(line string) {
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
 	m, counted := marksOf(line), -1
-	last := kinds[bare[len(bare)-1]]
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^m != 0 || c.lacks&m != 0 || c.last&last == 0 || c.syntax == counted {
+		if c.needs&^m != 0 || c.lacks&m != 0 || c.syntax == counted {
 			continue
 		}
 		if c.isCall(line, &s.call) {

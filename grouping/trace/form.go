@@ -96,24 +96,12 @@ func (p form) checked(check func(f *Frame) bool) form {
 	return p
 }
 
-// ends are the bytes with which lines of a form begin and end; 0 for any.
-func (p *form) ends() (first, last marks) {
-	first, last = marksOf(p.begin[:min(len(p.begin), 1)]), p.fields[len(p.fields)-1].last()
-	if first == 0 && p.fields[0].what == numberField {
-		first = kinds['0']
+// first are the bytes with which lines of a form begin; 0 for any.
+func (p *form) first() marks {
+	if p.begin == "" && p.fields[0].what == numberField {
+		return kinds['0']
 	}
-	return first, last
-}
-
-// last are the bytes with which a form ends whose last field this is.
-func (p *field) last() marks {
-	switch p.what {
-	case lineField, columnField, numberField, placeField, positionField:
-		if p.end == "" {
-			return kinds['0']
-		}
-	}
-	return marksOf(p.end[max(len(p.end)-1, 0):])
+	return marksOf(p.begin[:min(len(p.begin), 1)])
 }
 
 // read reads a line that has the form.

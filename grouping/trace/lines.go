@@ -15,12 +15,12 @@ func (t *text) collect(pieces []string) {
 			t.line(trimEnd(piece))
 			continue
 		}
-		escaped := isEscaped(piece)
-		for more := true; more; {
-			var line string
-			line, piece, more = cutLine(piece, escaped)
+		if isEscaped(piece) {
+			piece = jsonEscapes.Replace(piece)
+		}
+		for line := range strings.SplitSeq(piece, "\n") {
 			if strings.HasPrefix(line, `\t`) {
-				line = unescapedLine(line)
+				line = jsonEscapes.Replace(line)
 			}
 			t.line(trimEnd(withoutColors(fromContainer(line))))
 		}

@@ -106,31 +106,13 @@ func fromContainer(line string) string {
 		return line
 	}
 	text, _, _ = strings.Cut(text, `","stream":"`)
-	return unescapedLine(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
+	return jsonEscapes.Replace(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
 }
 
-var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
+var jsonEscapes = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
 
-// cutLine takes a line off a piece of a trace. escaped: it was encoded once too often, so that "\\n" ends lines.
-func cutLine(piece string, escaped bool) (line, rest string, more bool) {
-	if !escaped {
-		return strings.Cut(piece, "\n")
-	}
-	end := 0
-	for {
-		n := strings.Index(piece[end:], `\n`)
-		if n < 0 {
-			return unescapedLine(piece), "", false
-		}
-		if end += n; end == 0 || piece[end-1] != '\\' {
-			return unescapedLine(strings.TrimSuffix(piece[:end], `\r`)), piece[end+2:], true
-		}
-		end += 2
-	}
-}
-
-// isEscaped reports whether "\\n" ends lines of a piece. It may also be in a path of Windows, but not before or behind
-// these.
+// isEscaped reports whether a piece was encoded once too often, so that "\\n" ends its lines. It may
+// also be in a path of Windows, but not before or behind these.
 func isEscaped(piece string) bool {
 	if strings.IndexByte(piece, '\n') >= 0 {
 		return false
@@ -144,11 +126,3 @@ func isEscaped(piece string) bool {
 }
 
 var lineBegins = []string{" ", "\t", `\t`, "/", "#"}
-
-// unescapedLine undoes what encoding once too often did. It allocates memory only for what is rare.
-func unescapedLine(line string) string {
-	if strings.Contains(line, `\\`) || strings.Contains(line, `\"`) {
-		return jsonEscapes.Replace(line)
-	}
-	return strings.TrimPrefix(line, `\t`)
-}

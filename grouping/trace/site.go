@@ -96,13 +96,10 @@ const (
 
 func (t *Trace) chosen(i int, c choice) bool {
 	f := &t.frames[i]
-	switch c {
-	case ownNamed:
-		return f.InApp && !(t.syntax.language == JavaScript && isRemote(f.File) && bytes.HasSuffix(t.Identity(i), []byte{':'}))
-	case own:
-		return f.InApp
+	if c != ownNamed || !f.InApp || t.syntax.language != JavaScript || !isRemote(f.File) {
+		return f.InApp || c == anyFrame
 	}
-	return true
+	return !bytes.HasSuffix(t.Identity(i), []byte{':'})
 }
 
 // IsMiddle reports whether frame i is too far from both ends of its exception to count.
