@@ -33,8 +33,8 @@ func isPlain(piece string) bool {
 }
 
 func (t *text) line(line string) {
-	if elements, ok := strings.CutPrefix(line, "["); ok {
-		line = t.elements(line, elements)
+	if t.elements(line) {
+		return
 	}
 	for line != "" && termMarks.has(line[0]) {
 		i := strings.Index(line, erlangNext)
@@ -61,20 +61,18 @@ func (t *text) line(line string) {
 	}
 }
 
-// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them, but for the last,
-// which it returns.
-func (t *text) elements(line, elements string) (last string) {
+// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them.
+func (t *text) elements(line string) bool {
+	calls, array := strings.CutPrefix(line, "[")
+	first, _, several := strings.Cut(calls, ", ")
 	var f Frame
-	last = line
-	for end := strings.Index(elements, "), "); end > 0; end = strings.Index(elements, "), ") {
-		if !javaFrame(elements[:end+1], &f) {
-			break
-		}
-		t.keep(elements[:end+1])
-		elements = elements[end+len("), "):]
-		last = strings.TrimSuffix(elements, "]")
+	if !array || !several || !javaFrame(first, &f) {
+		return false
 	}
-	return last
+	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {
+		t.keep(call)
+	}
+	return true
 }
 
 // erlangNext separates calls that Erlang prints on one line.

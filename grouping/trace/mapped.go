@@ -73,11 +73,8 @@ func (t *Trace) rewrite(mapping Mapping) {
 	for _, s := range t.spans {
 		for i := s.First; i < s.End; i++ {
 			f := &t.frames[i]
-			if !f.isScript() {
-				continue
-			}
 			written, asked := mapping[f.place()]
-			if !asked {
+			if !asked || !f.isScript() {
 				continue
 			}
 			if written.Unmapped != "" {

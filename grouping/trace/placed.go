@@ -145,13 +145,7 @@ func placedMark(s string) mark {
 }
 
 // placedLastMark reads them where the error is named below.
-func placedLastMark(s string) mark {
-	m := placedMark(s)
-	if m.kind == header {
-		m.kind = trailer
-	}
-	return m
-}
+func placedLastMark(s string) mark { return placedMark(s).below() }
 
 func isPlacedLibrary(path string) bool {
 	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)

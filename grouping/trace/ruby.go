@@ -66,11 +66,7 @@ func rubyTerminalOpens(line string) mark {
 	if _, numbered := cutCallNumber(line); numbered {
 		return mark{kind: another}
 	}
-	m := rubyOpens(line)
-	if m.kind == opening {
-		m.kind = trailer
-	}
-	return m
+	return rubyOpens(line).below()
 }
 
 func rubyInApp(f *Frame) bool {

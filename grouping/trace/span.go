@@ -24,6 +24,14 @@ func (m mark) withNext(line string) mark {
 	return m
 }
 
+// below is the mark of a line that names the error below its calls.
+func (m mark) below() mark {
+	if m.kind == header || m.kind == opening {
+		m.kind = trailer
+	}
+	return m
+}
+
 // chain is the exceptions of a trace. It is made line by line.
 type chain struct {
 	syntax *syntax
@@ -91,22 +99,16 @@ func (c *chain) apply(m mark, line string) bool {
 		} else {
 			open.Type, open.Message = m.typ, m.message
 		}
-	case wrapper:
-		if !empty || m.typ != "" {
-			c.begin(m)
-		}
-	case another:
-		if !empty && open.Type != "" {
+	case wrapper, another:
+		if !empty && (m.kind == wrapper || open.Type != "") {
 			c.begin(m)
 		}
 	case cause:
 		c.begin(m)
 	case otherStack:
 		c.ignoring = true
-	case stack:
-		c.ignoring = false
-		return empty
-	case errorEnd:
+	case stack, errorEnd:
+		c.ignoring = c.ignoring && m.kind == errorEnd
 		return empty
 	case threadDump:
 		c.frames, c.spans, c.open = c.frames[:0], append(c.spans[:0], Span{}), 0
