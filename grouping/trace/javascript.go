@@ -128,7 +128,8 @@ var javascriptPlaces = []form{formOf("$place~js|ts|sx").checked(func(f *Frame) b
 })}
 
 func javascriptInApp(f *Frame) bool {
-	return !inEngine(f.File) && !containsAny(f.File, scriptLibraries) && !beginsWithAny(baseName(withoutQuery(f.File)), pageLibraries)
+	return !inEngine(f.File) && !containsAny(f.File, scriptLibraries) && !beginsWithAny(baseName(withoutQuery(f.File)), pageLibraries) &&
+		f.Function != "__webpack_require__"
 }
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
@@ -139,7 +140,7 @@ func inEngine(file string) bool {
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
 	nodeCore          = wordSet(words.NodeCore) // files of Node before release 16
-	scriptLibraries   = strings.Fields("node_modules -extension:// webpack/bootstrap webpack/runtime")
+	scriptLibraries   = strings.Fields("node_modules -extension:// webpack/bootstrap webpack/runtime webpack/startup webpack/universalModuleDefinition")
 	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )
 
