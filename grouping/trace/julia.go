@@ -32,9 +32,8 @@ var juliaMarks = []markForm{{header, formOf("ERROR: $error")}, {cause, formOf("c
 var juliaLibraries = wordSet("Base Core Main.Base Test Distributed REPL Pkg")
 
 func juliaInApp(f *Frame) bool {
-	_, library := after(f.File, "/.julia/packages/", "/share/julia/")
 	base := strings.HasPrefix(f.File, "./") && !strings.HasPrefix(f.Module, "Main")
-	return !library && !juliaLibraries[f.Module] && !base
+	return !base && !juliaLibraries[f.Module] && !isBelow(f.File, "/.julia/packages/", "/share/julia/")
 }
 
 func juliaIdentity(dst []byte, f *Frame) []byte {

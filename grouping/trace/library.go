@@ -65,7 +65,7 @@ func (t *Trace) WhyLibrary(i int) Reason {
 	if t.isLibrary(f) && t.syntax.inApp(f) {
 		return ByErrors
 	}
-	if _, found := after("/"+f.File, installed...); found {
+	if isBelow("/"+f.File, installed...) {
 		return ByPath
 	}
 	return ByName

@@ -35,8 +35,7 @@ func luaName(s string) string {
 var luaMarks = []markForm{{header, formOf("$_.lua:$n: $msg")}}
 
 func luaInApp(f *Frame) bool {
-	_, library := after(f.File, "/share/lua/", "/lualib/", "/luarocks/")
-	return f.File != "[C]" && !library
+	return f.File != "[C]" && !isBelow(f.File, "/share/lua/", "/lualib/", "/luarocks/")
 }
 
 // luaIdentity is file and function, since a function has the

@@ -13,8 +13,8 @@ var perlForms = []form{
 var perlMarks = []markForm{{header, formOf("$msg* at $_* line $n.")}, {header, formOf("$msg* at $_* line $n")}}
 
 func perlInApp(f *Frame) bool {
-	_, library := after(f.File, "/perl5/", "/share/perl/", "/lib/perl/", "/site_perl/", "/vendor_perl/", "/local/lib/")
-	return !library || strings.HasPrefix(f.Function, "main::")
+	return strings.HasPrefix(f.Function, "main::") ||
+		!isBelow(f.File, "/perl5/", "/share/perl/", "/lib/perl/", "/site_perl/", "/vendor_perl/", "/local/lib/")
 }
 
 func perlIdentity(dst []byte, f *Frame) []byte {

@@ -96,10 +96,7 @@ func phpOwn(frames []Frame) {
 }
 
 // isVendored recognizes files of packages, and of WordPress itself.
-func isVendored(path string) bool {
-	_, ok := after(path, "/vendor/", "/wp-includes/")
-	return ok
-}
+func isVendored(path string) bool { return isBelow(path, "/vendor/", "/wp-includes/") }
 
 // phpPlumbing are functions of the language that only call others.
 var phpPlumbing = wordSet(words.PhpPlumbing)

@@ -40,8 +40,7 @@ func powershellPlace(s string, f *Frame) bool {
 var powershellMarks = []markForm{{trailer, formOf("+ CategoryInfo$_*], $type")}, {header, formOf("$class")}}
 
 func powershellInApp(f *Frame) bool {
-	_, module := after(f.File, "/WindowsPowerShell/", "/PowerShell/Modules/", "/powershell/Modules/")
-	return !module
+	return !isBelow(f.File, "/WindowsPowerShell/", "/PowerShell/Modules/", "/powershell/Modules/")
 }
 
 // powershellIdentity is file and function. Typed commands have no file, blocks no name.

@@ -70,7 +70,7 @@ func rubyTerminalOpens(line string) mark {
 }
 
 func rubyInApp(f *Frame) bool {
-	_, library := after(f.File, "/gems/", "/lib/ruby/", "/rubygems/", "/vendor/bundle/")
+	library := isBelow(f.File, "/gems/", "/lib/ruby/", "/rubygems/", "/vendor/bundle/")
 	return f.File != "" && !library && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&
 		!strings.Contains(f.File, ") ") // as Rails names files of gems: "actionpack (7.0.4) lib/a.rb"
 }

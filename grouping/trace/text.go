@@ -154,6 +154,12 @@ func after(path string, marks ...string) (string, bool) {
 	return path, false
 }
 
+// isBelow reports whether a file is in one of these folders.
+func isBelow(path string, folders ...string) bool {
+	_, ok := after(path, folders...)
+	return ok
+}
+
 func equalSlashed(s, mark string) bool {
 	for i := range len(mark) {
 		if s[i] != mark[i] && (s[i] != '\\' || mark[i] != '/') {
