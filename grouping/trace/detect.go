@@ -9,14 +9,14 @@ import (
 // all, and any capital.
 type sign struct {
 	needs, lacks string // what all of them hold, and what none does
-	first        string // one of which begins them, blanks aside; empty: anything
+	first, last  string // one of which begins or ends them, blanks aside; empty: anything
 }
 
 // candidate is a form of calls, or what reads others, for lines with a sign.
 type candidate struct {
-	needs, lacks marks
-	syntax       int
-	form         *form // nil: the syntax's other calls
+	needs, lacks, last marks
+	syntax             int
+	form               *form // nil: the syntax's other calls
 }
 
 // candidates are by the kind of the byte with which lines begin.
@@ -32,14 +32,14 @@ var candidates = func() (all [64][]candidate) {
 		s := &syntaxes[i]
 		for k := range s.forms {
 			p := &s.forms[k]
-			first := p.first()
+			first, last := p.ends()
 			if s.bare != nil {
 				first = 0
 			}
-			add(candidate{needs: p.needs, syntax: i, form: p}, first)
+			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), syntax: i}, marksOf(one.first))
+			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
 		}
 	}
 	return all
@@ -97,10 +97,10 @@ func (s *scores) add(line string) {
 		return
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	m, counted := marksOf(line), -1
+	m, last, counted := marksOf(line), kinds[bare[len(bare)-1]], -1
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^m != 0 || c.lacks&m != 0 || c.syntax == counted {
+		if c.needs&^m != 0 || c.lacks&m != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
 			continue
 		}
 		if c.isCall(line, &s.call) {

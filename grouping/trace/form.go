@@ -96,12 +96,16 @@ func (p form) checked(check func(f *Frame) bool) form {
 	return p
 }
 
-// first are the bytes with which lines of a form begin; 0 for any.
-func (p *form) first() marks {
+// ends are the bytes with which lines of a form begin and end; 0 for any.
+func (p *form) ends() (first, last marks) {
+	first, last = marksOf(p.begin[:min(len(p.begin), 1)]), kinds['0']
 	if p.begin == "" && p.fields[0].what == numberField {
-		return kinds['0']
+		first = kinds['0']
 	}
-	return marksOf(p.begin[:min(len(p.begin), 1)])
+	if end := &p.fields[len(p.fields)-1]; end.end != "" || end.needs()&kinds['0'] == 0 || end.suffix != nil {
+		last = marksOf(end.end[max(len(end.end)-1, 0):])
+	}
+	return first, last
 }
 
 // read reads a line that has the form.
@@ -172,9 +176,12 @@ func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 
 // frame reads the call in a line of this form.
 func (p *form) frame(line string, f *Frame) bool {
-	*f = Frame{}
 	s := withoutIndent(line)
-	return (!p.indented || len(s) < len(line)) && p.read(s, f, nil) && (p.check == nil || p.check(f))
+	if !strings.HasPrefix(s, p.begin) || p.indented && len(s) == len(line) {
+		return false
+	}
+	*f = Frame{}
+	return p.read(s, f, nil) && (p.check == nil || p.check(f))
 }
 
 // withoutArguments drops the arguments of a call.

@@ -155,11 +155,11 @@ var (
 
 // syntaxes, in the order in which they are tried; a tie goes to the earlier one, and java is the first.
 var syntaxes = [...]syntax{
-	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)"}, {needs: "(.)at ", first: "[>|Aa"}},
+	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|Aa"}},
 		clean: javaLine, marks: javaMarks, mark: javaMark},
 	{runtime: &scriptRuntime, other: javascriptFrame,
 		signs: []sign{
-			{needs: "@:1"}, {needs: "/:1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
+			{needs: "@:1", last: "1"}, {needs: "/:1", last: "1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
 			{needs: ":wasm-function[/"}, {needs: "at ", first: "a"},
 		},
 		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
@@ -177,7 +177,7 @@ var syntaxes = [...]syntax{
 	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
-	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1"}, {needs: ", : 1"}},
+	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
 		marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
