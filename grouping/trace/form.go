@@ -194,12 +194,16 @@ func withoutArguments(f *Frame) bool {
 
 // frameIn reads the call in a line of any of these forms.
 func frameIn(line string, f *Frame, forms []form) bool {
-	if len(forms) == 0 {
-		return false
-	}
-	found := marksOf(line)
+	s, found := withoutIndent(line), marks(0)
 	for i := range forms {
-		if p := &forms[i]; p.needs&^found == 0 && p.frame(line, f) {
+		p := &forms[i]
+		if !strings.HasPrefix(s, p.begin) {
+			continue
+		}
+		if found == 0 {
+			found = marksOf(s)
+		}
+		if p.needs&^found == 0 && p.frame(line, f) {
 			return true
 		}
 	}
