@@ -175,7 +175,8 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 }
 
 // awaitHelpers are functions by which TypeScript and Babel await where the runtime can't.
-var awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step Object.next tryCatch")
+var awaitHelpers = wordSet(`__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step
+	Object.next tryCatch`)
 
 // isWasm reports whether a function is the program's, compiled to WebAssembly.
 func isWasm(f *Frame) bool {

@@ -64,9 +64,11 @@ func (t *text) line(line string) {
 // elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them.
 func (t *text) elements(line string) bool {
 	calls, array := strings.CutPrefix(line, "[")
-	first, _, several := strings.Cut(calls, ", ")
+	if !array {
+		return false
+	}
 	var f Frame
-	if !array || !several || !javaFrame(first, &f) {
+	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(first, &f) {
 		return false
 	}
 	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {

@@ -48,14 +48,18 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 		return "", false
 	}
 	some := p[name[0]]
-	i, found := slices.BinarySearch(some, name)
-	switch {
-	case found:
-		return "", true
-	case i == 0:
+	after, end := 0, len(some) // of the last that is not behind name
+	for after < end {
+		if middle := (after + end) / 2; some[middle] <= name {
+			after = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	if after == 0 {
 		return name, false
 	}
-	return strings.CutPrefix(name, some[i-1])
+	return strings.CutPrefix(name, some[after-1])
 }
 
 var vocabulary = wordSet(words.Vocabulary)

@@ -65,11 +65,21 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 }
 
 func beginsWithAny(s string, beginnings []string) bool {
-	return slices.ContainsFunc(beginnings, func(begin string) bool { return strings.HasPrefix(s, begin) })
+	for _, begin := range beginnings {
+		if strings.HasPrefix(s, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 func endsWithAny(s string, ends []string) bool {
-	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(s, end) })
+	for _, end := range ends {
+		if strings.HasSuffix(s, end) {
+			return true
+		}
+	}
+	return false
 }
 
 func containsAny(s string, parts []string) bool {
