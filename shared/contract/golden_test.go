@@ -133,6 +133,8 @@ func samples() map[string]any {
 		contract.TypeErrorGroupIgnored: changed(contract.ErrorGroupChanged{Status: "ignored", Before: "unresolved", Assignee: "mem_1", Actor: "mem_1"}),
 		contract.TypeErrorGroupUnignored: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "ignored",
 			Cause: "It happened 100 times within an hour."}),
+		contract.TypeErrorGroupQuiet: changed(contract.ErrorGroupChanged{Status: "archived", Before: "unresolved",
+			Cause: "It had no error for 30 days."}),
 		contract.TypeErrorGroupMerged:   changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "resolved", Into: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupSplit:    changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Into: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupUnmerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", From: "grp_2", Actor: "mem_1"}),

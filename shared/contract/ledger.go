@@ -229,7 +229,7 @@ type ErrorGroupChanged struct {
 	Title        string    `json:"title"`
 	Type         string    `json:"type"`
 	Culprit      string    `json:"culprit"`
-	Status       string    `json:"status"` // unresolved, resolved or ignored
+	Status       string    `json:"status"` // unresolved, resolved, ignored or archived
 	Before       string    `json:"before"`
 	Version      int64     `json:"version"` // one more for each decision about the group
 	Assignee     string    `json:"assignee,omitempty"`
@@ -300,12 +300,13 @@ func Notifications() []Notification {
 		{TypeBudgetRestored, "budget.restored", "an exhausted budget accepts logs again"},
 		{TypeErrorGroupCreated, "error_group.created", "a new kind of error is seen"},
 		{TypeErrorGroupResolved, "error_group.resolved", "an error is resolved"},
-		{TypeErrorGroupReopened, "error_group.reopened", "a resolved error is opened again by hand"},
+		{TypeErrorGroupReopened, "error_group.reopened", "a resolved or archived error is open again"},
 		{TypeErrorGroupRegressed, "error_group.regressed", "a resolved error happens again"},
 		{TypeErrorGroupIgnored, "error_group.ignored", "an error is ignored"},
 		{TypeErrorGroupUnignored, "error_group.unignored", "an ignored error is open again"},
 		{TypeErrorGroupAssigned, "error_group.assigned", "an error is assigned, or no longer is"},
 		{TypeErrorGroupSpiking, "error_group.spiking", "an error happens far more often than before"},
+		{TypeErrorGroupQuiet, "error_group.quiet", "an error has not happened for so long that it is archived"},
 		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},

@@ -47,8 +47,8 @@ var factTypes = map[grouping.Kind]string{ // bounded by the kinds
 	grouping.WasResolved: contract.TypeErrorGroupResolved, grouping.WasReopened: contract.TypeErrorGroupReopened,
 	grouping.WasIgnored: contract.TypeErrorGroupIgnored, grouping.WasUnignored: contract.TypeErrorGroupUnignored,
 	grouping.WasRegressed: contract.TypeErrorGroupRegressed, grouping.WasAssigned: contract.TypeErrorGroupAssigned,
-	grouping.WasSpiking: contract.TypeErrorGroupSpiking,
-	grouping.WasMerged:  contract.TypeErrorGroupMerged, grouping.WasUnmerged: contract.TypeErrorGroupUnmerged,
+	grouping.WasSpiking: contract.TypeErrorGroupSpiking, grouping.WasQuiet: contract.TypeErrorGroupQuiet,
+	grouping.WasMerged: contract.TypeErrorGroupMerged, grouping.WasUnmerged: contract.TypeErrorGroupUnmerged,
 	grouping.WasSplit: contract.TypeErrorGroupSplit,
 }
 

@@ -311,10 +311,10 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 		case grouping.WasIgnored:
 			s.Did = "ignored it" + ignoredUntil(a.Until)
 		case grouping.WasReopened:
-			s.Did = "opened it again"
+			s.Did = cmp.Or(a.Reason, "opened it again")
 		case grouping.WasUnignored:
 			s.Did = cmp.Or(a.Reason, "no longer ignored it")
-		case grouping.WasRegressed, grouping.WasSpiking:
+		case grouping.WasRegressed, grouping.WasSpiking, grouping.WasQuiet:
 			s.Did = a.Reason
 		case grouping.WasAssigned:
 			s.Did = "assigned it to " + cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody")

@@ -207,6 +207,8 @@ func Refusal(err error) error {
 		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
+	case errors.Is(err, groups.ErrSettingsChanged):
+		return httpapi.NewProblem(http.StatusConflict, "version_conflict", "Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
 	case errors.Is(err, postgres.ErrMerging):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Others merge or split these groups at this moment. Send the request again.")
 	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
@@ -253,7 +255,7 @@ func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed,spiking"`
+	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed,spiking,quiet"`
 	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
 	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
 	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`

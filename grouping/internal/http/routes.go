@@ -104,7 +104,7 @@ type errorGroupBody struct {
 	Title        string          `json:"title" description:"Type and message of the first occurrence, on one line; its first 200 bytes"`
 	Type         string          `json:"type" description:"Type of the error as sent, its first 200 bytes; empty when none was"`
 	Culprit      string          `json:"culprit" description:"The innermost frame of the sender's own code, its first 200 bytes; empty without a usable stack trace"`
-	Status       grouping.Status `json:"status" enum:"unresolved,resolved,ignored"`
+	Status       grouping.Status `json:"status" enum:"unresolved,resolved,ignored,archived" description:"Weir itself archives what has not happened for as many days as the project's error settings say, and opens it again when it does"`
 	Count        int64           `json:"count" minimum:"1" description:"How many accepted entries carried this error; exact"`
 	FirstSeen    time.Time       `json:"first_seen" description:"Earliest timestamp of an entry of the group"`
 	LastSeen     time.Time       `json:"last_seen" description:"Latest timestamp of an entry of the group"`
@@ -172,7 +172,7 @@ type groupsQuery struct {
 
 // groupFilters choose groups.
 type groupFilters struct {
-	Status       string    `query:"status" enum:"unresolved,resolved,ignored" description:"Groups with this status"`
+	Status       string    `query:"status" enum:"unresolved,resolved,ignored,archived" description:"Groups with this status"`
 	From         time.Time `query:"from" description:"Groups last seen at or after this time, by the entries' timestamps"`
 	To           time.Time `query:"to" description:"Groups first seen before this time, by the entries' timestamps"`
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
@@ -362,7 +362,7 @@ func parseStatus(q *postgres.GroupQuery, values url.Values) error {
 	}
 	status, ok := grouping.ParseStatus(word)
 	if !ok {
-		return invalid("status", word, "Use unresolved, resolved or ignored.")
+		return invalid("status", word, "Use unresolved, resolved, ignored or archived.")
 	}
 	q.Status = status
 	return nil

@@ -8,7 +8,7 @@ CREATE TABLE error_groups (
 	title        text        NOT NULL,
 	type         text        NOT NULL,
 	culprit      text        NOT NULL,
-	status       text        NOT NULL DEFAULT 'unresolved' CHECK (status IN ('unresolved', 'resolved', 'ignored')),
+	status       text        NOT NULL DEFAULT 'unresolved' CHECK (status IN ('unresolved', 'resolved', 'ignored', 'archived')),
 	count        bigint      NOT NULL CHECK (count >= 0),
 	first_seen   timestamptz NOT NULL,
 	last_seen    timestamptz NOT NULL CHECK (last_seen >= first_seen),
@@ -19,6 +19,7 @@ CREATE TABLE error_groups (
 	why          jsonb       NOT NULL,
 	expires      date        NOT NULL, -- from this day (UTC) on the group is removed: the log store then has none of its entries
 	seen_minute  timestamptz NOT NULL,
+	arrived      date        NOT NULL, -- the day (UTC) on which an error of it was last accepted
 	calls        integer[]   NOT NULL DEFAULT '{}', -- numbers of its calls, innermost first; groups that share rare calls are similar
 	first_release text       NOT NULL DEFAULT '',
 	last_release text        NOT NULL DEFAULT '',
@@ -125,6 +126,7 @@ CREATE TABLE error_settings (
 	project      text        NOT NULL,
 	since        timestamptz NOT NULL,
 	paths        jsonb       NOT NULL, -- where the metadata of its entries has the release and other things
+	archive_days smallint    NOT NULL DEFAULT 0 CHECK (archive_days >= 0), -- without an error, after which a group is archived; 0: it never is
 	actor        text        NOT NULL,
 	PRIMARY KEY (organization, project, since)
 );
