@@ -268,7 +268,7 @@ type AlertedGroup struct {
 	Culprit     string `json:"culprit"`
 	Count       int64  `json:"count"`                 // of its errors in all, when the message was made
 	Environment string `json:"environment,omitempty"` // of the error that caused it
-	Trigger     string `json:"trigger"`               // new, regressed, unignored, spiking, many
+	Trigger     string `json:"trigger"`               // new, regressed, unignored, spiking, many, users
 	Cause       string `json:"cause"`                 // in words
 	Path        string `json:"path"`                  // in the console
 }

@@ -3,9 +3,7 @@ package http
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,9 +109,8 @@ func (b untilBody) until() (u grouping.Until, err error) {
 	if b.At != nil {
 		u.At = b.At.UTC().Truncate(time.Microsecond)
 	}
-	var known bool
-	if u.Per, known = grouping.Spans[b.Per]; !known && b.Per != "" {
-		return u, grouping.Invalid{Field: "until/per", Detail: fmt.Sprintf("The span is %q.", b.Per), Fix: "Use minute, hour, day or week."}
+	if u.Per, err = spanNamed("until/per", b.Per); err != nil {
+		return u, err
 	}
 	if u.Count = b.Count; u == (grouping.Until{}) {
 		return u, grouping.Invalid{Field: "until", Detail: "It names no end.", Fix: "Send at or count, or leave until out."}
@@ -302,11 +299,7 @@ func newUntilBody(u grouping.Until) *untilBody {
 		at := u.At.UTC()
 		body.At = &at
 	}
-	for _, name := range slices.Sorted(maps.Keys(grouping.Spans)) {
-		if grouping.Spans[name] == u.Per {
-			body.Per = name
-		}
-	}
+	body.Per = nameOf(u.Per)
 	return body
 }
 
