@@ -317,7 +317,7 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 		case grouping.WasRegressed, grouping.WasSpiking, grouping.WasQuiet:
 			s.Did = a.Reason
 		case grouping.WasAssigned:
-			s.Did = "assigned it to " + cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody")
+			s.Did = assignedTo(r, a)
 		case grouping.WasNoted:
 			s.Did = "wrote"
 		case grouping.WasMerged, grouping.WasUnmerged, grouping.WasSplit:
@@ -381,4 +381,16 @@ func ignoredUntil(u grouping.Until) (words string) {
 		}
 	}
 	return words
+}
+
+// assignedTo says to whom a group was assigned, and why if nobody did.
+func assignedTo(r *http.Request, a postgres.Activity) string {
+	did := "assigned it to "
+	if a.By.ID == "" {
+		did = "It is assigned to "
+	}
+	if did += cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody"); a.Reason != "" {
+		did += ". " + a.Reason
+	}
+	return did
 }

@@ -94,11 +94,15 @@ var ErrSettingsChanged = errors.New("the settings were changed meanwhile")
 
 // settled is from when on a change of settings holds, after the one before.
 func (s *Service) settled(last time.Time) time.Time {
-	since := s.Clock().UTC().Truncate(time.Microsecond).Add(settledAfter)
-	if !since.After(last) {
-		return last.Add(time.Microsecond)
+	return s.since(last.Add(-settledAfter)).Add(settledAfter)
+}
+
+// since is now, or just after the change before.
+func (s *Service) since(last time.Time) time.Time {
+	if now := s.Clock().UTC().Truncate(time.Microsecond); now.After(last) {
+		return now
 	}
-	return since
+	return last.Add(time.Microsecond)
 }
 
 func answerOf[T any](project string, body T) answer[T] { return answer[T]{project, body} }

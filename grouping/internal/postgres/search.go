@@ -32,6 +32,7 @@ type GroupQuery struct {
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	Assignee     string
+	Unassigned   bool // only those that nobody looks after
 	Unlike       Unlike
 	NewSince     bool // only those that are new since the last deploy of their project, to one of Environments if there are any
 	deploys      deploys
@@ -142,7 +143,7 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
+	return q.Status != "" || q.Assignee != "" || q.Unassigned || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
 		len(q.Environments) > 0 || len(q.Words) > 0
 }
 
@@ -189,6 +190,7 @@ func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCu
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
 	s.add(q.Assignee != "", "assignee = ?", q.Assignee)
+	s.add(q.Unassigned, "assignee = ''")
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee == nil, "status <> ?", string(q.Unlike.Status))
 	s.add(q.Unlike.Status == "" && q.Unlike.Assignee != nil, "assignee <> ?", q.Unlike.Assignee)
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee != nil, "(status <> ? OR assignee <> ?)", string(q.Unlike.Status), q.Unlike.Assignee)

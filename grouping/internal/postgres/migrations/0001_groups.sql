@@ -131,6 +131,17 @@ CREATE TABLE error_settings (
 	PRIMARY KEY (organization, project, since)
 );
 
+-- Who looks after new groups of a project, for errors accepted from a time on: see Owners in the domain. The last row counts;
+-- others say what was before, and who changed it.
+CREATE TABLE error_owners (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	since        timestamptz NOT NULL,
+	rules        jsonb       NOT NULL,
+	actor        text        NOT NULL,
+	PRIMARY KEY (organization, project, since)
+);
+
 -- What was answered to a request with an Idempotency-Key: key and input are hashes.
 CREATE TABLE answers (
 	organization text        NOT NULL,
@@ -190,7 +201,7 @@ CREATE TABLE error_alert_log (
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'answers',
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'error_owners', 'answers',
 		'error_alerts', 'error_alert_counts', 'error_alert_log'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
