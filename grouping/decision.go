@@ -24,6 +24,8 @@ const (
 	WasMerged    Kind = "merged"   // into another group, or others into it
 	WasUnmerged  Kind = "unmerged" // is a group of its own again, or others are
 	WasSplit     Kind = "split"    // errors like some are another group from then on
+	WasLinked    Kind = "linked"   // to a ticket, or the like
+	WasUnlinked  Kind = "unlinked"
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
 	WasSpiking   Kind = "spiking" // it happens far more often than before
@@ -33,7 +35,8 @@ const (
 // Kinds lists all of them.
 func Kinds() []Kind {
 	return []Kind{
-		WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed, WasSpiking, WasQuiet,
+		WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasLinked, WasUnlinked,
+		WasUnignored, WasRegressed, WasSpiking, WasQuiet,
 	}
 }
 
@@ -55,6 +58,7 @@ type Decision struct {
 	Environment string     `json:"environment,omitempty"`
 	Spike       Spike      `json:"spike,omitzero"`
 	Seen        time.Time  `json:"seen,omitzero"` // the last error of a group that is quiet
+	Link        Link       `json:"link,omitzero"`
 }
 
 // A Resolution is where a fault is mended. The zero one is
@@ -98,6 +102,7 @@ type State struct {
 	Into       string     `json:"into,omitempty"`   // the head that it is merged into, whose state counts instead
 	Splits     int        `json:"splits,omitempty"` // how often it was split
 	Seen       time.Time  `json:"seen,omitzero"`    // of an archived group: its last error, behind which another one opens it again
+	Links      []Link     `json:"links,omitempty"`  // bounded by MaxLinks
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -124,6 +129,8 @@ func (s *State) Apply(d Decision) {
 		s.become(State{Status: Archived, Since: d.At, Seen: d.Seen})
 	case WasAssigned:
 		s.Assignee = d.Assignee
+	case WasLinked, WasUnlinked:
+		s.link(d)
 	case WasSpiking:
 		s.Spike = d.Spike
 	case WasMerged, WasUnmerged:
@@ -139,7 +146,7 @@ func (s *State) Apply(d Decision) {
 
 // become changes the status, and keeps what is no part of it.
 func (s *State) become(next State) {
-	next.Assignee, next.Splits, next.Spike = s.Assignee, s.Splits, s.Spike
+	next.Assignee, next.Splits, next.Spike, next.Links = s.Assignee, s.Splits, s.Spike, s.Links
 	*s = next
 }
 

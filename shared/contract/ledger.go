@@ -205,12 +205,12 @@ type SearchAlert struct {
 	Addressed
 }
 
-// Addressed are the members of a fact that say who gets mail of it, and where
-// it leads in the console. Receivers get neither: tenants removes the one, and
-// makes a url of the other.
+// Addressed are the members of a fact that say who gets it, and where it leads
+// in the console. Receivers get none of them: tenants makes a url of the path.
 type Addressed struct {
-	MailTo *MailTo `json:"mail_to,omitempty"` // nil: owners and billing members
-	Path   string  `json:"path,omitempty"`
+	MailTo   *MailTo  `json:"mail_to,omitempty"`  // nil: owners and billing members
+	Webhooks []string `json:"webhooks,omitempty"` // ids of those that get it as well as the ones that ask for all facts of its type
+	Path     string   `json:"path,omitempty"`
 }
 
 // MailTo are members of the organization: of some roles, and single ones.
@@ -243,7 +243,9 @@ type ErrorGroupChanged struct {
 	Count        int64     `json:"count,omitempty"`        // of the errors of that hour, when there were too many
 	Expected     float64   `json:"expected,omitempty"`     // how many were expected in it; absent: none
 	Actor        string    `json:"actor,omitempty"`        // id of the member or API key; absent: Weir itself
+	Links        []string  `json:"links,omitempty"`        // addresses of tickets and the like
 	At           time.Time `json:"at"`
+	Addressed
 }
 
 // ErrorAlert is a fact on weir.grouping.v1: what an alert on the errors of a

@@ -201,6 +201,7 @@ type groupPage struct {
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
+	Links       []grouping.Link
 	MapsHref    string
 }
 
@@ -255,7 +256,7 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	page := groupPage{
 		shownNumbers: numbers, shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
 		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
-		MapsHref: mapsOf(found.Group.Project),
+		MapsHref: mapsOf(found.Group.Project), Links: found.Group.State.Links,
 	}
 	for _, member := range found.Members {
 		page.Members = append(page.Members, c.show(r, member))

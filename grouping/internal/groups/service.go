@@ -99,6 +99,19 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 	return found, err
 }
 
+// Find finds a group without what explains it. If there is none that the
+// principal may read, the error is postgres.ErrNoGroup.
+func (s *Service) Find(ctx context.Context, who identity.Principal, id string) (found postgres.Group, err error) {
+	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		found, _, err = postgres.FindGroup(ctx, tx, organization, id)
+		if err == nil && !s.mayRead(who, found.Project) {
+			err = postgres.ErrNoGroup
+		}
+		return err
+	})
+	return found, err
+}
+
 // mayRead reports whether the principal may read a project's
 // groups. Nobody may once its deletion is requested.
 func (s *Service) mayRead(who identity.Principal, project string) bool {

@@ -252,7 +252,7 @@ func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed,spiking,quiet"`
+	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,linked,unlinked,unignored,regressed,spiking,quiet"`
 	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
 	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
 	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`
@@ -261,6 +261,7 @@ type activityBody struct {
 	Until       *untilBody    `json:"until,omitempty" description:"Of ignored"`
 	Assignee    *string       `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
 	Note        string        `json:"note,omitempty"`
+	Link        *linkBody     `json:"link,omitempty" description:"Of linked and unlinked"`
 	Into        string        `json:"into,omitempty"   description:"Of merged: the group that it was merged into; of split: the one that was split off"`
 	From        string        `json:"from,omitempty"   description:"Of unmerged: the group that it was taken out of"`
 	Groups      []string      `json:"groups,omitempty" maxItems:"100" description:"Of merged, unmerged and split: groups that were merged into this one, taken out of it or split off from one of its members, the first 100"`
@@ -276,6 +277,10 @@ func newActivityBody(a postgres.Activity) activityBody {
 	}
 	if a.By.ID != "" {
 		body.Actor = &a.By.ID
+	}
+	if !a.Link.IsZero() {
+		link := showLink(a.Link)
+		body.Link = &link
 	}
 	if a.Kind == grouping.WasAssigned {
 		body.Assignee = &a.Assignee.ID

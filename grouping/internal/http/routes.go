@@ -53,7 +53,7 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.alertOperations(), a.ownerOperations())
+	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.alertOperations(), a.ownerOperations(), a.linkOperations())
 	return append(operations, []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
