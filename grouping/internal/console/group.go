@@ -57,6 +57,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
 		c.mountAlerts(r)
+		c.mountSettings(r)
 	})
 }
 

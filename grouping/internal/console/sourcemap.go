@@ -42,14 +42,12 @@ func (c *console) showMaps(w http.ResponseWriter, r *http.Request) error {
 	organization, query := identity.FromContext(r.Context()).Organization, r.URL.Query()
 	page := mapsPage{Project: query.Get("project"), Release: query.Get("release")}
 	projects := c.Directory.Projects(organization)
-	if page.Project == "" && len(projects) > 0 {
-		page.Project = projects[0].Project
+	var err error
+	if page.Project, err = c.ofProject(organization, page.Project); err != nil {
+		return err
 	}
 	for _, p := range projects {
 		page.Projects = append(page.Projects, ui.Choice{Value: p.Project, Text: cmp.Or(p.Name, p.Project), Selected: p.Project == page.Project})
-	}
-	if page.Project != "" && !c.Directory.Owns(organization, page.Project) {
-		return httpapi.NotFound("project", page.Project)
 	}
 	if strings.ContainsRune(page.Release, 0) || strings.ToValidUTF8(page.Release, "") != page.Release {
 		return httpapi.NotFound("release", page.Release)
