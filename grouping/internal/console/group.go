@@ -111,7 +111,9 @@ func (c *console) show(r *http.Request, g postgres.Group) shownGroup {
 type groupsPage struct {
 	decider
 	Views      []ui.Link
-	DecidePath string // with the search
+	Sorts      []sortLink // in the order of the columns
+	Order      string     // of the list, in words
+	DecidePath string     // with the search
 	Filters    ui.Filters
 	Searched   bool // false: the search was not understood
 	Incomplete bool // the search timed out before the page was full
@@ -129,6 +131,8 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	page.decider, page.Views, page.DecidePath = c.decider(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
 	page.Filters.Keep(r, "new_since")
+	page.Filters.Keep(r, "sort")
+	page.Sorts, page.Order = sortsOf(r)
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
@@ -187,6 +191,32 @@ func viewsOf(r *http.Request) (views []ui.Link) {
 		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0], "new_since", ""), Current: chosen == of[0] && !isNew})
 	}
 	return append(views, ui.Link{Text: "New since the last deploy", Href: ui.With(r, "status", "", "new_since", "deploy"), Current: isNew})
+}
+
+// A sortLink is the head of a column by which a list can be sorted.
+type sortLink struct {
+	ui.Link
+	Number bool // the column has numbers
+}
+
+// sortsOf links the orders of a list, and says which it has.
+func sortsOf(r *http.Request) (links []sortLink, order string) {
+	chosen := r.URL.Query().Get("sort")
+	for _, of := range []struct {
+		by, text, order string
+		number          bool
+	}{
+		{string(postgres.ByCount), "Count", "the most frequent one comes first", true},
+		{string(postgres.ByUsers), "Users", "the one with the most users comes first, of the 2,000 seen last", true},
+		{"", "Last seen", "the one seen last comes first", false},
+		{string(postgres.ByFirstSeen), "Since", "the newest one comes first", false},
+	} {
+		links = append(links, sortLink{ui.Link{Text: of.text, Href: ui.With(r, "sort", of.by, "cursor", ""), Current: of.by == chosen}, of.number})
+		if of.by == chosen {
+			order = of.order
+		}
+	}
+	return links, order
 }
 
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page groupsPage) {

@@ -128,6 +128,7 @@ func (s *Service) timeUp(span time.Duration) func() bool {
 // maxSearchTime it ends with what was found.
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		query.Now = s.Clock()
 		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)
 		if page, err = postgres.Groups(ctx, tx, organization, query); err != nil {
 			return err

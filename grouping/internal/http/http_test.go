@@ -159,6 +159,23 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// A list has the order that is asked for.
+func TestSort(t *testing.T) {
+	api := newAPI(t)
+	for by, first := range map[string]string{"": "AlphaError", "last_seen": "AlphaError", "first_seen": "BetaError", "count": "AlphaError", "users": ""} {
+		status, list := get(t, api, "/v1/projects/shop/error-groups?limit=1&sort="+by)
+		if got := list["items"].([]any)[0].(map[string]any)["type"]; status != 200 || first != "" && got != first || list["next_cursor"] == nil {
+			t.Errorf("by %s: %d %v", by, status, list)
+		}
+		if _, rest := get(t, api, "/v1/projects/shop/error-groups?limit=1&sort="+by+"&cursor="+list["next_cursor"].(string)); len(rest["items"].([]any)) != 1 || rest["next_cursor"] != nil {
+			t.Errorf("the next by %s: %v", by, rest)
+		}
+	}
+	if status, _ := get(t, api, "/v1/projects/shop/error-groups?sort=age"); status != 400 {
+		t.Errorf("by age: %d", status)
+	}
+}
+
 // A project says where the metadata of its entries has what errors are counted by.
 func TestSettings(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 30, 0, 0, time.UTC)

@@ -50,7 +50,9 @@ type linkListBody struct {
 	httpapi.OnePage
 }
 
-func showLink(l grouping.Link) linkBody { return linkBody{l.ID, newLinkBody{l.URL, l.Title, l.Webhook}} }
+func showLink(l grouping.Link) linkBody {
+	return linkBody{l.ID, newLinkBody{l.URL, l.Title, l.Webhook}}
+}
 
 func showLinks(of grouping.State) linkListBody {
 	body := linkListBody{Items: []linkBody{}}

@@ -167,6 +167,7 @@ type errorGroupDetailBody struct {
 // groupsQuery are the filters of a list, and its page.
 type groupsQuery struct {
 	groupFilters
+	Sort string `query:"sort" enum:"last_seen,first_seen,count,users" default:"last_seen" description:"The highest or newest first. By first_seen and count 100,000 groups that match are sorted, those last seen; by users, of the last 7 days, 2,000"`
 	httpapi.Page
 }
 
@@ -343,7 +344,7 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	q.Limit = page.Limit
 	values := r.URL.Query()
 	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{
-		parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince,
+		parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince, parseSort,
 	} {
 		if err := parse(&q, values); err != nil {
 			return q, err
@@ -425,6 +426,17 @@ func parseNewSince(q *postgres.GroupQuery, values url.Values) error {
 	word := values.Get("new_since")
 	if q.NewSince = word == "deploy"; word != "" && !q.NewSince {
 		return invalid("new_since", word, "Use deploy.")
+	}
+	return nil
+}
+
+func parseSort(q *postgres.GroupQuery, values url.Values) error {
+	switch by := postgres.Sorting(values.Get("sort")); by {
+	case "", "last_seen":
+	case postgres.ByFirstSeen, postgres.ByCount, postgres.ByUsers:
+		q.Sort = by
+	default:
+		return invalid("sort", string(by), "Use last_seen, first_seen, count or users.")
 	}
 	return nil
 }

@@ -36,6 +36,8 @@ type GroupQuery struct {
 	Unlike       Unlike
 	NewSince     bool // only those that are new since the last deploy of their project, to one of Environments if there are any
 	deploys      deploys
+	Sort         Sorting
+	Now          time.Time `json:"-"` // of ByUsers
 	After        GroupCursor
 	Limit        int
 	TimeUp       func() bool `json:"-"` // called now and then: when true, the page ends with what was found; nil: never
@@ -51,10 +53,11 @@ type Unlike struct {
 type GroupCursor struct {
 	LastSeen time.Time `json:"l"`
 	ID       string    `json:"i"`
+	Key      int64     `json:"k,omitempty"` // in another order
 }
 
 // Cursor is the group's place in a list.
-func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
+func (g Group) Cursor() GroupCursor { return GroupCursor{LastSeen: g.LastSeen, ID: g.ID} }
 
 func (c GroupCursor) args() []any { return []any{minute(c.LastSeen), c.LastSeen, c.ID} }
 
@@ -86,6 +89,9 @@ func (p Page) IDs() []string {
 func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
 	if err := q.findDeploys(ctx, tx, organization); err != nil {
 		return page, err
+	}
+	if q.Sort != "" {
+		return sorted(ctx, tx, organization, q, q.Now)
 	}
 	for after := q.After; ; {
 		border, err := q.rangeEnd(ctx, tx, organization, after)
