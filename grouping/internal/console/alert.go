@@ -448,7 +448,7 @@ func (c *console) writeAlert(w http.ResponseWriter, r *http.Request, status int,
 	if errors.Is(fault, postgres.ErrAlertChanged) {
 		page.Fault = "Somebody else has changed this alert meanwhile, to what you see here. Nothing of yours was saved."
 	}
-	c.pages.Write(w, r, status, "alert", ui.View{Title: found.Name, Data: page, Flash: ui.TakeFlash(w, r, alertFlashes)})
+	c.pages.Write(w, r, status, "alert", ui.View{Title: found.Name, Of: page.Project, Data: page, Flash: ui.TakeFlash(w, r, alertFlashes)})
 	return nil
 }
 

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -47,9 +46,7 @@ type console struct {
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates).Named(func(_ context.Context, organization string) string {
-		return config.Directory.OrganizationName(organization)
-	})}
+	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates).Following(config.Directory)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))
@@ -296,7 +293,7 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	if fault == "" {
 		flash = ui.TakeFlash(w, r, done)
 	}
-	c.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Data: page, Flash: flash})
+	c.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Of: page.Project, Data: page, Flash: flash})
 	return nil
 }
 

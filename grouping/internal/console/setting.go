@@ -50,6 +50,16 @@ type settingsPage struct {
 	Owners   ownersForm
 }
 
+// name is that of the project.
+func (p *settingsPage) name() string {
+	for _, choice := range p.Projects {
+		if choice.Selected {
+			return choice.Text
+		}
+	}
+	return ""
+}
+
 // ownersForm are the rules about who looks after new errors.
 type ownersForm struct {
 	Text, Fault string
@@ -100,7 +110,7 @@ func (c *console) writeSettings(w http.ResponseWriter, r *http.Request, project 
 		}
 	}
 	sent(&page)
-	c.pages.Write(w, r, status, "settings", ui.View{Title: "Settings for errors", Data: page, Flash: ui.TakeFlash(w, r, settingsFlashes)})
+	c.pages.Write(w, r, status, "settings", ui.View{Title: "Settings for errors", Of: page.name(), Data: page, Flash: ui.TakeFlash(w, r, settingsFlashes)})
 	return nil
 }
 
