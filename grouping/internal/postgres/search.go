@@ -18,7 +18,9 @@ import (
 
 // Bounds of a search.
 const (
-	scanBatch    = 2000    // groups that are scanned between two checks of the time
+	scanBatch    = 2000    // groups that are scanned before the first check of the time
+	scanGrowth   = 4       // how many times more before the next one
+	maxScan      = 32_000  // at most
 	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
 )
 
@@ -93,8 +95,8 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	if q.Sort != "" {
 		return sorted(ctx, tx, organization, q, q.Now)
 	}
-	for after := q.After; ; {
-		border, err := q.rangeEnd(ctx, tx, organization, after)
+	for after, stretch := q.After, scanBatch; ; stretch = min(stretch*scanGrowth, maxScan) {
+		border, err := q.rangeEnd(ctx, tx, organization, after, stretch)
 		if err != nil {
 			return page, fmt.Errorf("cannot look at the list of groups: %w", err)
 		}
@@ -121,8 +123,8 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 	if err := q.findDeploys(ctx, tx, organization); err != nil {
 		return found, err
 	}
-	for after := q.After; ; {
-		border, err := q.rangeEnd(ctx, tx, organization, after)
+	for after, stretch := q.After, scanBatch; ; stretch = min(stretch*scanGrowth, maxScan) {
+		border, err := q.rangeEnd(ctx, tx, organization, after, stretch)
 		if err != nil {
 			return found, fmt.Errorf("cannot look at the list of groups: %w", err)
 		}
@@ -165,13 +167,13 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 }
 
 // rangeEnd is the end of the next range; zero: that of the list.
-func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
+func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor, stretch int) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
 	}
 	s := q.list(organization, after)
 	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
-		s.where(), newestFirst, scanBatch-1), s.args...).Scan(&border.LastSeen, &border.ID)
+		s.where(), newestFirst, stretch-1), s.args...).Scan(&border.LastSeen, &border.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return GroupCursor{}, nil
 	}
