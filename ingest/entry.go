@@ -217,7 +217,7 @@ func (p *entryParser) stringField(i, depth, member int) int {
 func (p *entryParser) timestamp(text quoted) {
 	if _, ok := ParseInstant(text.decode(&p.scratch)); !ok {
 		p.faults.add(CodeInvalidTimestamp, memberNames[entryTimestamp], quoteShort(text.raw)+" is not a UTC time of RFC 3339.",
-			"Send the event's time in UTC as YYYY-MM-DDTHH:MM:SS, with a fraction of 1 to 9 digits or none, then Z.")
+			"Send the event's time in UTC as YYYY-MM-DDTHH:MM:SS, with a fraction of 1 to 9 digits or none, then Z or +00:00.")
 	}
 }
 

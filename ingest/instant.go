@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"time"
@@ -39,12 +40,26 @@ func (t Instant) Plus(seconds int64) Instant {
 }
 
 // ParseInstant reads an RFC 3339 time in UTC: YYYY-MM-DDTHH:MM:SS, an
-// optional fraction of 1 to 9 digits, Z. It must be on the calendar: no
-// February 30, no hour 24, no second 60.
+// optional fraction of 1 to 9 digits, Z or +00:00. It must be on the
+// calendar: no February 30, no hour 24, no second 60.
 func ParseInstant(text []byte) (Instant, bool) {
-	if len(text) < len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
+	local, isUTC := cutUTC(text)
+	if !isUTC || len(local) < len("2006-01-02T15:04:05") {
 		return Instant{}, false
 	}
+	return parseLocal(local)
+}
+
+// cutUTC returns a time without its offset, and whether that is zero.
+func cutUTC(text []byte) (local []byte, isUTC bool) {
+	if last := len(text) - 1; last >= 0 && text[last] == 'Z' {
+		return text[:last], true
+	}
+	return bytes.CutSuffix(text, []byte("+00:00"))
+}
+
+// parseLocal is ParseInstant of a time without its offset.
+func parseLocal(text []byte) (Instant, bool) {
 	if text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' || text[16] != ':' {
 		return Instant{}, false
 	}
@@ -56,7 +71,7 @@ func ParseInstant(text []byte) (Instant, bool) {
 	if uint(hour) > 23 || uint(minute) > 59 || uint(second) > 59 {
 		return Instant{}, false
 	}
-	nanos, ok := fraction(text[19 : len(text)-1])
+	nanos, ok := fraction(text[19:])
 	seconds := int64(daysSinceEpoch(year, month, day))*86400 + int64(hour*3600+minute*60+second)
 	return Instant{Seconds: seconds, Nanos: nanos}, ok
 }

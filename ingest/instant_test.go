@@ -28,7 +28,7 @@ func TestParseInstantKnowsTheCalendar(t *testing.T) {
 	}
 }
 
-// Only one form is a timestamp; a fraction has 1 to 9 digits.
+// Only one form is a timestamp; a fraction has 1 to 9 digits, and the offset is zero.
 func TestParseInstantForms(t *testing.T) {
 	for text, nanos := range map[string]uint32{
 		"2026-01-31T12:00:00Z":           0,
@@ -41,12 +41,15 @@ func TestParseInstantForms(t *testing.T) {
 			t.Errorf("%s: got %v, %t", text, at, ok)
 		}
 	}
+	if at, ok := ingest.ParseInstant([]byte("2026-01-31T12:00:00.25+00:00")); !ok || at.String() != "2026-01-31T12:00:00.25Z" {
+		t.Errorf("+00:00 is %v, %t", at, ok)
+	}
 	for _, text := range []string{
 		"", "Z", "2026-01-31", "2026-01-31T12:00Z", "2026-01-31 12:00:00Z", "2026-01-31t12:00:00Z", "2026-01-31T12:00:00z",
 		"2026-01-31T12:00:00", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00.1234567890Z", "2026-01-31T12:00:00,5Z", "2026-01-31T24:00:00Z",
 		"2026-01-31T12:60:00Z", "2016-12-31T23:59:60Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
 		"2023-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "+026-01-31T12:00:00Z", "2026-1 -31T12:00:00Z", "20:6-01-31T12:00:00Z", "2026-01-31T12:00:00.1 Z", "12026-01-31T12:00:00Z",
-		"2026-01-31T12:00:00+00:00", "2026-01-31T12:00:00.5+02:00Z", "２026-01-31T12:00Z",
+		"2026-01-31T12:00:00-00:00", "2026-01-31T12:00:00+02:00", "2026-01-31T12:00:00+0000", "2026-01-31T12:00:00Z+00:00", "+00:00", "2026-01-31T12:00:00.5+02:00Z", "２026-01-31T12:00Z",
 	} {
 		if _, ok := ingest.ParseInstant([]byte(text)); ok {
 			t.Errorf("%q is a timestamp", text)

@@ -113,6 +113,9 @@ func oracleError(value jsontext.Value) bool {
 }
 
 func oracleTime(text string) bool {
+	if local, ok := strings.CutSuffix(text, "+00:00"); ok {
+		text = local + "Z"
+	}
 	_, err := time.Parse("2006-01-02T15:04:05.999999999Z", text)
 	head, tail, found := strings.Cut(strings.TrimSuffix(text, "Z"), ".")
 	return err == nil && len(head) == 19 && !strings.Contains(text, ",") && (!found || len(tail) >= 1 && len(tail) <= 9)

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strconv"
 )
@@ -241,8 +240,9 @@ func (p *Parser) batchTooLarge(i int) int {
 
 // invalid refuses the whole body because it is not JSON in what pointer names.
 func (p *Parser) invalid(pointer string) int {
-	detail := fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", p.scan.failure, p.scan.failedAt)
-	p.refuse(p.scan.failedAt, CodeInvalidJSON, pointer, detail, "Send JSON as RFC 8259 defines it, in UTF-8.")
+	if p.failure == nil {
+		p.failure = p.scan.invalid(pointer)
+	}
 	return -1
 }
 

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -35,6 +36,14 @@ func (s *scanner) fail(i int, what string) int {
 		s.failure, s.failedAt = "the body ends too early", s.size
 	}
 	return -1
+}
+
+// invalid is the fault of a body with this text.
+func (s *scanner) invalid(pointer string) *BodyError {
+	return &BodyError{
+		Code: CodeInvalidJSON, Pointer: pointer, Offset: s.failedAt,
+		Detail: fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", s.failure, s.failedAt), Fix: "Send JSON as RFC 8259 defines it, in UTF-8.",
+	}
 }
 
 // value checks a value. depth is its level if it is an array or an object.
@@ -257,6 +266,23 @@ func stops(word uint64) uint64 {
 	slash := (word ^ everySlash) - everyByte
 	control := word - everySpace
 	return (quote | slash | control | word) & everyTop
+}
+
+// PlainPrefix returns how many bytes at the start of a text a string of JSON
+// has as they are: ASCII that needs no escape.
+func PlainPrefix(text []byte) int {
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		if marks := stops(binary.LittleEndian.Uint64(text[i:])); marks != 0 {
+			return i + bits.TrailingZeros64(marks)>>3
+		}
+	}
+	for ; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return i
 }
 
 // quoted is the inside of a string as it was sent.

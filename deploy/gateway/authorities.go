@@ -84,6 +84,7 @@ func Modules() []Module {
 // deeper segment decides.
 var nouns = map[string]Module{
 	"logs":           Ingest,
+	"otlp":           Ingest,
 	"searches":       Ingest,
 	"error-groups":   Grouping,
 	"accounts":       Ledger,

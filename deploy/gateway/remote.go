@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -104,11 +105,15 @@ func (r Remote) trusts(address string) bool {
 }
 
 // failure answers for an unreachable module: with the same 500 as the
-// module's own failure.
+// module's own failure, or the 503 after which OpenTelemetry sends again.
 func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: r.Logger, Clock: r.Clock})
-	router.NotFound(httpapi.Handle(func(http.ResponseWriter, *http.Request) error {
-		return httpapi.Unavailable("This part of the service is unavailable for the moment. Send the whole request again.", time.Second)
+	router.NotFound(httpapi.Handle(func(_ http.ResponseWriter, request *http.Request) error {
+		problem := httpapi.Unavailable("This part of the service is unavailable for the moment. Send the whole request again.", time.Second)
+		if strings.HasPrefix(request.URL.Path, "/v1/otlp/") {
+			problem.Status = http.StatusServiceUnavailable
+		}
+		return problem
 	}))
 	return func(w http.ResponseWriter, request *http.Request, err error) {
 		if request.Context().Err() != nil {

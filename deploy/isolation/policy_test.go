@@ -47,6 +47,7 @@ var policies = []policy{
 	// Entries: an API key reads those of its whole organization, unless
 	// it is restricted.
 	{route: "POST /v1/logs", who: keys, body: logs("Anybody")},
+	{route: "POST /v1/otlp/v1/logs", who: keys, body: `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"Anybody"}}]}]}]}`},
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
 	{route: "GET /v1/logs", who: wideReaders, path: "/v1/logs?project={second}"},

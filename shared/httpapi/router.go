@@ -59,13 +59,18 @@ func NewRouter(options Options) *chi.Mux {
 	pace := paceOf(options)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		pace(r)
-		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.EscapedPath()))
+		detail := fmt.Sprintf("There is nothing at %q.", r.URL.EscapedPath())
+		if meant := meant(router, r.URL.Path); meant != "" {
+			detail += fmt.Sprintf(" Did you mean %q?", meant)
+		}
+		return NewProblem(http.StatusNotFound, CodeNotFound, detail)
 	}))
 	router.MethodNotAllowed(Handle(func(w http.ResponseWriter, r *http.Request) error {
 		pace(r)
-		w.Header().Set("Allow", strings.Join(allowed(router, r.URL.Path), ", "))
+		methods := strings.Join(allowed(router, r.URL.Path), ", ")
+		w.Header().Set("Allow", methods)
 		return NewProblem(http.StatusMethodNotAllowed, CodeMethodNotAllowed,
-			fmt.Sprintf("%s is not possible on %q.", r.Method, r.URL.EscapedPath()))
+			fmt.Sprintf("%s is not possible on %q; possible: %s.", r.Method, r.URL.EscapedPath(), methods))
 	}))
 	return router
 }
@@ -86,6 +91,20 @@ func allowed(router *chi.Mux, path string) []string {
 		}
 	}
 	return methods
+}
+
+// meant returns the path that an unknown one is a common slip of: without
+// the version, with a slash at its end, in the singular. "" if there is none.
+func meant(router *chi.Mux, path string) string {
+	path = "/" + strings.ToLower(strings.Trim(path, "/"))
+	path = strings.TrimPrefix(path, "/api")
+	versioned := "/v1/" + strings.TrimPrefix(strings.TrimPrefix(path, "/v1"), "/")
+	for _, candidate := range []string{path, versioned, versioned + "s"} {
+		if len(allowed(router, candidate)) > 0 {
+			return candidate
+		}
+	}
+	return ""
 }
 
 // wellFormed refuses an unreadable query. net/url would silently drop

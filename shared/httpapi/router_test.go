@@ -229,6 +229,22 @@ func TestSecretHides(t *testing.T) {
 	}
 }
 
+// An unknown path leads to what it is a slip of, a wrong method to the right ones.
+func TestUnknownPathsLeadOn(t *testing.T) {
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.Post("/v1/logs", func(http.ResponseWriter, *http.Request) {})
+	for path, want := range map[string]string{
+		"/logs": `Did you mean \"/v1/logs\"?`, "/v1/log": `\"/v1/logs\"?`, "/v1/logs/": `\"/v1/logs\"?`, "/api/v1/Logs": `\"/v1/logs\"?`,
+		"/v1": `There is nothing at \"/v1\"."`, "/v1/other": `There is nothing at \"/v1/other\"."`, "/v1/logs": `GET is not possible on \"/v1/logs\"; possible: POST.`,
+	} {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %s, want %s", path, w.Body, want)
+		}
+	}
+}
+
 // Endless requests for unknown paths and methods are answered at a
 // pace, those of another network at once.
 func TestUnknownPathsArePaced(t *testing.T) {

@@ -114,7 +114,7 @@ func (g *Guard) RequireScope(scope string, others ...string) func(http.Handler) 
 }
 
 func (g *Guard) apiKey(r *http.Request) (Principal, error) {
-	secret, err := httpapi.OneHeader(r.Header, "X-Api-Key")
+	secret, err := APIKeyOf(r.Header)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -270,6 +270,19 @@ const secretDigits = 48
 func WellFormed(prefix, secret string) bool {
 	digits, ok := strings.CutPrefix(secret, prefix)
 	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// APIKeyOf returns the API key of a request; "": it has none. One that came
+// as a bearer token is refused with the way out.
+func APIKeyOf(header http.Header) (string, error) {
+	key, err := httpapi.OneHeader(header, "X-Api-Key")
+	if err != nil || key != "" {
+		return key, err
+	}
+	if _, token, _ := strings.Cut(header.Get("Authorization"), " "); strings.HasPrefix(token, APIKeyPrefix) {
+		return "", unauthorized("ApiKey", "missing_api_key", "The API key came in the header Authorization. Send it in the header x-api-key, without Bearer.")
+	}
+	return "", nil
 }
 
 // APIKey returns the holder of an API key, or the 401 with the reason:

@@ -69,6 +69,21 @@ func TestRequireAPIKey(t *testing.T) {
 	}
 }
 
+// A key that came as a bearer token is refused, and says where it belongs.
+func TestRequireAPIKeyFindsBearer(t *testing.T) {
+	for token, want := range map[string]string{secret("weir_", "a"): "without Bearer", secret("weirsvc_", "d"): "There is no API key"} {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header.Set("Authorization", "Bearer "+token)
+		_, err := identity.APIKeyOf(request.Header)
+		if err == nil {
+			_, err = identity.APIKey(known(t), "")
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.8s: %v, want %q", token, err, want)
+		}
+	}
+}
+
 // Two different keys are refused, though one of them is valid.
 func TestRequireAPIKeyRefusesTwo(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "/", nil)

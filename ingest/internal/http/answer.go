@@ -20,8 +20,8 @@ import (
 )
 
 // answer writes a 200 with what was accepted, by hand, as every
-// request takes this path.
-func answer(w http.ResponseWriter, batch *ingest.Batch, bytes int64, quota ingest.QuotaStatus) {
+// request takes this path. changes are those of a lenient request.
+func answer(w http.ResponseWriter, batch *ingest.Batch, changes *ingest.Changes, bytes int64, quota ingest.QuotaStatus) {
 	body := make([]byte, 0, 256)
 	body = strconv.AppendQuote(append(body, `{"message":`...), summary(batch))
 	body = strconv.AppendInt(append(body, `,"processed":`...), int64(len(batch.Accepted)), 10)
@@ -32,6 +32,9 @@ func answer(w http.ResponseWriter, batch *ingest.Batch, bytes int64, quota inges
 	body = strconv.AppendInt(append(body, `,"remaining":`...), quota.Remaining, 10)
 	body = quota.ResetsAt.UTC().AppendFormat(append(body, `,"resets_at":"`...), time.RFC3339)
 	body = append(body, `"}`...)
+	if changes != nil {
+		body = appendChanges(body, changes)
+	}
 	if len(batch.Faults) > 0 {
 		body = appendFaults(body, batch)
 	}
@@ -40,6 +43,15 @@ func answer(w http.ResponseWriter, batch *ingest.Batch, bytes int64, quota inges
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(body)
+}
+
+// appendChanges adds in how many entries which members were normalized.
+func appendChanges(body []byte, changes *ingest.Changes) []byte {
+	body = strconv.AppendInt(append(body, `,"normalized":`...), int64(changes.Entries), 10)
+	body = strconv.AppendInt(append(body, `,"normalized_members":{"level":`...), int64(changes.Levels), 10)
+	body = strconv.AppendInt(append(body, `,"timestamp":`...), int64(changes.Timestamps), 10)
+	body = strconv.AppendInt(append(body, `,"error.stack_trace":`...), int64(changes.StackTraces), 10)
+	return append(body, '}')
 }
 
 func appendFaults(body []byte, batch *ingest.Batch) []byte {

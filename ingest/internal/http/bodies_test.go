@@ -221,7 +221,7 @@ func TestZstdBodies(t *testing.T) {
 				half := size / 2
 				wire := append(w.EncodeAll(text[:half], nil), 0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 'x', 'y') // a skippable frame between two
 				wire = w.EncodeAll(text[half:], wire)
-				got, err := in.Bodies.Read(httptest.NewRecorder(), newPost(bytes.NewReader(wire)), zstdEncoding, "org_1")
+				got, err := in.Bodies.Read(httptest.NewRecorder(), newPost(bytes.NewReader(wire)), Format{encoding: zstdEncoding}, "org_1")
 				if err != nil || !bytes.Equal(got.Bytes(), text) {
 					t.Fatalf("%d bytes at %s: %v", size, level, err)
 				}

@@ -29,6 +29,7 @@ type Body struct {
 	lease  *fairshare.Lease
 	bodies *Bodies
 	holder string
+	digest admission.Digest
 	padded bool // it ended as mostly padding
 
 	Received int64 // bytes that came: as they were sent, or after decompression if that is more
@@ -37,8 +38,8 @@ type Body struct {
 // Bytes returns the body. It is valid until Close.
 func (b *Body) Bytes() []byte { return b.buffer.Bytes }
 
-// Digest identifies the body under an idempotency key.
-func (b *Body) Digest() admission.Digest { return sha256.Sum256(b.Bytes()) }
+// Digest identifies what was sent under an idempotency key, if that was asked for.
+func (b *Body) Digest() admission.Digest { return b.digest }
 
 // Waste returns the bytes that count as wasted if nothing is accepted.
 func (b *Body) Waste() int64 {
@@ -74,11 +75,20 @@ func (b *Body) Holds(batch *ingest.Batch) {
 	}
 }
 
+// A Format is how a body is to be read.
+type Format struct {
+	encoding  encoding
+	digested  bool
+	translate func(body []byte, to io.Writer) error // to what the parser reads; nil: the body is that
+	working   int64                                 // memory of translate, in sizes of the body
+}
+
 // A reading is a body being read.
 type reading struct {
 	*Body
-	how       encoding
-	announced int64 // the announced length, -1: none
+	format    Format
+	how       encoding // of what is read next
+	announced int64    // the announced length, -1: none
 	wire      *wire
 	overhead  int64 // what its decompression takes, beside the buffer
 	share     share
@@ -93,19 +103,22 @@ var (
 
 // Read reads the body of r for a holder. The body must be closed. After
 // an error no memory is lent, and the body only has its length.
-func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
-	body := &Body{bodies: b, holder: holder}
+func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, format Format, holder string) (*Body, error) {
+	body, how := &Body{bodies: b, holder: holder}, format.encoding
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
 		return body, b.tooLarge()
 	}
 	b.throttle.Note(holder)
-	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how), wire: newWire(w, r, b, body, how)}
+	reading := &reading{Body: body, format: format, how: how, announced: r.ContentLength, overhead: overheadOf(how), wire: newWire(w, r, b, body, how)}
 	reading.share = share{bodies: b, holder: holder, wire: reading.wire, ctx: r.Context()}
 	err := reading.read()
 	body.Received = max(int64(reading.wire.got), int64(reading.wire.inflated))
 	body.padded = errors.Is(err, errPadded)
 	if body.buffer != nil && body.buffer.large == nil {
 		b.throttle.Received(holder, reading.wire.charge())
+	}
+	if err == nil {
+		err = reading.convert()
 	}
 	if body.lease != nil {
 		err = errors.Join(err, body.lease.Pin())
@@ -271,6 +284,60 @@ func (r *reading) moveToLarge() error {
 	larger.Bytes = append(larger.Bytes, r.buffer.Bytes...)
 	r.replace(larger)
 	return nil
+}
+
+// convert makes of what was sent what the parser reads.
+func (r *reading) convert() error {
+	if r.format.digested {
+		r.digest = sha256.Sum256(r.Bytes())
+	}
+	if r.format.translate == nil {
+		return nil
+	}
+	source := r.buffer
+	defer r.bodies.buffers.giveBack(source)
+	r.how, r.announced, r.overhead, r.buffer = identityEncoding, -1, source.size(), nil
+	if err := r.beginTranslation(source); err != nil {
+		return err
+	}
+	return r.format.translate(source.Bytes, r)
+}
+
+// beginTranslation lends memory as large as the source, which is kept until
+// the translation ends.
+func (r *reading) beginTranslation(source *Buffer) (err error) {
+	working := r.format.working * int64(len(source.Bytes))
+	if err := r.share.grow(r.lease, min(source.size(), firstStep)+working); err != nil {
+		return err
+	}
+	r.overhead += working
+	if source.large == nil {
+		r.buffer = r.bodies.buffers.lend(source.kind)
+		return nil
+	}
+	if r.buffer, err = newLarge(r.bodies.max); err != nil {
+		return fmt.Errorf("cannot make room for a large body (%w): %w", err, fairshare.ErrFull)
+	}
+	return nil
+}
+
+// Write adds to the translation.
+func (r *reading) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		room := r.buffer.room()
+		if len(room) == 0 {
+			if err := r.grow(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n := copy(room, rest)
+		r.buffer.Bytes, rest = r.buffer.Bytes[:len(r.buffer.Bytes)+n], rest[n:]
+	}
+	if len(r.buffer.Bytes) > r.bodies.max {
+		return 0, errBodyTooLarge
+	}
+	return len(p), nil
 }
 
 func (r *reading) replace(larger *Buffer) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/tracing"
 )
 
@@ -31,7 +34,7 @@ type Intake struct {
 	Ready           func() error // nil once requests can be judged
 	Metrics         *Metrics
 
-	parsers sync.Pool
+	parsers, normalizers, otlpParsers, translators sync.Pool
 }
 
 // A request is one request in the intake.
@@ -43,8 +46,10 @@ type request struct {
 	caller    intake.Caller
 	admission admission.Admission
 	digest    admission.Digest // of the body, if there is an idempotency key
+	changes   *ingest.Changes  // of a lenient request
 	wasted    int64            // bytes received with nothing accepted
 
+	otlp *otlpRequest // nil: entries of ours
 	outcomeFacts
 }
 
@@ -52,11 +57,14 @@ type request struct {
 // interface: headers, key, rate, quota, size of the body, decoding,
 // validation. What rate or quota refuse is not read.
 func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
+	return in.take(&request{in: in, w: w, r: r})
+}
+
+func (in *Intake) take(q *request) error {
 	if err := in.Ready(); err != nil {
 		return httpapi.Starting(err)
 	}
-	q := &request{in: in, w: w, r: r}
-	err := q.serve()
+	r, err := q.r, q.serve()
 	q.in.Service.CountUse(q.caller, err, httpapi.ClientAddress(r, q.in.Proxies), r.UserAgent())
 	q.countOutcome(err)
 	if q.wasted > 0 && !errors.Is(err, errNoFault) && !isServersFault(err) {
@@ -69,6 +77,10 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 
 func (q *request) serve() error {
 	var unreadable error
+	if q.otlp != nil {
+		q.options, unreadable = q.otlp.readHeaders(q.r.Header)
+		return q.serveKey(q.options.key, unreadable)
+	}
 	q.options, unreadable = readHeaders(q.r.Header, q.in.Strict)
 	if q.options.key == "" && unreadable == nil && q.r.ContentLength != 0 {
 		return q.serveKeyInBody()
@@ -93,6 +105,9 @@ func (q *request) serveKey(key string, unreadable error) error {
 		return err
 	}
 	defer body.Close()
+	if q.otlp != nil {
+		return q.acceptOTLP(body)
+	}
 	parser := q.parser()
 	defer q.in.parsers.Put(parser)
 	return q.accept(parsed(body, parser.ParseKeyed))
@@ -199,12 +214,30 @@ func (q *request) awaitAccount() {
 
 // read reads the body into the holder's memory.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
-	body, err := bodies.Read(q.w, q.r, q.options.encoding, holder)
+	format := Format{encoding: q.options.encoding, digested: q.options.idempotency != ""}
+	switch {
+	case q.otlp != nil:
+		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory()
+	case q.options.lenient:
+		format.translate = q.normalize
+	}
+	body, err := bodies.Read(q.w, q.r, format, holder)
 	q.wasted, q.received = body.Waste(), body.Received // wasted until something is accepted
-	if err == nil && q.options.idempotency != "" {
+	if format.digested {
 		q.digest = body.Digest()
 	}
 	return body, err
+}
+
+func (q *request) normalize(body []byte, to io.Writer) error {
+	normalizer, ok := q.in.normalizers.Get().(*ingest.Normalizer)
+	if !ok {
+		normalizer = new(ingest.Normalizer)
+	}
+	defer q.in.normalizers.Put(normalizer)
+	changes, err := normalizer.Normalize(body, to)
+	q.changes = &changes
+	return invalidBody(err)
 }
 
 func (q *request) parser() *ingest.Parser {
@@ -254,7 +287,11 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 		q.in.Metrics.accepted(batch)
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
-	answer(q.w, batch, receipt.Bytes, quota)
+	if q.otlp != nil {
+		q.answerOTLP(batch)
+		return
+	}
+	answer(q.w, batch, q.changes, receipt.Bytes, quota)
 }
 
 // notAccepted is the answer to a batch that was not accepted.
@@ -281,6 +318,7 @@ type requestOptions struct {
 	key         string // of the header x-api-key; "" also with two different ones
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
+	lenient     bool   // what is natural but not valid is normalized
 	preferred   string // for Preference-Applied
 	idempotency string // the Idempotency-Key
 }
@@ -289,33 +327,40 @@ type requestOptions struct {
 func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	options := requestOptions{strict: strict}
 	var err error
-	if options.key, err = httpapi.OneHeader(header, "X-Api-Key"); err != nil {
+	if options.key, err = identity.APIKeyOf(header); err != nil {
 		return options, err
 	}
-	if err = requireJSON(header); err != nil {
+	readPrefer(header.Values("Prefer"), &options)
+	if err = requireJSON(header, options.lenient); err != nil {
 		return options, err
 	}
 	if options.encoding, err = encodingOf(header); err != nil {
 		return options, err
 	}
-	readPrefer(header.Values("Prefer"), &options)
 	options.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
 	return options, err
 }
 
-func requireJSON(header http.Header) error {
+func requireJSON(header http.Header, lenient bool) error {
 	contentType, err := httpapi.OneHeader(header, "Content-Type")
 	if err != nil || contentType == "application/json" {
 		return err
 	}
 	media, parameters, err := mime.ParseMediaType(contentType)
 	charset, given := parameters["charset"]
-	if err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8")) {
+	lines := slices.Contains(linesTypes, media)
+	if err == nil && (media == "application/json" || lenient && lines) && (!given || strings.EqualFold(charset, "utf-8")) {
 		return nil
 	}
-	return httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type",
-		fmt.Sprintf("The content type is %.100q. Send application/json, in UTF-8.", contentType))
+	fix := "Send application/json, in UTF-8."
+	if lines && !lenient {
+		fix = "Send application/json, or entries a line each with the header Prefer: handling=lenient."
+	}
+	return httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type", fmt.Sprintf("The content type is %.100q. %s", contentType, fix))
 }
+
+// linesTypes are media types of an entry on each line.
+var linesTypes = []string{"application/x-ndjson", "application/ndjson", "application/jsonl"}
 
 // readPrefer reads handling=strict and handling=lenient of RFC 7240; the first
 // of a preference counts. Unknown preferences are ignored, by the RFC.
@@ -328,7 +373,7 @@ func readPrefer(values []string, options *requestOptions) {
 		}
 		switch value = strings.ToLower(unquote(strings.TrimSpace(value))); value {
 		case "strict", "lenient":
-			options.strict, options.preferred = value == "strict", "handling="+value
+			options.strict, options.lenient, options.preferred = value == "strict", value == "lenient", "handling="+value
 			return
 		}
 	}

@@ -16,16 +16,21 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// postLogs describes POST /v1/logs, which reads its body in pieces: no
-// type of ours has the shape of that.
+// postLogs and postOTLP describe what reads its body in pieces: no type of
+// ours has the shape of that.
 //
 //go:embed postlogs.json
 var postLogs []byte
 
+//go:embed postotlp.json
+var postOTLP []byte
+
 // Mount adds the routes of ingest.
 func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved) {
 	httpapi.Describe(router, module.Name, OpenAPI())
-	sending(intake).Mount(router)
+	for _, operation := range sending(intake) {
+		operation.Mount(router)
+	}
 	reading := router.With(guard.RequireAPIKey())
 	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved)) {
 		operation.Mount(reading)
@@ -59,12 +64,15 @@ type problemBody struct {
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document(slices.Concat(searching(new(Logs)), []openapi.Operation{sending(new(Intake)), tailing(new(Tails))}, saving(new(Saved))))
+	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails))}, saving(new(Saved))))
 }
 
 // sending checks API keys by itself.
-func sending(intake *Intake) openapi.Operation {
-	return openapi.Operation{Route: "POST /v1/logs", Handle: intake.Metrics.watch(intake.Post), Written: postLogs}
+func sending(intake *Intake) []openapi.Operation {
+	return []openapi.Operation{
+		{Route: "POST /v1/logs", Handle: intake.Metrics.watch(intake.Post), Written: postLogs},
+		{Route: "POST /v1/otlp/v1/logs", Handle: answersOTLP(intake.Metrics.watch(intake.PostOTLP)), Written: postOTLP},
+	}
 }
 
 func searching(logs *Logs) []openapi.Operation {

@@ -1,0 +1,260 @@
+package otlp
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A Translation is what is known of a request after it was translated.
+type Translation struct {
+	Records int
+	// Identity is the same for requests of the same records: a hash of
+	// their attributes log.record.uid. Empty unless each has one.
+	Identity []byte
+}
+
+// A Translator translates requests, one at a time, and reuses its memory.
+type Translator struct {
+	to       io.Writer
+	failed   error // of to
+	out      []byte
+	received time.Time
+	resource attributes
+	scope    scope
+	record   record
+	records  int
+	uids     hash.Hash
+	unique   int // records with a uid
+}
+
+// An Invalid is a request that is not OTLP.
+type Invalid struct{ Detail string }
+
+func (e *Invalid) Error() string { return e.Detail }
+
+var errMalformed = errors.New("it is malformed")
+
+// Translate writes the body of POST /v1/logs for a request in protobuf that
+// was received at a time. The error is an *Invalid, else that of the writer.
+func (t *Translator) Translate(request []byte, received time.Time, to io.Writer) (Translation, error) {
+	t.to, t.failed, t.out, t.received, t.records, t.unique = to, nil, t.out[:0], received, 0, 0
+	if t.uids == nil {
+		t.uids = sha256.New()
+	}
+	t.uids.Reset()
+	t.write(`{"logs":[`)
+	err := fields(request, func(f field) error {
+		if f.number == 1 {
+			return t.resourceLogs(f.bytes)
+		}
+		return nil
+	})
+	if err != nil {
+		return Translation{}, &Invalid{fmt.Sprintf("Log record %d can't be read: %v.", t.records, err)}
+	}
+	t.write(`]}`)
+	t.flush()
+	done := Translation{Records: t.records}
+	if t.records > 0 && t.unique == t.records {
+		done.Identity = t.uids.Sum(nil)
+	}
+	return done, t.failed
+}
+
+// resourceLogs reads ResourceLogs, whose resource may stand anywhere.
+func (t *Translator) resourceLogs(text []byte) error {
+	t.resource = t.resource[:0]
+	err := fields(text, func(f field) error {
+		if f.number == 1 {
+			return t.resource.add(f.bytes, 1)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return fields(text, func(f field) error {
+		if f.number == 2 {
+			return t.scopeLogs(f.bytes)
+		}
+		return nil
+	})
+}
+
+// A scope is an InstrumentationScope.
+type scope struct {
+	name, version []byte
+	attributes    attributes
+}
+
+func (t *Translator) scopeLogs(text []byte) error {
+	t.scope = scope{attributes: t.scope.attributes[:0]}
+	err := fields(text, func(f field) error {
+		if f.number == 1 {
+			return t.scope.read(f.bytes)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return fields(text, func(f field) error {
+		if f.number != 2 {
+			return nil
+		}
+		if err := t.record.read(f.bytes); err != nil {
+			return err
+		}
+		return t.entry()
+	})
+}
+
+func (s *scope) read(text []byte) error {
+	err := fields(text, func(f field) error {
+		switch f.number {
+		case 1:
+			s.name = f.bytes
+		case 2:
+			s.version = f.bytes
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.attributes.add(text, 3)
+}
+
+// A record is a LogRecord. It shares the request's memory.
+type record struct {
+	time, observed  uint64 // nanoseconds since 1970; 0: none
+	severity        uint64
+	severityText    []byte
+	body            []byte // AnyValue; nil: none
+	attributes      attributes
+	traceID, spanID []byte
+	event           []byte
+}
+
+func (r *record) read(text []byte) error {
+	*r = record{attributes: r.attributes[:0]}
+	err := fields(text, func(f field) error {
+		switch f.number {
+		case 1:
+			r.time = f.value
+		case 2:
+			r.severity = f.value
+		case 3:
+			r.severityText = f.bytes
+		case 5:
+			r.body = f.bytes
+		case 9:
+			r.traceID = f.bytes
+		case 10:
+			r.spanID = f.bytes
+		case 11:
+			r.observed = f.value
+		case 12:
+			r.event = f.bytes
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.attributes.add(text, 6)
+}
+
+// An attribute is a KeyValue.
+type attribute struct{ name, value []byte }
+
+type attributes []attribute
+
+// add adds the attributes that are the field with a number of a message.
+func (a *attributes) add(message []byte, number protowire.Number) error {
+	return fields(message, func(f field) error {
+		if f.number != number {
+			return nil
+		}
+		one, err := readAttribute(f.bytes)
+		*a = append(*a, one)
+		return err
+	})
+}
+
+func readAttribute(text []byte) (a attribute, err error) {
+	err = fields(text, func(f field) error {
+		switch f.number {
+		case 1:
+			a.name = f.bytes
+		case 2:
+			a.value = f.bytes
+		}
+		return nil
+	})
+	return a, err
+}
+
+func (a attributes) has(name string) bool { return a.find(name) != nil }
+
+func (a attributes) find(name string) *attribute {
+	for i := range a {
+		if string(a[i].name) == name {
+			return &a[i]
+		}
+	}
+	return nil
+}
+
+// text returns the attribute with a name if it is a text that is not empty.
+func (a attributes) text(name string) []byte {
+	found := a.find(name)
+	if found == nil {
+		return nil
+	}
+	text, _ := textOf(found.value)
+	return text
+}
+
+// A field is one of a message.
+type field struct {
+	number protowire.Number
+	value  uint64 // of a number
+	bytes  []byte // of a text, bytes or a message
+}
+
+// fields calls each with the fields of a message.
+func fields(message []byte, each func(field) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return errMalformed
+		}
+		message = message[n:]
+		f := field{number: number}
+		switch kind {
+		case protowire.VarintType:
+			f.value, n = protowire.ConsumeVarint(message)
+		case protowire.Fixed64Type:
+			f.value, n = protowire.ConsumeFixed64(message)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(message)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if n < 0 {
+			return errMalformed
+		}
+		message = message[n:]
+		if err := each(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
