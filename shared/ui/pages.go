@@ -108,8 +108,11 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 		Project, Reader    string
 	}{View: view, Navigation: navigation(r, p.section)}
 	if reader, known := identity.PrincipalOf(r.Context()); known {
-		data.Role, data.Reader = reader.Role(), reader.Name
-		if p.named != nil && page != problemPage { // a refusal shows nothing of the organization
+		data.Role = reader.Role()
+		if page != problemPage { // a refusal shows nothing of the organization, not even who reads
+			data.Reader = reader.Name
+		}
+		if p.named != nil && page != problemPage {
 			data.Organization = p.named(r.Context(), reader.Organization)
 			data.Project = cmp.Or(view.Of, p.projectOf(r, reader))
 		}
