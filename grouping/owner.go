@@ -135,11 +135,11 @@ func (r *OwnerRule) matches(of *Owned) bool {
 }
 
 func matchesAny(pattern string, values []string) bool {
-	return pattern == "" || slices.ContainsFunc(values, func(value string) bool { return glob(pattern, value, 0) })
+	return pattern == "" || slices.ContainsFunc(values, func(value string) bool { return matchGlob(pattern, value, 0) })
 }
 
 func matchesFunction(pattern string, c Call) bool {
-	return glob(pattern, c.Function, 0) || glob(pattern, c.Function[strings.LastIndexByte(c.Function, '.')+1:], 0)
+	return matchGlob(pattern, c.Function, 0) || matchGlob(pattern, c.Function[strings.LastIndexByte(c.Function, '.')+1:], 0)
 }
 
 // matchesFile compares from the root, or below any folder. A folder stands for
@@ -150,10 +150,10 @@ func matchesFile(pattern string, c Call) bool {
 	}
 	file := strings.ReplaceAll(c.File, `\`, "/")
 	if strings.HasPrefix(pattern, "/") {
-		return glob(pattern, "/"+strings.TrimPrefix(file, "/"), '/')
+		return matchGlob(pattern, "/"+strings.TrimPrefix(file, "/"), '/')
 	}
 	for {
-		if glob(pattern, file, '/') {
+		if matchGlob(pattern, file, '/') {
 			return true
 		}
 		slash := strings.IndexByte(file, '/')
@@ -164,10 +164,10 @@ func matchesFile(pattern string, c Call) bool {
 	}
 }
 
-// glob reports whether a pattern matches all of a text: * is any characters
+// matchGlob reports whether a pattern matches all of a text: * is any characters
 // but the separator, ** is any. It takes time in proportion to both lengths
 // at most, as only the last star of each kind is tried again.
-func glob(pattern, text string, separator byte) bool {
+func matchGlob(pattern, text string, separator byte) bool {
 	type place struct{ pattern, text int }
 	none := place{-1, -1}
 	p, t, star, stars := 0, 0, none, none

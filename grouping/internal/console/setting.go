@@ -66,10 +66,10 @@ type ownersForm struct {
 	IfSince     string
 	Me          string
 	Cursor      string // where applying them goes on
-	Versions    []shownVersion
+	Versions    []ownersVersion
 }
 
-type shownVersion struct {
+type ownersVersion struct {
 	At    time.Time
 	By    string
 	Rules int64
@@ -78,17 +78,6 @@ type shownVersion struct {
 // pathLabels are the things that paths lead to.
 var pathLabels = [...][2]string{{"release", "Release"}, {"service", "Service"}, {"user", "User"}, {"host", "Host"}}
 
-// ofProject is the project that a page is about: the first, unless one is named.
-func (c *console) ofProject(organization, project string) (string, error) {
-	if projects := c.Directory.Projects(organization); project == "" && len(projects) > 0 {
-		return projects[0].Project, nil
-	}
-	if project != "" && !c.Directory.Owns(organization, project) {
-		return "", httpapi.NotFound("project", project)
-	}
-	return project, nil
-}
-
 func (c *console) showSettings(w http.ResponseWriter, r *http.Request) error {
 	return c.writeSettings(w, r, r.URL.Query().Get("project"), http.StatusOK, func(*settingsPage) {})
 }
@@ -96,14 +85,11 @@ func (c *console) showSettings(w http.ResponseWriter, r *http.Request) error {
 // writeSettings shows the page of a project, changed by what somebody has sent.
 func (c *console) writeSettings(w http.ResponseWriter, r *http.Request, project string, status int, sent func(page *settingsPage)) error {
 	reader := identity.FromContext(r.Context())
-	project, err := c.ofProject(reader.Organization, project)
+	choices, project, err := c.projects(reader.Organization, project)
 	if err != nil {
 		return err
 	}
-	page := settingsPage{May: identity.RoleDecides(reader.Role()), Project: project, Key: rand.Text()}
-	for _, p := range c.Directory.Projects(reader.Organization) {
-		page.Projects = append(page.Projects, ui.Choice{Value: p.Project, Text: p.Name, Selected: p.Project == project})
-	}
+	page := settingsPage{May: identity.RoleDecides(reader.Role()), Projects: choices, Project: project, Key: rand.Text()}
 	if project != "" {
 		if err := c.readSettings(r, &page); err != nil {
 			return err
@@ -129,7 +115,7 @@ func (c *console) readSettings(r *http.Request, page *settingsPage) (err error) 
 		if i == 0 {
 			page.Owners.Text, page.Owners.IfSince = v.Rules.Text(), instant(v.Since)
 		}
-		page.Owners.Versions = append(page.Owners.Versions, shownVersion{v.Since, who(r, v.By, ""), int64(len(v.Rules))})
+		page.Owners.Versions = append(page.Owners.Versions, ownersVersion{v.Since, who(r, v.By, ""), int64(len(v.Rules))})
 	}
 	return nil
 }
