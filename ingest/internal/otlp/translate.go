@@ -55,6 +55,9 @@ func (t *Translator) Translate(request []byte, received time.Time, to io.Writer)
 		}
 		return nil
 	})
+	if t.failed != nil {
+		return Translation{}, t.failed
+	}
 	if err != nil {
 		return Translation{}, &Invalid{fmt.Sprintf("Log record %d can't be read: %v.", t.records, err)}
 	}

@@ -95,6 +95,29 @@ func TestRecordsBecomeEntries(t *testing.T) {
 	}
 }
 
+// full is a writer that has no room.
+type full struct{}
+
+var errFull = errors.New("full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// A small request can become a large body, as each record repeats the
+// attributes of its resource. What has no room is not translated to the end.
+func TestStopsWithItsWriter(t *testing.T) {
+	large := []*common.KeyValue{attr("a", text(strings.Repeat("x", flushed)))}
+	records := make([]*logs.LogRecord, 100)
+	for i := range records {
+		records[i] = new(logs.LogRecord)
+	}
+	wire, err := proto.Marshal(request(large, records...))
+	testenv.Must(t, err)
+	translator := new(Translator)
+	if _, err := translator.Translate(wire, receipt, full{}); !errors.Is(err, errFull) || translator.records != 1 {
+		t.Errorf("%d records were translated: %v", translator.records, err)
+	}
+}
+
 func TestSeverities(t *testing.T) {
 	for n := range int32(26) {
 		want := []string{"debug", "debug", "info", "warn", "error", "fatal"}[max(0, min(n-1, 23))/4]
