@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -179,11 +180,21 @@ type attribute struct{ name, value []byte }
 
 type attributes []attribute
 
+// maxAttributes is how many a record, a resource or a scope may have: an
+// empty one takes 2 bytes of a request and 48 of memory, and those of a
+// record are compared with those of its resource.
+const maxAttributes = 1000
+
+var errAttributes = errors.New("it, its resource or its scope has more than " + strconv.Itoa(maxAttributes) + " attributes")
+
 // add adds the attributes that are the field with a number of a message.
 func (a *attributes) add(message []byte, number protowire.Number) error {
 	return fields(message, func(f field) error {
 		if f.number != number {
 			return nil
+		}
+		if len(*a) == maxAttributes {
+			return errAttributes
 		}
 		one, err := readAttribute(f.bytes)
 		*a = append(*a, one)

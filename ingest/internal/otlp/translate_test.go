@@ -159,7 +159,15 @@ func TestRefusesWhatIsNotOTLP(t *testing.T) {
 		deep = mapOf(attr("k", deep))
 	}
 	wire, _ := proto.Marshal(request(nil, &logs.LogRecord{Body: deep}))
-	for name, body := range map[string][]byte{"text": []byte("no"), "cut": wire[:len(wire)-1], "deep": wire} {
+	many := make([]*common.KeyValue, maxAttributes+1)
+	for i := range many {
+		many[i] = new(common.KeyValue)
+	}
+	ofRecord, _ := proto.Marshal(request(nil, &logs.LogRecord{Attributes: many}))
+	ofResource, _ := proto.Marshal(request(many, &logs.LogRecord{}))
+	for name, body := range map[string][]byte{
+		"text": []byte("no"), "cut": wire[:len(wire)-1], "deep": wire, "attributes of a record": ofRecord, "of a resource": ofResource,
+	} {
 		var invalid *Invalid
 		if _, err := new(Translator).Translate(body, receipt, new(bytes.Buffer)); !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", name, err)
