@@ -157,7 +157,9 @@ func (r *record) read(text []byte) error {
 		case 3:
 			r.severityText = f.bytes
 		case 5:
-			r.body = f.bytes
+			if len(f.bytes) > 0 { // a Collector writes an empty one where there was none
+				r.body = f.bytes
+			}
 		case 9:
 			r.traceID = f.bytes
 		case 10:

@@ -72,6 +72,8 @@ func TestRecordsBecomeEntries(t *testing.T) {
 		{"observed", nil, &logs.LogRecord{ObservedTimeUnixNano: at, SeverityNumber: 17}, `{"timestamp":"2026-01-31T12:00:00.123456789Z","level":"error","message":"","metadata":{}}`},
 		{"receipt", nil, &logs.LogRecord{SeverityText: "WARNING", EventName: "cart.opened"},
 			`{"timestamp":"2026-11-29T08:00:00Z","level":"warn","message":"cart.opened","metadata":{}}`},
+		{"empty body", nil, &logs.LogRecord{TimeUnixNano: 1e9, Body: new(common.AnyValue), EventName: "cart.opened"},
+			`{"timestamp":"1970-01-01T00:00:01Z","level":"info","message":"cart.opened","metadata":{}}`},
 		{"attributes", []*common.KeyValue{attr("service.name", text("cart")), attr("region", text("eu"))},
 			&logs.LogRecord{TimeUnixNano: 1e9, Body: text(`say "a"` + "\n"), EventName: "e", TraceId: []byte{0xab, 1}, SpanId: []byte{2}, SeverityNumber: 5, SeverityText: "loud",
 				Attributes: []*common.KeyValue{attr("region", text("us")), attr("n", number(-5)), attr("o", mapOf(attr("k", nil), attr("x", mapOf())))}},
