@@ -80,7 +80,7 @@ type Format struct {
 	encoding  encoding
 	digested  bool
 	translate func(body []byte, to io.Writer) error // to what the parser reads; nil: the body is that
-	working   int64                                 // memory of translate, in sizes of the body
+	working   func(body []byte) int64               // memory of translate beside both; nil: none
 }
 
 // A reading is a body being read.
@@ -306,7 +306,10 @@ func (r *reading) convert() error {
 // beginTranslation lends memory as large as the source, which is kept until
 // the translation ends.
 func (r *reading) beginTranslation(source *Buffer) (err error) {
-	working := r.format.working * int64(len(source.Bytes))
+	working := int64(0)
+	if r.format.working != nil {
+		working = r.format.working(source.Bytes)
+	}
 	if err := r.share.grow(r.lease, min(source.size(), firstStep)+working); err != nil {
 		return err
 	}

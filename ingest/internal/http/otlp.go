@@ -89,9 +89,9 @@ func (o *otlpRequest) readHeaders(header http.Header) (options requestOptions, e
 	return options, err
 }
 
-func (o *otlpRequest) workingMemory() int64 {
+func (o *otlpRequest) workingMemory(body []byte) int64 {
 	if o.encoding == otlp.JSON {
-		return otlp.WorkingMemory
+		return otlp.WorkingMemory(body)
 	}
 	return 0
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirlog/weir/ingest"
@@ -194,6 +196,28 @@ func TestJSON(t *testing.T) {
 		`"span_id":"eee19b7ec3c1b174","scope":{"name":"s","version":"1"}}}]}`
 	if to.String() != want {
 		t.Errorf("%s\nwant\n%s", &to, want)
+	}
+}
+
+// What a request in JSON takes is known before, also of many empty messages.
+func TestWorkingMemory(t *testing.T) {
+	for _, of := range []struct{ begin, each, end string }{
+		{`{"resourceLogs":[`, `{}`, `]}`},
+		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, `{}`, `]}]}]}`},
+		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, `{"timeUnixNano":"1","body":{"stringValue":"cart opened"},"attributes":[{"key":"a","value":{"intValue":"4"}}]}`, `]}]}]}`},
+	} {
+		body := []byte(of.begin + strings.Repeat(of.each+",", 50_000) + of.each + of.end)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		data := new(logs.LogsData)
+		testenv.Must(t, protojson.Unmarshal(body, data))
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(data)
+		if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > WorkingMemory(body) { //nolint:gosec // both fit
+			t.Errorf("%s: %d bytes hold %d, not %d", of.each, len(body), held, WorkingMemory(body))
+		}
 	}
 }
 
