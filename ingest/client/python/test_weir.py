@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import time
 import unittest
 
 import weir
@@ -67,6 +68,16 @@ class TestEntries(unittest.TestCase):
 
 
 class TestClient(unittest.TestCase):
+    def test_closes_once(self):
+        of = client()
+        for _ in range(1500):
+            of.log("info", "m")
+        self.assertFalse(of.close(0.2))
+        dropped, begun = of.stats().dropped["closed"], time.monotonic()
+        self.assertFalse(of.close(5.0))
+        self.assertLess(time.monotonic() - begun, 1)
+        self.assertEqual(of.stats().dropped["closed"], dropped)
+
     def test_says_what_is_missing(self):
         for given, want in ((("http://x", "weir_x"), "https://"), (("https://x", "k"), "weir_"), (("", "weir_x"), "WEIR_BASE_URL")):
             with self.assertRaisesRegex(ValueError, want):

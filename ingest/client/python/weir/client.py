@@ -143,6 +143,8 @@ class Client:
     def close(self, timeout: float = 10.0) -> bool:
         """Flushes, and ends. Entries that come later, and those left after the timeout, are dropped."""
         self._closed = True
+        if self._ended.is_set():  # by another handler, or at exit
+            return len(self._buffer) == 0
         done = self.flush(timeout)
         self._ended.set()
         self._buffer.hurry()
