@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import threading
 import time
 import unittest
 
@@ -64,7 +65,24 @@ class TestEntries(unittest.TestCase):
         log.propagate = False
         of.log("info", "m", metadata={"evil": Evil()})
         log.warning("m", extra={"evil": Evil()})
-        self.assertEqual(of.stats().dropped, {"not_json": 2})
+        of.log("info", Evil())
+        of.log("info", "m", metadata=[1])
+        self.assertEqual(of.stats().dropped, {"not_json": 4})
+
+    def test_can_come_while_another_is_queued(self):
+        """From a signal handler or a finalizer, in the thread that holds the lock."""
+        of = client()
+        done = threading.Event()
+
+        def log():
+            with of._buffer._lock, of._counts, of._starting:
+                of.log("info", "m")
+                of.log("info", "m", metadata=[1])
+            done.set()
+
+        threading.Thread(target=log, daemon=True).start()
+        self.assertTrue(done.wait(5))
+        self.assertEqual(len(of._buffer), 1)
 
 
 class TestClient(unittest.TestCase):

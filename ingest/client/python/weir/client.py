@@ -87,18 +87,22 @@ class Client:
         environment: Optional[str] = None,
     ) -> None:
         """Queues an entry. It never waits, and never raises for a value that can't be sent."""
-        at = timestamp or datetime.now(timezone.utc)
-        entry: Entry = {
-            "timestamp": at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "level": level if level in LEVELS else "info",
-            "message": shortened(str(message)),
-        }
-        if environment or self._environment:
-            entry["environment"] = environment or self._environment
-        if metadata:
-            entry["metadata"] = dict(metadata)
-        if error:
-            entry["error"] = dict(error)
+        try:
+            at = timestamp or datetime.now(timezone.utc)
+            entry: Entry = {
+                "timestamp": at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "level": level if level in LEVELS else "info",
+                "message": shortened(str(message)),
+            }
+            if environment or self._environment:
+                entry["environment"] = environment or self._environment
+            if metadata:
+                entry["metadata"] = dict(metadata)
+            if error:
+                entry["error"] = dict(error)
+        except Exception:  # a logger must not harm its program
+            self._drop("not_json", 1)
+            return
         self.send(entry)
 
     def send(self, entry: Entry) -> None:
@@ -159,7 +163,7 @@ class Client:
     def _begin(self) -> None:
         self._buffer = Buffer(*self._bounds)
         self._idle = threading.Condition()
-        self._counts = threading.Lock()
+        self._counts = threading.RLock()  # a signal handler or a finalizer may log in between
         self._stats = Stats()
         self._unreported: Dict[str, int] = {}
         self._sending = False
@@ -167,7 +171,7 @@ class Client:
         self._refused = ""  # the code with which the server refused the key
         self._ended = threading.Event()
         self._worker: Optional[threading.Thread] = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()
 
     def _start(self) -> None:
         with self._starting:
