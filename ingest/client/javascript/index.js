@@ -81,12 +81,13 @@ export class Client {
 
   /** Resolves once all that was queued before was sent or dropped; false: not in so many milliseconds. */
   async flush(timeout = 10_000) {
-    const over = new Promise((resolve) => unref(setTimeout(resolve, timeout, false)));
+    let timer; // keeps the program from its end, as that of a retry does not
+    const over = new Promise((resolve) => { timer = setTimeout(resolve, timeout, false); });
     const all = (async () => {
       while (this.#queue.size > 0 || this.#sending) await this.#begin();
       return true;
     })();
-    return Promise.race([all, over]);
+    return Promise.race([all, over]).finally(() => clearTimeout(timer));
   }
 
   /** Flushes, and ends: what comes later, or is left then, is dropped. */
@@ -157,7 +158,7 @@ export class Client {
     const { signal } = this.#ended;
     if (signal.aborted) return Promise.resolve(true);
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds, false);
+      const timer = unref(setTimeout(resolve, milliseconds, false));
       signal.addEventListener("abort", () => { clearTimeout(timer); resolve(true); }, { once: true });
     });
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
 import { Client, errorOf, shortened, waitOf } from "./index.js";
@@ -73,6 +74,15 @@ test("settings are checked", () => {
     assert.throws(() => new Client({ ...settings, ...given }), want);
   }
   assert.ok(!JSON.stringify(new Client(settings)).includes("weir_x"));
+});
+
+test("a program ends while a client waits to send again", () => {
+  const program = `import { Client } from ${JSON.stringify(new URL("index.js", import.meta.url).href)};
+    const client = new Client({ baseURL: "https://127.0.0.1:1/v1", apiKey: "weir_x", interval: 0 });
+    client.info("m");
+    if (await client.flush(500)) process.exit(3);
+    process.on("beforeExit", () => process.exit(7));`;
+  assert.equal(spawnSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 10_000 }).status, 7);
 });
 
 test("it waits as it is told", () => {
