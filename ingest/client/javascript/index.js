@@ -47,7 +47,6 @@ export class Client {
   log(level, message, metadata, time = new Date()) {
     try {
       const entry = { timestamp: new Date(time).toISOString(), level: levels.includes(level) ? level : "info", message: shortened(String(message)) };
-      if (this.#options.environment) entry.environment = this.#options.environment;
       if (metadata instanceof Error) metadata = { error: metadata };
       const { error, err, ...others } = metadata ?? {};
       const failure = [error, err].find((one) => one instanceof Error);
@@ -66,6 +65,7 @@ export class Client {
     if (this.#closed || this.#refused) return this.#drop(this.#closed ? "closed" : this.#refused, 1);
     let text;
     try {
+      if (this.#options.environment && entry.environment === undefined) entry = { ...entry, environment: this.#options.environment };
       const changed = this.#options.redact ? this.#options.redact(entry) : entry;
       if (!changed) return;
       text = encoded(changed);

@@ -101,3 +101,16 @@ test("pino's records become entries", () => {
   });
   assert.equal(sent[1].message, "no JSON");
 });
+
+test("pino's settings change nothing of that", () => {
+  const { client, sent } = collecting({ environment: "prod" });
+  const to = pino({ client });
+  to.write('{"level":"error","time":"no time","msg":"m"}\n');
+  to.write('{"level":"trace","time":"2026-01-31T12:00:00.000Z"}\n');
+  to.write("null\n");
+  to.write(JSON.stringify({ level: 30, time: 0, msg: "é".repeat(6000) }));
+  assert.deepEqual(sent.map((entry) => entry.level), ["error", "debug", "info", "info"]);
+  assert.deepEqual(sent.map((entry) => entry.environment), ["prod", "prod", "prod", "prod"]);
+  assert.equal(sent[1].timestamp, "2026-01-31T12:00:00.000Z");
+  assert.ok(Buffer.byteLength(sent[3].message) <= 10240);
+});
