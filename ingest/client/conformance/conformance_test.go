@@ -46,6 +46,7 @@ var subjects = map[string][]string{
 type server struct {
 	t     *testing.T
 	fault func(n int, accept func(), w http.ResponseWriter) (answered bool)
+	odd   string // bodies with it are refused; "": none
 
 	mu       sync.Mutex
 	requests int
@@ -68,6 +69,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests++
 	n := s.requests
 	s.mu.Unlock()
+	if s.odd != "" && bytes.Contains(body, []byte(s.odd)) {
+		answer(w, http.StatusBadRequest, `{"code":"invalid_json","detail":"The body is not valid JSON: arrays and objects nest more than 128 levels deep."}`)
+		return
+	}
 	if !s.fault(n, func() { s.accept(r.Header.Get("Idempotency-Key"), body) }, w) {
 		s.accept(r.Header.Get("Idempotency-Key"), body)
 		answer(w, http.StatusOK, "{}")
@@ -123,6 +128,7 @@ func cut(w http.ResponseWriter) bool {
 var faults = map[string]struct {
 	does  func(n int, accept func(), w http.ResponseWriter) bool
 	drops string // the reason; "": none may be
+	odd   string // of the one entry that makes a body invalid; only this may be dropped
 }{
 	"none": {does: func(int, func(), http.ResponseWriter) bool { return false }},
 	"slow": {does: func(int, func(), http.ResponseWriter) bool { time.Sleep(200 * time.Millisecond); return false }},
@@ -157,6 +163,7 @@ var faults = map[string]struct {
 		}
 		return n > 3
 	}},
+	"odd entry":         {does: func(int, func(), http.ResponseWriter) bool { return false }, drops: "invalid_json", odd: `"entry 17"`},
 	"wrong certificate": {drops: "no_answer"},
 }
 
@@ -185,7 +192,7 @@ type printed struct {
 func try(t *testing.T, command []string, fault string) {
 	t.Parallel()
 	harm := faults[fault]
-	s := &server{t: t, fault: harm.does, accepted: map[string]int{}, keys: map[string]bool{}, parser: ingest.NewParser(ingest.DefaultLimits())}
+	s := &server{t: t, fault: harm.does, odd: harm.odd, accepted: map[string]int{}, keys: map[string]bool{}, parser: ingest.NewParser(ingest.DefaultLimits())}
 	listening := httptest.NewTLSServer(s)
 	defer listening.Close()
 	authority := listening.Certificate().Raw
@@ -210,6 +217,9 @@ func try(t *testing.T, command []string, fault string) {
 	}
 	if s.accepted["after close"] > 0 || kept+dropped != *entries || got.Accepted != kept {
 		t.Errorf("of %d entries %d were accepted; the client says %+v", *entries, kept, got)
+	}
+	if harm.odd != "" && dropped > 1 {
+		t.Errorf("%d entries were dropped for one", dropped)
 	}
 	if (dropped > 0) != (harm.drops != "") || dropped != got.Dropped[harm.drops] {
 		t.Errorf("dropped: %v, want by %q alone", got.Dropped, harm.drops)

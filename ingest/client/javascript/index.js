@@ -138,8 +138,12 @@ export class Client {
       if (Date.now() + wait > until || await this.#sleep(wait)) break;
     }
     if (answer.status !== 200) this.#keepUnreported(reported);
-    this.#settle(answer, batch.length);
+    const odd = answer.body.code === "invalid_json" && batch.length > 1; // one entry, such as one that nests too deep
+    if (!odd) this.#settle(answer, batch.length);
     if (answer.remaining === 0 && answer.limit > 0) await this.#sleep(60_000 / answer.limit);
+    if (!odd) return;
+    await this.#deliver(batch.slice(0, batch.length >> 1));
+    await this.#deliver(batch.slice(batch.length >> 1));
   }
 
   #settle(answer, entries) {

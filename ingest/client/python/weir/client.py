@@ -216,10 +216,15 @@ class Client:
                 break
         if reported and answer.status != 200:
             self._keep_unreported(reported)
-        self._settle(answer, len(batch))
+        odd = answer.code == "invalid_json" and len(batch) > 1  # one entry, such as one that nests too deep
+        if not odd:
+            self._settle(answer, len(batch))
         pause = answer.pause()
         if pause > 0:
             self._ended.wait(pause)
+        if odd:
+            self._deliver(transport, batch[: len(batch) // 2])
+            self._deliver(transport, batch[len(batch) // 2 :])
 
     def _settle(self, answer: Answer, entries: int) -> None:
         if answer.status != 200:
