@@ -243,6 +243,9 @@ func (b *Bodies) problem(err error, how encoding) error {
 		return errors.Join(overloaded(), errNoFault)
 	case errors.Is(err, errBodyTooLarge):
 		return b.tooLarge()
+	case errors.Is(err, errNeverFits):
+		return httpapi.NewProblem(http.StatusBadRequest, "body_too_large",
+			"The body takes more memory to be rewritten to entries than there is. Send fewer in one request, and OTLP as protobuf.")
 	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
 		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body",
 			fmt.Sprintf("The body came too slowly. After the first %s and within %s in all, the minimum upload rate is %d bytes a second, "+

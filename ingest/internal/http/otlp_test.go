@@ -130,6 +130,21 @@ func TestOTLPRefusals(t *testing.T) {
 	}
 }
 
+// What never has room is not to be sent again.
+func TestOTLPWithoutRoom(t *testing.T) {
+	in := newIntake(t, new(memoryLog), plenty)
+	in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 16 << 20, Requests: 8, LargeBodies: 8}, in.Service.Clock)
+	for _, size := range []int{600 << 10, 3 << 20} {
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"` + strings.Repeat("x", size) + `"}}]}]}]}`
+		if w := serveOTLP(in, []byte(body), "Content-Type", "application/json"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "body_too_large") {
+			t.Errorf("%d bytes: %d %s", size, w.Code, w.Body)
+		}
+	}
+	if use := in.Bodies.Use(); use.SmallBytes+use.LargeBytes > 0 {
+		t.Errorf("memory is still lent: %+v", use)
+	}
+}
+
 // Records with ids are accepted once, though the protocol has no idempotency keys.
 func TestOTLPRepeats(t *testing.T) {
 	log := new(memoryLog)
