@@ -55,6 +55,14 @@ class TestEntries(unittest.TestCase):
         of.log("info", "hello")
         self.assertEqual([entry["message"] for entry in sent], ["hello"])
 
+    def test_have_the_environment_of_the_client(self):
+        sent = []
+        of = client(redact=sent.append, environment="prod")
+        of.log("info", "m")
+        of.log("info", "m", environment="dev")
+        of.send({"timestamp": "2026-01-31T12:00:00Z", "level": "info", "message": "m"})
+        self.assertEqual([entry["environment"] for entry in sent], ["prod", "dev", "prod"])
+
     def test_that_cannot_be_sent_harm_nobody(self):
         class Evil:
             def __str__(self):

@@ -94,8 +94,8 @@ class Client:
                 "level": level if level in LEVELS else "info",
                 "message": shortened(str(message)),
             }
-            if environment or self._environment:
-                entry["environment"] = environment or self._environment
+            if environment:
+                entry["environment"] = environment
             if metadata:
                 entry["metadata"] = dict(metadata)
             if error:
@@ -111,6 +111,8 @@ class Client:
             self._drop("closed" if self._closed else self._refused, 1)
             return
         try:
+            if self._environment and entry.get("environment") is None:
+                entry = {**entry, "environment": self._environment}
             if self._redact is not None:
                 changed = self._redact(entry)
                 if changed is None:
