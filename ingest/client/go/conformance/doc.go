@@ -1,0 +1,12 @@
+// Package conformance holds an SDK against a server that fails in every way
+// that a network and Weir can: whatever happens, each entry is stored once, or
+// the SDK says that it was dropped.
+package conformance
+
+import (
+	"io"
+	"log"
+)
+
+// quiet takes what the server says of connections that it cut.
+var quiet = log.New(io.Discard, "", 0)
