@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,13 +110,18 @@ func (c *Client) push(level int, e *encoder, tail string) {
 
 // Flush waits until every entry of before the call is accepted or dropped.
 func (c *Client) Flush(ctx context.Context) error {
-	last := c.queue.urge()
-	err := c.backlog.await(ctx, func() bool { return c.sender.denied.Load() != nil || c.settled(last) })
-	if err != nil {
+	last, done := c.queue.urge(), false
+	err := c.backlog.await(ctx, func() bool {
+		done = c.settled(last)
+		return done || c.sender.denied.Load() != nil || c.isEnded()
+	})
+	switch denied := c.sender.denied.Load(); {
+	case err != nil:
 		return fmt.Errorf("weir: entries still wait to be sent: %w", err)
-	}
-	if denied := c.sender.denied.Load(); denied != nil {
+	case denied != nil:
 		return *denied
+	case !done:
+		return errors.New("weir: the client was closed before all entries were sent")
 	}
 	return nil
 }
@@ -123,10 +129,24 @@ func (c *Client) Flush(ctx context.Context) error {
 // settled says whether nothing up to a number is outstanding, nor a notice
 // that could be sent. It needs the lock of the backlog.
 func (c *Client) settled(last uint64) bool {
-	return c.queue.outstanding() > last && c.backlog.outstanding() > last && !c.hasNotice()
+	_, arrived := c.losses.state()
+	return c.queue.outstanding() > last && c.backlog.outstanding() > last && (arrived || c.sender.failing.Load())
 }
 
-func (c *Client) hasNotice() bool { return !c.sender.failing.Load() && c.losses.unnoticed() }
+// hasNotice says whether a notice should go, if need be by itself.
+func (c *Client) hasNotice() bool {
+	fresh, _ := c.losses.state()
+	return fresh && !c.sender.failing.Load()
+}
+
+func (c *Client) isEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 // Close takes in no more entries, sends what waits until ctx is done, and ends
 // the client: nothing is sent after it. What is left is dropped, or stays in
@@ -142,6 +162,7 @@ func (c *Client) Close(ctx context.Context) error {
 		c.losses.tell()
 		c.backlog.spool.close()
 		close(c.ended)
+		c.backlog.notify()
 	})
 	<-c.ended
 	return err

@@ -67,12 +67,20 @@ func (c counts) less(other counts) counts {
 	return c
 }
 
+func (c counts) plus(other counts) counts {
+	for i := range c {
+		c[i] += other[i]
+	}
+	return c
+}
+
 // losses count what was dropped, and who has been told.
 type losses struct {
 	mu      sync.Mutex
 	all     counts
 	told    counts // to OnDrop
-	noticed counts // to Weir, by an entry
+	noticed counts // to Weir, by an entry on its way
+	arrived counts // by an entry that Weir has
 
 	calling sync.Mutex // one callback at a time
 	onDrop  func(Drop)
@@ -156,6 +164,20 @@ func (l *losses) unnotice(said counts) {
 	l.mu.Unlock()
 }
 
+func (l *losses) arrive(said counts) {
+	l.mu.Lock()
+	l.arrived = l.arrived.plus(said)
+	l.mu.Unlock()
+}
+
+// state says whether a notice has something to say, and whether Weir has all
+// notices.
+func (l *losses) state() (fresh, arrived bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all != l.noticed, l.all == l.arrived
+}
+
 func (l *losses) dropped() map[Reason]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,11 +188,4 @@ func (l *losses) dropped() map[Reason]uint64 {
 		}
 	}
 	return dropped
-}
-
-// unnoticed says whether a notice has something to say.
-func (l *losses) unnoticed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all != l.noticed
 }

@@ -16,12 +16,10 @@ type Entry struct {
 	Error       error // becomes the entry's error, which errors are grouped by
 }
 
-const timeFormat = "2006-01-02T15:04:05.999999999Z"
-
 // appendHead begins the text of an entry; its object is not closed.
 func appendHead(buf []byte, at time.Time, level int, message string) []byte {
 	buf = append(buf, `{"timestamp":"`...)
-	buf = at.UTC().AppendFormat(buf, timeFormat)
+	buf = at.UTC().AppendFormat(buf, time.RFC3339Nano)
 	buf = append(append(append(buf, `","level":"`...), levelNames[level]...), `","message":`...)
 	return appendString(buf, message)
 }

@@ -8,6 +8,7 @@ func (s *sender) accept(b, sent *batch, p problem) {
 	unnamed := max(min(p.Rejected-len(p.Errors), sent.entries-named), 0)
 	s.losses.add(Rejected, unnamed)
 	s.accepted.Add(uint64(sent.entries - named - unnamed))
+	s.losses.arrive(b.notice)
 	s.backlog.settle(b)
 }
 
@@ -62,6 +63,10 @@ func (s *sender) discard(b *batch, reason Reason) {
 		return
 	}
 	s.losses.add(reason, b.entries)
-	s.losses.unnotice(b.notice)
+	if reason == Rejected { // so would be another notice
+		s.losses.arrive(b.notice)
+	} else {
+		s.losses.unnotice(b.notice)
+	}
 	s.backlog.settle(b)
 }
