@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -63,8 +64,12 @@ func (b *backlog) await(ctx context.Context, is func() bool) error {
 // room waits until another batch may be put.
 func (b *backlog) room(ctx context.Context) error { return b.await(ctx, b.fits) }
 
-// fits needs the lock, unless nobody else has the backlog.
-func (b *backlog) fits() bool { return len(b.batches) == 0 || b.spool != nil && b.bytes < b.most }
+// fits needs the lock, unless nobody else has the backlog. While a batch could
+// not be written to disk there is no room, so that memory is bounded.
+func (b *backlog) fits() bool {
+	last := len(b.batches) - 1
+	return last < 0 || b.spool != nil && b.bytes < b.most && b.batches[last].file != ""
+}
 
 // put adds a batch. If it cannot be written to disk it stays in memory.
 func (b *backlog) put(put *batch) (err error) {
@@ -119,14 +124,32 @@ func (b *backlog) outstanding() uint64 {
 	return lowest
 }
 
-// unsaved counts the entries of batches that are only in memory.
-func (b *backlog) unsaved() (entries int) {
+// repaired notes that a batch has fewer entries.
+func (b *backlog) repaired(batch *batch, entries int) {
+	b.mu.Lock()
+	batch.entries = entries
+	b.mu.Unlock()
+}
+
+// dropUnsaved removes batches that are only in memory, and counts their
+// entries.
+func (b *backlog) dropUnsaved() (entries int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, one := range b.batches {
+	b.batches = slices.DeleteFunc(b.batches, func(one *batch) bool {
 		if one.file == "" {
 			entries += one.entries
 		}
+		return one.file == ""
+	})
+	return entries
+}
+
+func (b *backlog) waiting() (entries int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range b.batches {
+		entries += one.entries
 	}
 	return entries
 }

@@ -181,12 +181,12 @@ func (c *Client) leave() {
 		}
 	}
 	c.queue.empty(Closed)
-	c.losses.add(Closed, c.backlog.unsaved())
+	c.losses.add(Closed, c.backlog.dropUnsaved())
 }
 
 // Stats says what became of entries so far.
 func (c *Client) Stats() Stats {
-	return Stats{Accepted: c.sender.accepted.Load(), Dropped: c.losses.dropped(), Waiting: c.queue.waiting()}
+	return Stats{Accepted: c.sender.accepted.Load(), Dropped: c.losses.dropped(), Waiting: c.queue.waiting() + c.backlog.waiting()}
 }
 
 // tell reports drops, which nobody else waits for.

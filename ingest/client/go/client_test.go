@@ -240,6 +240,7 @@ func TestBatchesAreBounded(t *testing.T) {
 		c.Log(Entry{Message: "waits for others"})
 		begun = time.Now()
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if gap := f.requests[len(f.requests)-1].at.Sub(begun); gap != time.Second {
 			t.Errorf("sent after %v, want 1 s", gap)
 		}

@@ -39,11 +39,12 @@ func (d Drop) String() string {
 	return text
 }
 
-// Stats count entries since the start.
+// Stats say what became of the entries since the start, those that an earlier
+// process left in the spool included.
 type Stats struct {
 	Accepted uint64            // by Weir
-	Dropped  map[Reason]uint64 // all that are not, nor wait
-	Waiting  int               // in the queue
+	Dropped  map[Reason]uint64 // for good
+	Waiting  int               // in memory and in the spool
 }
 
 // reasons are all, in the order in which they are told.

@@ -87,7 +87,8 @@ func (s *sender) deliver(ctx context.Context, b *batch) bool {
 			return true
 		case invalid:
 			more := s.repair(&sent, a.problem)
-			if b.entries = sent.entries; !more {
+			s.backlog.repaired(b, sent.entries)
+			if !more {
 				s.discard(b, Rejected)
 				return true
 			}

@@ -2,11 +2,15 @@ package conformance
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -22,15 +26,15 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests int
-	keys     map[string]string // Idempotency-Key → body
-	Entries  map[string]int    // message → how often it was stored
-	Notices  int               // what clients say that they dropped
-	Reused   int               // keys that came with another body
+	keys     map[string][sha256.Size]byte // of bodies, by Idempotency-Key
+	Entries  map[string]int               // message → how often it was stored
+	Notices  int                          // what clients say that they dropped
+	Reused   int                          // keys that came with another body
 }
 
-// NewServer returns one with TLS.
+// NewServer returns one with TLS. Its answers leave out what no test needs.
 func NewServer() *Server {
-	s := &Server{keys: map[string]string{}, Entries: map[string]int{}}
+	s := &Server{keys: map[string][sha256.Size]byte{}, Entries: map[string]int{}}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ErrorLog = quiet
 	s.StartTLS()
@@ -68,13 +72,14 @@ func read(r *http.Request) ([]byte, error) {
 func (s *Server) keep(key string, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	sum := sha256.Sum256(body)
 	if before, known := s.keys[key]; known {
-		if before != string(body) {
+		if before != sum {
 			s.Reused++
 		}
 		return
 	}
-	s.keys[key] = string(body)
+	s.keys[key] = sum
 	var batch struct {
 		Logs []struct {
 			Message  string
@@ -96,11 +101,30 @@ func (s *Server) keep(key string, body []byte) {
 	}
 }
 
+// Refuse answers all requests from now on with a problem; with none if the
+// status is 0.
+func (s *Server) Refuse(status int, code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Fault = func(_ int, _ func(), w http.ResponseWriter) bool {
+		if status != 0 {
+			Problem(w, status, code)
+		}
+		return status != 0
+	}
+}
+
 // Requests returns how many came.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
+}
+
+// CAFile writes what a client of the server has to trust.
+func (s *Server) CAFile(folder string) (string, error) {
+	file := filepath.Join(folder, "ca.pem")
+	return file, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600)
 }
 
 // Problem answers as Weir does where it refuses.
