@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"testing"
 	"time"
 
 	weir "github.com/weirlog/weir/ingest/client/go"
@@ -76,5 +78,21 @@ func pretendWeir() (stop func()) {
 	return func() {
 		server.Close()
 		os.RemoveAll(folder)
+	}
+}
+
+func TestTheReadmeIsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(readme), "```go\n")
+	block, _, _ = strings.Cut(block, "```")
+	if !strings.Contains(strings.ReplaceAll(string(example), "\n\t", "\n"), block) || block == "" {
+		t.Errorf("example_test.go lacks\n%s", block)
 	}
 }
