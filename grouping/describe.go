@@ -27,7 +27,7 @@ type Description struct {
 
 // Part is one thing that a group's hash was made of.
 type Part struct {
-	Kind  string // "type", "message", "frame" or "group"
+	Kind  string // "type", "message", "frame", "group", "rule" or "value"
 	Value string
 }
 
@@ -52,6 +52,8 @@ const (
 	RuleRecursion Rule = "recursion"
 	RuleMessage   Rule = "message"
 	RuleSplit     Rule = "split"
+	RuleSame      Rule = "same"
+	RuleGroup     Rule = "group"
 )
 
 var ruleTexts = map[Rule]string{
@@ -60,6 +62,8 @@ var ruleTexts = map[Rule]string{
 	RuleRecursion: "Endless recursion: errors that go through the same functions are one group.",
 	RuleSplit: "Somebody split errors like the first of these off from the group below. The whole message and ten own frames count, " +
 		"or all own frames of all errors of the chain, whichever it takes to tell them apart.",
+	RuleSame:    "A rule of the project says that these errors are one group.",
+	RuleGroup:   "A rule of the project says by what such errors are grouped: those that have this in common are one group.",
 	RuleMessage: "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
 }
 
@@ -75,6 +79,9 @@ func (f Fingerprint) Describe() Description {
 		Type:     strings.Clone(trace.Clip(trace.FirstLine(s.Type), maxType)),
 		Culprit:  g.culprit(),
 		Language: g.trace.Language(),
+	}
+	if g.decides != nil && g.decides.kind == SameRule {
+		d.Title = trace.Clip(g.decides.name, maxTitle)
 	}
 	for _, s := range g.trace.Spans() {
 		frames := slices.Clone(g.trace.Frames()[s.First:min(s.End, s.First+trace.MaxShown)])
@@ -115,10 +122,13 @@ func (g *Grouper) culprit() string {
 func (f Fingerprint) Explain() Explanation {
 	g, decides := f.grouper, f.Deciding()
 	why := Explanation{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.Language()}
-	if decides.Scope == ScopeMessage {
-		return g.explainMessage(why)
+	switch decides.Scope {
+	case ScopeRule:
+		return g.explainUsed(g.explainRule(why))
+	case ScopeMessage:
+		return g.explainUsed(g.explainMessage(why))
 	}
-	return g.explainSite(why)
+	return g.explainUsed(g.explainSite(why))
 }
 
 func (g *Grouper) explainMessage(why Explanation) Explanation {

@@ -40,11 +40,22 @@ type Fingerprint struct {
 
 // Deciding is the loosest hash that joins. Errors
 // are the same exactly when theirs are equal.
-func (f Fingerprint) Deciding() ScopedHash { return f.At(Levels[deciding]) }
+func (f Fingerprint) Deciding() ScopedHash {
+	if f.ruled() {
+		return f.Strictest
+	}
+	return f.natural()
+}
+
+// natural is the one that decides unless a rule does.
+func (f Fingerprint) natural() ScopedHash { return f.At(Levels[deciding]) }
+
+// ruled reports whether a rule of the project decides.
+func (f Fingerprint) ruled() bool { return f.Strictest.Scope == ScopeRule }
 
 // Joining are the joining hashes, strictest first.
 func (f Fingerprint) Joining() []ScopedHash {
-	if f.traced() {
+	if f.traced() && !f.ruled() {
 		return []ScopedHash{f.Strictest, f.Deciding()}
 	}
 	return []ScopedHash{f.Strictest}
@@ -61,7 +72,7 @@ func (f Fingerprint) traced() bool { return len(f.grouper.trace.Site()) > 0 }
 // value changes its hash.
 func (f Fingerprint) Former() []int {
 	known := f.grouper.message.Known()
-	if len(known) == 0 || f.grouper.fault && f.traced() {
+	if len(known) == 0 || f.grouper.fault && f.traced() || f.ruled() {
 		return nil
 	}
 	if last := slices.Max(known); len(known) > 1 {
@@ -70,10 +81,10 @@ func (f Fingerprint) Former() []int {
 	return []int{1}
 }
 
-// All returns the hashes at all levels, the strictest first;
-// without a usable stack trace, the strictest and the loosest.
+// All returns the hashes at all levels, the strictest first; without
+// a usable stack trace, or by a rule, the strictest and the loosest.
 func (f Fingerprint) All() (all []ScopedHash) {
-	if !f.traced() {
+	if f.ruled() || !f.traced() {
 		return []ScopedHash{f.Strictest, f.grouper.similar()}
 	}
 	for _, level := range Levels {
@@ -115,17 +126,32 @@ type Grouper struct {
 	fault   bool          // the innermost own frame alone locates it
 	cycle   [][]byte      // functions of an endless recursion
 	key     []byte
+	ruling  ruling
+	decides *projectRule // of which group the error is; nil: none does
+	values  []string     // of the parts of such a rule
 }
 
 func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 
 // Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
+	g.apply(e.Learned.Rules, e.Context)
 	g.trace.ReadMapped(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, e.Mapping)
 	return g.fingerprint(e.Learned)
 }
 
 func (g *Grouper) fingerprint(learned Learned) Fingerprint {
+	f := g.compare(learned)
+	if g.decides, g.values = nil, g.values[:0]; g.ruling.set == nil {
+		return f
+	}
+	if g.decides = g.ruling.decider(&g.trace); g.decides != nil {
+		f.Strictest = g.byRule(f)
+	}
+	return f
+}
+
+func (g *Grouper) compare(learned Learned) Fingerprint {
 	if len(g.trace.Site()) == 0 {
 		return g.byMessage(learned)
 	}

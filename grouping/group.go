@@ -48,6 +48,7 @@ type Error struct {
 	StackTrace []string // lines or pieces of a stack trace; a piece may itself hold many lines
 
 	Learned Learned       // what earlier errors of the project have shown
+	Context *EntryContext // what rules ask of the entry; nil: nothing
 	Mapping trace.Mapping // where its calls were written, by source maps
 }
 
@@ -65,6 +66,7 @@ const (
 	ScopeMessage HashScope = "message" // without a usable stack trace: type and message
 	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
 	ScopeSplit   HashScope = "split"   // as trace or stack, whatever was learned: somebody split these errors off
+	ScopeRule    HashScope = "rule"    // what a rule of the project says
 	ScopeBudget  HashScope = "budget"  // nothing of the error: the budget of new groups was used up
 )
 

@@ -169,7 +169,7 @@ func TestMovedLinesMoveNothing(t *testing.T) {
 	checkMoves(t, 0.8, func(_ trace.Language, e Error) (before, after Error, changed bool) {
 		var g Grouper
 		g.Fingerprint(e)
-		after = Error{e.Type, e.Message, slices.Clone(e.StackTrace), Learned{}, nil}
+		after = Error{e.Type, e.Message, slices.Clone(e.StackTrace), Learned{}, nil, nil}
 		for _, f := range g.trace.Frames() {
 			if f.Line == 0 {
 				continue
@@ -198,7 +198,7 @@ func TestMovedFoldersMoveNothing(t *testing.T) {
 				stack, changed = begins.ReplaceAllString(stack, "${1}/opt/releases/weir/"), true
 			}
 		}
-		return e, Error{e.Type, e.Message, strings.Split(stack, "\n"), Learned{}, nil}, changed
+		return e, Error{e.Type, e.Message, strings.Split(stack, "\n"), Learned{}, nil, nil}, changed
 	})
 }
 
@@ -231,7 +231,7 @@ func TestAnotherBuildMovesNothing(t *testing.T) {
 				used[fmt.Sprint(b)] = true
 			}
 		}
-		return e, Error{e.Type, e.Message, strings.Split(stack, "\n"), Learned{}, nil}, changed
+		return e, Error{e.Type, e.Message, strings.Split(stack, "\n"), Learned{}, nil, nil}, changed
 	})
 	if len(used) != len(builds) {
 		t.Errorf("no error has what %d of the builds change", len(builds)-len(used))

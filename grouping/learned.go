@@ -15,8 +15,10 @@ type Learned struct {
 	Libraries Libraries
 	Values    Values
 	Splits    Splits
-	Before    int  // values learned from this ordinal on are not applied; 0: all are
-	Maps      bool // the project has source maps
+	Rules     *Ruleset // that hold for the error; nil: none
+	Newest    int64    // version of the project's rules; 0: there are none
+	Before    int      // values learned from this ordinal on are not applied; 0: all are
+	Maps      bool     // the project has source maps
 }
 
 func (l Learned) limit() int {
@@ -134,6 +136,7 @@ func (g *Grouper) Message(language trace.Language, exceptions []trace.Exception)
 	if len(exceptions) == 0 {
 		return nil
 	}
+	g.apply(nil, nil)
 	g.trace.Load(language, exceptions)
 	s, most := g.trace.Outermost(), trace.MaxAlone
 	if len(g.trace.Site()) > 0 {

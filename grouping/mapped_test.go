@@ -97,7 +97,7 @@ func TestLaterMapped(t *testing.T) {
 	e.Mapping = nil
 	f := g.Fingerprint(e)
 	printed, raw := f.Describe(), f.Deciding()
-	if got := g.Rewrite(printed.Language, printed.Exceptions, mapping, grouping.Learned{}).Deciding(); got != want || got == raw {
+	if got := g.Rewrite(printed.Language, printed.Exceptions, mapping, grouping.Learned{}, nil).Deciding(); got != want || got == raw {
 		t.Errorf("mapped later: %v, want %v; printed %v", got, want, raw)
 	}
 }

@@ -21,10 +21,12 @@ type Paths struct {
 	Host    []string `json:"host"`
 }
 
-// DefaultPaths are those of projects that have set none.
+// DefaultPaths are those of projects that have set none: what programs
+// commonly name these, and OpenTelemetry does.
 func DefaultPaths() Paths {
 	return Paths{
-		Release: []string{"release", "version"}, Service: []string{"service", "service.name"}, User: []string{"user.id", "user"}, Host: []string{"host"},
+		Release: []string{"release", "version", "service.version"}, Service: []string{"service", "service.name"},
+		User: []string{"user.id", "user"}, Host: []string{"host", "host.name"},
 	}
 }
 

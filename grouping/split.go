@@ -56,8 +56,12 @@ func ParseHash(text string) (h Hash, ok bool) {
 }
 
 // alike returns the hashes by which an error can be split off. Others can't be asked for any more.
-func (f Fingerprint) alike(learned Learned) Alike {
-	if len(learned.Libraries)+len(learned.Values) > 0 {
+func (f Fingerprint) alike(e Error) Alike {
+	switch learned := e.Learned; {
+	case !learned.Rules.Empty():
+		e.Learned = Learned{}
+		f = f.grouper.Fingerprint(e)
+	case len(learned.Libraries)+len(learned.Values) > 0:
 		f.grouper.trace.Relearn(nil)
 		f = f.grouper.fingerprint(Learned{})
 	}

@@ -77,7 +77,7 @@ func (s *Sample) Describe(g *Grouper) {
 func (s *Sample) describe(g *Grouper) (Description, Explanation) {
 	f := g.Fingerprint(s.Error)
 	d, why := f.Describe(), f.Explain()
-	s.Exceptions, s.Language, s.Alike = d.Exceptions, d.Language, f.alike(s.Error.Learned)
+	s.Exceptions, s.Language, s.Alike = d.Exceptions, d.Language, f.alike(s.Error)
 	return d, why
 }
 
@@ -111,7 +111,7 @@ func (t *Tally) Add(o Occurrence) {
 	var similar Hash
 	if splits := o.Error.Learned.Splits; len(splits) > 0 {
 		joining, similar = f.Joining(), f.Similar()
-		if _, joins, found := splits.of(f.alike(o.Error.Learned), o.Accepted); found {
+		if _, joins, found := splits.of(f.alike(o.Error), o.Accepted); found {
 			joining, key.strictest = []ScopedHash{joins}, joins.Hash
 		}
 	}

@@ -96,6 +96,9 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	w.search = in.save(t, w.key.Key, map[string]any{"name": say.search, "project": project.ID, "q": `checkout OR "` + said + `"`, "last": "1h"})
 	w.alert = in.call(t, "POST", "/projects/"+project.ID+"/error-alerts", "x-api-key", w.key.Key, map[string]any{"name": say.search, "triggers": []string{"new", "regressed"},
 		"environments": []string{say.environment}, "mail_roles": []string{"owner"}})
+	rules := "# " + say.search + "\nlibrary path:src/generated/*\nscrub email"
+	_, err = in.api.SetRules(t.Context(), w.key.Key, project.ID, client.RulesChange{Rules: &rules, Note: say.search})
+	must(t, err)
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }

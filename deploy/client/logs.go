@@ -193,13 +193,7 @@ func (c *Client) DecideGroup(ctx context.Context, key, group string, decision Gr
 }
 
 func (c *Client) changeGroup(ctx context.Context, key, method, path string, what any) (ErrorGroup, error) {
-	body, err := json.Marshal(what)
-	if err != nil {
-		return ErrorGroup{}, err
-	}
-	header := apiKey(key)
-	header["Content-Type"] = "application/json"
-	return call[ErrorGroup](ctx, c, Request{Method: method, Path: path, Header: header, Body: body})
+	return send[ErrorGroup](ctx, c, key, method, path, what)
 }
 
 // An ErrorSample is one stored occurrence.

@@ -107,6 +107,8 @@ var situations = []situation{
 	{409, twice(`POST /v1/searches/{new-search}/alert/test`)},
 	{409, []string{`PUT /v1/projects/{project}/error-alerts/{new-alert} {"name":"B","triggers":["new"],"version":2}`}},
 	{409, []string{`DELETE /v1/projects/{project}/error-alerts/{new-alert}?version=2`}},
+	{409, []string{`PUT /v1/projects/{project}/error-rules {"rules":"","if_version":99}`}},
+	{409, []string{`POST /v1/projects/{project}/error-rules/versions/1/restore {"if_version":99}`}},
 
 	{200, []string{`DELETE /v1/projects/{new-project}`, `POST /v1/projects/{new-project}/restore`}},
 	{200, []string{`DELETE /v1/organizations/{new-organization}`, `POST /v1/organizations/{new-organization}/restore`}},

@@ -98,6 +98,7 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
 	made.things["search"], made.things["second-search"] = made.alert(t, made.search(t, made.things["project"])), made.search(t, made.things["second"])
 	made.things["alert"] = made.alertOnErrors(t)
+	made.rules(t)
 	made.things["grant"] = w.operate(t, "POST", "/v1/organizations/"+made.things["organization"]+"/grants", map[string]any{"amount": 1, "reason": name + "'s grant"}).get("id")
 	return made
 }
@@ -139,6 +140,16 @@ func (of *tenant) alert(t *testing.T, search string) string {
 		t.Fatalf("an alert on %s: %d %s", search, got.status, got.text)
 	}
 	return search
+}
+
+// rules sets the rules of the tenant's project.
+func (of *tenant) rules(t *testing.T) {
+	t.Helper()
+	got := of.world.send(t, request{method: "PUT", path: "/v1/projects/" + of.things["home-project"] + "/error-rules",
+		body: `{"rules":"scrub email"}`, header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
+	if got.status != http.StatusOK {
+		t.Fatalf("rules: %d %s", got.status, got.text)
+	}
 }
 
 // alertOnErrors sets an alert on the errors of the tenant's project.

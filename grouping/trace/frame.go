@@ -9,6 +9,7 @@ type Frame struct {
 	Line     int    // 1-based; 0 is unknown
 	Column   int    // 1-based; 0 is unknown
 	InApp    bool   // the frame is the sender's own code rather than a library's or the runtime's
+	Rule     uint8  // number of the project's rule that says so, from 1; 0: none does
 	Library  Reason // why it is a library's; "" for own code
 
 	Printed *Printed // of a call of a built script, see Trace.ReadMapped
@@ -23,6 +24,7 @@ const (
 	ByPath   Reason = "path"    // its file lies where libraries are installed
 	ByName   Reason = "known"   // its package, file or function is of a known library or the runtime
 	ByErrors Reason = "learned" // few errors of the project go through its package
+	ByRule   Reason = "rule"    // a rule of the project says so, or that the frame does not count at all
 )
 
 // Exception is one error of a chain: what was thrown and the calls

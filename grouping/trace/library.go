@@ -73,6 +73,9 @@ func (t *Trace) WhyLibrary(i int) Reason {
 	if f.InApp {
 		return ""
 	}
+	if f.Rule != 0 {
+		return ByRule
+	}
 	if t.isLibrary(f) && t.syntax.inApp(f) {
 		return ByErrors
 	}

@@ -40,6 +40,9 @@ func (t *Trace) judge() {
 		if frames := t.frames[s.First:s.End]; t.syntax.own != nil && len(frames) > 0 {
 			t.syntax.own(frames)
 		}
+		if t.rules != nil {
+			t.rule(s)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type Trace struct {
 	repeated []bool  // per element of site: recursion repeated it
 
 	libraries map[string]bool // of the project
+	rules     Rules           // of the project; nil: none
 }
 
 // sent is what was sent of an error.
@@ -72,6 +73,7 @@ func (t *Trace) ReadMapped(typ, message string, pieces []string, libraries map[s
 	t.nameUnknown()
 	t.insertPlace()
 	t.rewrite(mapping)
+	t.openRules()
 	t.judge()
 	t.locate()
 }
@@ -151,6 +153,7 @@ func (t *Trace) LoadMapped(language Language, exceptions []Exception, mapping Ma
 		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
 	}
 	t.rewrite(mapping)
+	t.openRules()
 	t.judge()
 	t.locate()
 }

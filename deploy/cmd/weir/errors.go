@@ -25,6 +25,7 @@ const errorsHelp = `Lists the groups of errors of a project, the one last seen f
   weir errors resolve grp_0123abcd --in=next      mended in the next release
   weir errors ignore grp_0123abcd --for=48h       quiet for two days
   weir errors merge grp_0123abcd grp_4567cdef     the second is shown in the first from now on
+  weir errors rules preview errors.rules          what rules would do to the errors of the last days
   weir errors --json | jq .title                  as the API has them, one on each line`
 
 type errorsCommand struct {
@@ -38,6 +39,8 @@ type errorsCommand struct {
 	Merge   errorsMerge   `cmd:"" help:"Merge groups into one, with all that comes."`
 	Unmerge errorsUnmerge `cmd:"" help:"Take groups out of the one that they were merged into."`
 	Split   errorsSplit   `cmd:"" help:"Make errors like a sample a group of their own from now on."`
+
+	Rules rulesCommand `cmd:"" help:"Say which errors are the same, and what counts."`
 }
 
 // Help is called by kong.

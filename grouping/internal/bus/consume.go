@@ -47,7 +47,11 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 		add = func(o grouping.Occurrence) { mapped = append(mapped, o) }
 	}
 	err = received.Each(ctx, tx, func(source bus.Record, logs contract.LogsAccepted) error {
-		return bus.PermanentRecord(source, count(add, logs, learned[projectOf(logs)], paths.Of(projectOf(logs), logs.Time)))
+		of := learned[projectOf(logs)]
+		if of.Rules, err = c.Service.RulesAt(ctx, tx, projectOf(logs), of, logs.Time); err != nil {
+			return err
+		}
+		return bus.PermanentRecord(source, count(add, logs, of, paths.Of(projectOf(logs), logs.Time)))
 	})
 	if err != nil {
 		return err
@@ -121,7 +125,7 @@ func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned gr
 		}
 		if e.hasError {
 			o := occurrence(e, logs, index)
-			o.Error.Learned = learned
+			o.Error.Learned, o.Error.Context = learned, contextOf(e, o, learned.Rules)
 			add(o)
 		}
 		return nil

@@ -17,6 +17,7 @@ import (
 type entry struct {
 	timestamp, level, message, environment string
 	metadata                               metadata
+	metadataText                           string            // as it was sent
 	debugIDs                               map[string]string // of the metadata, by sourcemap.ScriptName; bounded by maxDebugIDs
 	hasError                               bool              // it carries an error payload
 	err                                    grouping.Error
@@ -46,8 +47,9 @@ func parseEntry(line string, paths []path) (e entry, err error) {
 			e.hasError = s.errorPayload(&e.err)
 		case entryfield.Metadata:
 			from := s.at
-			s.pick(paths, &e.metadata)
-			e.debugIDs = debugIDsOf(s.text[from:s.at])
+			s.pick(paths, e.metadata[:])
+			e.metadataText = s.text[from:s.at]
+			e.debugIDs = debugIDsOf(e.metadataText)
 		default:
 			s.skip()
 		}

@@ -26,21 +26,27 @@ func (m *metadata) value(of int) string {
 
 // A path leads from an object to a place in metadata.
 type path struct {
-	rest  string
-	place int
+	rest     string
+	place    int
+	numbers  bool // count as texts do
+	booleans bool
+}
+
+func (p path) takes(begins byte) bool {
+	return begins == '"' || p.numbers && (begins == '-' || begins >= '0' && begins <= '9') || p.booleans && (begins == 't' || begins == 'f')
 }
 
 func pathsOf(set grouping.Paths) (paths []path) {
 	for thing, of := range [things][]string{ofRelease: set.Release, ofService: set.Service, ofUser: set.User, ofHost: set.Host} {
 		for i, rest := range of[:min(len(of), grouping.MaxPaths)] {
-			paths = append(paths, path{rest, thing*grouping.MaxPaths + i})
+			paths = append(paths, path{rest: rest, place: thing*grouping.MaxPaths + i, numbers: thing == ofUser})
 		}
 	}
 	return paths
 }
 
-// pick reads what is at the paths of an object: texts, and the numbers of users.
-func (s *scanner) pick(paths []path, into *metadata) {
+// pick reads what is at the paths of an object, into their places.
+func (s *scanner) pick(paths []path, into []string) {
 	if s.peek() != '{' {
 		s.skip()
 		return
@@ -54,8 +60,9 @@ func (s *scanner) pick(paths []path, into *metadata) {
 			switch {
 			case !on:
 			case strings.HasPrefix(rest, ".") && begins == '{':
-				below = append(below, path{rest[1:], p.place})
-			case rest == "" && (begins == '"' || isNumber(begins) && p.place/grouping.MaxPaths == ofUser):
+				p.rest = rest[1:]
+				below = append(below, p)
+			case rest == "" && p.takes(begins):
 				if !read {
 					value, read = s.scalar(), true
 				}
@@ -71,7 +78,30 @@ func (s *scanner) pick(paths []path, into *metadata) {
 	})
 }
 
-func isNumber(begins byte) bool { return begins == '-' || begins >= '0' && begins <= '9' }
+// contextOf is what rules ask of an entry; nil: there are none.
+func contextOf(e entry, o grouping.Occurrence, rules *grouping.Ruleset) *grouping.EntryContext {
+	if rules.Empty() {
+		return nil
+	}
+	context := &grouping.EntryContext{Service: o.Service, Environment: o.Environment}
+	if len(rules.Paths) == 0 {
+		return context
+	}
+	context.Metadata = map[string]string{} // bounded by the paths
+	values := make([]string, len(rules.Paths))
+	if e.metadataText != "" {
+		paths := make([]path, len(rules.Paths))
+		for i, rest := range rules.Paths {
+			paths[i] = path{rest: rest, place: i, numbers: true, booleans: true}
+		}
+		s := scanner{text: e.metadataText}
+		s.pick(paths, values)
+	}
+	for i, rest := range rules.Paths {
+		context.Metadata[rest] = values[i]
+	}
+	return context
+}
 
 // scalar reads a text or a number.
 func (s *scanner) scalar() string {

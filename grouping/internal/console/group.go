@@ -54,6 +54,8 @@ func Mount(router chi.Router, config Config) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))
 		r.Get(mapsPath, c.pages.Handle(c.showMaps))
+		r.Get(rulesPath, c.pages.Handle(c.showRules))
+		r.Post(rulesPath, c.pages.Handle(c.changeRules))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
 		c.mountAlerts(r)
@@ -201,6 +203,7 @@ type groupPage struct {
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
 	MapsHref    string
+	RulesHref   string
 }
 
 // shownSimilar is a group that may be about the same
@@ -254,7 +257,7 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	page := groupPage{
 		shownNumbers: numbers, shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
 		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
-		MapsHref: mapsOf(found.Group.Project),
+		MapsHref: mapsOf(found.Group.Project), RulesHref: rulesOf(found.Group.Project),
 	}
 	for _, member := range found.Members {
 		page.Members = append(page.Members, c.show(r, member))
@@ -356,6 +359,9 @@ func showException(x postgres.Exception, build postgres.Build) shownException {
 	shown := shownException{Type: x.Type, Message: x.Message, Printed: whyPrinted(x.Frames, build)}
 	for _, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
 		frame := shownFrame{What: called(f), Where: where(f), InApp: f.InApp, Why: libraryReasons[f.Library]}
+		if f.Rule != "" {
+			frame.Why = "rule: " + f.Rule
+		}
 		if p := f.Printed; p != nil && p.Unmapped == "" {
 			printed := postgres.Frame{Function: p.Function, File: p.File, Line: p.Line, Column: p.Column}
 			frame.Printed, frame.PrintedAt = called(printed), where(printed)

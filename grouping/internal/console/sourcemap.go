@@ -40,16 +40,10 @@ type shownMap struct {
 // showMaps shows the source maps of a project: the first, unless one is named.
 func (c *console) showMaps(w http.ResponseWriter, r *http.Request) error {
 	organization, query := identity.FromContext(r.Context()).Organization, r.URL.Query()
-	page := mapsPage{Project: query.Get("project"), Release: query.Get("release")}
-	projects := c.Directory.Projects(organization)
-	if page.Project == "" && len(projects) > 0 {
-		page.Project = projects[0].Project
-	}
-	for _, p := range projects {
-		page.Projects = append(page.Projects, ui.Choice{Value: p.Project, Text: cmp.Or(p.Name, p.Project), Selected: p.Project == page.Project})
-	}
-	if page.Project != "" && !c.Directory.Owns(organization, page.Project) {
-		return httpapi.NotFound("project", page.Project)
+	page := mapsPage{Release: query.Get("release")}
+	var err error
+	if page.Projects, page.Project, err = c.projects(organization, query.Get("project")); err != nil {
+		return err
 	}
 	if strings.ContainsRune(page.Release, 0) || strings.ToValidUTF8(page.Release, "") != page.Release {
 		return httpapi.NotFound("release", page.Release)
@@ -61,6 +55,21 @@ func (c *console) showMaps(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.pages.Write(w, r, http.StatusOK, "sourcemaps", ui.View{Title: "Source maps", Wide: true, Data: page})
 	return nil
+}
+
+// projects are those of an organization to choose from, of which one is chosen: the first, unless one is named.
+func (c *console) projects(organization, named string) (choices []ui.Choice, chosen string, err error) {
+	projects := c.Directory.Projects(organization)
+	if chosen = named; chosen == "" && len(projects) > 0 {
+		chosen = projects[0].Project
+	}
+	for _, p := range projects {
+		choices = append(choices, ui.Choice{Value: p.Project, Text: cmp.Or(p.Name, p.Project), Selected: p.Project == chosen})
+	}
+	if chosen != "" && !c.Directory.Owns(organization, chosen) {
+		return nil, "", httpapi.NotFound("project", chosen)
+	}
+	return choices, chosen, nil
 }
 
 func (c *console) readMaps(r *http.Request, organization string, page *mapsPage) error {

@@ -26,10 +26,15 @@ import (
 // pagesOf are the pages of a service for a member of its organization,
 // in which the project shop is known.
 func pagesOf(t *testing.T, service *groups.Service) http.Handler {
+	return pagesAs(t, service, "viewer")
+}
+
+// pagesAs are those for a role.
+func pagesAs(t *testing.T, service *groups.Service, role string) http.Handler {
 	t.Helper()
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
-		Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive, Version: 1})
+		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: 1})
 	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
 		t.Fatal(err)
 	}

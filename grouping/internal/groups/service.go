@@ -30,7 +30,8 @@ type Service struct {
 	uploads    *httpapi.Limiter // of source maps
 	incomplete prometheus.Counter
 	late       prometheus.Gauge // messages of alerts
-	patient    atomic.Int64     // until then writers wait for those who merge, in nanoseconds
+	rules      *postgres.RuleBook
+	patient    atomic.Int64 // until then writers wait for those who merge, in nanoseconds
 }
 
 // Config is what a Service needs.
@@ -54,6 +55,7 @@ func New(config Config) *Service {
 		Config:  config,
 		late:    lateAlerts(config.Metrics),
 		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: config.Concurrency, Module: "weir_grouping", Noun: "reads"}, config.Metrics),
+		rules:   postgres.NewRuleBook(),
 		uploads: httpapi.NewLimiter(uploadsAtOnce, config.Metrics),
 		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
@@ -149,7 +151,7 @@ const patience = 10 * time.Second
 // Count adds errors to their groups and creates groups as far as the
 // budgets allow. The caller's transaction must see all organizations.
 func (s *Service) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
-	effect, err := postgres.Writer{NewGroups: s.NewGroups, Clock: s.Clock}.Apply(ctx, tx, tally.Counts())
+	effect, err := postgres.Writer{NewGroups: s.NewGroups, Clock: s.Clock, Rules: s.rules}.Apply(ctx, tx, tally.Counts())
 	if errors.Is(err, postgres.ErrMoved) {
 		s.patient.Store(s.Clock().Add(patience).UnixNano())
 	}

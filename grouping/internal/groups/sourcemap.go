@@ -174,7 +174,7 @@ func (s *Service) MapSearch(ctx context.Context, organization, project string) (
 func (s *Service) SearchDue(ctx context.Context) error {
 	for found := true; found; {
 		err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
-			found, err = postgres.SearchDue(ctx, tx, s.Clock(), s.mapsHold())
+			found, err = postgres.SearchDue(ctx, tx, s.Clock(), s.mapsHold(), s.rules)
 			return err
 		})
 		if err != nil {

@@ -168,7 +168,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, id string, group po
 // problemBody is an error answer of the module.
 type problemBody struct {
 	httpapi.ProblemBody
-	Version  int64          `json:"version,omitempty" description:"version_conflict: that of the group"`
+	Version  int64          `json:"version,omitempty" description:"version_conflict: that of the group, or of the rules"`
 	Activity []activityBody `json:"activity,omitempty" maxItems:"20" description:"version_conflict: what was decided since if_version, the newest first"`
 }
 

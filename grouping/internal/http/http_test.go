@@ -164,7 +164,7 @@ func TestSettings(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 30, 0, 0, time.UTC)
 	api := newAPIAt(t, func() time.Time { return now })
 	path := "/v1/projects/shop/error-settings"
-	if status, set := get(t, api, path); status != 200 || len(set["release"].([]any)) != 2 || set["since"] != nil || set["actor"] != nil {
+	if status, set := get(t, api, path); status != 200 || len(set["release"].([]any)) != 3 || set["since"] != nil || set["actor"] != nil {
 		t.Errorf("%d %v", status, set)
 	}
 	put := func(body string) (int, map[string]any) {

@@ -189,10 +189,10 @@ func writeCounts(w http.ResponseWriter, items []countBody) error {
 }
 
 type pathsBody struct {
-	Release []string `json:"release,omitempty" maxItems:"3" description:"Paths in the metadata of an entry, of which the first one with a text counts: names with dots between, each a member of the object before, or one with dots in its name. Default: release, version"`
+	Release []string `json:"release,omitempty" maxItems:"3" description:"Paths in the metadata of an entry, of which the first one with a text counts: names with dots between, each a member of the object before, or one with dots in its name. Default: release, version, service.version"`
 	Service []string `json:"service,omitempty" maxItems:"3" description:"Default: service, service.name"`
 	User    []string `json:"user,omitempty" maxItems:"3" description:"Whom the error affected: a text or a number, of which only a hash is kept. Default: user.id, user"`
-	Host    []string `json:"host,omitempty" maxItems:"3" description:"Default: host"`
+	Host    []string `json:"host,omitempty" maxItems:"3" description:"Default: host, host.name"`
 }
 
 type settingsBody struct {

@@ -53,7 +53,7 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.alertOperations())
+	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.ruleOperations(), a.alertOperations())
 	return append(operations, []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
@@ -284,7 +284,9 @@ type frameBody struct {
 
 	Unmapped trace.Unmapped `json:"unmapped,omitempty" enum:"no_build,no_map,no_column,no_position" description:"Why no source map was applied, in a project that has some: the error names neither a release nor a debug id, there was no map of the script, the call has no column, or the map has nothing there; absent otherwise"`
 
-	Library trace.Reason `json:"library,omitempty" enum:"path,known,learned" description:"Why it is a library's: its file lies where libraries are installed, its name is that of a known library or of the runtime, or few errors of the project go through its package; absent for own code"`
+	Library trace.Reason `json:"library,omitempty" enum:"path,known,learned,rule" description:"Why it is a library's: its file lies where libraries are installed, its name is that of a known library or of the runtime, few errors of the project go through its package, or a rule says so, or that the call does not count; absent for own code"`
+
+	Rule string `json:"rule,omitempty" description:"The rule of the project that says whether it is own code, as it was then; absent where none does"`
 }
 
 // printedBody is a call of a built script as it was printed.
@@ -297,7 +299,7 @@ type printedBody struct {
 
 func newFrameBody(exception int, f postgres.Frame) frameBody {
 	body := frameBody{
-		Exception: exception, Module: f.Module, Function: f.Function, File: f.File, Line: f.Line, Column: f.Column, InApp: f.InApp, Library: f.Library,
+		Exception: exception, Module: f.Module, Function: f.Function, File: f.File, Line: f.Line, Column: f.Column, InApp: f.InApp, Library: f.Library, Rule: f.Rule,
 	}
 	if p := f.Printed; p != nil {
 		if body.Unmapped = p.Unmapped; p.Unmapped == "" {

@@ -17,6 +17,7 @@ import (
 type Writer struct {
 	NewGroups grouping.Budgets
 	Clock     func() time.Time // of alerts; nil: nobody is told
+	Rules     *RuleBook        // of projects; nil: there are none
 }
 
 // Effect is what a transaction did.
@@ -197,7 +198,7 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 		perGroup[[2]string{r.organization, r.group}]++
 		return perGroup[[2]string{r.organization, r.group}] > maxHashes
 	})
-	_, err := claimRoom(ctx, tx, grouping.ScopeTrace, rows)
+	_, err := claimRoom(ctx, tx, `h.level = 'trace'`, rows)
 	return err
 }
 

@@ -54,10 +54,10 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 		return nil, nil, nil, err
 	}
 	fresh := slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return groupOf(c, known) != "" })
-	if inherited, err = findInherited(ctx, tx, slices.DeleteFunc(slices.Clone(fresh), isSplit)); err != nil {
+	if inherited, err = w.findInherited(ctx, tx, slices.DeleteFunc(slices.Clone(fresh), isDecided)); err != nil {
 		return nil, nil, nil, err
 	}
-	fresh = slices.DeleteFunc(fresh, func(c *grouping.Count) bool { return inherited[keyOf(c, c.Deciding())] != "" })
+	fresh = slices.DeleteFunc(fresh, func(c *grouping.Count) bool { return inherited[keyOf(c, c.Deciding())].group != "" })
 	roomy := slices.DeleteFunc(slices.Clone(fresh), func(c *grouping.Count) bool { return !w.hasRoom(used, budgetOf(c)) })
 	if len(roomy) > 0 {
 		if err := lockBudgets(ctx, tx, roomy, used); err != nil {

@@ -317,7 +317,7 @@ const rebuildBatch = 500
 // their decisions, and returns the last of them; zero: all are done.
 // tx must act as the system.
 func Rebuild(ctx context.Context, tx pgx.Tx, behind eventstore.Stream) (last eventstore.Stream, err error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events WHERE (organization, stream) > ($1, $2)
+	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events WHERE (organization, stream) > ($1, $2) AND stream LIKE '`+groupStream+`%'
 		ORDER BY organization, stream LIMIT $3`, behind.Organization, behind.Name, rebuildBatch)
 	if err != nil {
 		return last, err

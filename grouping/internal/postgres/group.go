@@ -44,7 +44,7 @@ type Group struct {
 // An Explanation is why a group is one, as stored.
 type Explanation struct {
 	Version  int                `json:"version" description:"Of the algorithm"`
-	Scope    grouping.HashScope `json:"level" enum:"site,message,split,budget" description:"What the deciding hash covers; budget is the group for what is new beyond the groups that a project may create in an hour"`
+	Scope    grouping.HashScope `json:"level" enum:"site,message,split,rule,budget" description:"What the deciding hash covers; rule is what a rule of the project says, budget is the group for what is new beyond the groups that a project may create in an hour"`
 	Hash     string             `json:"hash"`
 	Language trace.Language     `json:"language"`
 	Rule     string             `json:"rule" description:"The rule in words"`
@@ -53,7 +53,7 @@ type Explanation struct {
 
 // ExplanationPart is one thing that a group's hash was made of.
 type ExplanationPart struct {
-	Kind  string `json:"kind" enum:"type,message,call,frame,group"`
+	Kind  string `json:"kind" enum:"type,message,call,frame,group,rule,value" description:"rule is one of the project's, as it was written when the group was founded, and value what it compares"`
 	Value string `json:"value"`
 }
 
@@ -297,11 +297,11 @@ func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]st
 	return insertHashes(ctx, tx, rows, `true`)
 }
 
-// claimRoom is claimHashes for groups with room for further hashes of the
-// scope, counted by an index. Concurrent transactions may each use it.
-func claimRoom(ctx context.Context, tx pgx.Tx, scope grouping.HashScope, rows []hashRow) (map[hashKey]string, error) {
+// claimRoom is claimHashes for groups with room for further hashes like
+// these, counted by an index. Concurrent transactions may each use it.
+func claimRoom(ctx context.Context, tx pgx.Tx, like string, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, fmt.Sprintf(`%d > (SELECT count(*) FROM (SELECT FROM group_hashes h
-			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND h.level = '%[2]s' LIMIT %[1]d) held)`, maxHashes, scope))
+			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND %[2]s LIMIT %[1]d) held)`, maxHashes, like))
 }
 
 func insertHashes(ctx context.Context, tx pgx.Tx, rows []hashRow, where string) (map[hashKey]string, error) {

@@ -37,7 +37,8 @@ type learned struct {
 	Values    grouping.Values    `json:"values"`
 	Former    []formerLibraries  `json:"former"` // the newest last
 	Splits    []storedSplit      `json:"splits,omitempty"`
-	Maps      bool               `json:"maps,omitempty"` // the project has source maps; not stored
+	Maps      bool               `json:"maps,omitempty"`  // the project has source maps; not stored
+	Rules     int64              `json:"rules,omitempty"` // the newest version of its rules; not stored
 }
 
 // formerLibraries were a project's libraries until a time.
@@ -47,18 +48,20 @@ type formerLibraries struct {
 }
 
 // FindLearned returns what was learned of those projects of which
-// something was, or that have source maps.
+// something was, or that have source maps or rules.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values', 'splits', splits, 'maps', maps)
+		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values',
+		       'splits', splits, 'maps', maps, 'rules', rules)
 		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
 		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,
-		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m
-		 WHERE maps OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
+		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m,
+		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '`+rulesStream+`' || k.project)) r
+		 WHERE maps OR rules IS NOT NULL OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
 	all := map[Project]grouping.Learned{}
 	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps}
+		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps, Newest: l.Rules}
 	}
 	return all, err
 }
@@ -265,12 +268,13 @@ func (f formerLibraries) expired(at time.Time) bool {
 // changed and before words of its message became values.
 func (l learned) hashes(g *grouping.Grouper, c *grouping.Count) (hashes []grouping.ScopedHash) {
 	e := c.Samples[0].Error
+	rules := e.Learned.Rules
 	for _, former := range l.Former {
-		if e.Learned = (grouping.Learned{Libraries: former.Libraries, Values: l.Values}); !former.expired(c.Hour) {
+		if e.Learned = (grouping.Learned{Libraries: former.Libraries, Values: l.Values, Rules: rules}); !former.expired(c.Hour) {
 			hashes = append(hashes, g.Fingerprint(e).Joining()...)
 		}
 	}
-	e.Learned = grouping.Learned{Libraries: l.Libraries, Values: l.Values}
+	e.Learned = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Rules: rules}
 	for _, e.Learned.Before = range g.Fingerprint(e).Former() {
 		hashes = append(hashes, g.Fingerprint(e).Joining()...)
 	}

@@ -53,13 +53,14 @@ type sampled struct {
 	slot       int16
 	exceptions []Exception
 	build      Build
+	context    *grouping.EntryContext
 	places     []trace.Place
 }
 
 // SearchDue maps samples of some groups of one project whose search is due,
 // by the maps that hold at a time. found is false if there is no such
 // project, or others are at work on each. tx must act as the system.
-func SearchDue(ctx context.Context, tx pgx.Tx, now, holds time.Time) (found bool, err error) {
+func SearchDue(ctx context.Context, tx pgx.Tx, now, holds time.Time, rules *RuleBook) (found bool, err error) {
 	var of Project
 	var last string
 	var groups int
@@ -75,7 +76,7 @@ func SearchDue(ctx context.Context, tx pgx.Tx, now, holds time.Time) (found bool
 	if err != nil {
 		return false, err
 	}
-	mapped, err := mapSamples(ctx, tx, of, ids, holds)
+	mapped, err := mapSamples(ctx, tx, of, ids, holds, rules)
 	if err != nil {
 		return false, err
 	}
@@ -98,8 +99,8 @@ func lockAfter(ctx context.Context, tx pgx.Tx, of Project, last string) ([]strin
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, holds time.Time) (mapped int, err error) {
-	rows, err := tx.Query(ctx, `SELECT error_group, slot, exceptions, built FROM occurrences
+func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, holds time.Time, rules *RuleBook) (mapped int, err error) {
+	rows, err := tx.Query(ctx, `SELECT error_group, slot, exceptions, built, environment, coalesce(context, '{}') FROM occurrences
 		WHERE organization = $1 AND error_group = ANY ($2) AND built IS NOT NULL ORDER BY error_group, slot`, of.Organization, groups)
 	if err != nil {
 		return 0, err
@@ -107,7 +108,10 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 	var g grouping.Grouper
 	mapper := NewMapper()
 	samples, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s sampled, err error) {
-		if err = row.Scan(&s.group, &s.slot, &s.exceptions, &s.build); err == nil {
+		var environment string
+		var context Context
+		if err = row.Scan(&s.group, &s.slot, &s.exceptions, &s.build, &environment, &context); err == nil {
+			s.context = context.of(environment)
 			s.places = g.PlacesOf(trace.JavaScript, parsed(s.exceptions))
 			mapper.Ask(of, s.build, holds, s.places)
 		}
@@ -123,11 +127,15 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 	if err != nil {
 		return 0, err
 	}
+	taught := learned[of]
+	if taught.Rules, err = rules.At(ctx, tx, of, taught, holds); err != nil {
+		return 0, err
+	}
 	var changed, texts []string
 	var slots []int16
 	joins := map[string]*join{} // by group; bounded by the groups
 	for _, s := range samples {
-		differs, hash := s.rewrite(&g, mapper.Mapping(of, s.build, holds, s.places), learned[of])
+		differs, hash := s.rewrite(&g, mapper.Mapping(of, s.build, holds, s.places), taught)
 		if differs {
 			changed, slots, texts = append(changed, s.group), append(slots, s.slot), append(texts, encodeStored(s.exceptions))
 		}
@@ -154,12 +162,14 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 // rewrite replaces the frames of a sample by where they were written. It
 // reports whether that changes any, and the deciding hash by any map.
 func (s *sampled) rewrite(g *grouping.Grouper, mapping trace.Mapping, learned grouping.Learned) (changed bool, hash *grouping.ScopedHash) {
-	f := g.Rewrite(trace.JavaScript, parsed(s.exceptions), mapping, learned)
+	f := g.Rewrite(trace.JavaScript, parsed(s.exceptions), mapping, learned, s.context)
 	for i, x := range f.Describe().Exceptions {
-		frames := storedFrames(x.Frames)
+		frames := storedFrames(x.Frames, learned.Rules)
 		if slices.ContainsFunc(frames, func(f Frame) bool { return f.Printed != nil && f.Printed.Unmapped == "" }) {
-			deciding := f.Deciding()
-			hash, changed = &deciding, changed || !slices.EqualFunc(frames, s.exceptions[i].Frames, samePlace)
+			if deciding := f.Deciding(); deciding.Scope != grouping.ScopeRule { // else a rule, and no map, says what is one
+				hash = &deciding
+			}
+			changed = changed || !slices.EqualFunc(frames, s.exceptions[i].Frames, samePlace)
 		}
 		s.exceptions[i].Frames = frames
 	}

@@ -3,9 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,6 +42,7 @@ type Frame struct {
 	InApp    bool   `json:"in_app,omitempty"`
 
 	Library trace.Reason   `json:"library,omitempty"`
+	Rule    string         `json:"rule,omitempty"` // of the project, that says whose code it is
 	Printed *trace.Printed `json:"printed,omitempty"`
 }
 
@@ -52,6 +50,7 @@ type Frame struct {
 const (
 	maxExceptions = 10
 	maxFrames     = 50       // of an exception
+	maxRule       = 200      // bytes of a rule that says whose code a frame is
 	maxText       = 300      // bytes of a name of a frame, or a type
 	maxMessage    = 1000     // bytes of a message
 	maxSample     = 12 << 10 // bytes of all texts of the exceptions; frames beyond are left out
@@ -81,7 +80,7 @@ func (x *Exception) boundFrames(left int) int {
 	for i := range x.Frames {
 		f := &x.Frames[i]
 		f.Module, f.Function, f.File = trace.Cut(f.Module, maxText), trace.Cut(f.Function, maxText), trace.Cut(f.File, maxText)
-		size := len(f.Module) + len(f.Function) + len(f.File)
+		size := len(f.Module) + len(f.Function) + len(f.File) + len(f.Rule)
 		if f.Printed != nil {
 			size += len(f.Printed.Function) + len(f.Printed.File)
 		}
@@ -99,7 +98,7 @@ func (x *Exception) boundFrames(left int) int {
 // group selects its slot: the newest overwrite older ones.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
-	var builds []*string
+	var builds, contexts []*string
 	var traces, stacks [][]byte
 	var slots, levels []int16
 	var times []time.Time
@@ -111,8 +110,10 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
-			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(o.Message, maxMessage)))
-			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions)), append(builds, encodeBuild(o))
+			message := o.Error.Learned.Rules.Scrub(o.Message)
+			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(message, maxMessage)))
+			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions, o.Error.Learned.Rules)), append(builds, encodeBuild(o))
+			contexts = append(contexts, encodeContext(o.Occurrence))
 			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))
 		}
 	}
@@ -120,16 +121,16 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built)
-		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack, built::jsonb
+		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built, context)
+		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack, built::jsonb, context::jsonb
 		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[], $10::bytea[],
-		              $11::bytea[], $12::text[])
-		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built)
+		              $11::bytea[], $12::text[], $13::text[])
+		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built, context)
 		 ORDER BY organization, error_group, slot
 		ON CONFLICT (organization, error_group, slot) DO UPDATE SET entry = excluded.entry, at = excluded.at, level = excluded.level,
 		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions,
-		       trace = excluded.trace, stack = excluded.stack, built = excluded.built`,
-		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, traces, stacks, builds)
+		       trace = excluded.trace, stack = excluded.stack, built = excluded.built, context = excluded.context`,
+		organizations, groups, slots, entries, times, levels, environments, messages, exceptions, traces, stacks, builds, contexts)
 	return err
 }
 
@@ -165,18 +166,19 @@ func (ch *change) sampled(newest int) map[int]grouping.Sample {
 	return kept
 }
 
-func encodeExceptions(exceptions []trace.Exception) string {
+func encodeExceptions(exceptions []trace.Exception, rules *grouping.Ruleset) string {
 	stored := []Exception{}
 	for _, x := range exceptions {
-		stored = append(stored, Exception{Type: storable(x.Type), Message: storable(x.Message), Frames: storedFrames(x.Frames), MoreFrames: x.More})
+		stored = append(stored, Exception{Type: storable(x.Type), Message: storable(x.Message), Frames: storedFrames(x.Frames, rules), MoreFrames: x.More})
 	}
 	return encodeStored(stored)
 }
 
-func storedFrames(frames []trace.Frame) []Frame {
+func storedFrames(frames []trace.Frame, rules *grouping.Ruleset) []Frame {
 	stored := make([]Frame, len(frames))
 	for i, f := range frames {
-		stored[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp, f.Library, storablePrinted(f.Printed)}
+		stored[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp, f.Library,
+			trace.Cut(rules.Says(f.Rule), maxRule), storablePrinted(f.Printed)}
 	}
 	return stored
 }
@@ -206,6 +208,39 @@ func encodeBuild(o grouping.Sample) *string {
 	return &encoded
 }
 
+// A Context is what rules ask of the entry of a sample, as stored. Of
+// metadata only what the rules of its time asked for is kept.
+type Context struct {
+	Service  string            `json:"service,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"` // bounded by the paths of rules
+}
+
+// of is what is known of a sample in an environment.
+func (c Context) of(environment string) *grouping.EntryContext {
+	return &grouping.EntryContext{Service: c.Service, Environment: environment, Metadata: c.Metadata}
+}
+
+const maxValue = 200 // bytes of a value in a context
+
+// encodeContext is that of an occurrence; nil: there is none.
+func encodeContext(o grouping.Occurrence) *string {
+	stored := Context{Service: storable(trace.Clip(o.Service, maxValue)), Metadata: map[string]string{}}
+	if c := o.Error.Context; c != nil {
+		for path, value := range c.Metadata {
+			stored.Metadata[storable(path)] = storable(trace.Clip(value, maxValue))
+		}
+	}
+	if stored.Service == "" && len(stored.Metadata) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		panic("BUG: cannot encode what rules ask for: " + err.Error())
+	}
+	encoded := string(text)
+	return &encoded
+}
+
 // storablePrinted is a copy of what was printed, cut as frames are.
 func storablePrinted(p *trace.Printed) *trace.Printed {
 	if p == nil {
@@ -228,79 +263,4 @@ func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, g
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
 		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions, &o.Build)
 	})
-}
-
-// scopeInherited marks deciding hashes of groups that were found by former hashes.
-const scopeInherited grouping.HashScope = "inherited"
-
-// inheritedGroups are those that former rules created, by today's deciding hash.
-type inheritedGroups map[hashKey]string
-
-// findInherited finds groups of counts without a known hash by their
-// former hashes. Only new errors cost that, and only in a project that
-// has former rules. Where several counts share a deciding hash, the
-// first that has a group decides for all.
-func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (inheritedGroups, error) {
-	taught, err := findFormer(ctx, tx, projectsOf(counts))
-	if err != nil || len(taught) == 0 {
-		return inheritedGroups{}, err
-	}
-	hashes, rows := formerHashes(counts, taught)
-	known, err := findHashes(ctx, tx, rows)
-	if err != nil {
-		return nil, err
-	}
-	found := inheritedGroups{}
-	for i, c := range counts {
-		key := keyOf(c, c.Deciding())
-		for _, p := range hashes[i] {
-			if group, ok := known[keyOf(c, p)]; ok && found[key] == "" {
-				found[key] = group
-			}
-		}
-	}
-	return found, nil
-}
-
-// formerHashes returns the former hashes of each count, and all as rows.
-// Those of another grouping.Version would be added here.
-func formerHashes(counts []*grouping.Count, taught map[Project]learned) (hashes [][]grouping.ScopedHash, rows []hashRow) {
-	var g grouping.Grouper
-	hashes = make([][]grouping.ScopedHash, len(counts))
-	for i, c := range counts {
-		hashes[i] = taught[projectOf(c)].hashes(&g, c)
-		rows = appendRows(rows, c, hashes[i])
-	}
-	return hashes, rows
-}
-
-// projectsOf are the projects of counts, each once.
-func projectsOf(counts []*grouping.Count) (projects []Project) {
-	for _, c := range counts {
-		projects = append(projects, projectOf(c))
-	}
-	return distinct(projects)
-}
-
-// claim maps the deciding hashes to their groups, as far as these
-// have room, and adds them to known; others are inherited again next
-// time. Where another transaction was faster, its group counts.
-func (h inheritedGroups) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
-	var rows []hashRow
-	for key, group := range h {
-		rows = append(rows, hashRow{key, scopeInherited, group})
-	}
-	slices.SortFunc(rows, hashRow.order)
-	claimed, err := claimRoom(ctx, tx, scopeInherited, rows)
-	if err != nil {
-		return fmt.Errorf("cannot inherit: %w", err)
-	}
-	lost := slices.DeleteFunc(rows, func(r hashRow) bool { return claimed[r.hashKey] != "" })
-	joined, err := findHashes(ctx, tx, lost)
-	if err != nil {
-		return err
-	}
-	maps.Copy(known, h)
-	maps.Copy(known, joined)
-	return nil
 }

@@ -384,7 +384,8 @@ func parsed(stored []Exception) (exceptions []trace.Exception) {
 	for _, x := range stored {
 		e := trace.Exception{Type: x.Type, Message: x.Message}
 		for _, f := range x.Frames {
-			e.Frames = append(e.Frames, trace.Frame(f))
+			e.Frames = append(e.Frames, trace.Frame{Module: f.Module, Function: f.Function, File: f.File, Line: f.Line, Column: f.Column, InApp: f.InApp,
+				Library: f.Library, Printed: f.Printed})
 		}
 		exceptions = append(exceptions, e)
 	}

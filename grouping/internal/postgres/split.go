@@ -32,8 +32,11 @@ func splitsOf(stored []storedSplit) grouping.Splits {
 	return splits
 }
 
-// isSplit reports whether somebody split errors off: no former rule leads them back.
-func isSplit(c *grouping.Count) bool { return c.Deciding().Scope == grouping.ScopeSplit }
+// isDecided reports whether somebody split errors off, or says by a rule
+// which are a group: they are not those of any group before.
+func isDecided(c *grouping.Count) bool {
+	return c.Deciding().Scope == grouping.ScopeSplit || c.Deciding().Scope == grouping.ScopeRule
+}
 
 // These refuse a split.
 var (

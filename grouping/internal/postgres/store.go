@@ -75,8 +75,9 @@ const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FR
 // ofMaps is for the parts of source maps.
 const ofMaps = `organization = $1 AND ($2 = '' OR map IN (SELECT id FROM source_maps WHERE organization = $1 AND project = $2))`
 
-// ofStreams is for the decisions about groups.
-const ofStreams = `organization = $1 AND ($2 = '' OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
+// ofStreams is for the decisions about groups, and the rules of a project.
+const ofStreams = `organization = $1 AND ($2 = '' OR stream = '` + rulesStream + `' || $2
+	OR stream IN (SELECT '` + groupStream + `' || id FROM error_groups WHERE organization = $1 AND project = $2))`
 
 // Erasable are the tables of groups, in the order of erasure:
 // groups are last, because samples and decisions are found by them.
@@ -143,12 +144,14 @@ func Tables(clock func() time.Time) []prune.Table {
 // Fixed are the bounds of the other tables.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
-		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them", By: "grouping.MaxDecisions; they go with their group"},
+		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them; the last 100 versions of a project's rules",
+			By: "grouping.MaxDecisions, they go with their group; grouping.MaxRuleVersions, they go with the project"},
 		{Table: "error_alerts", Keeps: "50 of each project", By: "WEIR_MAX_ERROR_ALERTS"},
 		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
 		{Table: "error_settings", Keeps: "100 of each project, the newest", By: "maxSettings; they go with the project"},
-		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
+		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, 100 of later versions, and 100 of rules",
+			By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",
 			By: "grouping.Packages and grouping.Values; it goes with the project"},
 		{Table: "group_splits", Keeps: "100 of each project", By: "grouping.MaxSplits; one goes with the last of its two groups"},
@@ -200,6 +203,8 @@ WITH due AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'trace'
 ), inherited AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'inherited'
+), ruled AS (
+	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level LIKE 'rules/%'
 ), decided AS (
 	DELETE FROM events e USING gone g WHERE e.organization = g.organization AND e.stream = '` + groupStream + `' || g.id
 ), days AS (

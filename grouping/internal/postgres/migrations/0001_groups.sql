@@ -49,6 +49,7 @@ CREATE TABLE group_hashes (
 	PRIMARY KEY (organization, project, version, hash)
 );
 CREATE INDEX group_hashes_of_group ON group_hashes (organization, error_group) WHERE level = 'trace';
+CREATE UNIQUE INDEX group_hashes_by_rules ON group_hashes (organization, error_group, level) WHERE level LIKE 'rules/%'; -- one for each version of rules
 CREATE INDEX group_hashes_inherited ON group_hashes (organization, error_group) WHERE level = 'inherited';
 
 -- A few occurrences of each group: the first ones and the newest, each in its slot.
@@ -65,6 +66,7 @@ CREATE TABLE occurrences (
 	trace        bytea       NOT NULL, -- hashes by which errors like it can be split off; empty without a usable stack trace
 	stack        bytea       NOT NULL,
 	built        jsonb, -- of a script's error: its release and debug ids, by which source maps are found
+	context      jsonb, -- what rules of the project ask of the entry
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 

@@ -1,0 +1,79 @@
+package console_test
+
+import (
+	"maps"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
+)
+
+// A developer tries rules, saves and reopens them; who comes second sees
+// that, and a viewer only reads.
+func TestRulesPage(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	const path = "/console/errors/rules"
+	shows(t, pages, "/console/errors?status=all", `href="/console/errors/rules"`)
+	shows(t, pages, path, `<option value="shop" selected>`, `name="version" value="0"`, "What a rule looks like")
+	form := url.Values{"project": {"shop"}, "version": {"0"}, "rules": {"# <people>\r\nscrub email"}, "note": {"because"}, "do": {"save"}}
+	wrong := maps.Clone(form)
+	wrong.Set("rules", "own path:a\nscrub /(/")
+	for _, does := range []string{"save", "preview"} {
+		wrong.Set("do", does)
+		if status, body := post(pages, path, wrong); status != 422 || !strings.Contains(body, "Line 2, character 8") || !strings.Contains(body, "scrub /(/") {
+			t.Errorf("%s: %d %s", does, status, body)
+		}
+	}
+	wrong.Set("rules", "")
+	wrong.Set("note", strings.Repeat("x", 201))
+	wrong.Set("do", "save")
+	if status, body := post(pages, path, wrong); status != 422 || !strings.Contains(body, `id="fault-note"`) {
+		t.Errorf("a long note: %d %s", status, body)
+	}
+	if status, leads := post(pages, path, form); status != 303 || leads != path+"?project=shop" {
+		t.Fatalf("saved: %d %s", status, leads)
+	}
+	shows(t, pages, path, "# &lt;people&gt;\nscrub email", "because", "you", "in force")
+	if status, body := post(pages, path, form); status != 409 || !strings.Contains(body, "Somebody has saved version 1 meanwhile") || !strings.Contains(body, `name="version" value="1"`) {
+		t.Errorf("the second: %d %s", status, body)
+	}
+	form.Set("version", "1")
+	form.Set("rules", "")
+	if status, _ := post(pages, path, form); status != 303 {
+		t.Errorf("again: %d", status)
+	}
+	shows(t, pages, path+"?project=shop&version=1", "scrub email", "As in version 1", `name="version" value="2"`, "Open version 1")
+	for _, none := range []string{"?project=lair", "?project=shop&version=9", "?project=shop&version=x"} {
+		if status, _ := get(pages, path+none); status != 404 {
+			t.Errorf("%s: %d", none, status)
+		}
+	}
+	viewer := pagesFor(t, "viewer")
+	if status, _ := post(viewer, path, form); status != 403 {
+		t.Errorf("a viewer: %d", status)
+	}
+	shows(t, viewer, path, "Your role may not set any")
+}
+
+// The page shows which groups would become one, before anything is saved.
+func TestRulesPagePreviews(t *testing.T) {
+	service := groupingtest.New(t)
+	service.Clock = func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+	pages := pagesAs(t, service, "developer")
+	form := url.Values{"project": {"shop"}, "version": {"0"}, "rules": {`same "All <kinds>" type:*Error`}, "do": {"preview"}}
+	status, body := post(pages, "/console/errors/rules", form)
+	for _, text := range []string{"become one", "All &lt;kinds&gt;", "AlphaError", "BetaError", "entry0", `by <bdi>same &#34;All &lt;kinds&gt;&#34;`, "Nothing is saved yet"} {
+		if status != 200 || !strings.Contains(body, text) {
+			t.Errorf("%d without %q: %s", status, text, body)
+		}
+	}
+	form.Set("rules", "group by metadata.tenant where type:Alpha*")
+	if _, body := post(pages, "/console/errors/rules", form); !strings.Contains(body, "What becomes of 2 other samples is not known") || !strings.Contains(body, "Nothing changes for errors like these") {
+		t.Error(body)
+	}
+	if status, page := get(pages, "/console/errors/rules"); status != 200 || !strings.Contains(page, `value="0"`) {
+		t.Errorf("it was saved: %s", page)
+	}
+}

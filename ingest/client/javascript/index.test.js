@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, errorOf, shortened, waitOf } from "./index.js";
+import pino from "./pino.js";
+import { Queue } from "./queue.js";
+
+const settings = { baseURL: "https://127.0.0.1:1/v1", apiKey: "weir_x", interval: 1e9 };
+
+/** Collects what would be sent. */
+function collecting(options = {}) {
+  const sent = [];
+  const client = new Client({ ...settings, redact: (entry) => { sent.push(entry); }, ...options });
+  return { client, sent };
+}
+
+test("the queue drops the lowest level first", () => {
+  const queue = new Queue({ entries: 3, bytes: 1 << 20 });
+  for (const level of ["info", "debug", "error"]) assert.equal(queue.add(level, level), 0);
+  assert.equal(queue.add("warn", "warn"), 1);
+  assert.equal(queue.add("info", "late"), 1);
+  assert.deepEqual(queue.take(1 << 20), ["info", "error", "warn"]);
+  assert.equal(queue.bytes, 0);
+});
+
+test("a request has 1,000 entries at most, and the queue's memory is bounded", () => {
+  const queue = new Queue({ entries: 5000, bytes: 1000 * 210 });
+  let dropped = 0;
+  for (let i = 0; i < 3000; i++) dropped += queue.add("info", "0123456789");
+  assert.equal(dropped, 2000);
+  assert.equal(queue.take(1 << 20).length, 1000);
+  for (let i = 0; i < 3000; i++) queue.add("info", "x"), queue.take(1 << 20);
+  assert.equal(queue.size, 0);
+});
+
+test("errors bring their causes", () => {
+  const failure = errorOf(new TypeError("no cart", { cause: new RangeError("7") }));
+  assert.equal(failure.type, "TypeError");
+  assert.match(failure.stack_trace[0], /TypeError: no cart/);
+  assert.ok(failure.stack_trace.some((line) => line.startsWith("Caused by: RangeError: 7")));
+  const ring = new Error("ring");
+  ring.cause = ring;
+  assert.ok(errorOf(ring).stack_trace.length > 0);
+});
+
+test("an entry has its error and metadata", () => {
+  const { client, sent } = collecting({ environment: "prod" });
+  client.log("warn", "m", { a: 1, err: new Error("x"), error: "text" }, 0);
+  client.error("m", new Error("y"));
+  assert.equal(sent[0].timestamp, "1970-01-01T00:00:00.000Z");
+  assert.deepEqual(sent[0].metadata, { a: 1, error: "text" });
+  assert.equal(sent[0].environment, "prod");
+  assert.equal(sent[1].error.message, "y");
+});
+
+test("what can't be sent harms nobody", () => {
+  const client = new Client(settings);
+  const ring = {};
+  ring.ring = ring;
+  client.info("m", ring);
+  client.info("m", { get evil() { throw new Error("evil"); } });
+  client.info({ toString() { throw new Error("evil"); } });
+  assert.deepEqual(client.stats().dropped, { not_json: 3 });
+});
+
+test("messages are within the limit", () => {
+  assert.equal(shortened("é".repeat(5120)), "é".repeat(5120));
+  assert.ok(Buffer.byteLength(shortened("é".repeat(5121))) <= 10240);
+});
+
+test("settings are checked", () => {
+  for (const [given, want] of [[{ baseURL: "http://x" }, /https:/], [{ apiKey: "k" }, /weir_/], [{ baseURL: "" }, /WEIR_BASE_URL/]]) {
+    assert.throws(() => new Client({ ...settings, ...given }), want);
+  }
+  assert.ok(!JSON.stringify(new Client(settings)).includes("weir_x"));
+});
+
+test("it waits as it is told", () => {
+  assert.ok(waitOf({ retryAfter: 7, body: {} }, 0) >= 7000);
+  assert.ok(waitOf({ body: { code: "quota_exceeded" } }, 0) >= 5000);
+});
+
+test("pino's records become entries", () => {
+  const { client, sent } = collecting();
+  const to = pino({ client });
+  to.write('{"level":50,"time":0,"msg":"m","cart":7,"err":{"type":"TypeError","message":"x","stack":"TypeError: x\\n    at f","code":"E"}}\n');
+  to.write("no JSON\n");
+  assert.deepEqual(sent[0], {
+    timestamp: "1970-01-01T00:00:00.000Z", level: "error", message: "m", metadata: { cart: 7 },
+    error: { type: "TypeError", message: "x", stack_trace: ["TypeError: x", "    at f"], context: { code: "E" } },
+  });
+  assert.equal(sent[1].message, "no JSON");
+});

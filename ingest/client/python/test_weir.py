@@ -1,0 +1,94 @@
+"""What no server is needed for: go test ./client/conformance runs it."""
+
+import json
+import logging
+import os
+import unittest
+
+import weir
+from weir.buffer import Buffer
+from weir.client import encoded, shortened
+from weir.transport import Answer
+
+
+def client(**options):
+    return weir.Client("https://127.0.0.1:1/v1", "weir_x", interval=3600, **options)
+
+
+class TestBuffer(unittest.TestCase):
+    def test_drops_the_lowest_level_first(self):
+        buffer = Buffer(max_entries=3, max_bytes=1 << 20)
+        for level in ("info", "debug", "error"):
+            self.assertEqual(buffer.add(level, b"{}"), [])
+        self.assertEqual(buffer.add("warn", b"{}"), ["debug"])
+        self.assertEqual(buffer.add("info", b"{}"), ["info"])  # nothing lower waits: it is the one
+        self.assertEqual([level for level, _ in buffer.take()], ["info", "error", "warn"])
+
+    def test_is_bounded_by_bytes(self):
+        buffer = Buffer(max_entries=1000, max_bytes=1000)
+        dropped = sum(len(buffer.add("info", b"x" * 200)) for _ in range(10))
+        self.assertEqual((len(buffer), dropped), (2, 8))
+        self.assertEqual(buffer.add("fatal", b"x" * 2000), ["info", "info", "fatal"])
+
+    def test_takes_what_fits_into_a_request(self):
+        buffer = Buffer(max_entries=5000, max_bytes=1 << 30)
+        for _ in range(1500):
+            buffer.add("info", b"{}")
+        self.assertEqual([len(buffer.take()) for _ in range(3)], [1000, 500, 0])
+
+
+class TestEntries(unittest.TestCase):
+    def test_are_json(self):
+        text = encoded({"a": float("nan"), "b": [float("inf")], "c": "\udc80", "d": object, "é": 1})
+        self.assertEqual(json.loads(text), {"a": "nan", "b": ["inf"], "c": "?", "d": str(object), "é": 1})
+
+    def test_have_messages_within_the_limit(self):
+        self.assertEqual(shortened("é" * 5120), "é" * 5120)
+        self.assertLessEqual(len(shortened("é" * 5121).encode()), 10240)
+
+    def test_are_redacted(self):
+        sent = []
+        of = client(redact=lambda entry: None if "password" in entry["message"] else sent.append(entry))
+        of.log("info", "password")
+        of.log("info", "hello")
+        self.assertEqual([entry["message"] for entry in sent], ["hello"])
+
+    def test_that_cannot_be_sent_harm_nobody(self):
+        class Evil:
+            def __str__(self):
+                raise RuntimeError
+
+        of, log = client(), logging.getLogger("evil")
+        log.addHandler(weir.Handler(of))
+        log.propagate = False
+        of.log("info", "m", metadata={"evil": Evil()})
+        log.warning("m", extra={"evil": Evil()})
+        self.assertEqual(of.stats().dropped, {"not_json": 2})
+
+
+class TestClient(unittest.TestCase):
+    def test_says_what_is_missing(self):
+        for given, want in ((("http://x", "weir_x"), "https://"), (("https://x", "k"), "weir_"), (("", "weir_x"), "WEIR_BASE_URL")):
+            with self.assertRaisesRegex(ValueError, want):
+                weir.Client(*given)
+
+    def test_starts_over_in_a_child(self):
+        of = client()
+        of.log("info", "of the parent")
+        child = os.fork()
+        if child == 0:
+            empty = len(of._buffer) == 0
+            of.log("info", "of the child")
+            os._exit(0 if empty and len(of._buffer) == 1 and of._worker is not None else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len(of._buffer), 1)
+
+    def test_waits_as_it_is_told(self):
+        told = Answer(429, {"retry-after": "7", "x-ratelimit-remaining": "0", "x-ratelimit-limit": "120"}, {})
+        self.assertGreaterEqual(told.wait(0), 7)
+        self.assertEqual(told.pause(), 0.5)
+        self.assertEqual(Answer(200, {"x-ratelimit-remaining": "3"}, {}).pause(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
