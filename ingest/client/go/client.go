@@ -180,6 +180,7 @@ func (c *Client) leave() {
 			break
 		}
 	}
+	c.queue.refuse(Closed)
 	c.queue.empty(Closed)
 	c.losses.add(Closed, c.backlog.dropUnsaved())
 }

@@ -197,13 +197,10 @@ func (q *queue) outstanding() uint64 {
 	return number
 }
 
-// refuse takes nothing in from now on. The first reason remains, unless the
-// later one is that of Weir.
+// refuse takes nothing in from now on.
 func (q *queue) refuse(reason Reason) {
 	q.mu.Lock()
-	if q.shut == "" || reason == Unauthorized {
-		q.shut = reason
-	}
+	q.shut = reason
 	q.mu.Unlock()
 	q.rouse()
 }

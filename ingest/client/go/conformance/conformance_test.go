@@ -1,11 +1,9 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"flag"
 	"fmt"
@@ -13,7 +11,6 @@ import (
 	"math/big"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,11 +20,7 @@ import (
 	weir "github.com/weirlog/weir/ingest/client/go"
 )
 
-var (
-	entries = flag.Int("entries", 10_000, "how many to send through each fault; 100,000 is the long form")
-	program = flag.String("sdk", "", "a program to test instead: it sends each line of its input as the message of an entry, by WEIR_BASE_URL, "+
-		"WEIR_API_KEY and WEIR_CA_FILE, and prints at its end {\"dropped\": N}")
-)
+var entries = flag.Int("entries", 10_000, "how many to send through each fault; 100,000 is the long form")
 
 const key = "weir_0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -104,9 +97,6 @@ func TestEachEntryIsStoredOnceOrToldAsDropped(t *testing.T) {
 	for name, s := range scenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if *program != "" && s.drops != nil && !s.stranger {
-				t.Skip("needs settings of the SDK")
-			}
 			server := NewServer()
 			server.Fault = s.fault
 			dropped := send(t, server, s)
@@ -148,9 +138,6 @@ func send(t *testing.T, server *Server, s scenario) (dropped int) {
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	if *program != "" {
-		return sendBy(t, server.URL+"/v1", file)
 	}
 	s.limits.BatchEntries = max(*entries/10, 10)
 	var errs []error
@@ -201,27 +188,6 @@ func calls(t *testing.T, log *slog.Logger) {
 	over, _ := slices.BinarySearch(took, time.Millisecond)
 	t.Logf("a call takes %v (p50), %v (p99), %v at most; %.3f %% over 1 ms", took[len(took)/2], took[len(took)*99/100], took[len(took)-1],
 		100*float64(len(took)-over)/float64(len(took)))
-}
-
-// sendBy sends by another SDK's program.
-func sendBy(t *testing.T, url, file string) (dropped int) {
-	var in bytes.Buffer
-	for i := range *entries {
-		fmt.Fprintf(&in, "entry %d\n", i)
-	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", *program)
-	cmd.Env = append(os.Environ(), "WEIR_BASE_URL="+url, "WEIR_API_KEY="+key, "WEIR_CA_FILE="+file)
-	cmd.Stdin, cmd.Stderr = &in, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v", *program, err)
-	}
-	var end struct{ Dropped int }
-	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-	if err := json.Unmarshal(lines[len(lines)-1], &end); err != nil {
-		t.Fatalf("%s ends with %q", *program, lines[len(lines)-1])
-	}
-	return end.Dropped
 }
 
 func TestMemoryIsBounded(t *testing.T) {
