@@ -161,6 +161,7 @@ func (c *Client) Close(ctx context.Context) error {
 		c.leave()
 		c.losses.tell()
 		c.backlog.spool.close()
+		c.sender.http.CloseIdleConnections()
 		close(c.ended)
 		c.backlog.notify()
 	})

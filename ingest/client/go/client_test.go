@@ -57,7 +57,7 @@ func TestABatchIsGivenUp(t *testing.T) {
 	for code, reason := range map[string]Reason{"overloaded": Expired, "quota_exceeded": QuotaExceeded} {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fake{answers: slices.Repeat([]func() (*http.Response, error){refuses(429, code, "Retry-After: 7200")}, 100)}
+				f := &fake{answers: slices.Repeat([]func() (*http.Response, error){refuses(429, code, "Retry-After: 90")}, 100)}
 				if reason == QuotaExceeded {
 					f.answers = f.answers[:4] // attempts, as jitter has it, may be few
 				}

@@ -70,7 +70,7 @@ func typeOf(err error) string {
 // StackTrace of github.com/pkg/errors and its like, or by Callers.
 func stackOf(err error) (pcs []uintptr) {
 	for ; err != nil; err = errors.Unwrap(err) {
-		if with, ok := err.(interface{ Callers() []uintptr }); ok { //nolint:errorlint // each of the chain is looked at
+		if with, ok := err.(interface{ Callers() []uintptr }); ok {
 			pcs = with.Callers()
 		} else if frames := stackTraceOf(err); frames != nil {
 			pcs = frames

@@ -69,7 +69,11 @@ func (s *sender) deliver(ctx context.Context, b *batch) bool {
 		}
 	}
 	sent := *b // repaired, it has fewer entries
+	deadline, last := b.since.Add(s.giveUp), deferred
 	for attempt := 0; ; attempt++ {
+		if later(s.resume, time.Now()).After(deadline) {
+			return s.expire(ctx, b, last)
+		}
 		if !sleep(ctx, s.resume) {
 			return false
 		}
@@ -94,10 +98,7 @@ func (s *sender) deliver(ctx context.Context, b *batch) bool {
 			}
 			continue
 		}
-		s.resume = later(s.resume, time.Now().Add(max(a.wait, backoff(attempt))))
-		if deadline := b.since.Add(s.giveUp); s.resume.After(deadline) {
-			return s.expire(ctx, b, a.verdict)
-		}
+		last, s.resume = a.verdict, later(s.resume, time.Now().Add(a.wait+backoff(attempt)))
 	}
 }
 

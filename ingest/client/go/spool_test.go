@@ -164,6 +164,25 @@ func TestADamagedBatchIsTold(t *testing.T) {
 	}
 }
 
+// Weir has forgotten the key of a batch that is older than a day.
+func TestAnOldBatchIsNotSent(t *testing.T) {
+	server, o := killed(t)
+	names, _ := files(t, o.Spool.Dir)
+	_, rest, _ := strings.Cut(filepath.Base(names[0]), "_")
+	old := fmt.Sprintf("%020d_%s", time.Now().Add(-24*time.Hour).UnixNano(), rest)
+	if err := os.Rename(names[0], filepath.Join(o.Spool.Dir, old)); err != nil {
+		t.Fatal(err)
+	}
+	c := opened(t, o)
+	if err := c.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	closed(t, c)
+	if stats := c.Stats(); stats.Dropped[weir.Expired] == 0 || stats.Accepted+stats.Dropped[weir.Expired] != spooled || server.Requests() != len(names)+1 {
+		t.Errorf("%d requests for %d batches, stats %+v", server.Requests(), len(names), stats)
+	}
+}
+
 func TestARefusedKeyLeavesTheSpool(t *testing.T) {
 	server, o := killed(t)
 	server.Refuse(http.StatusUnauthorized, "api_key_revoked")
