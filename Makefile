@@ -54,7 +54,7 @@ soak: bin/bench ## run a year of realistic days in minutes, and measure by month
 	@exec bin/bench soak $(ARGS)
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
-	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
+	$(BACKENDS) -disk -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
 
 bench-bus: ## measure the bus beside other Kafka clients, with the embedded broker and with Apache Kafka
 	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -measure -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
@@ -67,8 +67,8 @@ VICTORIA_LOGS = github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@v1.52.
 bin/victoria-logs:
 	-CGO_ENABLED=0 GOBIN=$(CURDIR)/bin $(GO) install $(VICTORIA_LOGS)
 
-bench-store: bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
-	@$(GO) run ./ingest/benchmark -victoria=$< $(ARGS)
+bench-store: bin/bench bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
+	@exec bin/bench store --victoria=bin/victoria-logs $(ARGS)
 
 .PHONY: bin/weir bin/bench
 bin/weir:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var received = time.Date(2026, 11, 21, 12, 0, 0, 123, time.UTC)
@@ -56,9 +57,7 @@ func TestBlockSurvivesItsStoredForm(t *testing.T) {
 	_, list := blocks(random, 500)
 	for _, block := range list {
 		entries, err := ingest.ParseEntries(block.AppendDirectory(nil), block.AppendTexts(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if !reflect.DeepEqual(entries, block.List) {
 			t.Fatalf("read %+v, want %+v", entries, block.List)
 		}
@@ -80,9 +79,7 @@ func TestTimesSurviveTheirStoredForm(t *testing.T) {
 		}
 		block := builder.Build()
 		entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for i := range entries {
 			if entries[i].Time != block.List[i].Time {
 				t.Fatalf("in units of %d ns %s is read as %s", unit, block.List[i].Time, entries[i].Time)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Columns count what texts count: of paths with one value, several, none,
@@ -51,18 +52,14 @@ func someBlock(t *testing.T, random *rand.Rand) ingest.Block {
 	t.Helper()
 	var builder ingest.Builder
 	same, err := json.Marshal(someEntry(random))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for i := range 1 + random.IntN(20) {
 		text := same
 		if random.IntN(3) == 0 {
 			text, _ = json.Marshal(someEntry(random))
 		}
 		read, err := ingest.ReadBack(fmt.Appendf(nil, `{"timestamp":"2026-11-01T00:00:00Z",%s`, text[1:]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		builder.Add(ingest.Stored{
 			Place: ingest.Place{Time: ingest.Instant{Seconds: random.Int64N(9)}, Index: i}, Level: read.Level, Environment: string(read.Environment), Text: text,
 		})

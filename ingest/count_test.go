@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Counters that share the blocks of random entries among them, by
@@ -49,9 +50,7 @@ func addBlock(t *testing.T, count *ingest.Count, counter *ingest.Counter, candid
 	}
 	columns, known := readColumns(t, count, block)
 	entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	switch {
 	case reads&ingest.ReadTexts != 0, reads&ingest.ReadColumns != 0 && !known:
 		counter.Add(block.List, candidate.Project)
@@ -72,14 +71,10 @@ func readColumns(t *testing.T, count *ingest.Count, block ingest.Block) (columns
 		return columns, false
 	}
 	columns, err := ingest.ParseColumns(parts[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	numbers, known := count.Columns(&columns)
 	for _, i := range numbers {
-		if err := columns.Read(i, parts[i+1], len(block.List)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, columns.Read(i, parts[i+1], len(block.List)))
 	}
 	return columns, known
 }

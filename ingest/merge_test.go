@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // small is the header of a block received at a time with so much text;
@@ -163,8 +164,6 @@ func TestMergedBlocksHoldTheSame(t *testing.T) {
 func read(t *testing.T, block ingest.Block) []ingest.Stored {
 	t.Helper()
 	entries, err := ingest.ParseEntries(block.AppendDirectory(nil), block.AppendTexts(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return entries
 }

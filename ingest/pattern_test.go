@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/measure/entries"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func TestMask(t *testing.T) {
@@ -101,9 +102,7 @@ func shopEntries(t testing.TB, many int) (list []ingest.Stored) {
 		at = at.Add(time.Second)
 		text := generator.Append(nil, at)
 		var entry struct{ Level string }
-		if err := json.Unmarshal(text, &entry); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal(text, &entry))
 		level, _ := ingest.ParseSeverity([]byte(entry.Level))
 		list = append(list, ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, Level: level, Text: text})
 	}
@@ -113,9 +112,7 @@ func shopEntries(t testing.TB, many int) (list []ingest.Stored) {
 // patternsOf are the patterns of parts that are counted by one Counter each.
 func patternsOf(t testing.TB, parts ...[]ingest.Stored) ingest.FieldCounts {
 	field, err := ingest.ParseField(ingest.FieldPattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	count := ingest.Count{By: []ingest.Field{field}}
 	all := count.NewCounter()
 	for _, part := range parts {

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func query(text string) ingest.Query {
@@ -128,9 +129,7 @@ func TestFaultyQueries(t *testing.T) {
 // The page of the language has only queries that can be read.
 func TestSearchingPage(t *testing.T) {
 	page, err := os.ReadFile("docs/searching.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	queries, _, found := strings.Cut(string(page), "## Counting")
 	if !found {
 		t.Fatal("the page has no part on counting, behind the queries")
@@ -173,15 +172,11 @@ func TestQueriesAreAPlainEvaluation(t *testing.T) {
 		}
 		entry := someEntry(random)
 		text, err := json.Marshal(entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		level, _ := ingest.ParseSeverity([]byte(entry["level"].(string)))
 		stored := ingest.Stored{Level: level, Environment: entry["environment"].(string), Text: text}
 		var decoded map[string]any
-		if err := json.Unmarshal(text, &decoded); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal(text, &decoded))
 		got, want := parsed.Matches(&stored), node.holds(decoded)
 		if got != want {
 			t.Fatalf("%s on %s: %t, want %t", node.text, text, got, want)
@@ -355,9 +350,7 @@ func at(value any, names []string) (found []any) {
 // A kept entry can be read back: time, level, decoded message and environment.
 func TestReadBack(t *testing.T) {
 	entry, err := ingest.ReadBack([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if entry.Time.String() != "0001-01-01T00:00:00.000000001Z" || entry.Level != ingest.SeverityFatal ||
 		string(entry.Message) != "a\né😀" || string(entry.Environment) != "staging" || !entry.HasError {
 		t.Errorf("got %+v", entry)
@@ -413,21 +406,4 @@ func FuzzDamagedEntry(f *testing.F) {
 		builder.Add(entry)
 		builder.Build()
 	})
-}
-
-// BenchmarkQuery compares entries of some 500 bytes with a query.
-func BenchmarkQuery(b *testing.B) {
-	entry := ingest.Stored{Level: ingest.SeverityInfo, Environment: "prod", Text: []byte(`{"timestamp":"2026-11-21T09:30:00Z","level":"info","message":"request 17 of customer 7919 took 12 ms",` +
-		`"metadata":{"path":"/carts/17/items","region":"eu-west-1","trace":"4bf92f3577b34da6a3ce929d0e0e4736","agent":"` + strings.Repeat("Mozilla/5.0 (X11; Linux x86_64) ", 8) + `","status":200}}`)}
-	for _, text := range []string{"customer absent", `"took 13 ms"`, "metadata.status:>=500", "trace:4bf9* status:503", "absent OR exists:user OR *zilla"} {
-		q := query(text)
-		b.Run(text, func(b *testing.B) {
-			b.SetBytes(int64(len(entry.Text)))
-			for b.Loop() {
-				if q.Matches(&entry) {
-					b.Fatal("it matches")
-				}
-			}
-		})
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // date parses an instant of the tests' year, such as 11-16 or 11-16T06.
@@ -218,9 +219,7 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 		from, to := at(t, test.from+"T00:00:00Z"), at(t, test.to+"T00:00:00Z")
 		organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: test.anchor}, Plans: Plans{seeded(Plan{From: from, Tier: Indie})}, ClosedThrough: from}
 		books := OpenBooks(organization, nil)
-		if err := books.Decide(Advanced{Through: to}, books.DecisionCause(to)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, books.Decide(Advanced{Through: to}, books.DecisionCause(to)))
 		var closed []string
 		for _, event := range books.Events {
 			if event.Kind == PeriodClosed {
@@ -254,9 +253,7 @@ func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
 		t.Errorf("events %s", got)
 	}
 	perform(t, books, use("12-02", 7), advance("12-31"))
-	if err := books.Decide(Advanced{Through: date("12-01").AddDate(0, 1, 0)}, books.DecisionCause(date("12-31"))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, books.Decide(Advanced{Through: date("12-01").AddDate(0, 1, 0)}, books.DecisionCause(date("12-31"))))
 	if got := describeEvents(books.Events); got != "12 closed" {
 		t.Errorf("events %s", got)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // anchored sets an anchor day from the end of the running period on.
@@ -47,9 +49,7 @@ func TestAnchorDays(t *testing.T) {
 		books.Organization.ClosedThrough = date("11-01")
 		perform(t, books, test.given...)
 		end := at(t, test.through+"T00:00:00Z")
-		if err := books.Decide(Advanced{Through: end}, books.DecisionCause(end)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, books.Decide(Advanced{Through: end}, books.DecisionCause(end)))
 		var periods []string
 		for _, event := range books.Events {
 			if event.Kind == PeriodClosed {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // refuse is a refusal by a replica with an allowance and no count of raises.
@@ -88,9 +89,7 @@ func TestRefusalExhausts(t *testing.T) {
 			b := newBooks(Indie)
 			perform(t, b, c.given...)
 			book, err := b.At(at(t, c.at))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if got := b.Organization.State(book, at(t, c.at)); got != c.want {
 				t.Errorf("%s, want %s: %+v", got, c.want, book)
 			}
@@ -177,8 +176,6 @@ func TestResolutionIsWhatAnUpgradeDoes(t *testing.T) {
 func admitted(t *testing.T, b *Books) int64 {
 	t.Helper()
 	book, err := b.At(date("11-18"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return b.Organization.Admits(book, date("11-18"))
 }

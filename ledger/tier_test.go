@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Given a plan of 100 bytes, and a larger one that is scheduled, other
@@ -15,9 +17,7 @@ func TestFollowingOtherTerms(t *testing.T) {
 		Thresholds: Thresholds{30}}
 	follow := func() []Decision {
 		decisions, err := rules.Follow(books.Organization, date("11-04"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return decisions
 	}
 	decisions := follow()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -200,9 +201,7 @@ func TestSuccessor(t *testing.T) {
 	// and can't be shown again.
 	var successor tenants.APIKey
 	events, err := successor.Issue(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	successor.Apply(events[0])
 	rotation.At = rotation.At.Add(time.Minute)
 	if _, err := successor.Issue(key.Successor(rotation)); !errors.Is(err, tenants.ErrShownOnce) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -55,9 +56,7 @@ func compareGolden(t *testing.T, file string, change tenants.Change) {
 	text, err := json.MarshalIndent(map[string]any{
 		"action": change.Action, "at": change.At, "target": change.Target, "before": change.Before, "after": change.After,
 	}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	addMissing(t, file, text)
 	golden, err := os.ReadFile(file)
 	if err != nil {
@@ -72,9 +71,7 @@ func addMissing(t *testing.T, file string, text []byte) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || !*add {
 		return
 	}
-	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, append(text, '\n'), 0o644))
 }
 
 // The set of events is closed: each declared one has a
@@ -113,14 +110,10 @@ func TestEventsAreAll(t *testing.T) {
 func declaredEvents(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, declaration := range file.Decls {
 			method, ok := declaration.(*ast.FuncDecl)
 			if !ok || method.Recv == nil || method.Name.Name != "meta" {
@@ -149,9 +142,7 @@ func TestAuditShowsNoSecret(t *testing.T) {
 // A change is shown as what differs after it.
 func TestDifferences(t *testing.T) {
 	before, err := tenants.ParseFields(`{"name":"Shop","scopes":["a:b","c:d"],"rate":60,"state":"active"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	after := tenants.Fields{"name": "Shop", "scopes": []string{"a:b"}, "rate": 30, "reason": "leaked"}
 	want := []tenants.Difference{{"rate", "60", "30"}, {"reason", "", "leaked"}, {"scopes", "a:b, c:d", "a:b"}, {"state", "active", ""}}
 	if got := before.Differences(after); !slices.Equal(got, want) {

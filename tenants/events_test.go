@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -145,8 +146,6 @@ func TestUnknownEventFails(t *testing.T) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(golden, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return strings.TrimSuffix(string(data), "\n")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -67,9 +68,7 @@ func TestExposuresAreBounded(t *testing.T) {
 	for i := range 100 {
 		exposure := tenants.Exposure{Kind: tenants.ExposedLeaked, Where: "https://code.example/" + strings.Repeat("x", i), Source: strings.Repeat("s", 101), At: noon}
 		events, err := key.Expose(tenants.ExposeAPIKey{Exposure: exposure, Policy: tenants.DefaultSecurityPolicy("org_1")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, event := range events {
 			key.Apply(event)
 		}

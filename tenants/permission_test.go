@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -18,9 +19,7 @@ const permissionsFile = "testdata/permissions.txt"
 func TestPermissions(t *testing.T) {
 	got := permissionTable()
 	if *update {
-		if err := os.WriteFile(permissionsFile, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(permissionsFile, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(permissionsFile)
 	if err != nil || got != string(want) {

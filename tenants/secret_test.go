@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -59,9 +60,7 @@ func TestParseSecret(t *testing.T) {
 // No way of printing, logging or encoding shows a secret.
 func TestSecretHidesItself(t *testing.T) {
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, strings.NewReader(drawn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb, secret)
@@ -69,9 +68,7 @@ func TestSecretHidesItself(t *testing.T) {
 	}
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "secret", secret, "inside", struct{ S tenants.Secret }{secret})
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "secret", secret, "inside", struct{ S tenants.Secret }{secret})
-	if err := json.NewEncoder(&out).Encode(secret); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.NewEncoder(&out).Encode(secret))
 	if digits := strings.TrimPrefix(secret.Reveal(), tenants.APIKeyPrefix); strings.Contains(out.String(), digits) {
 		t.Errorf("the secret shows in %s", out.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -200,13 +201,9 @@ func randomHistory(t *testing.T, random *rand.Rand, events []tenants.Event) (his
 func varied(t *testing.T, random *rand.Rand, event tenants.Event) tenants.Event {
 	t.Helper()
 	name, data, err := tenants.EncodeEvent(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var members map[string]any
-	if err := json.Unmarshal(data, &members); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(data, &members))
 	for member, value := range members {
 		switch value := value.(type) {
 		case bool:
@@ -220,13 +217,9 @@ func varied(t *testing.T, random *rand.Rand, event tenants.Event) tenants.Event 
 		}
 	}
 	data, err = json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	other, err := tenants.DecodeEvent(name, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return other
 }
 
@@ -259,12 +252,8 @@ func isOn(t *testing.T, event tenants.Event, member string) bool {
 		return false
 	}
 	_, data, err := tenants.EncodeEvent(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var members map[string]any
-	if err := json.Unmarshal(data, &members); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(data, &members))
 	return members[member] == true
 }

@@ -46,23 +46,15 @@ func TestTheDemoIsDroppedOnlyForCertain(t *testing.T) {
 			dir := t.TempDir()
 			ca := filepath.Join(dir, "ca.pem")
 			block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
-			if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
 			before := DevEnv{OperatorToken: "weir_st_operator", Organization: "org_1", ServiceToken: "weir_st_1", APIKey: "weir_1"}
 			env := before
 			d := &demo{&env, filepath.Join(dir, EnvFile), testenv.Logger(t)}
-			if err := env.Write(d.file); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, env.Write(d.file))
 			api, err := client.New(server.URL+"/v1", ca, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			defer api.Close()
-			if err := d.dropForeign(t.Context(), api); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, d.dropForeign(t.Context(), api))
 			if dropped := env != before; dropped != c.dropped || asked != len(c.answers) {
 				t.Errorf("after %d answers: dropped %t, want %t", asked, dropped, c.dropped)
 			}
@@ -84,9 +76,7 @@ func TestTheDemoIsDroppedOnlyForCertain(t *testing.T) {
 func TestDevEnvRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "it's a dir.env")
 	env := DevEnv{BaseURL: "https://localhost:8443/v1", CAFile: "/home/o'neil/$x/ca.pem", APIKey: "weir_1", ConsolePassword: `a"b\c`}
-	if err := env.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, env.Write(path))
 	if read, err := ReadDevEnv(path); err != nil || read != env {
 		t.Errorf("read %+v, %v, want %+v", read, err, env)
 	}
@@ -113,9 +103,7 @@ func TestDevEnvMissingOrDamaged(t *testing.T) {
 		t.Errorf("missing: %+v, %v", read, err)
 	}
 	for _, damaged := range []string{"", "# How to reach it\n", "WEIR_API_KEY=weir_1\n", "\x00\x00"} {
-		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, []byte(damaged), 0o600))
 		if _, err := ReadDevEnv(path); err == nil || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("damaged to %q: %v", damaged, err)
 		}
@@ -125,19 +113,13 @@ func TestDevEnvMissingOrDamaged(t *testing.T) {
 // One process at a time holds a data directory.
 func TestDataDirIsHeldOnce(t *testing.T) {
 	dir, err := openDataDir(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if _, err := openDataDir(dir.path); err == nil || !strings.Contains(err.Error(), "another weir runs on") {
 		t.Errorf("second: %v", err)
 	}
-	if err := dir.close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, dir.close())
 	again, err := openDataDir(dir.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_ = again.close()
 }
 
@@ -145,20 +127,14 @@ func TestDataDirIsHeldOnce(t *testing.T) {
 // five stay, and no other file goes.
 func TestKeptDevEnv(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "[it's]", EnvFile)
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(filepath.Dir(path), 0o700))
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var kept []string
 	for i := range maxKept + 2 {
 		env := DevEnv{APIKey: fmt.Sprint("weir_", i)}
-		if err := env.Write(path); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, env.Write(path))
 		as, err := KeepDevEnv(path, at.Add(time.Duration(i)*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		kept = append(kept, as)
 	}
 	for i, as := range kept {

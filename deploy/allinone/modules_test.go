@@ -27,9 +27,7 @@ func on(databaseURL string) given {
 func modules(t *testing.T) Modules {
 	t.Helper()
 	read, err := ModulesFromEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return read
 }
 
@@ -44,9 +42,7 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 		t.Fatalf("build = %v, %v, want an error about the operator's token", built, err)
 	}
 	conn, err := pgx.Connect(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close(t.Context())
 	testenv.Eventually(t, func() error {
 		var others int
@@ -68,14 +64,10 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 // it, one forgotten condition would show one tenant's rows to another.
 func TestSuperuserIsRefused(t *testing.T) {
 	server, err := postgrestest.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = server.Stop(context.WithoutCancel(t.Context())) })
 	admin, err := url.Parse(server.AdminURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	refused := func(who string, err error) {
 		if err == nil {
 			t.Errorf("%s starts as a superuser", who)

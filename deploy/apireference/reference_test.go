@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Operations of all modules are found, with what a caller needs for each.
 func TestOperations(t *testing.T) {
 	operations, err := Operations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, module := range modules {
 		if !slices.ContainsFunc(operations, func(o Operation) bool { return o.Module == module.name }) {
 			t.Errorf("%s has no operation", module.name)
@@ -34,9 +34,7 @@ func TestWrite(t *testing.T) {
 		Parameters: []Parameter{{Name: "at", In: "query", Description: "When.", Required: true}},
 		Responses:  map[string]json.RawMessage{"200": nil, "400": nil, "404": nil},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, want := range []string{
 		"\n## ledger\n", "\n### `GET /v1/things/{thing}`\nA thing \\| its parts.\n",
 		"By a service token with `billing:read`, or an API key (`x-api-key`). Answers 200, 404.\n", "| `at` | query, required | When |\n",

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // all lists every package of the workspace.
 func all(t *testing.T) []goPackage {
 	t.Helper()
 	packages, err := workspace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return packages
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const contractPath = prefix + "shared/contract"
@@ -78,9 +79,7 @@ func syntax(t *testing.T, p goPackage) (files []*ast.File) {
 	t.Helper()
 	for _, name := range p.GoFiles {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		files = append(files, file)
 	}
 	return files
@@ -89,9 +88,7 @@ func syntax(t *testing.T, p goPackage) (files []*ast.File) {
 func syntaxOf(t *testing.T, text string) *ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return file
 }
 
@@ -147,9 +144,7 @@ func TestTopicsHaveOneWriter(t *testing.T) {
 		}
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			for _, topic := range publishedIn(file) {
 				writers[topic] = append(writers[topic], p.ImportPath)
 			}
@@ -255,9 +250,7 @@ func f() {
 	a.follow(contract.TopicTenants)
 }`
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if got := publishedIn(file); !slices.Equal(got, []string{"TopicLogs", "TopicLedger"}) {
 		t.Errorf("published on %q", got)
 	}

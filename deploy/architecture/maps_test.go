@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // bounded begins the comment of a map's bound.
@@ -27,9 +29,7 @@ func TestMapsNameTheirBound(t *testing.T) {
 		fset, files := token.NewFileSet(), []*ast.File{}
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			files = append(files, file)
 		}
 		for _, m := range growingMaps(files) {
@@ -183,9 +183,7 @@ var seen = map[string]int{}
 var cache sync.Map
 func (g *grown) add(k string) { g.byID[k] = 1; g.counts[k][1]++; g.ends[1] += 2; g.kept[k] = true; seen[k]++ }`
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var names []string
 	for _, m := range growingMaps([]*ast.File{file}) {
 		names = append(names, fmt.Sprint(m.name, m.bounded))

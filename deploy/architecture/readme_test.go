@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var (
@@ -49,9 +51,7 @@ func TestMapsAreTrue(t *testing.T) {
 	for _, room := range append([]string{"shared", "deploy"}, middle...) {
 		dir := filepath.Join("..", "..", room)
 		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		names := mapped(string(readme))
 		for _, name := range names {
 			if found, err := filepath.Glob(filepath.Join(dir, name)); len(found) == 0 || err != nil {
@@ -84,9 +84,7 @@ func TestMapped(t *testing.T) {
 func TestRequirementsHaveReasons(t *testing.T) {
 	for _, room := range append([]string{"shared", "deploy"}, middle...) {
 		readme, err := os.ReadFile(filepath.Join("..", "..", room, "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, path := range requirements(t, filepath.Join("..", "..", room)) {
 			if !hasReason(string(readme), path) {
 				t.Errorf("%s/README.md has no row that says what %s is for", room, path)
@@ -111,9 +109,7 @@ func requirements(t *testing.T, dir string) (direct []string) {
 			Indirect bool
 		}
 	}
-	if err := json.Unmarshal(out, &file); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(out, &file))
 	for _, r := range file.Require {
 		if !r.Indirect && !strings.HasPrefix(r.Path, "github.com/weirlog/weir/") {
 			direct = append(direct, r.Path)
@@ -183,9 +179,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
 		file := filepath.Join("../..", page)
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, link := range links(string(text)) {
 			if strings.Contains(link, "://") {
 				continue
@@ -225,17 +219,13 @@ func follow(file, link string) string {
 func TestPagesAreIndexed(t *testing.T) {
 	const dir = "../docs"
 	index, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	indexed := map[string]bool{"README.md": true}
 	for _, link := range links(string(index)) {
 		indexed[link] = true
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, file := range files {
 		if !indexed[filepath.Base(file)] {
 			t.Errorf("deploy/docs/README.md does not lead to %s", filepath.Base(file))
@@ -293,15 +283,11 @@ func TestCommandsAreRun(t *testing.T) {
 func textsOf(t *testing.T, pattern string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	texts := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		texts[filepath.Base(file)] = string(text)
 	}
 	return texts

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Changes that break programs of the version before.
@@ -49,9 +51,7 @@ func TestMigrationsExpand(t *testing.T) {
 		switch status, file := fields[0], fields[len(fields)-1]; status {
 		case "A":
 			text, err := os.ReadFile(filepath.Join("../..", file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if what := contracts(string(text)); what != "" && mayContract[file] == "" {
 				t.Errorf("%s: %q is more than programs of %s live with: take it away a version later, and name it in mayContract", file, what, from)
 			}
@@ -143,9 +143,7 @@ func lastVersion(t *testing.T) string {
 		return tag
 	}
 	commit, err := os.ReadFile("../e2e/testdata/upgrade-from")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return strings.TrimSpace(string(commit))
 }
 
@@ -235,9 +233,7 @@ func TestTablesHaveOneRoom(t *testing.T) {
 	for _, p := range list(t, "tenants") {
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			sql := literals(file)
 			for _, table := range tablesIn(sql, changes) {
 				seen[table] = true
@@ -263,9 +259,7 @@ func TestMigrationsLieInTheirRooms(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		sql, room := withoutComments(string(text)), filepath.Base(filepath.Dir(filepath.Dir(file)))
 		for _, made := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(sql, -1) {
 			if tableOwners[made[1]] == "" {

@@ -12,23 +12,17 @@ import (
 
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func connectTo(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	_, err = conn.Exec(t.Context(), `SET weir.organization = '*'`)
-	must(t, err)
+	testenv.Must(t, err)
 	return conn
 }
 
@@ -39,13 +33,13 @@ func filled(t *testing.T) string {
 	url := postgrestest.URL(t)
 	for _, name := range endpoint.Modules {
 		pool, err := pg.OpenMigrated(t.Context(), url, endpoint.Schemas[name].Name, endpoint.Schemas[name].Migrations...)
-		must(t, err)
+		testenv.Must(t, err)
 		pool.Close()
 	}
 	_, err := connectTo(t, url).Exec(t.Context(), `INSERT INTO tenants.audit_events
 		(organization, sequence, at, action, actor_kind, actor, actor_name, role, address, client, request, target_kind, target, target_name, before, after, stream, version, position, hash)
 		VALUES ('org_1', 1, now(), '', '', '', '', '', '', '', '', '', '', '', '', '', '', 1, 1, repeat('0', 64))`)
-	must(t, err)
+	testenv.Must(t, err)
 	separator := "?"
 	if strings.Contains(url, "?") {
 		separator = "&"
@@ -59,7 +53,7 @@ func TestOlderBackupsStay(t *testing.T) {
 	config := Config{To: filepath.Join(t.TempDir(), "backups"), Keep: 1, Jobs: 1, Source: Source{DataDir: t.TempDir()}}
 	config.Clock = func() time.Time {
 		if folders, err := List(config.To); err == nil && len(folders) > 0 {
-			must(t, os.Rename(config.To, config.To+"-elsewhere"))
+			testenv.Must(t, os.Rename(config.To, config.To+"-elsewhere"))
 		}
 		return time.Now()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An address's secrets stay out of the arguments, and its options stay
@@ -17,17 +18,11 @@ func TestLogin(t *testing.T) {
 	folder := t.TempDir()
 	program, seen := filepath.Join(folder, "pg_dump"), filepath.Join(folder, "seen")
 	script := "#!/bin/sh\necho \"$@\" > " + seen + "\nenv >> " + seen + "\ncat \"$PGSERVICEFILE\" >> " + seen + "\nls -l \"$PGSERVICEFILE\" >> " + seen + "\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(program, []byte(script), 0o700))
 	const address = "postgres://weir:first@host/weir?options=-c%20lock_timeout%3D9s&password=second&pool_max_conns=3&sslkey=%2Fa%20b&sslpassword=third"
-	if err := run(t.Context(), program, httpapi.Secret(address), "--jobs=2"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, run(t.Context(), program, httpapi.Secret(address), "--jobs=2"))
 	raw, err := os.ReadFile(seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	lines := strings.Split(string(raw), "\n")
 	const want = "--jobs=2 --no-password --dbname=postgres://weir@host/weir?options=-c%20lock_timeout%3D9s%20-c%20weir.organization%3D%2A&sslkey=%2Fa%20b"
 	if lines[0] != want {
@@ -55,13 +50,9 @@ func TestLogin(t *testing.T) {
 func TestLoginWithEnvironment(t *testing.T) {
 	t.Setenv("PGOPTIONS", "-c lock_timeout=9s")
 	l, err := loginOf("postgres://host/weir")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	address, err := url.Parse(l.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if options := address.Query().Get("options"); options != "-c lock_timeout=9s -c weir.organization=*" {
 		t.Errorf("options %q", options)
 	}

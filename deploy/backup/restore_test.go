@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/endpoint"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 func made(t *testing.T, config Config) string {
 	t.Helper()
 	dir, err := Make(t.Context(), config, t.Output())
-	must(t, err)
+	testenv.Must(t, err)
 	return dir
 }
 
@@ -39,32 +40,32 @@ func TestAnotherRole(t *testing.T) {
 	another := postgrestest.URL(t)
 	t.Setenv(endpoint.SharedDatabase, another)
 	_, err := Restore(t.Context(), RestoreConfig{From: dir, Modules: []string{"tenants"}}, t.Output())
-	must(t, err)
+	testenv.Must(t, err)
 	conn := connectTo(t, another)
 	var lines int
-	must(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM tenants.audit_events`).Scan(&lines))
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM tenants.audit_events`).Scan(&lines))
 	if lines != 1 {
 		t.Errorf("the audit has %d lines", lines)
 	}
 	for right, want := range map[string]bool{"SELECT": true, "INSERT": true, "DELETE": true, "UPDATE": false, "TRUNCATE": false} {
 		var has bool
-		must(t, conn.QueryRow(t.Context(), `SELECT has_table_privilege('tenants.audit_events', $1)`, right).Scan(&has))
+		testenv.Must(t, conn.QueryRow(t.Context(), `SELECT has_table_privilege('tenants.audit_events', $1)`, right).Scan(&has))
 		if has != want {
 			t.Errorf("%s of the audit: %t", right, has)
 		}
 	}
 	var reduces, rewrites bool
-	must(t, conn.QueryRow(t.Context(), `SELECT has_column_privilege('tenants.audit_events', 'actor_name', 'UPDATE'),
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT has_column_privilege('tenants.audit_events', 'actor_name', 'UPDATE'),
 		has_column_privilege('tenants.audit_events', 'hash', 'UPDATE')`).Scan(&reduces, &rewrites))
 	if !reduces || rewrites {
 		t.Errorf("columns of the audit: the actor %t, the hash %t", reduces, rewrites)
 	}
 
 	_, err = conn.Exec(t.Context(), `DROP SCHEMA tenants CASCADE`)
-	must(t, err)
+	testenv.Must(t, err)
 	missesRow(t, dir)
 	var schemas int
-	must(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_namespace WHERE nspname = 'tenants'`).Scan(&schemas))
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_namespace WHERE nspname = 'tenants'`).Scan(&schemas))
 	if schemas != 0 {
 		t.Error("a part of a backup stays")
 	}
@@ -74,11 +75,11 @@ func TestAnotherRole(t *testing.T) {
 func missesRow(t *testing.T, dir string) {
 	t.Helper()
 	m, err := Open(dir)
-	must(t, err)
+	testenv.Must(t, err)
 	m.Modules["tenants"].Rows["audit_events"]++
 	raw, err := json.Marshal(m)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, ManifestName), raw, 0o600))
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, ManifestName), raw, 0o600))
 	_, err = Restore(t.Context(), RestoreConfig{From: dir, Modules: []string{"tenants"}}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "audit_events has 1 rows, not the 2") {
 		t.Errorf("with a row less: %v", err)
@@ -91,18 +92,18 @@ func TestSchemaOfOthersStays(t *testing.T) {
 	t.Setenv(endpoint.SharedDatabase, url)
 	conn := connectTo(t, url)
 	r := &restoration{dir: t.TempDir(), out: t.Output(), program: "false", manifest: Manifest{Modules: map[string]Module{"tenants": {Schema: "tenants"}}}}
-	must(t, r.isEmpty(t.Context(), "tenants"))
+	testenv.Must(t, r.isEmpty(t.Context(), "tenants"))
 	for _, step := range []struct{ statement, want string }{
 		{`CREATE SCHEMA tenants CREATE TABLE theirs ()`, "not empty"},
 		{`DROP TABLE tenants.theirs; COMMENT ON SCHEMA tenants IS 'restore unfinished, begun by another'`, "part of a backup"},
 	} {
 		_, err := conn.Exec(t.Context(), step.statement)
-		must(t, err)
+		testenv.Must(t, err)
 		if err := r.restoreModule(t.Context(), "tenants"); err == nil || !strings.Contains(err.Error(), step.want) {
 			t.Errorf("after %s: %v", step.statement, err)
 		}
 		var stays bool
-		must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'tenants')`).Scan(&stays))
+		testenv.Must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'tenants')`).Scan(&stays))
 		if !stays {
 			t.Fatalf("after %s it is gone", step.statement)
 		}

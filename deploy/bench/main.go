@@ -14,7 +14,9 @@ import (
 	"github.com/weirlog/weir/deploy/bench/internal/fairness"
 	"github.com/weirlog/weir/deploy/bench/internal/ledger"
 	"github.com/weirlog/weir/deploy/bench/internal/soak"
+	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/bench/internal/throughput"
+	"github.com/weirlog/weir/ingest/benchmark"
 )
 
 const description = "Measures Weir on this machine. It starts what it measures, and removes it at the end."
@@ -23,9 +25,19 @@ type commands struct {
 	Throughput throughput.Command `cmd:"" help:"Measure throughput, latency, CPU and memory."`
 	Fair       fairness.Command   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	Ledger     ledger.Command     `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
+	Store      store              `cmd:"" help:"Measure the log store alone, beside VictoriaLogs."`
 	Soak       soak.Command       `cmd:"" help:"Run a year in minutes, and measure what has grown."`
 	Naive      throughput.Naive   `cmd:"" hidden:"" help:"Serve what throughput compares with."`
 	Attack     fairness.Attacker  `cmd:"" hidden:"" help:"Attack what fair measures."`
+}
+
+// store has a database for each store of Weir.
+type store struct{ benchmark.Command }
+
+func (s *store) Run(ctx context.Context, logger *slog.Logger) error {
+	return subject.In(ctx, logger, func(dir, blocks string) error {
+		return subject.In(ctx, logger, func(_, moving string) error { return s.Measure(ctx, os.Stdout, dir, blocks, moving) })
+	})
 }
 
 func main() {

@@ -126,8 +126,8 @@ func (in installation) awaitBooks(t *testing.T, books string) {
 func (in installation) bill(t *testing.T, method, path string, body map[string]any) (made map[string]any) {
 	t.Helper()
 	answer, err := in.asOperator(t, method, path, body)
-	must(t, err)
-	must(t, json.Unmarshal(answer.Body, &made))
+	testenv.Must(t, err)
+	testenv.Must(t, json.Unmarshal(answer.Body, &made))
 	if answer.Status >= 300 {
 		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 	}
@@ -142,7 +142,7 @@ func (in installation) asOperator(t *testing.T, method, path string, body map[st
 			body = map[string]any{}
 		}
 		text, err := json.Marshal(body)
-		must(t, err)
+		testenv.Must(t, err)
 		request.Body = text
 	}
 	return in.api.Call(t.Context(), request)
@@ -169,7 +169,7 @@ func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 	in := newInstallation(t)
 	_, project := in.acme(t)
 	key, err := in.api.CreateAPIKey(t.Context(), in.token, project, "prod", "pods in Frankfurt")
-	must(t, err)
+	testenv.Must(t, err)
 	in.send(t, key.Key, entry{Level: "info", Message: "order 4711 was paid"})
 	_, err = in.api.Post(t.Context(), key.Key, client.Batch{Body: []byte(
 		`{"logs":[{"timestamp":"2026-11-20T10:00:00Z","level":"info","message":"` + strings.Repeat("x", 3000) + `"}]}`)})
@@ -315,7 +315,7 @@ func (b *tab) join(link, name, email string) {
 func (b *tab) follow(link, title string) {
 	b.t.Helper()
 	where, err := url.Parse(link)
-	must(b.t, err)
+	testenv.Must(b.t, err)
 	if len(where.Fragment) < 48 {
 		b.t.Fatalf("a link without a code: %s", link)
 	}

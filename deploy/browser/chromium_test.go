@@ -63,7 +63,7 @@ func startChromium(t *testing.T, origin string) context.Context {
 	t.Cleanup(end)
 	browser, closeBrowser := chromedp.NewContext(allocator, chromedp.WithErrorf(log.New(t.Output(), "chromedp: ", 0).Printf))
 	t.Cleanup(closeBrowser)
-	must(t, chromedp.Do(browser)) // starts it
+	testenv.Must(t, chromedp.Do(browser)) // starts it
 	return browser
 }
 
@@ -71,7 +71,7 @@ func startChromium(t *testing.T, origin string) context.Context {
 func keyOf(t *testing.T, origin string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(origin, "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // to learn the key
-	must(t, err)
+	testenv.Must(t, err)
 	defer conn.Close()
 	sum := sha256.Sum256(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
 	return base64.StdEncoding.EncodeToString(sum[:])
@@ -133,7 +133,7 @@ func openTab(t *testing.T, chromium context.Context, origin string) *tab {
 	ctx, end := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
 	t.Cleanup(end)
 	b := &tab{t: t, ctx: ctx, origin: origin}
-	must(t, chromedp.Listen(ctx, b.notice))
+	testenv.Must(t, chromedp.Listen(ctx, b.notice))
 	call(b, cdplog.Enable, cdp.Empty{})
 	call(b, network.Enable, network.EnableParams{})
 	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
@@ -185,13 +185,13 @@ func (b *tab) blameless(where string) {
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	result, err := chromedp.Call(b.ctx, command, params)
-	must(b.t, err)
+	testenv.Must(b.t, err)
 	return result
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	must(b.t, chromedp.Do(b.ctx, steps...))
+	testenv.Must(b.t, chromedp.Do(b.ctx, steps...))
 }
 
 // grantClipboard lets the test read what a page has copied.
@@ -202,7 +202,7 @@ func (b *tab) grantClipboard() {
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
 			Origin: b.origin, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
 		})
-		must(b.t, err)
+		testenv.Must(b.t, err)
 	}
 }
 
@@ -242,7 +242,7 @@ func eval[T any](b *tab, expression string) (T, error) {
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	value, err := eval[T](b, expression)
-	must(b.t, err)
+	testenv.Must(b.t, err)
 	return value
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // looks are the ways in which people look at a page.
@@ -145,7 +147,7 @@ func (w world) answers() map[string]form {
 func (b *tab) submit(f form) {
 	b.t.Helper()
 	fields, err := json.Marshal(f.fields)
-	must(b.t, err)
+	testenv.Must(b.t, err)
 	ask[bool](b, fmt.Sprintf(`(() => {
 		const form = document.body.appendChild(Object.assign(document.createElement("form"), {method: "post", action: %q}));
 		for (const [name, value] of Object.entries(%s)) form.append(Object.assign(document.createElement("input"), {name, value}));
@@ -159,7 +161,7 @@ func (b *tab) submit(f form) {
 func (in installation) consolePages(t *testing.T) (patterns []string) {
 	t.Helper()
 	routes, err := in.app.Routes()
-	must(t, err)
+	testenv.Must(t, err)
 	for _, route := range routes {
 		pattern, found := strings.CutPrefix(route, "GET ")
 		if _, excused := notPages[pattern]; found && !excused && strings.HasPrefix(pattern, "/console") {
@@ -225,7 +227,7 @@ func (b *tab) shoot(name string) {
 	if folder == "" {
 		return
 	}
-	must(b.t, os.MkdirAll(folder, 0o755))
+	testenv.Must(b.t, os.MkdirAll(folder, 0o755))
 	file := strings.Trim(strings.NewReplacer("/console", "", "/", "_", " ", "_", "{", "", "}", "", "*", "none").Replace(name), "_") + ".png"
-	must(b.t, os.WriteFile(filepath.Join(folder, file), picture(b), 0o644))
+	testenv.Must(b.t, os.WriteFile(filepath.Join(folder, file), picture(b), 0o644))
 }

@@ -71,15 +71,15 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	w := world{email: "ada@acme.example", password: "violet kettle drums quietly"}
 	organization := in.addOwner(t, say.organization, say.member, w.email, w.password)
 	project, err := in.api.CreateProject(t.Context(), in.token, organization, say.project)
-	must(t, err)
+	testenv.Must(t, err)
 	w.organization, w.project = organization, project.ID
 	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", say.key)
-	must(t, err)
+	testenv.Must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
-	must(t, err)
+	testenv.Must(t, err)
 	w.token, err = in.api.CreateServiceToken(t.Context(), in.token, organization, say.token, "billing:read")
-	must(t, err)
-	must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, say.reason))
+	testenv.Must(t, err)
+	testenv.Must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, say.reason))
 	in.send(t, w.key.Key, entry{Level: "info", Message: "order 4711 was paid"}, entry{Level: "warn", Message: "the card reader is slow"},
 		entry{Level: "error", Message: say.message, Environment: say.environment, Error: &failure{
 			Type: say.errorType, Message: say.errorMessage,
@@ -122,12 +122,12 @@ func (in installation) create(t *testing.T, path string, thing any) string {
 func (in installation) call(t *testing.T, method, path, header, credential string, thing any) string {
 	t.Helper()
 	body, err := json.Marshal(thing)
-	must(t, err)
+	testenv.Must(t, err)
 	answer, err := in.api.Call(t.Context(), client.Request{Method: method, Path: path, Body: body,
 		Header: map[string]string{header: credential, "Content-Type": "application/json"}})
-	must(t, err)
+	testenv.Must(t, err)
 	var made struct{ ID, Search string }
-	must(t, json.Unmarshal(answer.Body, &made))
+	testenv.Must(t, json.Unmarshal(answer.Body, &made))
 	if made.ID+made.Search == "" {
 		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 	}
@@ -167,7 +167,7 @@ func (w world) addresses() map[string]string {
 func (in installation) addOwner(t *testing.T, name, member, email, password string) (organization string) {
 	t.Helper()
 	created, err := in.api.CreateOrganization(t.Context(), in.token, name, "scale")
-	must(t, err)
+	testenv.Must(t, err)
 	in.addMember(t, created.ID, member, "owner", email, password)
 	return created.ID
 }
@@ -177,16 +177,16 @@ func (in installation) addOwner(t *testing.T, name, member, email, password stri
 func (in installation) acme(t *testing.T) (organization, project string) {
 	t.Helper()
 	created, err := in.api.CreateOrganization(t.Context(), in.token, "Acme", "indie")
-	must(t, err)
+	testenv.Must(t, err)
 	in.addMember(t, created.ID, "Ada Owner", "owner", "ada@acme.example", ownerPassword)
 	checkout, err := in.api.CreateProject(t.Context(), in.token, created.ID, "Checkout")
-	must(t, err)
+	testenv.Must(t, err)
 	return created.ID, checkout.ID
 }
 
 func (in installation) addMember(t *testing.T, organization, name, role, email, password string) {
 	t.Helper()
-	must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
+	testenv.Must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
 		Organization: organization, Email: email, Name: name, Role: role, Password: password,
 	}))
 }
@@ -215,9 +215,9 @@ func (in installation) send(t *testing.T, key string, entries ...entry) {
 		entries[i].Timestamp = time.Now().UTC()
 	}
 	body, err := json.Marshal(map[string]any{"logs": entries})
-	must(t, err)
+	testenv.Must(t, err)
 	accepted, err := in.api.Deliver(t.Context(), key, client.Batch{Body: body, IdempotencyKey: rand.Text()})
-	must(t, err)
+	testenv.Must(t, err)
 	if accepted.Processed != len(entries) {
 		t.Fatalf("accepted %+v of %d", accepted, len(entries))
 	}
@@ -228,7 +228,7 @@ func (in installation) awaitGroup(t *testing.T, key, project string) string {
 	t.Helper()
 	for deadline := time.Now().Add(testenv.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		groups, err := in.api.ErrorGroups(t.Context(), key, project)
-		must(t, err)
+		testenv.Must(t, err)
 		if len(groups) > 0 {
 			return groups[0].ID
 		}
@@ -268,25 +268,18 @@ func newGround(t *testing.T) ground {
 func (g ground) start(t *testing.T) installation {
 	t.Helper()
 	modules, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	var printed bytes.Buffer
 	modules.Tenants.Output, modules.Tenants.CheapPasswords = &printed, true
 	app, err := allinone.New(t.Context(), allinone.Config{
 		Listen: "localhost:0", DataDir: g.dataDir, DatabaseURL: g.database, Brokers: g.brokers,
 		Modules: modules, NoDemo: true,
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must(t, err)
+	testenv.Must(t, err)
 	allinonetest.Run(t, app)
 	env := app.Env()
 	api, err := client.New(env.BaseURL, env.CAFile, 4)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(api.Close)
 	return installation{app: app, origin: strings.TrimSuffix(env.BaseURL, "/v1"), api: api, token: env.OperatorToken, printed: &printed}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

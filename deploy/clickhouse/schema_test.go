@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	ingest "github.com/weirlog/weir/ingest/app"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var update = flag.Bool("update", false, "write the files")
@@ -17,9 +18,7 @@ func TestSchema(t *testing.T) {
 		"cluster.sql": ingest.HistorySchema("weir", "weir", "hot_cold", 3),
 	} {
 		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.WriteFile(file, []byte(want), 0o600))
 		}
 		got, err := os.ReadFile(file)
 		if err != nil || string(got) != want {

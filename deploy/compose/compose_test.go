@@ -20,6 +20,7 @@ import (
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/testenv"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -31,9 +32,9 @@ var services = map[string]any{
 func load(t *testing.T, secrets string, files ...string) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions(files, cli.WithProfiles([]string{"*"}), cli.WithEnv([]string{"WEIR_VERSION=v1.4.0", "WEIR_SECRETS=" + secrets}))
-	must(t, err)
+	testenv.Must(t, err)
 	project, err := options.LoadProject(t.Context())
-	must(t, err)
+	testenv.Must(t, err)
 	return project
 }
 
@@ -114,7 +115,7 @@ func TestTracesAreSent(t *testing.T) {
 // The tests read the collector's settings with the version that runs.
 func TestCollectorIsTestedAsItRuns(t *testing.T) {
 	module, err := os.ReadFile("../docker/collector/go.mod")
-	must(t, err)
+	testenv.Must(t, err)
 	_, version, _ := strings.Cut(load(t, t.TempDir(), "compose.yaml").Services["collector"].Image, ":")
 	if !strings.Contains(string(module), "go.opentelemetry.io/collector/otelcol v"+version+"\n") {
 		t.Errorf("%s runs, the stand-in is another", version)
@@ -153,7 +154,7 @@ func settings(t *testing.T, config any) map[string]bool {
 	known := map[string]bool{}
 	for _, part := range []any{config, &program} {
 		parser, err := kong.New(part)
-		must(t, err)
+		testenv.Must(t, err)
 		for _, flag := range parser.Model.Flags {
 			for _, variable := range flag.Tag.Envs {
 				known[variable] = true
@@ -167,7 +168,7 @@ func settings(t *testing.T, config any) map[string]bool {
 // it doesn't use.
 func TestSecretsAreMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
-	must(t, provision.Ensure(dir, "postgres", time.Now(), "gateway"))
+	testenv.Must(t, provision.Ensure(dir, "postgres", time.Now(), "gateway"))
 	project := load(t, dir, "compose.yaml", "compose.clickhouse.yaml")
 	used := map[string]bool{}
 	for name, service := range project.Services {
@@ -234,7 +235,7 @@ func TestOnlyPrometheusReachesAlertmanager(t *testing.T) {
 // Prometheus scrapes every service with metrics.
 func TestEverythingIsScraped(t *testing.T) {
 	text, err := os.ReadFile("prometheus.yml")
-	must(t, err)
+	testenv.Must(t, err)
 	for name := range services {
 		if !strings.Contains(string(text), name+":9464") {
 			t.Errorf("prometheus.yml lacks %s", name)
@@ -263,12 +264,5 @@ func TestFilesAreThere(t *testing.T) {
 		if given[rules] != "prometheus" {
 			t.Errorf("prometheus is not given %s", rules)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -68,12 +68,8 @@ func TestDatabaseDoesNotStart(t *testing.T) {
 	in.awaitAcked(10)
 	settings := filepath.Join(in.database(), "postgresql.conf")
 	original, err := os.ReadFile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(settings, []byte("= spoilt\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(settings, []byte("= spoilt\n"), 0o600))
 	in.killDatabase()()
 	testenv.Eventually(t, func() error {
 		if !in.running.HasEnded() {
@@ -86,9 +82,7 @@ func TestDatabaseDoesNotStart(t *testing.T) {
 	if err, last := in.running.Wait(), lines[len(lines)-1]; err == nil || !strings.Contains(last, "PostgreSQL keeps ending") || !strings.Contains(last, settings) {
 		t.Errorf("it ended with %v and the line %q; want a status and the reason", err, last)
 	}
-	if err := os.WriteFile(settings, original, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(settings, original, 0o600))
 	in.restart()
 	in.verify()
 	in.stop()
@@ -102,9 +96,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := start(t, dir, nil)
-	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.post(t.Context(), in.env.APIKey, 100, 100))
 	in.verify()
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
@@ -116,9 +108,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 		return nil
 	})
 	in.awaitReadyz("database")
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(ballast))
 	in.awaitReadyz("")
 	testenv.Eventually(t, func() error { return in.post(t.Context(), in.env.APIKey, 10, 100) })
 	in.verify()
@@ -129,9 +119,7 @@ func TestDatabaseWithoutSpace(t *testing.T) {
 func fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	for block := make([]byte, 1<<20); err == nil; {
 		_, err = file.Write(block)
@@ -150,14 +138,10 @@ func (in *installation) database() string { return filepath.Join(in.dir, "postgr
 func (in *installation) killDatabase() (release func()) {
 	in.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(in.database(), "postmaster.pid"))
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	first, _, _ := strings.Cut(string(raw), "\n")
 	postmaster, err := strconv.Atoi(first)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	child := childOf(in.t, postmaster)
 	send(in.t, child, syscall.SIGSTOP)
 	send(in.t, postmaster, syscall.SIGKILL)
@@ -166,18 +150,14 @@ func (in *installation) killDatabase() (release func()) {
 
 func send(t *testing.T, pid int, signal syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(pid, signal); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, syscall.Kill(pid, signal))
 }
 
 // childOf returns a process that works for a server.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", parent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	first, _, _ := strings.Cut(string(raw), " ")
 	child, err := strconv.Atoi(first)
 	if err != nil {
@@ -209,15 +189,11 @@ func (in *installation) awaitReadyz(part string) {
 // that it catches up. It lasts as long as it lasts.
 func TestStartWithABacklog(t *testing.T) {
 	in := startAnywhere(t)
-	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.post(t.Context(), in.env.APIKey, 100, 100))
 	in.verify()
 	before := in.consumed()
 	release := in.hinderLedger()
-	if err := in.post(t.Context(), in.env.APIKey, 100, 100); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.post(t.Context(), in.env.APIKey, 100, 100))
 	in.running.Kill() // and PostgreSQL goes on, with the lock
 	in.restart()      // which waits for the hints
 	testenv.Eventually(t, func() error {
@@ -254,9 +230,7 @@ func (in *installation) post200() {
 func (in *installation) consumed() int64 {
 	in.t.Helper()
 	balance, err := in.api.Balance(in.t.Context(), in.env.ServiceToken, in.env.Organization)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	return balance.Consumed
 }
 
@@ -265,13 +239,9 @@ func (in *installation) consumed() int64 {
 func (in *installation) hinderLedger() (release func()) {
 	in.t.Helper()
 	url, err := postgres.Running(in.dir + "/postgres")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	conn, err := pgx.Connect(in.t.Context(), url)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	if _, err := conn.Exec(in.t.Context(), `BEGIN; LOCK TABLE ledger.ranges IN EXCLUSIVE MODE`); err != nil {
 		in.t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ func nearlyFull(t *testing.T) (in *installation, room func()) {
 	t.Helper()
 	dir := mount(t, "size=300m")
 	ballast := filepath.Join(dir, "ballast")
-	must(t, os.WriteFile(ballast, make([]byte, 100<<20), 0o600))
+	testenv.Must(t, os.WriteFile(ballast, make([]byte, 100<<20), 0o600))
 	in = start(t, dir, nil)
 	if _, err := os.Stat(in.database()); err != nil {
 		t.Fatalf("PostgreSQL has another disk: %v", err)
 	}
-	return in, func() { must(t, os.Remove(ballast)) }
+	return in, func() { testenv.Must(t, os.Remove(ballast)) }
 }
 
 // A disk that runs full under load, and has room again later: every post is
@@ -114,9 +114,7 @@ func (in *installation) awaitAcked(n int) {
 func TestUnwritable(t *testing.T) {
 	in := start(t, folder(t), nil)
 	revoked, err := in.api.CreateAPIKey(t.Context(), in.env.OperatorToken, in.env.Project, "prod", "to be revoked")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	in.awaitPost(revoked.Key)
 	writable := immutable(t, filepath.Join(in.dir, "kafka"))
 	end := in.load(12, 10, 100)

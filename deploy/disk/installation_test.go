@@ -74,8 +74,8 @@ func startAnywhere(t *testing.T) *installation {
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weir-disk-")
-	must(t, err)
-	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // for PostgreSQL's user
+	testenv.Must(t, err)
+	testenv.Must(t, os.Chmod(dir, 0o755)) //nolint:gosec // for PostgreSQL's user
 	programs.AtEnd(t, cleanUp, dir)
 	return dir
 }
@@ -92,8 +92,8 @@ rm -rf "$1"`
 func open(t *testing.T, dir string, given map[string]string) *installation {
 	t.Helper()
 	end, err := postgres.Watch(filepath.Join(dir, "postgres"))
-	must(t, err)
-	t.Cleanup(func() { must(t, end()) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, end()) })
 	in := &installation{t: t, dir: dir, acked: map[string]bool{}, unknown: map[string]bool{}, given: map[string]string{
 		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dir, "WEIR_TIER_SCALE_REQUESTS": "1000000",
 	}}

@@ -37,22 +37,16 @@ func TestControlPlaneHealsTheLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			free, err := port.Free()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			in := start(t, folder(t), map[string]string{"WEIR_LISTEN": fmt.Sprintf("localhost:%d", free)})
 			revoked, err := in.api.CreateAPIKey(t.Context(), in.env.OperatorToken, in.env.Project, "prod", "to be revoked")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			in.awaitPost(revoked.Key)
 			in.stop()
 			lose := in.remember(topics)
 
 			in.restart()
-			if err := in.api.RevokeAPIKey(t.Context(), in.env.OperatorToken, revoked.ID, "leaked"); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, in.api.RevokeAPIKey(t.Context(), in.env.OperatorToken, revoked.ID, "leaked"))
 			created := in.tenant()
 			in.awaitAdmitted(created.Key)
 			in.verify()
@@ -86,9 +80,7 @@ func (in *installation) remember(topics []string) (lose func()) {
 			if err == nil {
 				err = os.CopyFS(filepath.Join(to, place), os.DirFS(filepath.Join(from, place)))
 			}
-			if err != nil {
-				in.t.Fatal(err)
-			}
+			testenv.Must(in.t, err)
 		}
 	}
 	partitions := filepath.Join(in.dir, "kafka", "partitions")
@@ -100,17 +92,11 @@ func (in *installation) remember(topics []string) (lose func()) {
 func (in *installation) tenant() client.APIKey {
 	in.t.Helper()
 	organization, err := in.api.CreateOrganization(in.t.Context(), in.env.OperatorToken, "New", "scale")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	project, err := in.api.CreateProject(in.t.Context(), in.env.OperatorToken, organization.ID, "New")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	key, err := in.api.CreateAPIKey(in.t.Context(), in.env.OperatorToken, project.ID, "prod", "new")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	testenv.Must(in.t, err)
 	return key
 }
 
@@ -163,7 +149,7 @@ func TestShortened(t *testing.T) {
 	for name, shorten := range map[string]func(t *testing.T, segment string){
 		"by forty bytes":     func(t *testing.T, segment string) { cutOff(t, segment, 40) },
 		"by its last batch":  func(t *testing.T, segment string) { cutOff(t, segment, lastBatch(t, segment)) },
-		"by its last file":   func(t *testing.T, segment string) { must(t, os.Remove(segment)) },
+		"by its last file":   func(t *testing.T, segment string) { testenv.Must(t, os.Remove(segment)) },
 		"by damaged batches": damage,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +186,7 @@ func TestEveryTopicIsShortened(t *testing.T) {
 	in.verify()
 	in.running.Kill()
 	files, err := filepath.Glob(filepath.Join(in.dir, "kafka", "partitions", "*", "*.dat"))
-	must(t, err)
+	testenv.Must(t, err)
 	for _, segment := range files {
 		if info, err := os.Stat(segment); err == nil && info.Size() > 0 {
 			cutOff(t, segment, lastBatch(t, segment))
@@ -217,20 +203,13 @@ func TestEveryTopicIsShortened(t *testing.T) {
 	in.stop()
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newest returns the newest file with records of each partition of
 // weir.logs.v1 that has any.
 func (in *installation) newest() (found []string) {
 	in.t.Helper()
 	for p := range contract.DefaultLogPartitions {
 		files, err := filepath.Glob(filepath.Join(in.dir, "kafka", "partitions", fmt.Sprintf("%s-%d", contract.TopicLogs, p), "*.dat"))
-		must(in.t, err)
+		testenv.Must(in.t, err)
 		slices.Sort(files)
 		for _, file := range slices.Backward(files) { // the last is empty after packing
 			if info, err := os.Stat(file); err == nil && info.Size() > 0 {
@@ -245,15 +224,15 @@ func (in *installation) newest() (found []string) {
 func cutOff(t *testing.T, file string, bytes int64) {
 	t.Helper()
 	info, err := os.Stat(file)
-	must(t, err)
-	must(t, os.Truncate(file, info.Size()-bytes))
+	testenv.Must(t, err)
+	testenv.Must(t, os.Truncate(file, info.Size()-bytes))
 }
 
 // lastBatch returns the size of a file's last batch.
 func lastBatch(t *testing.T, file string) (size int64) {
 	t.Helper()
 	whole, err := os.ReadFile(file)
-	must(t, err)
+	testenv.Must(t, err)
 	for at := int64(0); at < int64(len(whole)); at += size {
 		size = 12 + int64(binary.BigEndian.Uint32(whole[at+8:]))
 	}
@@ -264,10 +243,10 @@ func lastBatch(t *testing.T, file string) (size int64) {
 func damage(t *testing.T, file string) {
 	t.Helper()
 	whole, err := os.ReadFile(file)
-	must(t, err)
+	testenv.Must(t, err)
 	before := int64(len(whole)) - lastBatch(t, file)
 	whole[before-1] ^= 1
-	must(t, os.WriteFile(file, whole, 0o600))
+	testenv.Must(t, os.WriteFile(file, whole, 0o600))
 }
 
 // acceptsNothing starts a process, which refuses each post and says why, or

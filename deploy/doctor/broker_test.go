@@ -30,10 +30,10 @@ var brokerFaults = []fault{
 		Finding{Check: "broker", Subject: unusable, Level: Fail, Seen: "refused"}},
 	{"wrong password at the brokers", func(t *testing.T, _ *installation, c *Config) {
 		broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
-		must(t, err)
+		testenv.Must(t, err)
 		t.Cleanup(func() { broker.Close() })
 		file := filepath.Join(t.TempDir(), "password")
-		must(t, os.WriteFile(file, []byte(wrongPassword), 0o600))
+		testenv.Must(t, os.WriteFile(file, []byte(wrongPassword), 0o600))
 		c.Brokers, c.BrokerAccess = []string{broker.Addr()}, bus.Access{User: kafka.User, PasswordFile: file, Mechanism: kafka.Mechanism}
 	}, Finding{Check: "broker", Level: Fail, Seen: "refuses the user or the password"}},
 	{"too few partitions", func(_ *testing.T, _ *installation, c *Config) { c.LogPartitions = 24 },
@@ -63,8 +63,8 @@ func (i *installation) set(t *testing.T, topic, setting, value, before string) {
 				Configs: []segmentio.IncrementalAlterConfigsRequestConfig{{Name: setting, Value: value, ConfigOperation: segmentio.ConfigOperationSet}},
 			}},
 		})
-		must(t, err)
-		must(t, answer.Resources[0].Error)
+		testenv.Must(t, err)
+		testenv.Must(t, answer.Resources[0].Error)
 		testenv.Eventually(t, func() error {
 			seen, err := cluster.Look(ctx, i.brokers, nil, []string{topic}, []string{setting})
 			if got := seen.Topics[topic].Settings[setting]; err == nil && got != value {
@@ -164,7 +164,7 @@ func TestAccessOfTheDoctor(t *testing.T) {
 // Misspelled settings are found, other names are not.
 func TestMisspelled(t *testing.T) {
 	all, err := catalogue()
-	must(t, err)
+	testenv.Must(t, err)
 	known := variables(all)
 	for name, meant := range map[string]string{
 		"WEIR_BROKER": "WEIR_BROKERS", "WEIR_DATABSE_URL_FILE": "WEIR_DATABASE_URL", "WEIR_BROKERS": "", "WEIR_DATABASE_URL_FILE": "",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -29,10 +30,10 @@ func TestOldestReadsNoMoreThanItNeeds(t *testing.T) {
 				segmentio.Record{Time: second, Key: segmentio.NewBytes([]byte("b")), Value: segmentio.NewBytes([]byte("2"))},
 			),
 		})
-		must(t, err)
-		must(t, answer.Error)
+		testenv.Must(t, err)
+		testenv.Must(t, answer.Error)
 		seen, err := cluster.Look(t.Context(), brokers, nil, []string{name}, topicSettings)
-		must(t, err)
+		testenv.Must(t, err)
 		c := &consumerChecker{&moduleChecker{broker: &brokerChecker{brokers: brokers}}}
 		oldest, err := c.oldest(t.Context(), seen.Topics[name], []position{{Topic: name}})
 		if err != nil || !oldest.Equal(want) {

@@ -17,6 +17,7 @@ import (
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -57,14 +58,14 @@ func (i *installation) serveAs(t *testing.T, name, change string) {
 	postgrestest.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
 	t.Cleanup(func() { postgrestest.Superuser(t, `DROP ROLE `+role) })
 	owner, err := pg.Open(t.Context(), i.database, "ledger")
-	must(t, err)
+	testenv.Must(t, err)
 	defer owner.Close()
 	t.Cleanup(func() {
 		for _, what := range []string{"ALL TABLES IN SCHEMA ledger", "ALL SEQUENCES IN SCHEMA ledger", "ALL FUNCTIONS IN SCHEMA ledger", "SCHEMA ledger"} {
 			i.exec(t, `REVOKE ALL ON `+what+` FROM `+role)
 		}
 	})
-	must(t, pg.Grant(t.Context(), owner, ledger.Schema(), role))
+	testenv.Must(t, pg.Grant(t.Context(), owner, ledger.Schema(), role))
 	i.exec(t, strings.ReplaceAll(change, "ROLE", role))
 	t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(role, role) }))
 }
@@ -125,9 +126,9 @@ var update = flag.Bool("update", false, "rewrite the lists of objects")
 func TestObjectsAreThoseOfMigrations(t *testing.T) {
 	for _, m := range modules {
 		rows, err := pgtest.Open(t, m.schema.Name, m.schema.Migrations...).Query(t.Context(), objectsQuery, m.schema.Name)
-		must(t, err)
+		testenv.Must(t, err)
 		made, err := pgx.CollectRows(rows, pgx.RowToStructByPos[object])
-		must(t, err)
+		testenv.Must(t, err)
 		slices.SortFunc(made, func(a, b object) int {
 			return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 		})
@@ -136,7 +137,7 @@ func TestObjectsAreThoseOfMigrations(t *testing.T) {
 			continue
 		}
 		known, err := objectsOf(m.name)
-		must(t, err)
+		testenv.Must(t, err)
 		if !slices.Equal(known, made) {
 			t.Errorf("the migrations of %s have changed: go test ./deploy/doctor -run TestObjects -update", m.name)
 		}
@@ -149,23 +150,23 @@ func writeObjects(t *testing.T, module string, objects []object) {
 	encoder := json.NewEncoder(&lines)
 	encoder.SetEscapeHTML(false)
 	for _, o := range objects {
-		must(t, encoder.Encode(o))
+		testenv.Must(t, encoder.Encode(o))
 	}
-	must(t, os.WriteFile("objects/"+module+".jsonl", lines.Bytes(), 0o644))
+	testenv.Must(t, os.WriteFile("objects/"+module+".jsonl", lines.Bytes(), 0o644))
 }
 
 // Each setting by which the server may lose commits is found, and no
 // other. Test servers have some of them on purpose.
 func TestUndurableIsFound(t *testing.T) {
 	pool, err := pg.Open(t.Context(), postgrestest.URL(t), "ledger")
-	must(t, err)
+	testenv.Must(t, err)
 	defer pool.Close()
 	c := &moduleChecker{checker: newChecker(Config{}), module: modules[1], pool: pool}
 	c.durability(t.Context())
 	var want []Level
 	for _, setting := range sorted(undurable) {
 		var value string
-		must(t, pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&value))
+		testenv.Must(t, pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&value))
 		if value == "off" {
 			want = append(want, undurable[setting].level)
 		}

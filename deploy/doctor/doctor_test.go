@@ -32,13 +32,6 @@ const (
 	unusable = "127.0.0.1:1" // nothing listens there
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // An installation is one that has accepted entries, charged them and
 // stopped in order.
 type installation struct {
@@ -68,20 +61,20 @@ func newInstallation(t *testing.T) *installation {
 	t.Setenv("WEIR_DATABASE_URL", i.database)
 	t.Run("healthy", func(t *testing.T) {
 		modules, err := allinone.ModulesFromEnvironment()
-		must(t, err)
+		testenv.Must(t, err)
 		modules.Ledger.CheckInterval = 100 * time.Millisecond
 		app, err := allinone.New(t.Context(), allinone.Config{
 			Listen: "127.0.0.1:0", DataDir: i.dir, DatabaseURL: httpapi.Secret(i.database), Brokers: i.brokers, Modules: modules,
 			LogRetention: i.healthy().LogRetention,
 		}, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		must(t, err)
+		testenv.Must(t, err)
 		allinonetest.Run(t, app)
 		i.post(t, app.Env())
 		testenv.Eventually(t, func() error { return i.sound(t) })
 	})
 	var err error
 	i.conn, err = pgx.Connect(t.Context(), i.database)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { i.conn.Close(context.Background()) })
 	i.exec(t, `SET weir.organization = '*'`)
 	return i
@@ -90,13 +83,13 @@ func newInstallation(t *testing.T) *installation {
 // post sends one entry, and returns once it is charged and checked.
 func (i *installation) post(t *testing.T, env allinone.DevEnv) {
 	api, err := client.New(env.BaseURL, env.CAFile, 1)
-	must(t, err)
+	testenv.Must(t, err)
 	defer api.Close()
 	body := fmt.Sprintf(`{"logs": [{"timestamp": %q, "level": "info", "message": "cart opened"}]}`, time.Now().UTC().Format(time.RFC3339))
 	_, err = api.Deliver(t.Context(), env.APIKey, client.Batch{Body: []byte(body), IdempotencyKey: "once"})
-	must(t, err)
+	testenv.Must(t, err)
 	conn, err := pgx.Connect(t.Context(), i.database)
-	must(t, err)
+	testenv.Must(t, err)
 	defer conn.Close(t.Context())
 	testenv.Eventually(t, func() error {
 		var checked int
@@ -150,14 +143,14 @@ func (i *installation) change(t *testing.T, do, undo string) {
 // role returns the installation's role.
 func (i *installation) role(t *testing.T) string {
 	address, err := url.Parse(i.database)
-	must(t, err)
+	testenv.Must(t, err)
 	return address.User.Username()
 }
 
 // as returns the database's address with another user or name.
 func (i *installation) as(t *testing.T, change func(*url.URL)) string {
 	address, err := url.Parse(i.database)
-	must(t, err)
+	testenv.Must(t, err)
 	change(address)
 	return address.String()
 }
@@ -215,7 +208,7 @@ func (f fault) isFound(t *testing.T, i *installation) {
 	f.plant(t, i, &config)
 	report := examine(t, config)
 	var table bytes.Buffer
-	must(t, report.Table(&table))
+	testenv.Must(t, report.Table(&table))
 	if strings.Contains(table.String(), wrongPassword) {
 		t.Error("a password is shown")
 	}
@@ -258,9 +251,9 @@ func TestJSON(t *testing.T) {
 	key := "weir_" + strings.Repeat("0123456789abcdef", 3)
 	r.add(Fail, "broker", "a:9092", "refused\x1b[2J\nby "+key, "Start it.")
 	var text strings.Builder
-	must(t, r.JSON(&text))
+	testenv.Must(t, r.JSON(&text))
 	var read Report
-	must(t, json.Unmarshal([]byte(text.String()), &read))
+	testenv.Must(t, json.Unmarshal([]byte(text.String()), &read))
 	f := read.Findings[0]
 	if f.Check != "broker" || f.Subject != "a:9092" || f.Level != Fail || f.Fix != "Start it." || !read.At.Equal(r.At) {
 		t.Errorf("read %+v", read)
@@ -279,9 +272,9 @@ func TestReadinessIsFound(t *testing.T) {
 	defer server.Close()
 	config := Config{FolderConfig: FolderConfig{DataDir: t.TempDir()}}
 	env := allinone.DevEnv{BaseURL: server.URL + "/v1"}
-	must(t, env.Write(filepath.Join(config.DataDir, allinone.EnvFile)))
+	testenv.Must(t, env.Write(filepath.Join(config.DataDir, allinone.EnvFile)))
 	broker, err := kafka.Start(kafka.Config{Dir: filepath.Join(config.DataDir, "kafka"), Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	testenv.Must(t, err)
 	defer broker.Close()
 	for want, err := range map[Level]error{OK: nil, Fail: errors.New("no space left")} {
 		refuses = err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -35,9 +36,9 @@ var machineFaults = []fault{
 	{"old backup", func(t *testing.T, _ *installation, c *Config) {
 		c.BackupDir = t.TempDir()
 		file := filepath.Join(c.BackupDir, "ledger.dump")
-		must(t, os.WriteFile(file, []byte("x"), 0o600))
+		testenv.Must(t, os.WriteFile(file, []byte("x"), 0o600))
 		then := time.Now().Add(-50 * time.Hour)
-		must(t, os.Chtimes(file, then, then))
+		testenv.Must(t, os.Chtimes(file, then, then))
 	}, Finding{Check: "backup", Level: Fail, Seen: "50h0m0s old"}},
 	{"no backup", func(t *testing.T, _ *installation, c *Config) { c.BackupDir = t.TempDir() }, Finding{Check: "backup", Level: Fail, Seen: "no backup"}},
 	{"misspelled setting", func(t *testing.T, _ *installation, _ *Config) { t.Setenv("WEIR_LOG_RETENTON", "24h") },
@@ -53,7 +54,7 @@ var secretFaults = []fault{
 	}, Finding{Check: "secret", Subject: "WEIR_DATABASE_URL_FILE", Level: Fail, Seen: "no such file"}},
 	{"empty secret", func(t *testing.T, _ *installation, _ *Config) {
 		file := filepath.Join(t.TempDir(), "token")
-		must(t, os.WriteFile(file, []byte("\n"), 0o600))
+		testenv.Must(t, os.WriteFile(file, []byte("\n"), 0o600))
 		t.Setenv("WEIR_OPERATOR_TOKEN_FILE", file)
 	}, Finding{Check: "secret", Subject: "WEIR_OPERATOR_TOKEN_FILE", Level: Fail, Seen: "is empty"}},
 	{"secret that is given twice", func(t *testing.T, _ *installation, _ *Config) {
@@ -61,8 +62,8 @@ var secretFaults = []fault{
 	}, Finding{Check: "secret", Subject: "WEIR_DATABASE_URL_FILE", Level: Fail, Seen: "WEIR_DATABASE_URL is set, too"}},
 	{"secret that everybody can read", func(t *testing.T, _ *installation, c *Config) {
 		file := filepath.Join(t.TempDir(), "keys")
-		must(t, os.WriteFile(file, []byte(wrongPassword), 0o600))
-		must(t, os.Chmod(file, 0o644))
+		testenv.Must(t, os.WriteFile(file, []byte(wrongPassword), 0o600))
+		testenv.Must(t, os.Chmod(file, 0o644))
 		t.Setenv("WEIR_OIDC_CLIENT_SECRET_FILE", file)
 		c.Machine.Passable = func(string) bool { return true }
 	}, Finding{Check: "secret", Subject: "WEIR_OIDC_CLIENT_SECRET_FILE", Level: Warn, Seen: "every user of this machine"}},
@@ -78,13 +79,13 @@ var certificateFaults = []fault{
 	{"key that doesn't match", func(t *testing.T, _ *installation, c *Config) {
 		serve(t, c, time.Now())
 		other, err := localca.Ensure(t.TempDir(), time.Now())
-		must(t, err)
+		testenv.Must(t, err)
 		c.TLSKeyFile = other.ServerKey
 	}, Finding{Check: "certificate", Level: Fail, Seen: "private key does not match"}},
 	{"unknown authority", func(t *testing.T, _ *installation, c *Config) {
 		serve(t, c, time.Now())
 		other, err := localca.Ensure(t.TempDir(), time.Now())
-		must(t, err)
+		testenv.Must(t, err)
 		c.CAFile = other.CA
 	}, Finding{Check: "certificate", Level: Fail, Seen: "unknown authority"}},
 	{"certificate that is not there", func(t *testing.T, _ *installation, c *Config) { c.TLSCertFile = filepath.Join(t.TempDir(), "nowhere") },
@@ -94,7 +95,7 @@ var certificateFaults = []fault{
 // serve names a certificate issued at a given time.
 func serve(t *testing.T, c *Config, issued time.Time) {
 	files, err := localca.Ensure(t.TempDir(), issued)
-	must(t, err)
+	testenv.Must(t, err)
 	c.TLSCertFile, c.TLSKeyFile, c.CAFile = files.Server, files.ServerKey, files.CA
 }
 
@@ -102,7 +103,7 @@ func serve(t *testing.T, c *Config, issued time.Time) {
 // file systems of their own.
 func TestOneLookForEachFileSystem(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "kafka"), 0o700))
+	testenv.Must(t, os.Mkdir(filepath.Join(dir, "kafka"), 0o700))
 	c := &hostChecker{checker: newChecker(Config{FolderConfig: FolderConfig{DataDir: dir}})}
 	c.directories()
 	if n := len(c.report.Findings); n != 1 {
@@ -113,8 +114,8 @@ func TestOneLookForEachFileSystem(t *testing.T) {
 // A closed directory protects its files from other users.
 func TestPassable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "closed", "open")
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.Chmod(filepath.Dir(dir), 0o700))
+	testenv.Must(t, os.MkdirAll(dir, 0o755))
+	testenv.Must(t, os.Chmod(filepath.Dir(dir), 0o700))
 	if passable(dir) {
 		t.Error("others pass through a directory that is closed")
 	}

@@ -81,7 +81,7 @@ func (w *watched) withoutPostgres(t *testing.T) {
 	if now := w.value("weir_bus_applied_records_total" + ofQuota); now != applied {
 		t.Errorf("without a database %v records were applied", now-applied)
 	}
-	must(t, w.database.Heal())
+	testenv.Must(t, w.database.Heal())
 	w.await("WeirConsumerStandsStill", "weir_bus_applied_records_total"+ofQuota, func(now float64) bool { return now > applied })
 	w.await("WeirConsumerStandsStill", "weir_bus_lag_records", func(lag float64) bool { return lag == 0 })
 }
@@ -124,7 +124,7 @@ func (w *watched) withoutBroker(t *testing.T) {
 	w.await("WeirPublishingFails", failed, func(now float64) bool { return now+w.value(unknown) > lost })
 	age := `weir_bus_state_age_seconds{service="ingest",topic="weir.credentials.v1"}`
 	w.await("WeirStateStale", age, func(now float64) bool { return now > 2 })
-	must(t, w.broker.Heal())
+	testenv.Must(t, w.broker.Heal())
 	w.await("WeirStateStale", age, func(now float64) bool { return now < 1 })
 }
 
@@ -132,21 +132,21 @@ func newWatched(t *testing.T) *watched {
 	t.Helper()
 	given, database := kafkatest.Brokers(t), postgrestest.URL(t)
 	nodes, err := kafkatest.NewNetworks(given)
-	must(t, err)
+	testenv.Must(t, err)
 	brokers := []string{nodes[0].Address()}
 	w := &watched{T: t, registry: telemetry.New(), broker: nodes[0], others: contracttest.New(t, "nobody", brokers, 1)}
 	for _, node := range nodes {
 		t.Cleanup(node.Close)
 	}
 	address, err := url.Parse(database)
-	must(t, err)
+	testenv.Must(t, err)
 	w.database, err = fault.NewNetwork(address.Host)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(w.database.Close)
 	address.Host = w.database.Address()
 	w.conn, err = pgx.Connect(t.Context(), database)
-	must(t, err)
-	t.Cleanup(func() { must(t, w.conn.Close(context.Background())) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, w.conn.Close(context.Background())) })
 	w.sql(`SELECT set_config('weir.organization', '*', false)`)
 	w.others.PublishEvent(contract.TopicTenants, contract.TypeOrganizationCreated, "acme",
 		contract.OrganizationCreated{Organization: "acme", Name: "Acme", Tier: "scale", CreatedAt: time.Now().Add(-time.Minute)})
@@ -163,7 +163,7 @@ func newWatched(t *testing.T) *watched {
 		Config:  base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(database)}, Telemetry: measured},
 		Publish: ingest.PublishConfig{PublishTimeout: time.Second},
 	}, testenv.Logger(t))
-	must(t, err)
+	testenv.Must(t, err)
 	testenv.Run(t, w.intake.Run)
 	w.send()
 	return w
@@ -177,7 +177,7 @@ func (w *watched) start() {
 		w.books.Telemetry.Registry = w.registry
 	}
 	app, err := ledger.New(w.Context(), w.books, testenv.Logger(w))
-	must(w.T, err)
+	testenv.Must(w.T, err)
 	w.stop = testenv.Run(w.T, app.Run)
 }
 
@@ -195,7 +195,7 @@ func (w *watched) send() {
 func (w *watched) sql(statement string) {
 	w.Helper()
 	_, err := w.conn.Exec(w.Context(), statement)
-	must(w.T, err)
+	testenv.Must(w.T, err)
 }
 
 // quiet checks that an alert's metric is 0.
@@ -229,7 +229,7 @@ func (w *watched) await(alert, series string, is func(float64) bool) {
 func (w *watched) value(series string) (sum float64) {
 	w.Helper()
 	families, err := w.registry.Registered().Gather()
-	must(w.T, err)
+	testenv.Must(w.T, err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			var labels []string
@@ -249,7 +249,7 @@ func (w *watched) value(series string) (sum float64) {
 func expression(t *testing.T, alert string) string {
 	t.Helper()
 	text, err := os.ReadFile("../prometheus/alerts.yaml")
-	must(t, err)
+	testenv.Must(t, err)
 	of := regexp.MustCompile(`(?s)- alert: ` + alert + `\n(.*?)labels: `).FindSubmatch(text)
 	if of == nil {
 		t.Fatalf("there is no alert %s", alert)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/prometheus/recording"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
@@ -86,7 +87,7 @@ func (a *alerted) plant(p planted) {
 	f := a.recordings.begin(p.fault, a.processes())
 	for range p.times {
 		heal := p.do(a)
-		must(a.t, f.Phase(a.t.Context(), recording.FaultMinutes/p.times, a.processes()))
+		testenv.Must(a.t, f.Phase(a.t.Context(), recording.FaultMinutes/p.times, a.processes()))
 		heal()
 	}
 	a.t.Logf("%s: recorded in %s", p.fault, time.Since(begun).Round(time.Second))
@@ -161,7 +162,7 @@ func (a *alerted) killDatabase() func() {
 func (a *alerted) cutDatabase() func() {
 	a.database.Cut()
 	a.grows("WeirTransactionsFail", "weir_bus_failed_transactions_total")
-	return func() { must(a.t, a.database.Network.Heal()) }
+	return func() { testenv.Must(a.t, a.database.Network.Heal()) }
 }
 
 // nearlyExpire gives all processes a certificate that expires tomorrow.
@@ -175,10 +176,10 @@ func (a *alerted) nearlyExpire() func() {
 
 func (a *alerted) publishUnreadable() func() {
 	log := &kafka.Writer{Addr: kafka.TCP(a.broker.Address()), Topic: contract.TopicLogs}
-	must(a.t, log.WriteMessages(a.t.Context(), kafka.Message{
+	testenv.Must(a.t, log.WriteMessages(a.t.Context(), kafka.Message{
 		Key: []byte("nobody"), Value: []byte("no header of ours"), Headers: []kafka.Header{{Key: "ce_type", Value: []byte(contract.TypeLogsAccepted)}},
 	}))
-	must(a.t, log.Close())
+	testenv.Must(a.t, log.Close())
 	a.raises("WeirRecordsParked", "weir_bus_parked_records_total", func(now []float64) bool { return sum(now) == float64(len(consumers)) })
 	return healed
 }
@@ -223,8 +224,8 @@ func (a *alerted) withoutReplicas(s *service, statement string) {
 
 func (a *alerted) sql(statement string) {
 	conn, err := pgx.Connect(a.t.Context(), a.database.URL)
-	must(a.t, err)
+	testenv.Must(a.t, err)
 	defer conn.Close(context.WithoutCancel(a.t.Context()))
 	_, err = conn.Exec(a.t.Context(), `SELECT set_config('weir.organization', '*', false); `+statement)
-	must(a.t, err)
+	testenv.Must(a.t, err)
 }

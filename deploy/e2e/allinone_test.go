@@ -31,7 +31,7 @@ import (
 func TestAllInOne(t *testing.T) {
 	kafkatest.Parallel(t)
 	modules, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	modules.Ledger.TierBootstrapperBytes = quotaBytes
 	collector := tracingtest.New(t)
 	exportTo(&modules, collector)
@@ -42,7 +42,7 @@ func TestAllInOne(t *testing.T) {
 		Listen: "127.0.0.1:0", DataDir: dataDir, DatabaseURL: httpapi.Secret(database.URL), Brokers: kafkatest.Brokers(t), Modules: modules,
 		Telemetry: telemetry.Config{MetricsListen: metrics},
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must(t, err)
+	testenv.Must(t, err)
 	allinonetest.Run(t, app)
 	env := app.Env()
 	t.Run("billing", func(t *testing.T) { guide(t, "../../ledger/docs/billing.md", dataDir, "ask", 20) })
@@ -59,7 +59,7 @@ func TestAllInOne(t *testing.T) {
 func connect(t *testing.T, base, caFile, operator string) installation {
 	t.Helper()
 	api, err := client.New(base, caFile, 32)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(api.Close)
 	api.Through(func(next http.RoundTripper) http.RoundTripper { return openapitest.Remote(t, next) })
 	return installation{api: api, operator: operator}
@@ -71,9 +71,7 @@ func envFile(dataDir string) string { return filepath.Join(dataDir, allinone.Env
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := port.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return fmt.Sprintf("127.0.0.1:%d", free)
 }
 
@@ -145,13 +143,13 @@ func TestKeysPlaintext(t *testing.T) {
 	kafkatest.Parallel(t)
 	in, started := startProcesses(t, nil, nil)
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")
-	must(t, err)
+	testenv.Must(t, err)
 	project, err := in.api.CreateProject(t.Context(), in.operator, organization.ID, "Shop")
-	must(t, err)
+	testenv.Must(t, err)
 	keys := map[string]client.APIKey{}
 	for service := range services {
 		keys[service], err = in.api.CreateAPIKey(t.Context(), in.operator, project.ID, "prod", service)
-		must(t, err)
+		testenv.Must(t, err)
 	}
 	for service, key := range keys {
 		testenv.Eventually(t, func() error {
@@ -165,10 +163,10 @@ func TestKeysPlaintext(t *testing.T) {
 func sendPlaintext(t *testing.T, address, key string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v1/logs", nil)
-	must(t, err)
+	testenv.Must(t, err)
 	request.Header.Set("X-Api-Key", key)
 	answer, err := http.DefaultClient.Do(request)
-	must(t, err)
+	testenv.Must(t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "https_required") {
 		t.Fatalf("http://%s answers %d %s, %v", address, answer.StatusCode, text, err)
@@ -181,7 +179,7 @@ func (in installation) isFlagged(t *testing.T, service string, key client.APIKey
 	answer, err := in.api.Call(t.Context(), client.Request{
 		Method: http.MethodGet, Path: "/api-keys/" + key.ID, Header: map[string]string{"Authorization": "Bearer " + in.operator},
 	})
-	must(t, err)
+	testenv.Must(t, err)
 	if !strings.Contains(string(answer.Body), `"kind":"plain_http"`) || !strings.Contains(string(answer.Body), `"address":"127.0.0.1"`) {
 		return fmt.Errorf("the key that %s was sent is not flagged: %d %s", service, answer.Status, answer.Body)
 	}
@@ -214,7 +212,7 @@ func useUp(t *testing.T, ctx context.Context, in installation, to tenant, m *mak
 	t.Helper()
 	for range 100 {
 		if err := postOne(ctx, in, to, m, h); err != nil {
-			must(t, wantProblem(err, 429, "quota_exceeded"))
+			testenv.Must(t, wantProblem(err, 429, "quota_exceeded"))
 			return
 		}
 	}
@@ -240,13 +238,13 @@ func postOne(ctx context.Context, in installation, to tenant, m *maker, h *histo
 func (in installation) decide(t *testing.T, ctx context.Context, method, path string, want int, input any) (answered map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(input)
-	must(t, err)
+	testenv.Must(t, err)
 	answer, err := in.api.Call(ctx, client.Request{Method: method, Path: "/organizations/" + path, Body: text,
 		Header: map[string]string{"Authorization": "Bearer " + in.operator, "Content-Type": "application/json", "Idempotency-Key": fmt.Sprint(method, path)}})
-	must(t, err)
+	testenv.Must(t, err)
 	if answer.Status != want {
 		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 	}
-	must(t, json.Unmarshal(answer.Body, &answered))
+	testenv.Must(t, json.Unmarshal(answer.Body, &answered))
 	return answered
 }

@@ -178,7 +178,7 @@ func (r *replicated) await(metric string, is func(values []float64) bool) {
 func (r *replicated) grows(alert, metric string) {
 	r.t.Helper()
 	before, err := r.shown(metric)
-	must(r.t, err)
+	testenv.Must(r.t, err)
 	r.raises(alert, metric, func(now []float64) bool { return sum(now) > sum(before) })
 }
 

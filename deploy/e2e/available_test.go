@@ -75,7 +75,7 @@ func (a *available) happens(name string, what func(lasts func())) {
 	a.seen.calm(a.t)
 	f := a.recordings.begin(name, a.processes())
 	begun := time.Now()
-	what(func() { must(a.t, f.Phase(a.t.Context(), recording.FaultMinutes, a.processes())) })
+	what(func() { testenv.Must(a.t, f.Phase(a.t.Context(), recording.FaultMinutes, a.processes())) })
 	a.events = append(a.events, event{begun, time.Now()})
 	a.t.Logf("%s took %s", name, time.Since(begun).Round(time.Millisecond))
 }
@@ -172,9 +172,9 @@ const lifetime = 397 * 24 * time.Hour
 // certify replaces the certificate of all processes by one of that time.
 func (r *replicated) certify(at time.Time) {
 	r.t.Helper()
-	must(r.t, os.Remove(r.certificates.Server))
+	testenv.Must(r.t, os.Remove(r.certificates.Server))
 	_, err := localca.Ensure(r.folder, at)
-	must(r.t, err)
+	testenv.Must(r.t, err)
 }
 
 // awaitRefused waits until a new connection fails for a reason.

@@ -137,7 +137,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	others := contracttest.New(t, "nobody", brokers, 4)
 	others.Consume(contract.TopicLedger, s.fact)
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
-	must(t, err)
+	testenv.Must(t, err)
 	s.config = ledger.Config{
 		Config: base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL)}}, RulesConfig: ledger.RulesConfig{TierIndieBytes: s.quota},
 	}
@@ -152,7 +152,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	for i := range s.addresses {
 		s.addresses[i] = freeAddress(t)
 		s.offices[i], err = client.New("https://"+s.addresses[i]+"/v1", certificates.CA, posters)
-		must(t, err)
+		testenv.Must(t, err)
 		t.Cleanup(s.offices[i].Close)
 	}
 	s.revive()
@@ -161,7 +161,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 		s.replicas = append(s.replicas, s.ingest(certificates.CA))
 	}
 	s.pool, err = pg.Open(t.Context(), s.database.URL, "ledger")
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(s.pool.Close)
 	return s
 }
@@ -175,7 +175,7 @@ func (s *siege) found(organizations int) {
 		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", TestConfig: tenants.TestConfig{CheapPasswords: true},
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: authority},
 	}, testenv.Logger(s.t))
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	testenv.Run(s.t, people.Run)
 	testenv.Eventually(s.t, people.Ready)
 	p := &pushing{people: people}
@@ -383,22 +383,22 @@ func countFacts(facts map[string]string) map[string]int {
 func (s *siege) compare() {
 	s.t.Helper()
 	for _, l := range s.ledgers {
-		must(s.t, l.Stop())
+		testenv.Must(s.t, l.Stop())
 	}
 	s.config.Clock = func() time.Time { return time.Now().Add(untilSealed) }
 	later, err := ledger.New(s.t.Context(), s.config, testenv.Logger(s.t))
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	stop := testenv.Run(s.t, later.Run)
 	testenv.Eventually(s.t, func() error { return s.chained() })
 	stop()
 	s.config.Clock = nil
 	violations, err := ledger.Verify(s.t.Context(), s.config)
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	for _, violation := range violations {
 		s.t.Errorf("%+v", violation)
 	}
 	made, err := ledger.Rebuild(s.t.Context(), s.config, testenv.Logger(s.t))
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	for _, difference := range made.Differences {
 		s.t.Error(difference)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Billing's decisions about a besieged organization, in bytes.
@@ -206,9 +207,9 @@ func (s *siege) await(b *besieged, check func(ctx context.Context) error) {
 func (s *siege) compareBilled() {
 	s.t.Helper()
 	decided, err := s.decided()
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	books, err := s.books()
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	for _, b := range s.all {
 		if !maps.Equal(decided[b.id], b.decisions) {
 			s.t.Errorf("%s: decided is %v, and billing decided %v", b.id, decided[b.id], b.decisions)

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -140,7 +141,7 @@ func catalogueIsSecured(t *testing.T, conn *pgx.Conn) {
 	for name, table := range byName {
 		if table.Parent != "" {
 			partitions++
-			must(t, table.checkDay(byName[table.Schema+"."+table.Parent]))
+			testenv.Must(t, table.checkDay(byName[table.Schema+"."+table.Parent]))
 		} else if err := table.check(needed); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -154,13 +155,13 @@ func catalogueIsSecured(t *testing.T, conn *pgx.Conn) {
 		t.Errorf("the catalogue has %d tables, %d of them partitions: it is not read right", len(tables), partitions)
 	}
 	var unused []string
-	must(t, conn.QueryRow(t.Context(), `SELECT array_agg(attrelid::regclass || '.' || attname) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT array_agg(attrelid::regclass || '.' || attname) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
 		WHERE relnamespace::regnamespace::text = ANY($1) AND col_description(attrelid, attnum) = 'no longer used' AND NOT attisdropped`, schemas).Scan(&unused))
 	if len(unused) > 0 {
 		t.Errorf("%q are no longer used: drop them", unused)
 	}
 	var bypasses bool
-	must(t, conn.QueryRow(t.Context(), `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&bypasses))
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&bypasses))
 	if bypasses {
 		t.Error("the login role bypasses row level security")
 	}
@@ -222,9 +223,9 @@ func (d table) hasClasses(tables []table) bool {
 func readTables(t *testing.T, conn *pgx.Conn) []table {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), tablesQuery, schemas)
-	must(t, err)
+	testenv.Must(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
-	must(t, err)
+	testenv.Must(t, err)
 	return tables
 }
 
@@ -240,7 +241,7 @@ type schemaOwner interface {
 func openModules(t *testing.T, database string, registry *telemetry.Registry) (modules []schemaOwner) {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	for _, config := range []*base.Config{&set.Ingest.Config, &set.Ledger.Config, &set.Grouping.Config, &set.Tenants.Config} {
 		config.DatabaseURL, config.Brokers, config.Telemetry.Registry = httpapi.Secret(database), []string{"127.0.0.1:1"}, registry
 	}
@@ -252,7 +253,7 @@ func openModules(t *testing.T, database string, registry *telemetry.Registry) (m
 		func() (schemaOwner, error) { return tenants.New(t.Context(), set.Tenants, logger) },
 	} {
 		app, err := open()
-		must(t, err)
+		testenv.Must(t, err)
 		t.Cleanup(app.Close)
 		modules = append(modules, app)
 	}
@@ -264,13 +265,13 @@ func openModules(t *testing.T, database string, registry *telemetry.Registry) (m
 func makeDays(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), `SELECT ingest.attach_partition('ingest.blocks', NULL, 90, 'received_at')`) // of a retention
-	must(t, err)
+	testenv.Must(t, err)
 	tables := readTables(t, conn)
 	for _, table := range tables {
 		if !table.Partitioned || table.hasClasses(tables) {
 			continue
 		}
-		must(t, pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		testenv.Must(t, pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(t.Context(), `SET LOCAL search_path = `+table.Schema); err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func targetsAnswer(t *testing.T) {
 	var told struct {
 		Data struct{ ActiveAlertmanagers []struct{ URL string } }
 	}
-	must(t, fetch(prometheusURL+"alertmanagers", &told))
+	testenv.Must(t, fetch(prometheusURL+"alertmanagers", &told))
 	if len(told.Data.ActiveAlertmanagers) != 1 {
 		t.Errorf("alerts go to %+v", told)
 	}
@@ -78,7 +78,7 @@ func rulesAreLoaded(t *testing.T) {
 			}
 		}
 	}
-	must(t, fetch(prometheusURL+"rules", &seen))
+	testenv.Must(t, fetch(prometheusURL+"rules", &seen))
 	alerts := 0
 	for _, group := range seen.Data.Groups {
 		for _, rule := range group.Rules {
@@ -91,7 +91,7 @@ func rulesAreLoaded(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("../prometheus/alerts.yaml")
-	must(t, err)
+	testenv.Must(t, err)
 	if want := strings.Count(string(text), "- alert:"); alerts != want || want == 0 {
 		t.Errorf("Prometheus has %d alerts of %d", alerts, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/deploy/docs/docstest"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/deploy/provision"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
@@ -46,10 +47,10 @@ func havePlugin(t *testing.T) {
 		return
 	}
 	compiled, err := filepath.Abs("../../bin/docker-compose")
-	must(t, err)
+	testenv.Must(t, err)
 	config := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(config, "cli-plugins"), 0o700))
-	must(t, os.Symlink(compiled, filepath.Join(config, "cli-plugins", "docker-compose")))
+	testenv.Must(t, os.Mkdir(filepath.Join(config, "cli-plugins"), 0o700))
+	testenv.Must(t, os.Symlink(compiled, filepath.Join(config, "cli-plugins", "docker-compose")))
 	t.Setenv("DOCKER_CONFIG", config)
 }
 
@@ -63,7 +64,7 @@ func (o console) on(t *testing.T) *console {
 func (o *console) connect() installation {
 	o.t.Helper()
 	token, err := os.ReadFile(filepath.Join(o.secrets, provision.OperatorToken))
-	must(o.t, err)
+	testenv.Must(o.t, err)
 	authority := localca.In(filepath.Join(o.secrets, provision.Certificates)).CA
 	return connect(o.t, os.Getenv("WEIR_BASE_URL"), authority, strings.TrimSpace(string(token)))
 }
@@ -149,11 +150,11 @@ const (
 func runbooks(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../docs/runbooks/Weir*.md")
-	must(t, err)
+	testenv.Must(t, err)
 	all := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		testenv.Must(t, err)
 		all[filepath.Base(file)] = strings.Join(docstest.Blocks(string(text)), "")
 	}
 	return all

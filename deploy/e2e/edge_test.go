@@ -50,7 +50,7 @@ func newEdge(t *testing.T, quota int64) *edge {
 	e.common = base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: e.database}}
 	rules := ledger.RulesConfig{TierIndieBytes: quota, TierIndieRequests: 1_000_000}
 	books, err := ledger.New(t.Context(), ledger.Config{Config: e.common, RulesConfig: rules}, testenv.Logger(t))
-	must(t, err)
+	testenv.Must(t, err)
 	e.books = books
 	testenv.Run(t, books.Run)
 	return e
@@ -68,7 +68,7 @@ func (e *edge) replica() edgeReplica {
 	config := ingest.Config{Config: e.common}
 	config.Telemetry.Registry = telemetry.New()
 	replica, err := ingest.New(e.t.Context(), config, testenv.Logger(e.t))
-	must(e.t, err)
+	testenv.Must(e.t, err)
 	stop := testenv.Run(e.t, replica.Run)
 	testenv.Eventually(e.t, replica.Ready)
 	return edgeReplica{func(size int) string { return postTo(e.t, replica.Handler(), e.key, size) }, stop, config.Telemetry.Registry}
@@ -124,7 +124,7 @@ func (e *edge) call(method, path, body string, answer any) {
 	if recorder.Code >= 300 {
 		e.t.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
 	}
-	must(e.t, json.Unmarshal(recorder.Body.Bytes(), answer))
+	testenv.Must(e.t, json.Unmarshal(recorder.Body.Bytes(), answer))
 }
 
 // balance is what the ledger has once all that was accepted is booked.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A sent entry is one line from a client: its compact text, and its
@@ -194,9 +195,7 @@ func (m *maker) odd() []sent {
 func spread(t *testing.T, compact []byte) []byte {
 	t.Helper()
 	var text bytes.Buffer
-	if err := json.Indent(&text, compact, " ", "\t"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Indent(&text, compact, " ", "\t"))
 	return text.Bytes()
 }
 
@@ -207,8 +206,6 @@ func zip(t *testing.T, text []byte) []byte {
 	if _, err := w.Write(text); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, w.Close())
 	return zipped.Bytes()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/prometheus/recording"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Recordings are of faults; Prometheus judges them at the end.
@@ -29,7 +30,7 @@ func newRecordings(t *testing.T) *recordings {
 func (s *recordings) begin(fault string, processes []string) *recording.Recording {
 	s.t.Helper()
 	r, err := recording.Begin(s.t.Context(), processes, "../prometheus/slo.yaml", "../prometheus/alerts.yaml")
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	s.all[fault] = append(s.all[fault], r)
 	return r
 }

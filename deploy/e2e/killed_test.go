@@ -52,7 +52,7 @@ func TestKilled(t *testing.T) {
 		variables["WEIR_TIER_BOOTSTRAPPER_BYTES"] = fmt.Sprint(quotaBytes)
 	}
 	_, err := localca.Ensure(filepath.Join(dataDir, "tls"), time.Now())
-	must(t, err)
+	testenv.Must(t, err)
 	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
 
 	var running *programs.Process
@@ -125,7 +125,7 @@ func killedWhileWatched(t *testing.T, in installation, program string, variables
 		mark := fmt.Sprintf("watched %s %d.", when, posted)
 		entry := fmt.Sprintf(`{"timestamp":%q,"level":"info","message":%q}`, time.Now().UTC().Format(time.RFC3339), mark)
 		_, err := in.api.Deliver(t.Context(), to.key, client.Batch{Body: body(entry), IdempotencyKey: mark})
-		must(t, err)
+		testenv.Must(t, err)
 		return mark
 	}
 	isPrinted := func(mark string) error {
@@ -179,13 +179,13 @@ func killedWhileErasing(t *testing.T, in installation, database string, running 
 	}
 
 	obstacle, err := other.Begin(t.Context())
-	must(t, err)
+	testenv.Must(t, err)
 	_, err = obstacle.Exec(t.Context(), `LOCK TABLE `+strings.Join(midway, `, `)+` IN SHARE MODE`)
-	must(t, err)
-	must(t, in.api.DeleteOrganization(t.Context(), in.operator, gone.organization))
+	testenv.Must(t, err)
+	testenv.Must(t, in.api.DeleteOrganization(t.Context(), in.operator, gone.organization))
 	testenv.Eventually(t, func() error { return inTheMiddle(t.Context(), conn) })
 	running.Kill()
-	must(t, obstacle.Rollback(t.Context()))
+	testenv.Must(t, obstacle.Rollback(t.Context()))
 
 	start()
 	removed := in.isGone(t, gone.organization)
@@ -202,7 +202,7 @@ func killedWhileErasing(t *testing.T, in installation, database string, running 
 func dial(t *testing.T, database string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn
 }
@@ -283,7 +283,7 @@ func rowsOf(t *testing.T, conn *pgx.Conn, table, organization string) int {
 
 func counted(t *testing.T, conn *pgx.Conn, query string, args ...any) (n int) {
 	t.Helper()
-	must(t, pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+	testenv.Must(t, pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 		return errors.Join(pg.AsSystem(t.Context(), tx), tx.QueryRow(t.Context(), query, args...).Scan(&n))
 	}))
 	return n

@@ -41,16 +41,16 @@ func metricsAreDocumented(t *testing.T, registry *telemetry.Registry) {
 	allinone.NewBackendUp(registry.For("weir"))
 	postgres.NewRestarts(registry.For("weir"))
 	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Metrics: registry.For("broker"), Logger: testenv.Logger(t)})
-	must(t, err)
-	t.Cleanup(func() { must(t, broker.Close()) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, broker.Close()) })
 	shown := describe(registry)
 	compareTypes(t, registry, shown)
 	page := render(shown)
 	if *update {
-		must(t, os.WriteFile(metricsPage, []byte(page), 0o600))
+		testenv.Must(t, os.WriteFile(metricsPage, []byte(page), 0o600))
 	}
 	written, err := os.ReadFile(metricsPage)
-	must(t, err)
+	testenv.Must(t, err)
 	if string(written) != page {
 		t.Error("docs/metrics.md is out of date: go test ./deploy/e2e -run TestModules/metrics -update")
 	}
@@ -63,7 +63,7 @@ func measureGateway(t *testing.T, registry *telemetry.Registry) {
 	_, err := app.New(app.Config{
 		Telemetry: telemetry.Config{Registry: registry}, IngestURL: nobody, LedgerURL: nobody, GroupingURL: nobody, TenantsURL: nobody,
 	}, slog.New(slog.DiscardHandler))
-	must(t, err)
+	testenv.Must(t, err)
 }
 
 // measureListener registers a listener's metrics. It ends before it has
@@ -71,12 +71,12 @@ func measureGateway(t *testing.T, registry *telemetry.Registry) {
 func measureListener(t *testing.T, registry *telemetry.Registry) {
 	t.Helper()
 	listener, err := httpapi.Listen("127.0.0.1:0")
-	must(t, err)
+	testenv.Must(t, err)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	none := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &tls.Certificate{}, nil }}
 	server := httpapi.Server{TLS: none, Metrics: registry.For("listener"), Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
-	must(t, server.Serve(ended, listener))
+	testenv.Must(t, server.Serve(ended, listener))
 }
 
 // A metric is the page's description of one.
@@ -152,7 +152,7 @@ func (m *metric) add(help string, fixed [][]string, variable string) {
 func compareTypes(t *testing.T, registry *telemetry.Registry, shown map[string]*metric) {
 	t.Helper()
 	families, err := registry.Registered().Gather()
-	must(t, err)
+	testenv.Must(t, err)
 	compared := 0
 	for _, family := range families {
 		m := shown[family.GetName()]
@@ -217,7 +217,7 @@ func TestModules(t *testing.T) {
 func tablesHaveABound(t *testing.T, modules []schemaOwner, conn *pgx.Conn, registry *telemetry.Registry) {
 	bounds := map[string]prune.Bound{}
 	for i, module := range modules {
-		must(t, module.Prune(t.Context()))
+		testenv.Must(t, module.Prune(t.Context()))
 		for _, bound := range module.Bounds() {
 			name := schemas[i] + "." + bound.Table
 			if _, twice := bounds[name]; twice || bound.Keeps == "" || bound.By == "" {
@@ -276,7 +276,7 @@ func checkEnforced(t *testing.T, conn *pgx.Conn, name string, bound prune.Bound)
 		t.Errorf("%s may have more than one row", name)
 	}
 	settings, err := os.ReadFile("../docs/settings.md")
-	must(t, err)
+	testenv.Must(t, err)
 	for _, setting := range namesSetting.FindAllString(bound.By, -1) {
 		if !strings.Contains(string(settings), "`"+setting+"`") {
 			t.Errorf("%s is bounded by %s, which is no setting", name, setting)
@@ -288,7 +288,7 @@ func checkEnforced(t *testing.T, conn *pgx.Conn, name string, bound prune.Bound)
 // another one of its schema.
 func goesWith(t *testing.T, conn *pgx.Conn, name, parent string) (goes bool) {
 	t.Helper()
-	must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_constraint k JOIN pg_class p ON p.oid = k.confrelid
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_constraint k JOIN pg_class p ON p.oid = k.confrelid
 		WHERE k.conrelid = $1::text::regclass AND p.relname = $2 AND k.contype = 'f' AND k.confdeltype = 'c')`, name, parent).Scan(&goes))
 	return goes
 }
@@ -296,7 +296,7 @@ func goesWith(t *testing.T, conn *pgx.Conn, name, parent string) (goes bool) {
 // hasOneRow reports whether the primary key of a table has one possible value.
 func hasOneRow(t *testing.T, conn *pgx.Conn, name string) (one bool) {
 	t.Helper()
-	must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_constraint p JOIN pg_constraint c USING (conrelid)
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_constraint p JOIN pg_constraint c USING (conrelid)
 		JOIN pg_attribute a ON a.attrelid = p.conrelid AND p.conkey = ARRAY[a.attnum]
 		WHERE p.conrelid = $1::text::regclass AND p.contype = 'p' AND c.contype = 'c' AND c.conkey = p.conkey
 			AND pg_get_constraintdef(c.oid) = 'CHECK (' || quote_ident(a.attname) || ')')`, name).Scan(&one))
@@ -308,7 +308,7 @@ func hasOneRow(t *testing.T, conn *pgx.Conn, name string) (one bool) {
 func tablesShown(t *testing.T, registry *telemetry.Registry) map[string]bool {
 	t.Helper()
 	families, err := registry.Registered().Gather()
-	must(t, err)
+	testenv.Must(t, err)
 	shown := map[string]bool{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -447,6 +447,6 @@ func alertsOnThePage(t *testing.T) map[string][]string {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	testenv.Must(t, err)
 	return string(text)
 }

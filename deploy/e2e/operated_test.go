@@ -145,10 +145,10 @@ func (o *operator) startPostgres() {
 	o.t.Helper()
 	var err error
 	o.postgres, err = postgrestest.StartDurable(o.t.Context())
-	must(o.t, err)
-	o.t.Cleanup(func() { must(o.t, o.postgres.Kill()) })
+	testenv.Must(o.t, err)
+	o.t.Cleanup(func() { testenv.Must(o.t, o.postgres.Kill()) })
 	at, err := url.Parse(o.postgres.AdminURL())
-	must(o.t, err)
+	testenv.Must(o.t, err)
 	password, _ := at.User.Password()
 	maps.Copy(o.given, map[string]string{
 		"PATH": o.postgres.Binaries(), "PGHOST": at.Hostname(), "PGPORT": at.Port(), "PGUSER": at.User.Username(), "PGPASSWORD": password,
@@ -158,7 +158,7 @@ func (o *operator) startPostgres() {
 func (o *operator) read(file string) string {
 	o.t.Helper()
 	text, err := os.ReadFile(filepath.Join(o.folder, file))
-	must(o.t, err)
+	testenv.Must(o.t, err)
 	return strings.TrimSpace(string(text))
 }
 
@@ -209,7 +209,7 @@ func (o *operator) start() {
 		o.services = append(o.services, o.shell(variables, o.startingOf(service)))
 	}
 	in := o.connect()
-	must(o.t, o.services[len(o.services)-1].AwaitReady(o.t.Context(), in.api.Ready, testenv.Patience))
+	testenv.Must(o.t, o.services[len(o.services)-1].AwaitReady(o.t.Context(), in.api.Ready, testenv.Patience))
 	testenv.Eventually(o.t, in.isDescribed)
 }
 
@@ -260,7 +260,7 @@ func (o *operator) stop() {
 // by a function of the page there are, such as "ask".
 func guide(t *testing.T, page, dataDir, function string, least int) string {
 	text, err := os.ReadFile(page)
-	must(t, err)
+	testenv.Must(t, err)
 	script := "set -eu\n"
 	script += strings.Join(docstest.Blocks(string(text)), "")
 	if calls := strings.Count(script, function+" "); calls < least {
@@ -274,7 +274,7 @@ func guide(t *testing.T, page, dataDir, function string, least int) string {
 func inShell(t *testing.T, dataDir, script string) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Symlink(dataDir, filepath.Join(dir, ".weir")))
+	testenv.Must(t, os.Symlink(dataDir, filepath.Join(dir, ".weir")))
 	shell := exec.CommandContext(t.Context(), "sh", "-c", script)
 	shell.Dir = dir
 	path := filepath.Dir(programs.Build(t, "deploy/e2e/curl")) + ":" + filepath.Dir(programs.Build(t, "deploy/cmd/weir"))
@@ -303,18 +303,18 @@ func sending(t *testing.T, dataDir string) {
 func runbooksStatements(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	files, err := filepath.Glob("../docs/runbooks/*.md")
-	must(t, err)
+	testenv.Must(t, err)
 	statement, found := regexp.MustCompile(`sql (\w+) "([^"]+)"`), 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		testenv.Must(t, err)
 		for _, match := range statement.FindAllStringSubmatch(string(text), -1) {
 			found++
 			if !slices.Contains(schemas, match[1]) {
 				t.Errorf("%s: %q is no module", filepath.Base(file), match[1])
 			}
 			_, err := conn.Exec(t.Context(), `SELECT set_config('search_path', $1, false)`, match[1])
-			must(t, err)
+			testenv.Must(t, err)
 			if _, err := conn.Exec(t.Context(), "EXPLAIN "+match[2]); err != nil {
 				t.Errorf("%s: %q: %v", filepath.Base(file), match[2], err)
 			}

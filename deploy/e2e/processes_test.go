@@ -48,7 +48,7 @@ type served struct {
 func startProcesses(t *testing.T, settings map[string]string, own func(service string) map[string]string) (in installation, started map[string]served) {
 	t.Helper()
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
-	must(t, err)
+	testenv.Must(t, err)
 	operator := "weirsvc_" + "fedcba9876543210fedcba9876543210fedcba9876543210"
 	given := backends(t)
 	maps.Copy(given, map[string]string{
@@ -69,9 +69,7 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 	address := freeAddress(t)
 	gateway := serve(t, "deploy/cmd/gateway", given, address)
 	in = connect(t, "https://"+address+"/v1", certificates.CA, operator)
-	if err := gateway.AwaitReady(t.Context(), in.api.Ready, testenv.Patience); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, gateway.AwaitReady(t.Context(), in.api.Ready, testenv.Patience))
 	testenv.Eventually(t, in.isDescribed)
 	return in, started
 }
@@ -128,7 +126,7 @@ func traced(t *testing.T, in installation, collector *tracingtest.Collector) (re
 	who := in.tenant(t, t.Context(), "traced", "scale")
 	entry := `{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":"` + canary + `","error":{"type":"` + canary + `","message":"` + canary + `"}}`
 	_, err := in.api.Post(t.Context(), who.key, plainly(body(entry)))
-	must(t, err)
+	testenv.Must(t, err)
 	testenv.Eventually(t, func() error {
 		request, err = reaches(collector.Spans(), who.organization)
 		return err

@@ -75,10 +75,10 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 	p.now.Store(time.Now().UnixNano())
 	var err error
 	p.pool, err = pg.Open(t.Context(), database.Reveal(), "tenants")
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(p.pool.Close)
 	books, err := ledger.New(t.Context(), config, testenv.Logger(t))
-	must(t, err)
+	testenv.Must(t, err)
 	testenv.Run(t, books.Run)
 	p.people, err = tenants.New(t.Context(), tenants.Config{
 		Config:        base.Config{Servers: base.Servers{Brokers: brokers, DatabaseURL: database}, Clock: func() time.Time { return time.Unix(0, p.now.Load()) }},
@@ -86,7 +86,7 @@ func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.Authority},
 		Mail:     tenants.MailConfig{URL: httpapi.Secret("smtp://" + office.Address), From: "Weir <weir@example.com>"},
 	}, testenv.Logger(t))
-	must(t, err)
+	testenv.Must(t, err)
 	testenv.Run(t, p.people.Run)
 	testenv.Eventually(t, func() error { return errors.Join(books.Ready(), p.people.Ready()) })
 	return p
@@ -101,7 +101,7 @@ type made struct {
 func (p *pushing) post(t *testing.T, path string, body map[string]any) (got made) {
 	t.Helper()
 	text, err := json.Marshal(body)
-	must(t, err)
+	testenv.Must(t, err)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(text))
 	r.Header.Set("Authorization", "Bearer "+pushingOperator)
 	r.Header.Set("Content-Type", "application/json")
@@ -110,7 +110,7 @@ func (p *pushing) post(t *testing.T, path string, body map[string]any) (got made
 	if recorder.Code != http.StatusCreated {
 		t.Fatalf("POST %s: %d %s", path, recorder.Code, recorder.Body)
 	}
-	must(t, json.Unmarshal(recorder.Body.Bytes(), &got))
+	testenv.Must(t, json.Unmarshal(recorder.Body.Bytes(), &got))
 	return got
 }
 

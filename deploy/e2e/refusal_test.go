@@ -26,13 +26,13 @@ func idempotency(t *testing.T, ctx context.Context, in installation, to tenant, 
 	batch := client.Batch{Body: body(texts(entries)...), IdempotencyKey: "twice"}
 	for range 2 {
 		accepted, err := in.api.Post(ctx, to.key, batch)
-		must(t, err)
+		testenv.Must(t, err)
 		checkAccepted(t, "idempotent", accepted, entries, 0)
 	}
 	h.accepted("idempotent", entries)
 	batch.Body = body(m.plain().text)
 	_, err := in.api.Post(ctx, to.key, batch)
-	must(t, wantProblem(err, 400, "idempotency_key_reused"))
+	testenv.Must(t, wantProblem(err, 400, "idempotency_key_reused"))
 }
 
 // refusals: requests without a valid key, in plaintext, or for unknown paths.
@@ -40,34 +40,34 @@ func refusals(t *testing.T, ctx context.Context, in installation, main tenant) {
 	post := plainly(body((&maker{mark: "refused"}).plain().text))
 	for name, key := range map[string]string{"missing_api_key": "", "invalid_api_key": alter(main.key)} {
 		answer, err := in.api.Call(ctx, post.Request(key))
-		must(t, err)
+		testenv.Must(t, err)
 		if err := wantProblem(answer.Problem(), 401, name); err != nil || answer.Header.Get("WWW-Authenticate") != "ApiKey" {
 			t.Errorf("key %q: %v, %v", key, err, answer.Header)
 		}
 	}
 	for path, status := range map[string]int{"/nothing": 404, "/api-keys/none/revoke": 405} {
 		answer, err := in.api.Call(ctx, client.Request{Method: "GET", Path: path, Header: map[string]string{"Authorization": "Bearer " + in.operator}})
-		must(t, err)
+		testenv.Must(t, err)
 		if err := wantProblem(answer.Problem(), status, ""); err != nil {
 			t.Errorf("GET %s: %v", path, err)
 		}
 	}
 	plainHTTP(t, ctx, in, main.key)
 	answer, err := in.api.Call(ctx, post.Request(main.key+"0"))
-	must(t, err)
-	must(t, wantProblem(answer.Problem(), 401, "invalid_api_key"))
+	testenv.Must(t, err)
+	testenv.Must(t, wantProblem(answer.Problem(), 401, "invalid_api_key"))
 }
 
 // plainHTTP is always refused, never redirected.
 func plainHTTP(t *testing.T, ctx context.Context, in installation, key string) {
 	t.Helper()
 	base, err := url.Parse(in.api.Base())
-	must(t, err)
+	testenv.Must(t, err)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+base.Host+"/v1/logs", strings.NewReader(`{"logs":[]}`))
-	must(t, err)
+	testenv.Must(t, err)
 	r.Header.Set("X-Api-Key", key)
 	answer, err := (&http.Client{Timeout: time.Minute}).Do(r)
-	must(t, err)
+	testenv.Must(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != 403 || !answer.Close {
 		t.Errorf("plain HTTP is answered with %s, connection closed: %t", answer.Status, answer.Close)
@@ -88,8 +88,8 @@ func revocation(t *testing.T, ctx context.Context, in installation) {
 		}
 		return err
 	}
-	must(t, post())
-	must(t, in.api.RevokeAPIKey(ctx, in.operator, to.keyID, "leaked"))
+	testenv.Must(t, post())
+	testenv.Must(t, in.api.RevokeAPIKey(ctx, in.operator, to.keyID, "leaked"))
 	begun := time.Now()
 	testenv.Eventually(t, func() error { return wantProblem(post(), 401, "api_key_revoked") })
 	took := time.Since(begun)
@@ -97,10 +97,10 @@ func revocation(t *testing.T, ctx context.Context, in installation) {
 	if took > quietLimit {
 		t.Errorf("in force %s after the answer, want %s", took, quietLimit)
 	}
-	must(t, in.api.RevokeAPIKey(ctx, in.operator, to.keyID, "again"))
-	must(t, wantProblem(post(), 401, "api_key_revoked"))
+	testenv.Must(t, in.api.RevokeAPIKey(ctx, in.operator, to.keyID, "again"))
+	testenv.Must(t, wantProblem(post(), 401, "api_key_revoked"))
 	sum, err := h.check(texts(h.all()))
-	must(t, err)
+	testenv.Must(t, err)
 	testenv.Eventually(t, func() error { return checkBalance(ctx, in, to, sum) })
 }
 
@@ -124,7 +124,7 @@ func quota(t *testing.T, ctx context.Context, in installation) {
 		entries := []sent{m.sized(9_000, 2_000)}
 		accepted, err := in.api.Post(ctx, to.key, plainly(body(texts(entries)...)))
 		if err != nil {
-			must(t, wantProblem(err, 429, "quota_exceeded"))
+			testenv.Must(t, wantProblem(err, 429, "quota_exceeded"))
 			wantRetryAfter(t, err)
 			break
 		}
@@ -137,7 +137,7 @@ func quota(t *testing.T, ctx context.Context, in installation) {
 		t.Errorf("refused after %d of %d bytes", used, quotaBytes)
 	}
 	_, err := in.api.Post(ctx, to.key, plainly(body(m.sized(9_000, 2_000).text)))
-	must(t, wantProblem(err, 429, "quota_exceeded"))
+	testenv.Must(t, wantProblem(err, 429, "quota_exceeded"))
 	verify(t, ctx, in, to, h)
 }
 
@@ -148,12 +148,12 @@ func rate(t *testing.T, ctx context.Context, in installation) {
 	post := plainly(body((&maker{mark: "hasty"}).plain().text)).Request(to.key)
 	for i := range 120 {
 		answer, err := in.api.Call(ctx, post)
-		must(t, err)
+		testenv.Must(t, err)
 		checkRateHeaders(t, answer)
 		if answer.Status == 200 {
 			continue
 		}
-		must(t, wantProblem(answer.Problem(), 429, "rate_limited"))
+		testenv.Must(t, wantProblem(answer.Problem(), 429, "rate_limited"))
 		wantRetryAfter(t, answer.Problem())
 		t.Logf("limited at request %d", i+1)
 		return
@@ -203,11 +203,11 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	}
 	var used, refused int64
 	conn, err := pgx.Connect(t.Context(), e.database.Reveal())
-	must(t, err)
+	testenv.Must(t, err)
 	defer conn.Close(context.Background())
 	_, err = conn.Exec(t.Context(), `SELECT set_config('weir.organization', '*', false)`)
-	must(t, err)
-	must(t, conn.QueryRow(t.Context(), `SELECT consumed + overage FROM ledger.books`).Scan(&used))
+	testenv.Must(t, err)
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT consumed + overage FROM ledger.books`).Scan(&used))
 	if used > 95_000 {
 		t.Errorf("%d bytes are charged: the quota was used up, not refused", used)
 	}
@@ -233,6 +233,6 @@ func postTo(t *testing.T, ingest http.Handler, key string, size int) (code strin
 	var problem struct {
 		Code string `json:"code"`
 	}
-	must(t, json.Unmarshal(recorder.Body.Bytes(), &problem))
+	testenv.Must(t, json.Unmarshal(recorder.Body.Bytes(), &problem))
 	return problem.Code
 }

@@ -61,7 +61,7 @@ func replicate(t *testing.T, of release, settings map[string]string) *replicated
 	r := &replicated{t: t, given: maps.Clone(settings), folder: t.TempDir()}
 	var err error
 	r.certificates, err = localca.Ensure(r.folder, time.Now())
-	must(t, err)
+	testenv.Must(t, err)
 	maps.Copy(r.given, map[string]string{
 		"WEIR_TLS_CERT_FILE": r.certificates.Server, "WEIR_TLS_KEY_FILE": r.certificates.ServerKey, "WEIR_CA_FILE": r.certificates.CA,
 		"WEIR_OPERATOR_TOKEN": "weirsvc_" + strings.Repeat("fedcba9876543210", 3), "WEIR_TRUSTED_PROXIES": "127.0.0.1",
@@ -147,7 +147,7 @@ func (r *replicated) stop() {
 func (r *replicated) connect(address string) installation {
 	r.t.Helper()
 	api, err := client.New("https://"+address+"/v1", r.certificates.CA, 32)
-	must(r.t, err)
+	testenv.Must(r.t, err)
 	r.t.Cleanup(api.Close)
 	return installation{api: api, operator: r.given["WEIR_OPERATOR_TOKEN"]}
 }
@@ -219,7 +219,7 @@ type balancer struct {
 func balance(t *testing.T) *balancer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testenv.Must(t, err)
 	b := &balancer{listener: listener, served: map[string]int{}, open: map[net.Conn]bool{}}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {

@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 	conn := dial(t, r.variables["WEIR_DATABASE_URL"])
 	for _, schema := range []string{"grouping", "ingest", "ledger"} {
 		_, err := conn.Exec(t.Context(), "DROP SCHEMA "+schema+" CASCADE")
-		must(t, err)
+		testenv.Must(t, err)
 	}
 	r.run(func(running *programs.Process) {
 		pasted(t, running, hint{"Post a batch:", `"processed":2`}, hint{"Read the balance:", `"consumed":`},
@@ -173,7 +173,7 @@ func printed(t *testing.T, output, title string) string {
 func (r *repeated) secretsLieInOneFile(t *testing.T) {
 	dataDir, broker := r.variables["WEIR_DATA_DIR"], filepath.Join("kafka", "password")
 	password, err := os.ReadFile(filepath.Join(dataDir, broker))
-	must(t, err)
+	testenv.Must(t, err)
 	secrets := map[string]string{strings.TrimSpace(string(password)): broker}
 	for _, secret := range []string{r.first.APIKey, r.first.ServiceToken, r.first.OperatorToken, r.first.ConsolePassword, r.first.WebhookKeys} {
 		secrets[secret] = allinone.EnvFile
@@ -201,7 +201,7 @@ func (r *repeated) secretsLieInOneFile(t *testing.T) {
 func commandLine(t *testing.T, running *programs.Process) []byte {
 	t.Helper()
 	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.ID()), "cmdline"))
-	must(t, err)
+	testenv.Must(t, err)
 	return seen
 }
 
@@ -209,12 +209,12 @@ func commandLine(t *testing.T, running *programs.Process) []byte {
 func filesOf(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	testenv.Must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		must(t, err)
+		testenv.Must(t, err)
 		files[name], err = os.ReadFile(path)
 		return err
 	}))

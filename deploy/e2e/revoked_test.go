@@ -119,7 +119,7 @@ type fleet struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
-	must(t, err)
+	testenv.Must(t, err)
 	f := &fleet{t: t, operator: "weirsvc_" + strings.Repeat("0011223344556677", 3), caFile: certificates.CA}
 	f.startBroker(t)
 	given := map[string]string{
@@ -128,15 +128,15 @@ func newFleet(t *testing.T) *fleet {
 		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
 		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // the test polls without pause whether a key works
 	}
-	must(t, programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), given, "topics").Wait())
+	testenv.Must(t, programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), given, "topics").Wait())
 	tenants, ingest := programs.Build(t, "tenants/cmd/tenants"), programs.Build(t, "ingest/cmd/ingest")
 	f.tenants = []*member{f.join(t, tenants, given), f.join(t, tenants, given)}
 	f.ingest = []*member{f.join(t, ingest, given), f.join(t, ingest, given)}
 	f.join(t, programs.Build(t, "ledger/cmd/ledger"), given) // it publishes what the load's organizations may send
 	organization, err := f.tenants[0].api.CreateOrganization(t.Context(), f.operator, "Revoked", "scale")
-	must(t, err)
+	testenv.Must(t, err)
 	project, err := f.tenants[0].api.CreateProject(t.Context(), f.operator, organization.ID, "Shop")
-	must(t, err)
+	testenv.Must(t, err)
 	f.organization, f.project = organization.ID, project.ID
 	return f
 }
@@ -145,10 +145,10 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) startBroker(t *testing.T) {
 	t.Helper()
 	number, err := port.Free()
-	must(t, err)
+	testenv.Must(t, err)
 	f.brokerConfig = kafka.Config{Dir: t.TempDir(), Port: number, Logger: slog.New(slog.DiscardHandler)}
 	f.broker, err = kafka.Start(f.brokerConfig)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = f.broker.Close() })
 }
 
@@ -175,7 +175,7 @@ func (f *fleet) keys(t *testing.T, n int) (keys []client.APIKey) {
 	t.Helper()
 	for i := range n {
 		key, err := f.tenants[i%2].api.CreateAPIKey(t.Context(), f.operator, f.project, "prod", fmt.Sprint("key ", i))
-		must(t, err)
+		testenv.Must(t, err)
 		keys = append(keys, key)
 	}
 	for _, key := range keys {
@@ -208,7 +208,7 @@ func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.
 	t.Helper()
 	begun := time.Now()
 	seen := f.watch(t, key.Key)
-	must(t, by.RevokeAPIKey(t.Context(), f.operator, key.ID, "measured"))
+	testenv.Must(t, by.RevokeAPIKey(t.Context(), f.operator, key.ID, "measured"))
 	return seen().Sub(begun)
 }
 
@@ -216,8 +216,8 @@ func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.
 // time from its return.
 func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
 	t.Helper()
-	must(t, f.broker.Close())
-	must(t, by.RevokeAPIKey(t.Context(), f.operator, key.ID, "measured"))
+	testenv.Must(t, f.broker.Close())
+	testenv.Must(t, by.RevokeAPIKey(t.Context(), f.operator, key.ID, "measured"))
 	for _, replica := range f.ingest {
 		if status := ask(t.Context(), replica.api, key.Key); status != http.StatusBadRequest {
 			t.Errorf("without a broker the key is answered with %d: the revocation went another way", status)
@@ -226,7 +226,7 @@ func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.
 	time.Sleep(rand.N(longestOutage)) // an outage of any length, not a wait
 	seen := f.watch(t, key.Key)
 	broker, err := kafka.Start(f.brokerConfig)
-	must(t, err)
+	testenv.Must(t, err)
 	f.broker = broker
 	begun := time.Now()
 	return max(0, seen().Sub(begun))
@@ -297,10 +297,10 @@ func (f *fleet) load(t *testing.T) (stop func()) {
 func (in installation) key(t *testing.T, name string) string {
 	t.Helper()
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, name, "scale")
-	must(t, err)
+	testenv.Must(t, err)
 	project, err := in.api.CreateProject(t.Context(), in.operator, organization.ID, name)
-	must(t, err)
+	testenv.Must(t, err)
 	key, err := in.api.CreateAPIKey(t.Context(), in.operator, project.ID, "prod", name)
-	must(t, err)
+	testenv.Must(t, err)
 	return key.Key
 }

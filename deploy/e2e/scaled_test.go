@@ -66,8 +66,8 @@ func widen(t *testing.T, brokers []string, partitions int32) {
 	answer, err := client.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
 		Topics: []kafka.TopicPartitionsConfig{{Name: contract.TopicLogs, Count: partitions}},
 	})
-	must(t, err)
-	must(t, answer.Errors[contract.TopicLogs])
+	testenv.Must(t, err)
+	testenv.Must(t, answer.Errors[contract.TopicLogs])
 }
 
 // replace replaces a lost node by an empty one, and then stops another

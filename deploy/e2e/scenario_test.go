@@ -77,13 +77,13 @@ type tenant struct {
 func (in installation) tenant(t *testing.T, ctx context.Context, name, tier string) tenant {
 	t.Helper()
 	organization, err := in.api.CreateOrganization(ctx, in.operator, name, tier)
-	must(t, err)
+	testenv.Must(t, err)
 	project, err := in.api.CreateProject(ctx, in.operator, organization.ID, name+"'s project")
-	must(t, err)
+	testenv.Must(t, err)
 	key, err := in.api.CreateAPIKey(ctx, in.operator, project.ID, "prod", name+"'s key")
-	must(t, err)
+	testenv.Must(t, err)
 	token, err := in.api.CreateServiceToken(ctx, in.operator, organization.ID, name+"'s billing", "billing:read")
-	must(t, err)
+	testenv.Must(t, err)
 	if organization.Tier != tier || project.Organization != organization.ID || key.Organization != organization.ID ||
 		key.Project != project.ID || key.Environment != "prod" || !strings.HasSuffix(key.Key, key.Last4) {
 		t.Fatalf("created %+v, %+v, %+v", organization, project, key)
@@ -312,11 +312,4 @@ func orNothing(err error) error {
 		return errors.New("a success")
 	}
 	return err
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

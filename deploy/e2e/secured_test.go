@@ -42,7 +42,7 @@ func TestSecuredProcesses(t *testing.T) {
 		for _, l := range losses {
 			f := judges.begin(l.fault, s.processes())
 			s.lose(t, ctx, l, started[l.service])
-			must(t, f.Phase(ctx, recording.FaultMinutes, s.processes()))
+			testenv.Must(t, f.Phase(ctx, recording.FaultMinutes, s.processes()))
 			s.as(administrator, "weir acls --apply")
 			quiet(t, ctx, in)
 		}
@@ -66,7 +66,7 @@ var losses = []loss{
 // lose revokes rights of a service, and waits for its message.
 func (s *secured) lose(t *testing.T, ctx context.Context, l loss, from served) {
 	t.Helper()
-	must(t, s.node.Revoke(ctx, contract.TopicLogs, "User:"+strings.ToLower(l.service), l.rights))
+	testenv.Must(t, s.node.Revoke(ctx, contract.TopicLogs, "User:"+strings.ToLower(l.service), l.rights))
 	from.awaitLine(t, l.said+".*Topic Authorization Failed")
 }
 
@@ -105,8 +105,8 @@ func startSecured(t *testing.T) *secured {
 			Keys: trusted.NewIssuer(t).Keys, Audience: "kafka.weir.example",
 		},
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, node.Stop()) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, node.Stop()) })
 	s := &secured{operator: newOperator(t, node.SignInAddr()), node: node, metrics: map[string]string{}}
 	for _, module := range contract.Modules() {
 		s.metrics[module] = freeAddress(t)
@@ -128,7 +128,7 @@ func (s *secured) provide(passwords map[string]string, trusted *authority.Author
 	s.t.Helper()
 	s.run(`weir provision secrets --postgres "$PGHOST" && psql --quiet --host="$PGHOST" --username="$PGUSER" --file=secrets/roles.sql`)
 	authorities, err := os.ReadFile(trusted.File)
-	must(s.t, err)
+	testenv.Must(s.t, err)
 	s.write("kafka_ca.pem", string(authorities))
 	s.write("postgres_ca.pem", string(authorities))
 	s.write(provision.BrokerPassword(administrator), passwords[administrator])
@@ -136,7 +136,7 @@ func (s *secured) provide(passwords map[string]string, trusted *authority.Author
 	for _, module := range contract.Modules() {
 		for _, kind := range []string{"", "_migrate"} {
 			address, err := url.Parse(s.read("secrets/" + module + kind + "_database_url"))
-			must(s.t, err)
+			testenv.Must(s.t, err)
 			password, _ := address.User.Password()
 			lines += fmt.Sprintf("*:*:*:%s:%s\n", address.User.Username(), password)
 		}
@@ -147,7 +147,7 @@ func (s *secured) provide(passwords map[string]string, trusted *authority.Author
 
 func (s *secured) write(secret, text string) {
 	s.t.Helper()
-	must(s.t, os.WriteFile(filepath.Join(s.folder, "secrets", secret), []byte(text), 0o600))
+	testenv.Must(s.t, os.WriteFile(filepath.Join(s.folder, "secrets", secret), []byte(text), 0o600))
 }
 
 // secure follows the page, and migrates.

@@ -50,7 +50,7 @@ func TestSmallRequestsOnDisk(t *testing.T) {
 	k.post(smallFirst, 100)
 	for text := range strings.SplitSeq(*sizes, ",") {
 		size, err := strconv.Atoi(text)
-		must(t, err)
+		testenv.Must(t, err)
 		before := k.sizes()
 		requests, charged := k.post(smallFor, size)
 		report, kept := costs(before, k.sizes(), requests)
@@ -77,15 +77,15 @@ func keepSmall(t *testing.T) *keptSmall {
 	t.Helper()
 	dir, logger := t.TempDir(), slog.New(slog.DiscardHandler)
 	broker, err := kafka.Start(kafka.Config{Dir: dir, Logger: logger, Open: true})
-	must(t, err)
-	t.Cleanup(func() { must(t, broker.Close()) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, broker.Close()) })
 	modules, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	database := postgrestest.URL(t)
 	app, err := allinone.New(t.Context(), allinone.Config{
 		Listen: "127.0.0.1:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(database), Brokers: []string{broker.Addr()}, Modules: modules,
 	}, logger)
-	must(t, err)
+	testenv.Must(t, err)
 	allinonetest.Run(t, app)
 	k := &keptSmall{t: t, in: connect(t, app.Env().BaseURL, app.Env().CAFile, app.Env().OperatorToken), dir: dir, broker: broker, charged: map[string]int64{}}
 	for i := range 3 {
@@ -93,7 +93,7 @@ func keepSmall(t *testing.T) *keptSmall {
 		k.tenants = append(k.tenants, first, k.second(first))
 	}
 	k.db, err = pgx.Connect(t.Context(), database)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = k.db.Close(context.Background()) })
 	return k
 }
@@ -102,9 +102,9 @@ func keepSmall(t *testing.T) *keptSmall {
 func (k *keptSmall) second(of tenant) tenant {
 	k.t.Helper()
 	project, err := k.in.api.CreateProject(k.t.Context(), k.in.operator, of.organization, "second project")
-	must(k.t, err)
+	testenv.Must(k.t, err)
 	key, err := k.in.api.CreateAPIKey(k.t.Context(), k.in.operator, project.ID, "prod", "second key")
-	must(k.t, err)
+	testenv.Must(k.t, err)
 	testenv.Eventually(k.t, func() error {
 		_, err := k.in.api.Post(k.t.Context(), key.Key, plainly(body()))
 		return wantProblem(err, 400, "empty_batch")
@@ -180,7 +180,7 @@ func (k *keptSmall) settle() {
 func (k *keptSmall) execute(statement string) {
 	k.t.Helper()
 	_, err := k.db.Exec(k.t.Context(), statement)
-	must(k.t, err)
+	testenv.Must(k.t, err)
 }
 
 // keptTables are all tables and indexes; a partition counts as its whole.
@@ -192,13 +192,13 @@ const keptTables = `SELECT n.nspname || '.' || coalesce(whole.relname, c.relname
 // packed first: what becomes of them frees what the next ones use.
 func (k *keptSmall) sizes() map[string]int64 {
 	k.t.Helper()
-	must(k.t, errors.Join(k.broker.Compact(k.t.Context()), k.broker.Pack(k.t.Context())))
+	testenv.Must(k.t, errors.Join(k.broker.Compact(k.t.Context()), k.broker.Pack(k.t.Context())))
 	k.execute(`VACUUM`)
 	for _, table := range []string{"ingest.blocks", "ledger.ranges"} {
 		k.execute(`VACUUM FULL ` + table)
 	}
 	rows, err := k.db.Query(k.t.Context(), keptTables)
-	must(k.t, err)
+	testenv.Must(k.t, err)
 	found := map[string]int64{}
 	var name string
 	var bytes int64
@@ -206,8 +206,8 @@ func (k *keptSmall) sizes() map[string]int64 {
 		found[name] = bytes
 		return nil
 	})
-	must(k.t, err)
-	must(k.t, filepath.WalkDir(filepath.Join(k.dir, "partitions"), func(path string, entry fs.DirEntry, err error) error {
+	testenv.Must(k.t, err)
+	testenv.Must(k.t, filepath.WalkDir(filepath.Join(k.dir, "partitions"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

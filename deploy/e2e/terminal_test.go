@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/weirlog/weir/deploy/docs/docstest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
@@ -31,7 +32,7 @@ func assisted(t *testing.T, dataDir string) {
 	served := exec.CommandContext(t.Context(), programs.Build(t, "deploy/cmd/weir"), "mcp", "--data-dir="+dataDir)
 	served.Env = []string{"HOME=" + t.TempDir()}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "assistant", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: served}, nil)
-	must(t, err)
+	testenv.Must(t, err)
 	defer session.Close()
 	for _, call := range []struct{ tool, argument, value, want string }{
 		{"search_logs", "query", `timeout "no route" level:error environment:prod OR metadata.user.id:42 (status:>=500 -time*) exists:trace_id`, `"items":[`},
@@ -43,7 +44,7 @@ func assisted(t *testing.T, dataDir string) {
 		{"get_error_group", "id", "grp_0", "404 not_found"},
 	} {
 		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: call.tool, Arguments: map[string]any{call.argument: call.value}})
-		must(t, err)
+		testenv.Must(t, err)
 		if text := result.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, call.want) {
 			t.Errorf("%s %s: %s", call.tool, call.value, text)
 		}

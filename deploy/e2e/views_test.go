@@ -39,7 +39,7 @@ func quiet(t *testing.T, ctx context.Context, in installation) {
 	entries := []sent{m.failing("go")}
 	accepted, err := in.api.Post(ctx, who.key, plainly(body(texts(entries)...)))
 	begun := time.Now()
-	must(t, err)
+	testenv.Must(t, err)
 	checkAccepted(t, "quiet", accepted, entries, 0)
 	h.accepted("quiet", entries)
 	testenv.Eventually(t, func() error {
@@ -136,7 +136,7 @@ func checkSamples(ctx context.Context, in installation, who tenant, groups []cli
 // even whether it exists.
 func isolation(t *testing.T, ctx context.Context, in installation, main, other tenant) {
 	groups, err := in.api.ErrorGroups(ctx, main.key, main.project)
-	must(t, err)
+	testenv.Must(t, err)
 	if len(groups) == 0 {
 		t.Fatal("there is no group to hide")
 	}
@@ -174,7 +174,7 @@ func alter(id string) string {
 func refusal(t *testing.T, ctx context.Context, in installation, path string, header map[string]string) string {
 	t.Helper()
 	answer, err := in.api.Call(ctx, client.Request{Method: "GET", Path: path, Header: header})
-	must(t, err)
+	testenv.Must(t, err)
 	var problem struct{ Code string }
 	if err := json.Unmarshal(answer.Body, &problem); err != nil {
 		t.Errorf("GET %s: %v: %s", path, err, answer.Body)

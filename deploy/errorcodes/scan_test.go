@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const fixture = `package p
@@ -26,13 +28,9 @@ func both() {
 func TestScan(t *testing.T) {
 	root := t.TempDir()
 	for _, module := range modules {
-		if err := os.Mkdir(filepath.Join(root, module), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(filepath.Join(root, module), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(root, "ledger", "p.go"), []byte(fixture), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(root, "ledger", "p.go"), []byte(fixture), 0o600))
 	found, err := Scan(root)
 	want := []Answer{
 		{Code: "even", Status: 400, Module: "ledger", Detail: "It is even.", Fix: "Send …."},
@@ -47,9 +45,7 @@ func TestScan(t *testing.T) {
 // and those that are only in calls.
 func TestEveryCodeIsFound(t *testing.T) {
 	answers, err := Scan("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var codes, said, silent []string
 	for _, a := range answers {
 		codes = append(codes, a.Code)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // authorityOf writes a file that makes a server's certificate trusted.
@@ -25,9 +26,7 @@ func authorityOf(t *testing.T, server *httptest.Server) string {
 
 func write(t *testing.T, file string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, text, 0o600))
 }
 
 // Replaced authorities are trusted from the next connection on; while
@@ -37,23 +36,15 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	defer server.Close()
 	file := authorityOf(t, server)
 	right, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	stranger, err := localca.Ensure(t.TempDir(), server.Certificate().NotBefore)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	others, err := os.ReadFile(stranger.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	write(t, file, others)
 	var log bytes.Buffer
 	authorities, err := gateway.LoadAuthorities(file, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	transport := gateway.NewTransport(authorities)
 	transport.DisableKeepAlives = true
 	for i, step := range []struct {

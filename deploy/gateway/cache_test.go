@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // The modules are asked once while the document is fresh, and no more
@@ -56,9 +58,7 @@ func TestOpenAPIIsCached(t *testing.T) {
 	after(openAPIRetry)
 	_, _ = get()
 	for w, err := get(); w.Body.String() != text; w, err = get() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		after(0)
 	}
 	if asked.Load() != 4 {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/tracing"
 	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
@@ -54,9 +55,7 @@ func local(t *testing.T, notReady error) *gateway.Gateway {
 func newGateway(t *testing.T, backends map[gateway.Module]gateway.Backend) *gateway.Gateway {
 	t.Helper()
 	g, err := gateway.New(backends, nil, slog.New(slog.DiscardHandler), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return g
 }
 
@@ -80,9 +79,7 @@ func TestGatewayRoutes(t *testing.T) {
 		Code      string `json:"code"`
 		RequestID string `json:"request_id"`
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(w.Body.Bytes(), &problem))
 	if w.Code != http.StatusNotFound || problem.Code != "not_found" || problem.RequestID == "" || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("GET /v1/nothing: %d %+v %v", w.Code, problem, w.Header())
 	}
@@ -123,9 +120,7 @@ func TestGatewayShowsWhatCatchesUp(t *testing.T) {
 	backends[gateway.Tenants] = gateway.Local(mux, func() error { return nil }, func() []httpapi.Backlog { return nil })
 	w := get(newGateway(t, backends), "GET", "/readyz")
 	var said httpapi.ReadyAnswer
-	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(w.Body.Bytes(), &said))
 	var parts []string
 	for _, one := range said.Behind {
 		parts = append(parts, one.Part)
@@ -143,9 +138,7 @@ func TestGatewayJoinsOpenAPI(t *testing.T) {
 		Components struct{ Schemas map[string]any }
 	}
 	w := get(local(t, nil), "GET", "/v1/openapi.json")
-	if err := json.Unmarshal(w.Body.Bytes(), &whole); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(w.Body.Bytes(), &whole))
 	if len(whole.Paths) != len(gateway.Modules()) || len(whole.Components.Schemas) != 1 {
 		t.Errorf("joined: %+v", whole)
 	}
@@ -212,13 +205,9 @@ weir_gateway_unreached_requests_total{module="tenants"} 0
 func remotes(t *testing.T, server *httptest.Server, trusted string, metrics prometheus.Registerer) map[gateway.Module]gateway.Backend {
 	t.Helper()
 	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	authorities, err := gateway.LoadAuthorities(authorityOf(t, server), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	remote := gateway.Remote{Target: target, Transport: gateway.NewTransport(authorities), Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
 	if trusted != "" {
 		remote.Trusted = []netip.Prefix{netip.MustParsePrefix(trusted)}
@@ -282,9 +271,7 @@ func isOneTrace(t *testing.T, spans []tracingtest.Span) {
 func tracer(t *testing.T, collector *tracingtest.Collector, service string, ratio float64) *tracing.Tracer {
 	t.Helper()
 	tracer, err := otlp.Config{Endpoint: collector.URL, Ratio: ratio, FromProxies: service != "gateway"}.Open(service, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(tracer.Close)
 	return tracer
 }
@@ -299,9 +286,7 @@ func throughGateway(t *testing.T, before, behind *tracing.Tracer) http.Handler {
 	server := httptest.NewTLSServer(router)
 	t.Cleanup(server.Close)
 	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	remote := gateway.Remote{Target: target, Transport: server.Client().Transport, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Tracer: before}
 	return remote.Backend().Handler
 }
@@ -334,9 +319,7 @@ func TestEventsLast(t *testing.T) {
 	front.Start()
 	defer front.Close()
 	response, err := http.Get(front.URL + "/v1/logs/tail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	event := make([]byte, len("data: x\n\n"))
 	for i := range 10 {
@@ -351,17 +334,13 @@ func TestEventsEndWithTheGateway(t *testing.T) {
 	lender := httptest.NewTLSServer(nil) // lends its certificate
 	defer lender.Close()
 	listener, err := httpapi.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	server := httpapi.Server{Handler: streaming(t), TLS: lender.TLS, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Drain: time.Hour}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, listener) }()
 	response, err := lender.Client().Get("https://" + listener.Addr().String() + "/v1/logs/tail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer response.Body.Close()
 	stop()
 	if _, err := io.Copy(io.Discard, response.Body); err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A plaintext request to the gateway is repeated to ingest with its key
@@ -27,9 +28,7 @@ func TestPlaintextIsRepeated(t *testing.T) {
 	}))
 	defer ingest.Close()
 	target, err := url.Parse(ingest.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	plaintext := gateway.NewPlaintextReporter(target, ingest.Client().Transport, slog.New(slog.DiscardHandler))
 	go func() { _ = plaintext.Run(t.Context()) }()
 	seen := httpapi.PlaintextRequest{Key: "weir_1", Address: netip.MustParseAddr("198.51.100.7"), Client: "curl"}
@@ -62,9 +61,7 @@ func TestPlaintextWarningsAreRare(t *testing.T) {
 	}))
 	defer ingest.Close()
 	target, err := url.Parse(ingest.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var log bytes.Buffer
 	plaintext := gateway.NewPlaintextReporter(target, ingest.Client().Transport, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, stop := context.WithCancel(t.Context())

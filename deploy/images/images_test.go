@@ -18,6 +18,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var commit = Build{
@@ -29,7 +31,7 @@ const root = "../.."
 // Each program has an image.
 func TestEveryProgram(t *testing.T) {
 	mains, err := filepath.Glob(root + "/*/cmd/*")
-	must(t, err)
+	testenv.Must(t, err)
 	var want, have []string
 	for _, main := range mains {
 		want = append(want, strings.TrimPrefix(filepath.ToSlash(main), root+"/"))
@@ -52,7 +54,7 @@ func verifier() []Program {
 func compiled(t *testing.T, tree string, build Build) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, Compile(t.Context(), tree, dir, verifier(), build))
+	testenv.Must(t, Compile(t.Context(), tree, dir, verifier(), build))
 	return dir
 }
 
@@ -69,14 +71,14 @@ func reproducible(t *testing.T, here string) {
 	t.Helper()
 	elsewhere := t.TempDir()
 	for _, folder := range []string{"shared", "ledger"} {
-		must(t, os.CopyFS(filepath.Join(elsewhere, folder), os.DirFS(filepath.Join(root, folder))))
+		testenv.Must(t, os.CopyFS(filepath.Join(elsewhere, folder), os.DirFS(filepath.Join(root, folder))))
 	}
-	must(t, os.WriteFile(filepath.Join(elsewhere, "go.work"), []byte("go 1.26.0\nuse (\n./shared\n./ledger\n)\n"), 0o600))
+	testenv.Must(t, os.WriteFile(filepath.Join(elsewhere, "go.work"), []byte("go 1.26.0\nuse (\n./shared\n./ledger\n)\n"), 0o600))
 	packed := func(dir string, build Build) (digest string, sum [sha256.Size]byte) {
 		made, err := Pack(dir, t.TempDir(), verifier(), build)
-		must(t, err)
+		testenv.Must(t, err)
 		content, err := os.ReadFile(made[0].File)
-		must(t, err)
+		testenv.Must(t, err)
 		return made[0].Digest, sha256.Sum256(content)
 	}
 	digest, sum := packed(here, commit)
@@ -94,16 +96,16 @@ func reproducible(t *testing.T, here string) {
 func TestImage(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	own, err := os.Executable()
-	must(t, err)
+	testenv.Must(t, err)
 	content, err := os.ReadFile(own)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "ingest"), content, 0o600))
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, "ingest"), content, 0o600))
 	made, err := Pack(dir, out, Programs[:1], commit)
-	must(t, err)
+	testenv.Must(t, err)
 	packed, err := tarball.ImageFromPath(made[0].File, nil)
-	must(t, err)
+	testenv.Must(t, err)
 	config, err := packed.ConfigFile()
-	must(t, err)
+	testenv.Must(t, err)
 	if c := config.Config; c.User != "65532:65532" || c.Entrypoint[0] != "/ingest" || c.Healthcheck.Test[2] != "ready" || c.Labels["org.opencontainers.image.revision"] != "ca80d461" ||
 		c.Labels["org.opencontainers.image.version"] != "v1.4.0" || !config.Created.Equal(commit.Created) || made[0].Tag != "weir/ingest:v1.4.0" {
 		t.Errorf("%s: %+v, %s", made[0].Tag, c, config.Created)
@@ -125,13 +127,13 @@ func TestImage(t *testing.T) {
 func listsMaterials(t *testing.T, here string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(here, "ledger-verify"))
-	must(t, err)
+	testenv.Must(t, err)
 	below, err := lay()
-	must(t, err)
+	testenv.Must(t, err)
 	text, err := materials(verifier()[0], content, below.roots, commit)
-	must(t, err)
+	testenv.Must(t, err)
 	var bill cyclonedx.BOM
-	must(t, json.Unmarshal(text, &bill))
+	testenv.Must(t, json.Unmarshal(text, &bill))
 	seen := map[string]string{}
 	for _, c := range *bill.Components {
 		if seen[c.Name] != "" || c.Version == "" || c.PackageURL != "pkg:golang/"+c.Name+"@"+c.Version {
@@ -155,7 +157,7 @@ func listsMaterials(t *testing.T, here string) {
 func listed(t *testing.T, module string) string {
 	t.Helper()
 	version, err := command("go", "list", "-m", "-f", "{{.Version}}", module)
-	must(t, err)
+	testenv.Must(t, err)
 	return version
 }
 
@@ -176,14 +178,7 @@ func unpack(t *testing.T, packed v1.Image) map[string]*tar.Header {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		must(t, err)
+		testenv.Must(t, err)
 		files[strings.TrimSuffix(header.Name, "/")] = header
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -223,7 +224,7 @@ func (w *world) decidesTooOften(t *testing.T, of *tenant) {
 	t.Helper()
 	books := "/v1/organizations/" + of.things["organization"]
 	w.decide(t, books+"/budgets", `[{"project":"`+of.things["project"]+`","bytes":9}]`) // the second one: each is looked for by its number
-	must(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+	testenv.Must(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `SELECT set_config('weir.organization', '*', true)`)
 		if err == nil {
 			_, err = tx.Exec(t.Context(), `UPDATE ledger.organizations SET decisions = decisions + $2 WHERE organization = $1`,
@@ -248,14 +249,14 @@ type scanner struct {
 func newScanner(t *testing.T) scanner {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	testenv.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	must(t, err)
+	testenv.Must(t, err)
 	public := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	text, err := json.Marshal(map[string]any{"public_keys": []any{map[string]any{"key_identifier": "one", "key": public}}})
-	must(t, err)
+	testenv.Must(t, err)
 	s := scanner{key, filepath.Join(t.TempDir(), "keys.json")}
-	must(t, os.WriteFile(s.published, text, 0o600))
+	testenv.Must(t, os.WriteFile(s.published, text, 0o600))
 	return s
 }
 
@@ -266,7 +267,7 @@ func (w *world) takesReports(t *testing.T, s scanner) {
 	for report, want := range map[string]int{`[{"token":"none of ours"}]`: 200, `{`: 400, `[]`: 401} {
 		sum := sha256.Sum256([]byte(report))
 		signature, err := ecdsa.SignASN1(rand.Reader, s.key, sum[:])
-		must(t, err)
+		testenv.Must(t, err)
 		if want == http.StatusUnauthorized {
 			signature = sum[:]
 		}

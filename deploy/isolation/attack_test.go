@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	tenants "github.com/weirlog/weir/tenants/app"
 	"github.com/weirlog/weir/tenants/passkeytest"
 )
@@ -128,10 +129,10 @@ func testMassAssignment(t *testing.T, w *world) {
 		} {
 			r := p.request(t, a)
 			var body map[string]any
-			must(t, json.Unmarshal([]byte(r.body), &body))
+			testenv.Must(t, json.Unmarshal([]byte(r.body), &body))
 			body[member] = value
 			encoded, err := json.Marshal(body)
-			must(t, err)
+			testenv.Must(t, err)
 			r.body = string(encoded)
 			before := w.events(t, a.things["organization"])
 			got := w.send(t, admin.sends(r))
@@ -199,7 +200,7 @@ const providerKnows = "provided@example.com"
 func withProvider(t *testing.T) (*mockoidc.MockOIDC, func(*allinone.Modules)) {
 	t.Helper()
 	provider, err := mockoidc.Run()
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = provider.Shutdown() })
 	return provider, func(set *allinone.Modules) {
 		set.Tenants.OIDC = tenants.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecret: httpapi.Secret(provider.ClientSecret), Name: "Id"}
@@ -257,9 +258,9 @@ func (w *world) byProvider(t *testing.T, answers *journal, of *tenant, provider 
 		t.Errorf("the same answer again: %d %s", got.status, got.brief())
 	}
 	question, err := url.Parse(asked)
-	must(t, err)
+	testenv.Must(t, err)
 	reply, err := url.Parse(back)
-	must(t, err)
+	testenv.Must(t, err)
 	return append(v.tickets, canary{"the client's secret at the provider", provider.ClientSecret}, canary{"a session by the provider", session},
 		canary{"the provider's code", reply.Query().Get("code")}, canary{"the state for the provider", question.Query().Get("state")},
 		canary{"the nonce for the provider", question.Query().Get("nonce")})
@@ -271,8 +272,8 @@ func sentBack(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	got, err := client.Get(address)
-	must(t, err)
-	must(t, got.Body.Close())
+	testenv.Must(t, err)
+	testenv.Must(t, got.Body.Close())
 	return got.Header.Get("Location")
 }
 
@@ -282,7 +283,7 @@ func challengeOf(t *testing.T, question string) string {
 	var asked struct {
 		PublicKey struct{ Challenge string }
 	}
-	must(t, json.Unmarshal([]byte(question), &asked))
+	testenv.Must(t, json.Unmarshal([]byte(question), &asked))
 	if asked.PublicKey.Challenge == "" {
 		t.Fatalf("no challenge in %s", question)
 	}
@@ -322,6 +323,6 @@ func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets [
 func signatureOf(t *testing.T, credential string) string {
 	t.Helper()
 	var proof struct{ Response struct{ Signature string } }
-	must(t, json.Unmarshal([]byte(credential), &proof))
+	testenv.Must(t, json.Unmarshal([]byte(credential), &proof))
 	return proof.Response.Signature
 }

@@ -62,7 +62,7 @@ func (of *tenant) testOrganization(t *testing.T) string {
 	}
 	of.bill(t, organization, project)
 	var clock struct{ At time.Time }
-	must(t, json.Unmarshal([]byte(of.world.operate(t, "GET", books+"/test-clock", nil).text), &clock))
+	testenv.Must(t, json.Unmarshal([]byte(of.world.operate(t, "GET", books+"/test-clock", nil).text), &clock))
 	of.world.operate(t, "PUT", books+"/test-clock", map[string]any{"at": clock.At.AddDate(0, 1, 1)})
 	if got := of.world.operate(t, "GET", books+"/statements/1", nil); !strings.Contains(got.text, `"amount":-3`) {
 		t.Errorf("the statement is %s", got.text)

@@ -204,7 +204,7 @@ func (w *world) useTwice(t *testing.T, path string, form url.Values) {
 func passwordIn(t *testing.T, database string) canary {
 	t.Helper()
 	address, err := url.Parse(database)
-	must(t, err)
+	testenv.Must(t, err)
 	secret, _ := address.User.Password()
 	return canary{"the database's password", secret}
 }
@@ -370,7 +370,7 @@ func (w *world) tables(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, schema := range schemas {
 		pool, err := pg.Open(t.Context(), w.database, schema)
-		must(t, err)
+		testenv.Must(t, err)
 		for _, table := range tablesOf(t, pool, schema) {
 			all["table "+schema+"."+table] = rowsOf(t, pool, table)
 		}
@@ -385,18 +385,15 @@ func (w *world) tables(t *testing.T) map[string]string {
 func tablesOf(t *testing.T, pool *pgxpool.Pool, schema string) []string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p')`, schema)
-	must(t, err)
+	testenv.Must(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must(t, err)
+	testenv.Must(t, err)
 	return names
 }
 
 func rowsOf(t *testing.T, pool *pgxpool.Pool, table string) (text string) {
 	t.Helper()
-	must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(t.Context(), `SELECT r::text FROM `+pgx.Identifier{table}.Sanitize()+` r`)
 		if err != nil {
 			return err
@@ -462,18 +459,18 @@ func (w *world) eachRecord(t *testing.T, topic string, visit func(bus.Record)) {
 func (w *world) plantRow(t *testing.T, secret string) {
 	t.Helper()
 	_, err := w.pool.Exec(t.Context(), `INSERT INTO migrations (set_name, file) VALUES ('planted', $1)`, secret)
-	must(t, err)
+	testenv.Must(t, err)
 }
 
 // plantRecord publishes a secret.
 func (w *world) plantRecord(t *testing.T, secret string) {
 	t.Helper()
 	publisher, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
-	must(t, err)
+	testenv.Must(t, err)
 	defer publisher.Close()
 	planted := message.NewMessage(uuid.NewString(), []byte(`{}`))
 	planted.Metadata = message.Metadata{bus.KeyMetadata: "planted", "ce_subject": secret}
-	must(t, publisher.Publish(contract.TopicCredentials, planted))
+	testenv.Must(t, publisher.Publish(contract.TopicCredentials, planted))
 }
 
 // isForgotten looks for the mark in the memory of this process: in
@@ -513,11 +510,11 @@ func heap(t *testing.T) []byte {
 	}
 	path := filepath.Join(t.TempDir(), "heap")
 	file, err := os.Create(path)
-	must(t, err)
+	testenv.Must(t, err)
 	debug.WriteHeapDump(file.Fd())
-	must(t, file.Close())
+	testenv.Must(t, file.Close())
 	memory, err := os.ReadFile(path)
-	must(t, err)
+	testenv.Must(t, err)
 	return memory
 }
 
@@ -530,8 +527,8 @@ func (w *world) deleteTopics(t *testing.T) {
 		names = append(names, topic.Name)
 	}
 	answer, err := client.DeleteTopics(t.Context(), &kafkago.DeleteTopicsRequest{Topics: names})
-	must(t, err)
+	testenv.Must(t, err)
 	for _, err := range answer.Errors {
-		must(t, err)
+		testenv.Must(t, err)
 	}
 }

@@ -159,7 +159,7 @@ func (w *world) rebuild(t *testing.T) {
 	t.Helper()
 	made := []string{"grouping", "ingest", "ledger"}
 	_, err := w.pool.Exec(t.Context(), `DROP SCHEMA `+strings.Join(made, `, `)+` CASCADE`)
-	must(t, err)
+	testenv.Must(t, err)
 	w.metrics = telemetry.New()
 	var stops []func()
 	for name, module := range w.build(t, slog.New(slog.NewJSONHandler(w.log, nil)), func(*allinone.Modules) {}) {
@@ -224,7 +224,7 @@ func (w *world) isGone(t *testing.T, organization, id string) (removed map[strin
 func (w *world) accepted(t *testing.T, organization, project string, like func(*contract.LogsAccepted)) {
 	t.Helper()
 	out, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
-	must(t, err)
+	testenv.Must(t, err)
 	defer out.Close()
 	line := `{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":"` + mark + ` is late","error":{"type":"` + mark + `Error"}}`
 	logs := contract.LogsAccepted{
@@ -235,7 +235,7 @@ func (w *world) accepted(t *testing.T, organization, project string, like func(*
 	m := message.NewMessage(logs.ID(), logs.Lines)
 	m.Metadata = logs.Headers()
 	m.Metadata[bus.KeyMetadata] = logs.RecordKey(1)
-	must(t, out.Publish(contract.TopicLogs, m))
+	testenv.Must(t, out.Publish(contract.TopicLogs, m))
 }
 
 // isParked waits until a module has parked that many records.
@@ -291,8 +291,8 @@ func startAging(t *testing.T) *agingBroker {
 		Dir: t.TempDir(), Open: true, Logger: slog.New(slog.DiscardHandler), SegmentBytes: 4 << 10,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) },
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, b.Close()) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, b.Close()) })
 	return b
 }
 
@@ -308,10 +308,10 @@ func (b *agingBroker) addresses(t *testing.T) []string {
 // expire lets the retention of all topics pass.
 func (b *agingBroker) expire(t *testing.T) {
 	t.Helper()
-	must(t, b.Retain(t.Context())) // what is young gets its age
+	testenv.Must(t, b.Retain(t.Context())) // what is young gets its age
 	b.ahead.Add(int64(100 * 24 * time.Hour))
-	must(t, b.Retain(t.Context()))
-	must(t, b.Compact(t.Context()))
+	testenv.Must(t, b.Retain(t.Context()))
+	testenv.Must(t, b.Compact(t.Context()))
 }
 
 // isForgottenOnTopics looks for the mark in all topics after their

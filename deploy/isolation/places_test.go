@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/deploy/backup"
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -25,7 +26,7 @@ import (
 func startServer(t *testing.T) *postgres.Server {
 	t.Helper()
 	server, err := postgrestest.Start(t.Context())
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("the database server: %v", err)
@@ -33,7 +34,7 @@ func startServer(t *testing.T) *postgres.Server {
 	})
 	asAdmin(t, server, func(conn *pgx.Conn) {
 		_, err := conn.Exec(t.Context(), "ALTER DATABASE "+postgres.Database+" SET log_parameter_max_length_on_error = -1")
-		must(t, err)
+		testenv.Must(t, err)
 	})
 	return server
 }
@@ -41,15 +42,15 @@ func startServer(t *testing.T) *postgres.Server {
 func asAdmin(t *testing.T, server *postgres.Server, do func(conn *pgx.Conn)) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.AdminURL())
-	must(t, err)
-	defer func() { must(t, conn.Close(t.Context())) }()
+	testenv.Must(t, err)
+	defer func() { testenv.Must(t, conn.Close(t.Context())) }()
 	do(conn)
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	testenv.Must(t, err)
 	return string(text)
 }
 
@@ -58,7 +59,7 @@ func (w *world) states(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(w.state, "*", "*"))
-	must(t, err)
+	testenv.Must(t, err)
 	for _, file := range files {
 		all["state "+filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file)] = read(t, file)
 	}
@@ -76,7 +77,7 @@ func (w *world) backup(t *testing.T) map[string]string {
 	config := backup.Config{To: t.TempDir(), Jobs: 1, Source: backup.Source{Brokers: w.brokers}}
 	progress := &strings.Builder{}
 	dir, err := backup.Make(t.Context(), config, progress)
-	must(t, err)
+	testenv.Must(t, err)
 	return map[string]string{"a backup's manifest": read(t, filepath.Join(dir, backup.ManifestName)), "a backup's progress": progress.String()}
 }
 
@@ -118,9 +119,9 @@ func servers(t *testing.T, server *postgres.Server) (pids []int) {
 	t.Helper()
 	asAdmin(t, server, func(conn *pgx.Conn) {
 		rows, err := conn.Query(t.Context(), "SELECT pid FROM pg_stat_activity")
-		must(t, err)
+		testenv.Must(t, err)
 		pids, err = pgx.CollectRows(rows, pgx.RowTo[int])
-		must(t, err)
+		testenv.Must(t, err)
 	})
 	return pids
 }
@@ -138,8 +139,8 @@ func plantProcess(t *testing.T, secret string) {
 	t.Helper()
 	planted := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line", secret) // reads until its input is closed
 	input, err := planted.StdinPipe()
-	must(t, err)
-	must(t, planted.Start())
+	testenv.Must(t, err)
+	testenv.Must(t, planted.Start())
 	t.Cleanup(func() {
 		_ = input.Close()
 		_ = planted.Wait()

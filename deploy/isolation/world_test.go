@@ -127,10 +127,10 @@ func builtWorld(t *testing.T, brokers []string, database string, adjust func(*al
 	}
 	var err error
 	w.gateway, err = gateway.New(backends, nil, logger, time.Now)
-	must(t, err)
+	testenv.Must(t, err)
 	w.checked = openapitest.Handler(t, w.gateway)
 	w.pool, err = pg.Open(t.Context(), w.database, "tenants")
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(w.pool.Close)
 	return w
 }
@@ -138,7 +138,7 @@ func builtWorld(t *testing.T, brokers []string, database string, adjust func(*al
 func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.Modules)) map[gateway.Module]module {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	for _, config := range []*service.Config{&set.Ingest.Config, &set.Ledger.Config, &set.Grouping.Config, &set.Tenants.Config} {
 		config.DatabaseURL, config.Brokers, config.StateDir = httpapi.Secret(w.database), w.brokers, w.state
 		config.Telemetry.Registry = w.metrics
@@ -152,13 +152,13 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 	adjust(&set)
 	modules := map[gateway.Module]module{}
 	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)
-	must(t, err)
+	testenv.Must(t, err)
 	modules[gateway.Ingest], err = ingest.New(t.Context(), set.Ingest, logger)
-	must(t, err)
+	testenv.Must(t, err)
 	modules[gateway.Ledger], err = ledger.New(t.Context(), set.Ledger, logger)
-	must(t, err)
+	testenv.Must(t, err)
 	modules[gateway.Grouping], err = grouping.New(t.Context(), set.Grouping, logger)
-	must(t, err)
+	testenv.Must(t, err)
 	return modules
 }
 
@@ -235,7 +235,7 @@ func (w *world) sendOnce(t *testing.T, r request) answer {
 	w.checked.ServeHTTP(recorder, sent)
 	result := recorder.Result()
 	text, err := io.ReadAll(result.Body)
-	must(t, err)
+	testenv.Must(t, err)
 	return answer{result.StatusCode, result.Header, result.Cookies(), string(text)}
 }
 
@@ -254,7 +254,7 @@ func (w *world) operate(t *testing.T, method, path string, body map[string]any) 
 	if body != nil {
 		var err error
 		encoded, err = json.Marshal(body)
-		must(t, err)
+		testenv.Must(t, err)
 	}
 	got := w.send(t, request{method: method, path: path, body: string(encoded), header: map[string]string{"Authorization": "Bearer " + operatorToken}})
 	if got.status/100 != 2 {
@@ -272,7 +272,7 @@ func (w *world) events(t *testing.T, organization string) int {
 // history names the audit events of an organization, the oldest first.
 func (w *world) history(t *testing.T, organization string) (names []string) {
 	t.Helper()
-	must(t, pg.ReadAs(t.Context(), w.pool, pg.Organization(organization), func(tx pgx.Tx) error {
+	testenv.Must(t, pg.ReadAs(t.Context(), w.pool, pg.Organization(organization), func(tx pgx.Tx) error {
 		rows, err := tx.Query(t.Context(), `SELECT name FROM events ORDER BY position`)
 		if err != nil {
 			return err
@@ -293,7 +293,7 @@ func (w *world) routes(t *testing.T) map[string][]gateway.Module {
 		if !ok {
 			t.Fatalf("the handler %T of %q has no routes to walk", handler, owner)
 		}
-		must(t, chi.Walk(tree, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		testenv.Must(t, chi.Walk(tree, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			found[method+" "+route] = append(found[method+" "+route], owner)
 			return nil
 		}))
@@ -303,13 +303,6 @@ func (w *world) routes(t *testing.T) map[string][]gateway.Module {
 	}
 	visit("gateway", w.gateway.Own())
 	return found
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // shared are the tests that share one installation: each has its own tenants.

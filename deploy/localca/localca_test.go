@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A client that trusts only the authority connects under every local name.
@@ -60,9 +61,7 @@ func TestEmptyFilesAreCreatedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, file := range test.emptied(ensure(t, dir, time.Now())) {
-				if err := os.Truncate(file, 0); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, os.Truncate(file, 0))
 			}
 			files, err := localca.Ensure(dir, time.Now())
 			if err == nil {
@@ -78,33 +77,25 @@ func TestEmptyFilesAreCreatedAgain(t *testing.T) {
 func ensure(t *testing.T, dir string, now time.Time) localca.Files {
 	t.Helper()
 	files, err := localca.Ensure(dir, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return files
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return string(text)
 }
 
 func handshake(t *testing.T, files localca.Files, name string) error {
 	t.Helper()
 	certificate, err := tls.LoadX509KeyPair(files.Server, files.ServerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(read(t, files.CA)))
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer listener.Close()
 	go serve(listener)
 	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS12})

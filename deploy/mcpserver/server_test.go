@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/profile"
 	"github.com/weirlog/weir/ingest/docs"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An installation has so many entries; the third is longer than an answer.
@@ -85,7 +86,7 @@ func fakeAPI(t *testing.T) *client.Client {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	api, err := client.New(server.URL, "", 1)
-	must(t, err)
+	testenv.Must(t, err)
 	return api
 }
 
@@ -99,7 +100,7 @@ func connect(t *testing.T, as profile.Profile) *mcp.ClientSession {
 	go func() { ended <- server.Run(context.Background(), &mcp.IOTransport{Reader: in, Writer: out}) }()
 	assistant := mcp.NewClient(&mcp.Implementation{Name: "assistant", Version: "1"}, nil)
 	session, err := assistant.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() {
 		session.Close()
 		if err := <-ended; err != nil {
@@ -115,7 +116,7 @@ var owner = profile.Profile{APIKey: "key", ServiceToken: "token", Organization: 
 func call(t *testing.T, session *mcp.ClientSession, tool string, arguments map[string]any) (string, bool) {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
-	must(t, err)
+	testenv.Must(t, err)
 	text := result.Content[0].(*mcp.TextContent).Text
 	if len(text) > maxAnswer {
 		t.Errorf("%s %v: %d bytes", tool, arguments, len(text))
@@ -127,7 +128,7 @@ func call(t *testing.T, session *mcp.ClientSession, tool string, arguments map[s
 func TestTools(t *testing.T) {
 	session := connect(t, owner)
 	listed, err := session.ListTools(t.Context(), nil)
-	must(t, err)
+	testenv.Must(t, err)
 	names := ""
 	for _, tool := range listed.Tools {
 		names += tool.Name + " "
@@ -232,12 +233,5 @@ func TestMistakes(t *testing.T) {
 	}
 	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "delete_logs"}); err == nil {
 		t.Error("there is a tool delete_logs")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

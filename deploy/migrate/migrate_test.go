@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/deploy/migrate"
 	"github.com/weirlog/weir/deploy/provision"
 	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -35,8 +36,8 @@ func provisioned(t *testing.T) *installation {
 	server := started(t)
 	i := &installation{server, filepath.Join(t.TempDir(), "secrets")}
 	admin, err := url.Parse(server.AdminURL())
-	must(t, err)
-	must(t, provision.Ensure(i.secrets, admin.Host, time.Now()))
+	testenv.Must(t, err)
+	testenv.Must(t, provision.Ensure(i.secrets, admin.Host, time.Now()))
 	i.makeRoles(t)
 	for _, module := range endpoint.Modules {
 		t.Setenv(endpoint.DatabaseOf(module)+"_FILE", filepath.Join(i.secrets, provision.DatabaseURL(module)))
@@ -48,8 +49,8 @@ func provisioned(t *testing.T) *installation {
 func started(t *testing.T) *postgres.Server {
 	t.Helper()
 	server, err := postgrestest.Start(t.Context())
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop(context.WithoutCancel(t.Context()))) })
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, server.Stop(context.WithoutCancel(t.Context()))) })
 	return server
 }
 
@@ -62,7 +63,7 @@ func (i *installation) makeRoles(t *testing.T) {
 func psql(t *testing.T, server *postgres.Server, script string) {
 	t.Helper()
 	folder, err := postgres.Binaries()
-	must(t, err)
+	testenv.Must(t, err)
 	program := exec.CommandContext(t.Context(), filepath.Join(folder, "psql"), server.AdminURL(),
 		"--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "--file="+script)
 	if out, err := program.CombinedOutput(); err != nil {
@@ -82,15 +83,23 @@ func (i *installation) as(t *testing.T, file, schema, statement string) error {
 	return err
 }
 
-// Every table and sequence of the modules states the rights of serving,
-// nobody has more, and every stated one exists.
-func TestServingHasWhatIsStated(t *testing.T) {
+// One installation is migrated, lost in part and restored, and its roles change.
+func TestInstallation(t *testing.T) {
 	i := provisioned(t)
 	var out strings.Builder
-	must(t, migrate.Run(t.Context(), migrate.Config{}, &out))
+	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{}, &out))
+	t.Run("serving has what is stated", func(t *testing.T) { i.servingHasWhatIsStated(t, out.String()) })
+	t.Run("roles are apart", i.rolesAreApart)
+	t.Run("restored is served", i.restoredIsServed)
+	t.Run("one role becomes two", i.oneRoleBecomesTwo)
+}
+
+// Every table and sequence of the modules states the rights of serving,
+// nobody has more, and every stated one exists.
+func (i *installation) servingHasWhatIsStated(t *testing.T, said string) {
 	for _, module := range endpoint.Modules {
-		if want := fmt.Sprintf("%-9s up to date; %[1]s_owner owns it, %[1]s serves\n", module); !strings.Contains(out.String(), want) {
-			t.Errorf("%q lacks %q", out.String(), want)
+		if want := fmt.Sprintf("%-9s up to date; %[1]s_owner owns it, %[1]s serves\n", module); !strings.Contains(said, want) {
+			t.Errorf("%q lacks %q", said, want)
 		}
 		i.compare(t, module)
 	}
@@ -108,10 +117,10 @@ const held = `SELECT c.relname::text, c.relkind = 'S' AND EXISTS (SELECT FROM pg
 func (i *installation) compare(t *testing.T, module string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), i.address(t, provision.MigrateDatabaseURL(module)))
-	must(t, err)
+	testenv.Must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	rows, err := conn.Query(t.Context(), held, module)
-	must(t, err)
+	testenv.Must(t, err)
 	var (
 		stated   = endpoint.Schemas[module].Rights()
 		name     string
@@ -128,7 +137,7 @@ func (i *installation) compare(t *testing.T, module string) {
 		delete(stated, name)
 		return nil
 	})
-	must(t, err)
+	testenv.Must(t, err)
 	if len(stated) > 0 {
 		t.Errorf("%s has no %v", module, stated)
 	}
@@ -142,12 +151,10 @@ func prefixed(prefix string, all []string) []string {
 }
 
 // A role that serves can't change its schema, nor see that of another module.
-func TestRolesAreApart(t *testing.T) {
-	i := provisioned(t)
-	must(t, migrate.Run(t.Context(), migrate.Config{}, &strings.Builder{}))
+func (i *installation) rolesAreApart(t *testing.T) {
 	for _, module := range endpoint.Modules {
 		serving := provision.DatabaseURL(module)
-		must(t, i.as(t, serving, module, `SELECT FROM erasures`))
+		testenv.Must(t, i.as(t, serving, module, `SELECT FROM erasures`))
 		for _, statement := range []string{
 			`TRUNCATE erasures`, `DELETE FROM migrations`, `ALTER TABLE erasures NO FORCE ROW LEVEL SECURITY`, `DROP TABLE erasures`,
 			`CREATE TABLE more (id int)`, `CREATE SCHEMA more`, `CREATE TEMP TABLE more (id int)`, `CREATE TABLE public.more (id int)`, `UPDATE migrations SET file = ''`,
@@ -159,7 +166,7 @@ func TestRolesAreApart(t *testing.T) {
 		}
 	}
 	elsewhere, err := url.Parse(i.address(t, provision.DatabaseURL("ingest")))
-	must(t, err)
+	testenv.Must(t, err)
 	elsewhere.Path = "/ledger"
 	if _, err := pgx.Connect(t.Context(), elsewhere.String()); err == nil || !strings.Contains(err.Error(), "42501") {
 		t.Errorf("ingest at the ledger's database: %v", err)
@@ -170,8 +177,7 @@ func TestRolesAreApart(t *testing.T) {
 // migrate grants what serving needs. If that is done by hand, it loses
 // the right to connect with the database, which is closed to everybody:
 // it gets that back too.
-func TestOneRoleBecomesTwo(t *testing.T) {
-	i := provisioned(t)
+func (i *installation) oneRoleBecomesTwo(t *testing.T) {
 	for way, convert := range map[string]func(){
 		"the script": func() { i.makeRoles(t) },
 		"by hand": func() {
@@ -189,28 +195,28 @@ func (i *installation) becomesTwo(t *testing.T, convert func()) {
 	t.Helper()
 	serving := provision.DatabaseURL("ledger")
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", "")
-	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
-	must(t, i.as(t, serving, "ledger", `CREATE TABLE before (id int)`)) // it is the owner
-	must(t, i.as(t, serving, "ledger", `DROP TABLE before`))
+	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
+	testenv.Must(t, i.as(t, serving, "ledger", `CREATE TABLE before (id int)`)) // it is the owner
+	testenv.Must(t, i.as(t, serving, "ledger", `DROP TABLE before`))
 	convert()
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL("ledger")))
-	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
+	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
 	i.compare(t, "ledger")
-	must(t, i.as(t, serving, "ledger", `SELECT FROM erasures`))
+	testenv.Must(t, i.as(t, serving, "ledger", `SELECT FROM erasures`))
 }
 
 // asAdmin runs statements in the ledger's database.
 func (i *installation) asAdmin(t *testing.T, statements ...string) {
 	t.Helper()
 	address, err := url.Parse(i.server.AdminURL())
-	must(t, err)
+	testenv.Must(t, err)
 	address.Path = "/ledger"
 	admin, err := pgx.Connect(t.Context(), address.String())
-	must(t, err)
+	testenv.Must(t, err)
 	defer admin.Close(context.WithoutCancel(t.Context()))
 	for _, statement := range statements {
 		_, err := admin.Exec(t.Context(), statement)
-		must(t, err)
+		testenv.Must(t, err)
 	}
 }
 
@@ -228,15 +234,8 @@ func TestAddressesOfTwoDatabases(t *testing.T) {
 func (i *installation) address(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(i.secrets, file))
-	must(t, err)
+	testenv.Must(t, err)
 	return strings.TrimSpace(string(text))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // The statements of secure.md create a ledger with two roles, merge the
@@ -248,13 +247,13 @@ func TestSecurePage(t *testing.T) {
 	refused(t, server, `TRUNCATE ledger.erasures`)
 
 	follow(t, server, "#### Back to one role")
-	must(t, execute(t, server, "ledger", `CREATE SCHEMA IF NOT EXISTS ledger; TRUNCATE ledger.erasures`))
-	must(t, execute(t, server, "postgres", `DROP ROLE ledger_owner`))
+	testenv.Must(t, execute(t, server, "ledger", `CREATE SCHEMA IF NOT EXISTS ledger; TRUNCATE ledger.erasures`))
+	testenv.Must(t, execute(t, server, "postgres", `DROP ROLE ledger_owner`))
 
 	follow(t, server, "#### Where one role has done both")
 	refused(t, server, `SELECT FROM ledger.erasures`)
 	migrated(t, server, "ledger_owner owns it, ledger serves")
-	must(t, execute(t, server, "ledger", `SELECT FROM ledger.erasures`))
+	testenv.Must(t, execute(t, server, "ledger", `SELECT FROM ledger.erasures`))
 	refused(t, server, `TRUNCATE ledger.erasures`)
 }
 
@@ -262,14 +261,14 @@ func TestSecurePage(t *testing.T) {
 func follow(t *testing.T, server *postgres.Server, heading string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/secure.md")
-	must(t, err)
+	testenv.Must(t, err)
 	_, below, found := strings.Cut(string(page), "\n"+heading+"\n")
 	statements := regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindStringSubmatch(below)
 	if !found || statements == nil {
 		t.Fatalf("secure.md has no statements below %q", heading)
 	}
 	script := filepath.Join(t.TempDir(), "script.sql")
-	must(t, os.WriteFile(script, []byte(strings.ReplaceAll(statements[1], "…", "secret")), 0o600))
+	testenv.Must(t, os.WriteFile(script, []byte(strings.ReplaceAll(statements[1], "…", "secret")), 0o600))
 	psql(t, server, script)
 }
 
@@ -278,7 +277,7 @@ func migrated(t *testing.T, server *postgres.Server, want string) {
 	t.Setenv(endpoint.DatabaseOf("ledger"), addressOf(t, server, "ledger"))
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger"), addressOf(t, server, "ledger_owner"))
 	var out strings.Builder
-	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &out))
+	testenv.Must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &out))
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("%q lacks %q", out.String(), want)
 	}
@@ -310,7 +309,7 @@ func execute(t *testing.T, server *postgres.Server, role, statement string) erro
 func addressOf(t *testing.T, server *postgres.Server, role string) string {
 	t.Helper()
 	address, err := url.Parse(server.AdminURL())
-	must(t, err)
+	testenv.Must(t, err)
 	address.Path = "/ledger"
 	if role != address.User.Username() {
 		address.User = url.UserPassword(role, "secret")
@@ -320,17 +319,16 @@ func addressOf(t *testing.T, server *postgres.Server, role string) string {
 
 // A restored schema belongs to its owner alone until weir migrate gives
 // the serving role its rights.
-func TestRestoredIsServed(t *testing.T) {
-	i, ledger := provisioned(t), migrate.Config{Modules: []string{"ledger"}}
-	must(t, migrate.Run(t.Context(), migrate.Config{}, t.Output()))
+func (i *installation) restoredIsServed(t *testing.T) {
+	ledger := migrate.Config{Modules: []string{"ledger"}}
 	folder, err := backup.Make(t.Context(), backup.Config{To: t.TempDir(), Jobs: 1, Source: backup.Source{DataDir: t.TempDir()}}, t.Output())
-	must(t, err)
-	must(t, i.as(t, provision.MigrateDatabaseURL("ledger"), "ledger", `DROP SCHEMA ledger CASCADE`))
+	testenv.Must(t, err)
+	testenv.Must(t, i.as(t, provision.MigrateDatabaseURL("ledger"), "ledger", `DROP SCHEMA ledger CASCADE`))
 	_, err = backup.Restore(t.Context(), backup.RestoreConfig{From: folder, Modules: ledger.Modules}, t.Output())
-	must(t, err)
+	testenv.Must(t, err)
 	if err := i.as(t, provision.DatabaseURL("ledger"), "ledger", `SELECT FROM ledger.erasures`); err == nil || !strings.Contains(err.Error(), "42501") {
 		t.Errorf("before weir migrate: %v", err)
 	}
-	must(t, migrate.Run(t.Context(), ledger, t.Output()))
+	testenv.Must(t, migrate.Run(t.Context(), ledger, t.Output()))
 	i.compare(t, "ledger")
 }

@@ -40,9 +40,7 @@ type module struct {
 func newModule(t *testing.T, url, schema string, brokers []string, topic string) *module {
 	t.Helper()
 	pool, err := pg.OpenMigrated(t.Context(), url, schema, bus.Migrations())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	m := &module{}
 	c, err := consumer.New(consumer.Config{
 		Brokers: brokers, Group: "test." + schema, Topic: topic, Pool: pool, Tuning: consumer.Tuning{ParkedWatch: 20 * time.Millisecond},
@@ -54,9 +52,7 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 			return nil
 		},
 	}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -76,22 +72,14 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 func TestStore(t *testing.T) {
 	url, brokers, topic := postgrestest.URL(t), kafkatest.Brokers(t), "test.store"
 	ctx := t.Context()
-	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}))
 	one, two := newModule(t, url, "one", brokers, topic), newModule(t, url, "two", brokers, topic)
 	p, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer p.Close()
-	if err := p.Publish(topic, message.NewMessage("a", []byte("v")), message.NewMessage("b", []byte("v"))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Publish(topic, message.NewMessage("a", []byte("v")), message.NewMessage("b", []byte("v"))))
 	store, err := parked.Open(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer store.Close(ctx)
 	all := busparked.Filter{}
 	count := func(want int) func() error {
@@ -135,9 +123,7 @@ func TestStore(t *testing.T) {
 // A database without modules is an error that names it.
 func TestStoreWithoutModules(t *testing.T) {
 	store, err := parked.Open(t.Context(), postgrestest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer store.Close(t.Context())
 	if _, err := store.List(t.Context(), busparked.Filter{}, 1); err == nil || !strings.Contains(err.Error(), "no module of Weir") {
 		t.Errorf("error is %v", err)
@@ -170,14 +156,10 @@ func TestDetailsAreSafe(t *testing.T) {
 		},
 	}}
 	var out strings.Builder
-	if err := errors.Join(parked.Table(&out, []parked.Record{r}, now), parked.Details(&out, r, now, 60)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(parked.Table(&out, []parked.Record{r}, now), parked.Details(&out, r, now, 60)))
 	golden := filepath.Join("testdata", "details.txt")
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, []byte(out.String()), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(golden, []byte(out.String()), 0o644)))
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || out.String() != string(want) {

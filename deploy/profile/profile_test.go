@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Profiles are kept for their owner alone, and none shows its secrets.
@@ -18,7 +20,7 @@ func TestProfiles(t *testing.T) {
 		t.Fatalf("got %v, %v", all, err)
 	}
 	prod := Profile{BaseURL: "https://weir.example.com/v1", CAFile: "/ca.pem", Organization: "org_1", Project: "prj_1", APIKey: "hidden1", ServiceToken: "hidden2"}
-	must(t, Change(func(all *Profiles) error {
+	testenv.Must(t, Change(func(all *Profiles) error {
 		all.Used, all.ByName["prod"] = "prod", prod
 		return nil
 	}))
@@ -27,22 +29,22 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	all, err := Read()
-	must(t, err)
+	testenv.Must(t, err)
 	shown, err := json.Marshal(all)
-	must(t, err)
+	testenv.Must(t, err)
 	if got, err := all.Find("prod"); err != nil || got != prod || all.Used != "prod" || strings.Contains(fmt.Sprintf("%+v %s", all, shown), "hidden") {
 		t.Errorf("got %+v, %s, %v", all, shown, err)
 	}
 	if _, err := all.Find("dev"); err == nil || !strings.Contains(err.Error(), "weir profile add dev") {
 		t.Errorf("got %v", err)
 	}
-	must(t, filepath.WalkDir(filepath.Join(config, "weir"), func(path string, entry os.DirEntry, err error) error {
+	testenv.Must(t, filepath.WalkDir(filepath.Join(config, "weir"), func(path string, entry os.DirEntry, err error) error {
 		if info, _ := entry.Info(); err == nil && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %o", path, info.Mode())
 		}
 		return err
 	}))
-	must(t, os.Truncate(filepath.Join(config, "weir", "profiles.json"), 3))
+	testenv.Must(t, os.Truncate(filepath.Join(config, "weir", "profiles.json"), 3))
 	if err := Change(func(*Profiles) error { return nil }); err == nil || !strings.Contains(err.Error(), "repair") {
 		t.Errorf("got %v", err)
 	}
@@ -57,12 +59,5 @@ func TestHomeless(t *testing.T) {
 	}
 	if err := Change(func(*Profiles) error { return nil }); err == nil || !strings.Contains(err.Error(), "set HOME") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const runbooks = "../docs/runbooks"
@@ -45,9 +47,7 @@ func unmarshal(t *testing.T, file string, into any) {
 func text(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return string(content)
 }
 

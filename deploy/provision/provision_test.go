@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/acls"
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Missing files are created, and existing ones stay.
@@ -29,7 +30,7 @@ func TestEnsure(t *testing.T) {
 		}
 		values[content] = name
 	}
-	must(t, os.Remove(filepath.Join(dir, OperatorToken)))
+	testenv.Must(t, os.Remove(filepath.Join(dir, OperatorToken)))
 	second := ensured(t, dir)
 	for name := range first {
 		if same := first[name] == second[name]; same == (name == OperatorToken) {
@@ -47,7 +48,7 @@ func TestClosed(t *testing.T) {
 		localca.In(filepath.Join(dir, Certificates)).CAKey: 0o600,
 	} {
 		info, err := os.Stat(path)
-		must(t, err)
+		testenv.Must(t, err)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s is %o instead of %o", path, got, want)
 		}
@@ -59,7 +60,7 @@ func TestDamagedAddress(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	ensured(t, dir)
 	for _, text := range []string{"postgres://ledger@postgres/ledger", "postgres://ledger:hunter2@postgres/", "postgres://ledger:hunter2@%zz/x"} {
-		must(t, os.WriteFile(filepath.Join(dir, DatabaseURL("ledger")), []byte(text), 0o600))
+		testenv.Must(t, os.WriteFile(filepath.Join(dir, DatabaseURL("ledger")), []byte(text), 0o600))
 		err := Ensure(dir, "postgres", time.Now())
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "ledger_database_url") {
 			t.Errorf("%s: %v", text, err)
@@ -71,10 +72,10 @@ func TestDamagedAddress(t *testing.T) {
 func TestRoles(t *testing.T) {
 	dir := t.TempDir()
 	owner, serving := filepath.Join(dir, "owner"), filepath.Join(dir, "serving")
-	must(t, os.WriteFile(owner, []byte("postgres://ledger_owner:secret@postgres/ledger"), 0o600))
-	must(t, os.WriteFile(serving, []byte(`postgres://ledger:it's%20%22quoted%22@postgres/ledger`), 0o600))
+	testenv.Must(t, os.WriteFile(owner, []byte("postgres://ledger_owner:secret@postgres/ledger"), 0o600))
+	testenv.Must(t, os.WriteFile(serving, []byte(`postgres://ledger:it's%20%22quoted%22@postgres/ledger`), 0o600))
 	script, err := roles(owner, serving)
-	must(t, err)
+	testenv.Must(t, err)
 	if strings.Contains(script, "secret") || strings.Contains(script, "quoted") {
 		t.Errorf("a password is in the script:\n%s", script)
 	}
@@ -91,9 +92,9 @@ func TestRoles(t *testing.T) {
 // The verifier is that of the standard's example (RFC 7677).
 func TestVerifier(t *testing.T) {
 	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
-	must(t, err)
+	testenv.Must(t, err)
 	got, err := salted("pencil", salt)
-	must(t, err)
+	testenv.Must(t, err)
 	const want = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 	if got != want {
 		t.Errorf("%s instead of %s", got, want)
@@ -105,9 +106,9 @@ func TestVerifier(t *testing.T) {
 
 func ensured(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	must(t, Ensure(dir, "postgres", time.Now(), "gateway"))
+	testenv.Must(t, Ensure(dir, "postgres", time.Now(), "gateway"))
 	files, err := filepath.Glob(filepath.Join(dir, "*[a-z]"))
-	must(t, err)
+	testenv.Must(t, err)
 	made := map[string]string{}
 	for _, file := range files {
 		if content, err := os.ReadFile(file); err == nil && filepath.Base(file) != Roles {
@@ -117,11 +118,4 @@ func ensured(t *testing.T, dir string) map[string]string {
 		}
 	}
 	return made
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -31,13 +31,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A drill is an installation that loses data, and what it has accepted.
 type drill struct {
 	database string
@@ -57,11 +50,11 @@ func TestDrill(t *testing.T) {
 	d.runs(t, "a backup while it runs", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
 		d.post(t, api, env, 3)
 		revoked, err := api.CreateAPIKey(t.Context(), env.OperatorToken, env.Project, "dev", "revoked after the backup")
-		must(t, err)
+		testenv.Must(t, err)
 		d.copy(t)
-		must(t, api.RevokeAPIKey(t.Context(), env.OperatorToken, revoked.ID, "leaked"))
+		testenv.Must(t, api.RevokeAPIKey(t.Context(), env.OperatorToken, revoked.ID, "leaked"))
 		key, err := api.CreateAPIKey(t.Context(), env.OperatorToken, env.Project, "dev", "after the backup")
-		must(t, err)
+		testenv.Must(t, err)
 		d.refused, env.APIKey = []string{revoked.Key, key.Key}, key.Key
 		d.post(t, api, env, 4)
 	})
@@ -106,16 +99,16 @@ func TestDrill(t *testing.T) {
 func (d *drill) runs(t *testing.T, what string, during func(*testing.T, *client.Client, allinone.DevEnv)) {
 	ok := t.Run(what, func(t *testing.T) {
 		modules, err := allinone.ModulesFromEnvironment()
-		must(t, err)
+		testenv.Must(t, err)
 		modules.Ledger.CheckInterval = 100 * time.Millisecond
 		app, err := allinone.New(t.Context(), allinone.Config{
 			Listen: "127.0.0.1:0", DataDir: d.dir, DatabaseURL: httpapi.Secret(d.database), Brokers: d.brokers, Modules: modules,
 		}, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
-		must(t, err)
+		testenv.Must(t, err)
 		allinonetest.Run(t, app)
 		env := app.Env()
 		api, err := client.New(env.BaseURL, env.CAFile, 1)
-		must(t, err)
+		testenv.Must(t, err)
 		defer api.Close()
 		during(t, api, env)
 		testenv.Eventually(t, func() error { return d.seen(t.Context(), api, env) })
@@ -184,8 +177,8 @@ func (d *drill) source() backup.Source { return backup.Source{Brokers: d.brokers
 // copy makes a backup, which replaces an older one.
 func (d *drill) copy(t *testing.T) {
 	older := filepath.Join(d.backups(), "weir-20200101T030000Z")
-	must(t, os.MkdirAll(older, 0o700))
-	must(t, os.WriteFile(filepath.Join(older, backup.ManifestName), []byte("{}"), 0o600))
+	testenv.Must(t, os.MkdirAll(older, 0o700))
+	testenv.Must(t, os.WriteFile(filepath.Join(older, backup.ManifestName), []byte("{}"), 0o600))
 	at := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
 	config := backup.Config{To: d.backups(), Keep: 1, Jobs: 2, Source: d.source(), Clock: func() time.Time { return at }}
 	var out bytes.Buffer
@@ -195,17 +188,17 @@ func (d *drill) copy(t *testing.T) {
 	at = time.Now()
 	var err error
 	d.backup, err = backup.Make(t.Context(), config, &out)
-	must(t, err)
+	testenv.Must(t, err)
 	if kept, err := backup.List(d.backups()); err != nil || len(kept) != 1 || kept[0] != d.backup {
 		t.Errorf("kept are %q, %v", kept, err)
 	}
 	m, err := backup.Open(d.backup)
-	must(t, err)
+	testenv.Must(t, err)
 	if logs := m.Topics[contract.TopicLogs]; len(m.Modules) != 4 || len(logs.Logs) != contract.DefaultLogPartitions || logs.Settings["cleanup.policy"] != "delete" {
 		t.Errorf("the manifest has %d modules, and of the log %+v", len(m.Modules), logs)
 	}
 	raw, err := os.ReadFile(filepath.Join(d.backup, backup.ManifestName))
-	must(t, err)
+	testenv.Must(t, err)
 	for _, secret := range []string{"org_", "prj_", "entry 0", "password"} {
 		if strings.Contains(string(raw)+out.String(), secret) {
 			t.Errorf("the manifest or the progress has %q:\n%s\n%s", secret, raw, out.String())
@@ -216,18 +209,18 @@ func (d *drill) copy(t *testing.T) {
 // damaged changes one byte of a backup.
 func (d *drill) damaged(t *testing.T) {
 	m, err := backup.Open(d.backup)
-	must(t, err)
+	testenv.Must(t, err)
 	path := filepath.Join(d.backup, m.Modules["ledger"].Files[0].Path)
 	whole, err := os.ReadFile(path)
-	must(t, err)
+	testenv.Must(t, err)
 	broken := bytes.Clone(whole)
 	broken[len(broken)/2] ^= 1
-	must(t, os.WriteFile(path, broken, 0o600))
+	testenv.Must(t, os.WriteFile(path, broken, 0o600))
 	_, err = backup.Restore(t.Context(), backup.RestoreConfig{From: d.backups(), DataDir: d.dir}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged backup: %v", err)
 	}
-	must(t, os.WriteFile(path, whole, 0o600))
+	testenv.Must(t, os.WriteFile(path, whole, 0o600))
 	_, err = backup.Restore(t.Context(), backup.RestoreConfig{From: d.backups(), DataDir: d.dir}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("over what is there: %v", err)
@@ -237,22 +230,22 @@ func (d *drill) damaged(t *testing.T) {
 func (d *drill) restore(t *testing.T) {
 	t.Helper()
 	_, err := backup.Restore(t.Context(), backup.RestoreConfig{From: d.backups(), Jobs: 2, DataDir: d.dir}, t.Output())
-	must(t, err)
+	testenv.Must(t, err)
 }
 
 func (d *drill) connect(t *testing.T) *pgx.Conn {
 	conn, err := pgx.Connect(t.Context(), d.database)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	_, err = conn.Exec(t.Context(), `SET weir.organization = '*'`)
-	must(t, err)
+	testenv.Must(t, err)
 	return conn
 }
 
 func (d *drill) loseDatabases(t *testing.T) {
 	t.Helper()
 	_, err := d.connect(t).Exec(t.Context(), `DROP SCHEMA ingest, ledger, grouping, tenants CASCADE`)
-	must(t, err)
+	testenv.Must(t, err)
 }
 
 // loseEnd leaves the database as if the log store alone had applied
@@ -260,7 +253,7 @@ func (d *drill) loseDatabases(t *testing.T) {
 func (d *drill) loseEnd(t *testing.T) {
 	t.Helper()
 	_, err := d.connect(t).Exec(t.Context(), `UPDATE ingest.bus_positions SET next = next + 30 WHERE topic = $1`, contract.TopicLogs)
-	must(t, err)
+	testenv.Must(t, err)
 }
 
 // loseLogs recreates every topic, as new brokers would have them.
@@ -273,9 +266,9 @@ func (d *drill) loseLogs(t *testing.T) {
 	}
 	client := &kafka.Client{Addr: kafka.TCP(d.brokers...), Timeout: testenv.Patience}
 	answer, err := client.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: names})
-	must(t, err)
+	testenv.Must(t, err)
 	for _, err := range answer.Errors {
-		must(t, err)
+		testenv.Must(t, err)
 	}
 	testenv.Eventually(t, func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
@@ -289,7 +282,7 @@ func (d *drill) resumes(t *testing.T, words ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	config := resume.Config{Source: d.source(), LogPartitions: contract.DefaultLogPartitions}
-	must(t, resume.Run(t.Context(), config, &out))
+	testenv.Must(t, resume.Run(t.Context(), config, &out))
 	t.Log(out.String())
 	for _, word := range words {
 		if !strings.Contains(out.String(), word) {
@@ -297,7 +290,7 @@ func (d *drill) resumes(t *testing.T, words ...string) string {
 		}
 	}
 	config.Yes = true
-	must(t, resume.Run(t.Context(), config, &out))
+	testenv.Must(t, resume.Run(t.Context(), config, &out))
 	return out.String()
 }
 
@@ -312,7 +305,7 @@ func (d *drill) refuses(t *testing.T) {
 
 // kept returns what the ledger has booked.
 func (d *drill) kept(t *testing.T) (sum int64, entries int) {
-	must(t, d.connect(t).QueryRow(t.Context(), `SELECT coalesce(sum(amount), 0), count(*) FROM ledger.transfers WHERE source = 0`).Scan(&sum, &entries))
+	testenv.Must(t, d.connect(t).QueryRow(t.Context(), `SELECT coalesce(sum(amount), 0), count(*) FROM ledger.transfers WHERE source = 0`).Scan(&sum, &entries))
 	return sum, entries
 }
 
@@ -320,10 +313,10 @@ func (d *drill) kept(t *testing.T) (sum int64, entries int) {
 func (d *drill) sound(t *testing.T) {
 	t.Helper()
 	modules, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	modules.Ledger.DatabaseURL, modules.Ledger.Brokers = httpapi.Secret(d.database), d.brokers
 	violations, err := ledger.Verify(t.Context(), modules.Ledger)
-	must(t, err)
+	testenv.Must(t, err)
 	for _, violation := range violations {
 		t.Errorf("%s: %s", violation.Invariant, violation.Detail)
 	}
@@ -339,7 +332,7 @@ func (d *drill) doctorFinds(t *testing.T, words ...string) {
 		LogConfig: doctor.LogConfig{LogPartitions: contract.DefaultLogPartitions},
 	})
 	var table bytes.Buffer
-	must(t, report.Table(&table))
+	testenv.Must(t, report.Table(&table))
 	for _, word := range words {
 		if !strings.Contains(table.String(), word) {
 			t.Errorf("the doctor has nothing of %q:\n%s", word, table.String())

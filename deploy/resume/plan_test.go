@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
@@ -141,9 +142,7 @@ func TestAlone(t *testing.T) {
 		t.Errorf("nobody runs: %v", err)
 	}
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: contract.GroupLogStore, Brokers: i.brokers, Topics: []string{contract.TopicLogs}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer group.Close()
 	if _, err := group.Next(t.Context()); err != nil {
 		t.Fatal(err)

@@ -56,12 +56,12 @@ func TestTheEndOfTheLogIsLost(t *testing.T) {
 				release = s.holdGrouping(t)
 				s.post(t, api, 5)
 				s.awaitSeen(t, api, 7, 2)
-				must(t, os.CopyFS(image, os.DirFS(log)))
+				testenv.Must(t, os.CopyFS(image, os.DirFS(log)))
 			})
 			release()
 			if !stopped {
-				must(t, os.RemoveAll(log))
-				must(t, os.Rename(image, log))
+				testenv.Must(t, os.RemoveAll(log))
+				testenv.Must(t, os.Rename(image, log))
 				loseMarks(t, log)
 			}
 			cutBatches(t, filepath.Join(log, "partitions", contract.TopicLogs+"-0"), 2)
@@ -88,9 +88,9 @@ func TestTheEndOfTheLogIsLost(t *testing.T) {
 func loseMarks(t *testing.T, log string) {
 	t.Helper()
 	marks, err := filepath.Glob(filepath.Join(log, "partitions", "*", "synced"))
-	must(t, err)
+	testenv.Must(t, err)
 	for _, mark := range marks {
-		must(t, os.Remove(mark))
+		testenv.Must(t, os.Remove(mark))
 	}
 	if len(marks) == 0 {
 		t.Error("no log has a mark")
@@ -100,12 +100,12 @@ func loseMarks(t *testing.T, log string) {
 func (s *shortened) open(t *testing.T, log io.Writer) *allinone.App {
 	t.Helper()
 	modules, err := allinone.ModulesFromEnvironment()
-	must(t, err)
+	testenv.Must(t, err)
 	modules.Ledger.CheckInterval = 100 * time.Millisecond
 	app, err := allinone.New(t.Context(), allinone.Config{
 		Listen: "127.0.0.1:0", DataDir: s.dir, DatabaseURL: httpapi.Secret(s.database), LogPartitions: 1, Modules: modules,
 	}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	must(t, err)
+	testenv.Must(t, err)
 	return app
 }
 
@@ -116,7 +116,7 @@ func (s *shortened) runs(t *testing.T, what string, during func(*testing.T, *cli
 		allinonetest.Run(t, app)
 		s.env = app.Env()
 		api, err := client.New(s.env.BaseURL, s.env.CAFile, 1)
-		must(t, err)
+		testenv.Must(t, err)
 		defer api.Close()
 		during(t, api)
 	})
@@ -135,7 +135,7 @@ func (s *shortened) acceptsNothing(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- app.Run(ctx) }()
 	api, err := client.New(app.Env().BaseURL, app.Env().CAFile, 1)
-	must(t, err)
+	testenv.Must(t, err)
 	defer api.Close()
 	said := false
 	testenv.Eventually(t, func() error {
@@ -181,7 +181,7 @@ func (s *shortened) config(yes bool) resume.Config {
 func (s *shortened) resumes(t *testing.T, yes bool, words ...string) {
 	t.Helper()
 	var out bytes.Buffer
-	must(t, resume.Run(t.Context(), s.config(yes), &out))
+	testenv.Must(t, resume.Run(t.Context(), s.config(yes), &out))
 	t.Log(out.String())
 	for _, word := range words {
 		if !strings.Contains(out.String(), word) {
@@ -240,9 +240,9 @@ func (s *shortened) awaitSeen(t *testing.T, api *client.Client, stored, grouped 
 func (s *shortened) holdGrouping(t *testing.T) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.database)
-	must(t, err)
+	testenv.Must(t, err)
 	_, err = conn.Exec(t.Context(), `BEGIN; SELECT FROM grouping.bus_positions FOR UPDATE`)
-	must(t, err)
+	testenv.Must(t, err)
 	return func() { _ = conn.Close(context.Background()) }
 }
 
@@ -251,15 +251,15 @@ func (s *shortened) sound(t *testing.T) {
 	t.Helper()
 	t.Run("the books", func(t *testing.T) {
 		broker, err := kafka.Start(kafka.Config{Dir: filepath.Join(s.dir, "kafka"), Logger: testenv.Logger(t)})
-		must(t, err)
+		testenv.Must(t, err)
 		defer broker.Close()
 		modules, err := allinone.ModulesFromEnvironment()
-		must(t, err)
+		testenv.Must(t, err)
 		modules.Ledger.DatabaseURL, modules.Ledger.Brokers = httpapi.Secret(s.database), []string{broker.Addr()}
 		modules.Ledger.BrokerAccess.User, modules.Ledger.BrokerAccess.PasswordFile = kafka.User, kafka.PasswordFile(filepath.Join(s.dir, "kafka"))
 		modules.Ledger.BrokerAccess.Mechanism = kafka.Mechanism
 		violations, err := ledger.Verify(t.Context(), modules.Ledger)
-		must(t, err)
+		testenv.Must(t, err)
 		for _, violation := range violations {
 			t.Errorf("%s: %s", violation.Invariant, violation.Detail)
 		}
@@ -270,13 +270,13 @@ func (s *shortened) sound(t *testing.T) {
 func cutBatches(t *testing.T, partition string, batches int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(partition, "*.dat"))
-	must(t, err)
+	testenv.Must(t, err)
 	path := slices.Max(files)
 	whole, err := os.ReadFile(path)
-	must(t, err)
+	testenv.Must(t, err)
 	var begins []int64
 	for at := 0; at < len(whole); at += 12 + int(binary.BigEndian.Uint32(whole[at+8:])) {
 		begins = append(begins, int64(at))
 	}
-	must(t, os.Truncate(path, begins[len(begins)-batches]))
+	testenv.Must(t, os.Truncate(path, begins[len(begins)-batches]))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 type config struct {
@@ -24,9 +25,7 @@ func TestWrite(t *testing.T) {
 	type other struct {
 		Wait time.Duration `help:"How long to wait elsewhere." env:"WEIR_WAIT" default:"9s"`
 	}
-	if err := Write(&page, []Program{{"one", &config{}}, {"two", &config{}}, {"three", &other{}}}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, Write(&page, []Program{{"one", &config{}}, {"two", &config{}}, {"three", &other{}}}))
 	for _, line := range []string{
 		"| `WEIR_WAIT` | `--wait` | duration | `3s` | one, two | How long \\| at most. |\n",
 		"| `WEIR_WAIT` | `--wait` | duration | `9s` | three | How long to wait elsewhere. |\n",

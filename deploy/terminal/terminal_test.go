@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Foreign text is shown, and none of it commands the terminal.
@@ -34,9 +36,7 @@ func TestTable(t *testing.T) {
 	table := func(s Screen) string {
 		var out strings.Builder
 		s.Writer = &out
-		if err := s.Table([]string{"ID", "LEVEL", "MESSAGE"}, rows); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, s.Table([]string{"ID", "LEVEL", "MESSAGE"}, rows))
 		return out.String()
 	}
 	whole := table(Screen{})
@@ -71,9 +71,7 @@ func TestJSON(t *testing.T) {
 // What is no terminal gets neither colours nor cuts.
 func TestOf(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	if s := Of(file); s.Width != 0 || s.Color || s.Level("error", "ERROR") != "ERROR" {
 		t.Errorf("got %+v", s)

@@ -299,9 +299,7 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 // Without a broker nothing is accepted: 500, and the client may retry.
 func TestPostWithoutBroker(t *testing.T) {
 	broker, err := kafka.Start(kafka.Config{Open: true, Dir: t.TempDir(), Logger: testenv.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	stopBroker := sync.OnceFunc(func() { _ = broker.Close() })
 	t.Cleanup(stopBroker)
 	r := newRigOn(t, []string{broker.Addr()})

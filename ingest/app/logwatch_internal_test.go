@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/service"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Nothing is accepted before the log is compared with the accounts, nor
@@ -80,15 +81,11 @@ func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 		limited bool
 	}{"a start": {(*logStore).migrateAtStart, true}, "the log store": {(*logStore).migrate, false}} {
 		config, err := pgxpool.ParseConfig(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		var seen deadlines
 		config.ConnConfig.RuntimeParams["search_path"], config.ConnConfig.Tracer = postgres.Schema, &seen
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		defer pool.Close()
 		err = c.migrate(&logStore{base: &service.Base{Opened: service.Opened{Pool: pool}, Cursors: httpapi.NewCursors(identity.OrganizationOf)}}, t.Context())
 		if err != nil || seen.all == 0 || (seen.limited > 0) != c.limited {

@@ -63,30 +63,22 @@ func newRigOn(t testing.TB, brokers []string) *rig {
 func certificate(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	certFile, keyFile = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	roots = x509.NewCertPool()
 	roots.AppendCertsFromPEM(certPEM)
 	err = errors.Join(os.WriteFile(certFile, certPEM, 0o600),
 		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return certFile, keyFile, roots
 }
 
@@ -143,9 +135,7 @@ func (r *rig) begin(change func(*app.Config)) *replica {
 		change(&config)
 	}
 	ingest, err := app.New(r.t.Context(), config, testenv.Logger(r.t))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	stopped := testenv.Run(r.t, ingest.Run)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.roots}, MaxIdleConnsPerHost: 32, DisableCompression: true}
 	stop := func() {
@@ -187,9 +177,7 @@ func (p *replica) get(key, path string) answer {
 func (p *replica) send(method, path, key string, body io.Reader, headers ...string) answer {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -203,14 +191,10 @@ func (p *replica) send(method, path, key string, body io.Reader, headers ...stri
 		}
 	}
 	response, err := p.client.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	got := answer{status: response.StatusCode, header: response.Header, text: text}
 	var outOfRange *json.UnmarshalTypeError // an entry may hold numbers that no float64 can
 	if err := json.Unmarshal(text, &got.body); err != nil && !errors.As(err, &outOfRange) {

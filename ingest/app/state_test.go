@@ -202,17 +202,13 @@ func TestExposedKeysAreSaid(t *testing.T) {
 	send := func(p *replica, url, key string, headers ...string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/logs", bytes.NewReader(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		request.Header.Set("x-api-key", key)
 		for i := 0; i < len(headers); i += 2 {
 			request.Header.Set(headers[i], headers[i+1])
 		}
 		response, err := p.client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		_, err = io.Copy(io.Discard, response.Body)
 		if err = errors.Join(err, response.Body.Close()); err != nil {
 			t.Fatal(err)

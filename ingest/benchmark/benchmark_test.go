@@ -1,27 +1,30 @@
-package main
+package benchmark
 
 import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// victoriaLogs is where make builds it.
-const victoriaLogs = "../../bin/victoria-logs"
+// victoriaProgram is where make builds it.
+const victoriaProgram = "../../bin/victoria-logs"
 
 // A day is stored and asked for everything. What is not measured is said, and
 // both stores answer alike where there are both.
 func TestBenchmark(t *testing.T) {
-	o := options{entries: 30_000, repeats: 2, each: time.Minute, profiles: t.TempDir(), only: regexp.MustCompile("")}
-	if _, err := os.Stat(victoriaLogs); err == nil {
-		o.victoria = victoriaLogs
+	c := Command{Entries: 30_000, Repeats: 2, Each: time.Minute, Profiles: t.TempDir()}
+	testenv.Must(t, c.Validate())
+	if _, err := os.Stat(victoriaProgram); err == nil {
+		c.Victoria = victoriaProgram
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, o); err != nil {
+	if err := c.Measure(t.Context(), &out, t.TempDir(), postgrestest.URL(t), postgrestest.URL(t)); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	text := out.String()
@@ -30,10 +33,10 @@ func TestBenchmark(t *testing.T) {
 			t.Errorf("it has no row %q:\n%s", q.name, text)
 		}
 	}
-	if without := strings.Contains(text, "WITHOUT VICTORIALOGS"); without != (o.victoria == "") {
+	if without := strings.Contains(text, "WITHOUT VICTORIALOGS"); without != (c.Victoria == "") {
 		t.Errorf("without VictoriaLogs: %t\n%s", without, text)
 	}
-	if made, _ := filepath.Glob(filepath.Join(o.profiles, "*")); len(made) <= len(questions) { // and of storing
+	if made, _ := filepath.Glob(filepath.Join(c.Profiles, "*")); len(made) <= len(questions) { // and of storing
 		t.Errorf("%d profiles", len(made))
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package benchmark
 
 import (
 	"context"
@@ -44,7 +44,7 @@ const (
 
 // A result is what was measured.
 type result struct {
-	options
+	Command
 	sample sample
 	stored []stored // by store
 	asked  []asked  // by question
@@ -98,7 +98,7 @@ func (r *result) store(ctx context.Context, s store) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	d, begun, cpu := newDay(r.entries), time.Now(), measure.CPU(s.processes(ctx)...)
+	d, begun, cpu := newDay(r.Entries), time.Now(), measure.CPU(s.processes(ctx)...)
 	workers, working := errgroup.WithContext(ctx)
 	for range writers {
 		workers.Go(func() error {
@@ -120,13 +120,13 @@ func (r *result) store(ctx context.Context, s store) (err error) {
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	millions := float64(r.entries) / 1e6
-	found := stored{store: s.name(), perSecond: float64(r.entries) / took.Seconds(), cpu: cpu(millions), making: time.Duration(float64(d.took) / millions)}
+	millions := float64(r.Entries) / 1e6
+	found := stored{store: s.name(), perSecond: float64(r.Entries) / took.Seconds(), cpu: cpu(millions), making: time.Duration(float64(d.took) / millions)}
 	if err := s.rest(ctx); err != nil {
 		return err
 	}
 	size, parts, err := s.size(ctx)
-	found.bytes, found.parts, r.sample = float64(size)/float64(r.entries), parts, d.sample
+	found.bytes, found.parts, r.sample = float64(size)/float64(r.Entries), parts, d.sample
 	r.stored = append(r.stored, found)
 	return err
 }
@@ -153,10 +153,10 @@ func (r *result) ask(ctx context.Context, out io.Writer, stores []store) error {
 
 // startProfile writes a CPU profile, if it is wanted.
 func (r *result) startProfile(of string) (stop func() error, err error) {
-	if r.profiles == "" {
+	if r.Profiles == "" {
 		return func() error { return nil }, nil
 	}
-	file, err := os.Create(filepath.Join(r.profiles, strings.ReplaceAll(of, " ", "-")+".pprof"))
+	file, err := os.Create(filepath.Join(r.Profiles, strings.ReplaceAll(of, " ", "-")+".pprof"))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (r *result) repeat(ctx context.Context, stores []store, q question) (asked,
 	}
 	random := rand.New(rand.NewPCG(1, uint64(len(q.name))))
 	const least = 3
-	for begun, n := time.Now(), 0; n < r.repeats && (n < least || time.Since(begun) < r.each*time.Duration(len(stores))); n++ {
+	for begun, n := time.Now(), 0; n < r.Repeats && (n < least || time.Since(begun) < r.Each*time.Duration(len(stores))); n++ {
 		if err := r.askOnce(ctx, stores, &a, q.ask(random, &r.sample)); err != nil {
 			return a, err
 		}
@@ -211,7 +211,7 @@ func (a answer) String() string {
 // print prints a column for each store, then the goals.
 func (r *result) print(out io.Writer) error {
 	table := measure.NewTable(out, fmt.Sprintf("%d entries of a day, by %d writers, in transactions or requests of %d. Each store alone on the machine.",
-		r.entries, writers, entriesOfRequest*requestsOfChunk))
+		r.Entries, writers, entriesOfRequest*requestsOfChunk))
 	r.storing(table)
 	for _, a := range r.asked {
 		row := []string{a.question.name + ", p50 / p95, CPU"}
@@ -254,14 +254,14 @@ func (r *result) storing(table measure.Table) {
 
 func (r *result) goals(out io.Writer) {
 	goal := func(met bool, text string, values ...any) { fmt.Fprintln(out, measure.Goal(met, text, values...)) }
-	weir := r.stored[0]
+	weir, peer := r.stored[0], slices.IndexFunc(r.stored, func(s stored) bool { return s.store == victoriaLogs })
 	goal(weir.perSecond >= goalPerSecond, "%d entries/s in: %.0f", goalPerSecond, weir.perSecond)
 	goal(weir.bytes <= goalBytes, "%d bytes of an entry at most: %.1f", goalBytes, weir.bytes)
 	for _, a := range r.asked {
 		p95 := a.took[0].Percentiles(95)[0]
 		goal(p95 <= a.question.goal, "%s within %s (p95): %s", a.question.name, a.question.goal, measure.Millis(p95))
-		if len(a.took) > 1 {
-			times := float64(p95) / float64(max(1, a.took[1].Percentiles(95)[0]))
+		if peer >= 0 {
+			times := float64(p95) / float64(max(1, a.took[peer].Percentiles(95)[0]))
 			goal(times <= goalPeer, "%s in %g times what VictoriaLogs takes: %.2f", a.question.name, goalPeer, times)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package benchmark
 
 import (
 	"bufio"
@@ -29,7 +29,7 @@ type victoria struct {
 
 func newVictoria(ctx context.Context, path, dir string) (*victoria, error) {
 	if path == "" {
-		return nil, errors.New("no program was given by -victoria")
+		return nil, errors.New("no program was given by --victoria")
 	}
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
@@ -54,7 +54,10 @@ func newVictoria(ctx context.Context, path, dir string) (*victoria, error) {
 	})
 }
 
-func (*victoria) name() string { return "VictoriaLogs" }
+// victoriaLogs is its name in the table.
+const victoriaLogs = "VictoriaLogs"
+
+func (*victoria) name() string { return victoriaLogs }
 
 func (v *victoria) close() error {
 	_, err := v.program.Stop()

@@ -46,18 +46,14 @@ func (r *rig) grant() {
 	if err == nil {
 		err = pg.Grant(r.t.Context(), pool, app.Schema(), role.User.Username())
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 }
 
 // rebuild rebuilds the ledger and fails the test if the result differs.
 func (r *rig) rebuild() app.Rebuilt {
 	r.t.Helper()
 	made, err := app.Rebuild(r.t.Context(), r.owning(), testenv.Logger(r.t))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for _, difference := range made.Differences {
 		r.t.Error(difference)
 	}
@@ -81,9 +77,7 @@ func (r *rig) asSystem(statements ...string) {
 func (r *rig) open() *pgxpool.Pool {
 	r.t.Helper()
 	pool, err := pg.Open(r.t.Context(), r.owning().DatabaseURL.Reveal(), postgres.Schema)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	return pool
 }
 
@@ -91,9 +85,7 @@ func (r *rig) inDatabase(fn func(ctx context.Context, tx pgx.Tx) error) {
 	r.t.Helper()
 	ctx, pool := r.t.Context(), r.open()
 	defer pool.Close()
-	if err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error { return fn(ctx, tx) }); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error { return fn(ctx, tx) }))
 }
 
 // A history is a ledger with every kind of decision, between charges
@@ -212,9 +204,7 @@ func (h *history) seal() {
 	h.ahead.Add(int64(2 * time.Hour))
 	pool := h.open()
 	defer pool.Close()
-	if err := integrity.Seal(h.t.Context(), pool, h.clock().Truncate(time.Hour)); err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, integrity.Seal(h.t.Context(), pool, h.clock().Truncate(time.Hour)))
 }
 
 func (h *history) balance() string {

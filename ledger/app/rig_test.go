@@ -111,9 +111,7 @@ func (r *rig) event(record bus.Record) {
 func (r *rig) start() (ledger *app.App, stop func()) {
 	r.t.Helper()
 	ledger, err := app.New(r.t.Context(), r.config, testenv.Logger(r.t))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	return ledger, testenv.Run(r.t, ledger.Run)
 }
 
@@ -187,9 +185,7 @@ func (r *rig) awaitEvents(n int) []string {
 func verify(t testing.TB, config app.Config) {
 	t.Helper()
 	violations, err := app.Verify(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, v := range violations {
 		t.Errorf("%s: %s", v.Invariant, v.Detail)
 	}

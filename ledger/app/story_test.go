@@ -243,9 +243,7 @@ func TestVerifyFinds(t *testing.T) {
 			tampered := &rig{t: t, config: r.config}
 			tampered.tamper(test.tamper)
 			violations, err := app.Verify(t.Context(), r.config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			for _, v := range violations {
 				if v.Invariant == test.invariant {
 					return
@@ -259,23 +257,16 @@ func TestVerifyFinds(t *testing.T) {
 func (r *rig) tamper(statement string) {
 	r.t.Helper()
 	pool, err := pg.Open(r.t.Context(), r.owning().DatabaseURL.Reveal(), postgres.Schema)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	defer pool.Close()
-	err = pg.InTx(r.t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(r.t.Context(), pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(r.t.Context(), statement)
 		if err == nil && tag.RowsAffected() == 0 {
 			r.t.Errorf("%s changed nothing", statement)
 		}
 		return err
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 }
 
 // Account states that the topic has lost are published again: at a
@@ -341,9 +332,7 @@ func (r *rig) onTopic() map[string]contract.Account {
 	for _, record := range bustest.ReadAll(r.t, r.config.Brokers, contract.TopicAccounts) {
 		if record.Header(contract.HeaderType) == contract.TypeAccountChanged && string(record.Key) != unreadable {
 			var account contract.Account
-			if err := json.Unmarshal(record.Value, &account); err != nil {
-				r.t.Fatal(err)
-			}
+			testenv.Must(r.t, json.Unmarshal(record.Value, &account))
 			last[account.Organization] = account
 		}
 	}

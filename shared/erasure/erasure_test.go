@@ -51,13 +51,7 @@ func open(t *testing.T) *pgxpool.Pool {
 
 func system(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-	testenv.Must(t, err)
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, fn))
 }
 
 // left counts the rows of both tables by organization and project.

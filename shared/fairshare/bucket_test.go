@@ -138,16 +138,6 @@ func TestTakeWithChangingLimit(t *testing.T) {
 	}
 }
 
-func BenchmarkTake(b *testing.B) {
-	limits, _ := randomLimits(rand.New(rand.NewPCG(1, 1)))
-	now := start
-	b.ReportAllocs()
-	for b.Loop() {
-		now = now.Add(time.Second)
-		fairshare.Take(now, limits)
-	}
-}
-
 // Setting the machine's clock neither takes tokens nor gives any; when a
 // bucket is full again is told by the clock as it is.
 func TestSetClock(t *testing.T) {

@@ -368,26 +368,3 @@ func TestHeaderListInPieces(t *testing.T) {
 		}
 	}
 }
-
-// What it costs to measure the list of a connection's later requests.
-func BenchmarkHeaderList(b *testing.B) {
-	var encoded bytes.Buffer
-	encoder, h := hpack.NewEncoder(&encoded), newHeaderList()
-	request := func() {
-		encoded.Reset()
-		for name, value := range map[string]string{
-			":method": "POST", ":scheme": "https", ":path": "/v1/logs", ":authority": "localhost:8443", "content-type": "application/json",
-			"x-api-key": "weir_" + strings.Repeat("0a", 24), "user-agent": "weir-go/1", "content-length": "305", "accept-encoding": "gzip",
-		} {
-			_ = encoder.WriteField(hpack.HeaderField{Name: name, Value: value})
-		}
-		h.begin(frames.Header{Type: frames.Headers, Flags: flagEndHeaders, Length: encoded.Len()})
-		_ = h.take(encoded.Bytes())
-	}
-	request()
-	request()
-	for b.Loop() {
-		h.begin(frames.Header{Type: frames.Headers, Flags: flagEndHeaders, Length: encoded.Len()})
-		_ = h.take(encoded.Bytes())
-	}
-}

@@ -185,21 +185,6 @@ func TestUsesAreReported(t *testing.T) {
 	}
 }
 
-// BenchmarkRequireAPIKey measures what a guard costs a request.
-func BenchmarkRequireAPIKey(b *testing.B) {
-	credentials := identity.NewCredentials(time.Now)
-	value, _ := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive})
-	_ = credentials.Apply(contract.CredentialKey(secret("weir_", "a")), value)
-	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Limits: identity.Limits{ReadsPerMinute: 1 << 30}})
-	handler := guard.RequireAPIKey()(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	request := httptest.NewRequest(http.MethodGet, "/", nil)
-	request.Header.Set("X-Api-Key", secret("weir_", "a"))
-	b.ReportAllocs()
-	for b.Loop() {
-		handler.ServeHTTP(httptest.NewRecorder(), request)
-	}
-}
-
 // A write-only key is refused on reading routes, with the reason; it
 // counts as any other.
 func TestKeysThatOnlyWrite(t *testing.T) {

@@ -55,10 +55,7 @@ func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) 
 // consumer gets them.
 func take(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict, parts []string) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		judged, err := inbox.Filter(t.Context(), tx, records)
 		if err != nil {
 			return err
@@ -211,10 +208,7 @@ func asSystem(t *testing.T, pool *pgxpool.Pool, statement string) {
 
 func heldOf(t *testing.T, pool *pgxpool.Pool, digit string) (n int) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `SELECT count(*) FROM inbox_held WHERE batch = $1`, batch(digit)).Scan(&n)
 	})
 	testenv.Must(t, err)

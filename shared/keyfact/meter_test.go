@@ -158,17 +158,6 @@ func TestNoteAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkNote(b *testing.B) {
-	m := NewMeter(func() time.Time { return start })
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		who := key("key_1")
-		for pb.Next() {
-			m.Note(who, Accepted, home, "client")
-		}
-	})
-}
-
 // A User-Agent is kept for each of many keys, so only a part of a long one.
 func TestNoteTruncatesClients(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })

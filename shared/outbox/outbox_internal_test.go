@@ -18,13 +18,7 @@ func TestTable(t *testing.T) {
 	pool := pgtest.Open(t, "outboxtest", bus.Migrations(), Migrations())
 	as := func(fn func(tx pgx.Tx) error) {
 		t.Helper()
-		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			if err := pg.AsSystem(t.Context(), tx); err != nil {
-				return err
-			}
-			return fn(tx)
-		})
-		testenv.Must(t, err)
+		testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, fn))
 	}
 	for i := range 20 {
 		as(func(tx pgx.Tx) error {

@@ -30,13 +30,7 @@ func open(t *testing.T) *pgxpool.Pool {
 // as runs fn in a transaction that sees all organizations.
 func as(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-	testenv.Must(t, err)
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, fn))
 }
 
 func save(t *testing.T, pool *pgxpool.Pool, ids ...string) {
@@ -144,10 +138,7 @@ func TestOrderOfCommits(t *testing.T) {
 // before, and rolls every fifth back.
 func write(t *testing.T, pool *pgxpool.Pool, writer, n int) error {
 	rollback := errors.New("rolled back")
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `SELECT pg_current_xact_id(), pg_sleep($1)`, float64((writer+n)%3)/1000); err != nil {
 			return err
 		}

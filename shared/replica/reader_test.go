@@ -34,16 +34,11 @@ type rig struct {
 	log     strings.Builder
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	testenv.Must(t, err)
-}
-
 func newRig(t *testing.T) *rig {
 	r := &rig{Pair: postgrestest.NewPair(t), clock: time.Unix(0, 0)}
 	var err error
 	r.primary, err = pg.Open(t.Context(), r.URL, schema)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(r.primary.Close)
 	for _, statement := range []string{
 		`CREATE SCHEMA notes`, `CREATE TABLE notes (organization text, n int)`,
@@ -51,7 +46,7 @@ func newRig(t *testing.T) *rig {
 		`CREATE POLICY own ON notes USING (current_setting('weir.organization', true) IN (organization, '*'))`,
 	} {
 		_, err := r.primary.Exec(t.Context(), statement)
-		must(t, err)
+		testenv.Must(t, err)
 	}
 	r.point(t, r.Replica)
 	return r
@@ -66,14 +61,14 @@ func (r *rig) point(t *testing.T, address string) {
 	r.reader, err = replica.Open(t.Context(), replica.Config{DatabaseURL: httpapi.Secret(address), Wait: time.Second}, replica.Options{
 		Schema: schema, Conns: 2, Clock: func() time.Time { return r.clock }, Metrics: r.metrics, Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(r.reader.Close)
 }
 
 // write adds a note, and returns its number.
 func (r *rig) write(t *testing.T, organization string) (n int) {
 	t.Helper()
-	must(t, pg.InTxAsSystem(t.Context(), r.primary, func(tx pgx.Tx) error {
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), r.primary, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `INSERT INTO notes SELECT $1, coalesce(max(n), 0) + 1 FROM notes RETURNING n`, organization).Scan(&n)
 	}))
 	return n
@@ -82,7 +77,7 @@ func (r *rig) write(t *testing.T, organization string) (n int) {
 // read returns an organization's newest note, and whether a standby answered.
 func (r *rig) read(t *testing.T, organization pg.Organization) (n int, standby bool) {
 	t.Helper()
-	must(t, r.reader.Snapshot(t.Context(), r.primary, func(tx pgx.Tx) error {
+	testenv.Must(t, r.reader.Snapshot(t.Context(), r.primary, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(t.Context(), tx, organization); err != nil {
 			return err
 		}
@@ -129,7 +124,7 @@ func (r *rig) answersWithTheNewest(t *testing.T) {
 // newest returns the primary's newest note.
 func (r *rig) newest(t *testing.T, organization pg.Organization) (n int) {
 	t.Helper()
-	must(t, pg.ReadAs(t.Context(), r.primary, organization, func(tx pgx.Tx) error {
+	testenv.Must(t, pg.ReadAs(t.Context(), r.primary, organization, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `SELECT coalesce(max(n), 0) FROM notes`).Scan(&n)
 	}))
 	return n
@@ -174,7 +169,7 @@ func (r *rig) cancelled(t *testing.T) {
 	r.Execute(t, r.Standby, `ALTER SYSTEM SET max_standby_streaming_delay = 0`)
 	r.Execute(t, r.Standby, `SELECT pg_reload_conf()`)
 	var tries []bool // whether from the standby
-	must(t, r.reader.Snapshot(t.Context(), r.primary, func(tx pgx.Tx) error {
+	testenv.Must(t, r.reader.Snapshot(t.Context(), r.primary, func(tx pgx.Tx) error {
 		var standby bool
 		if err := tx.QueryRow(t.Context(), `SELECT pg_is_in_recovery() FROM (SELECT count(*) FROM notes) AS counted`).Scan(&standby); err != nil {
 			return err
@@ -204,7 +199,7 @@ func (r *rig) change(ctx context.Context, tx pgx.Tx) error {
 
 func (r *rig) unusable(t *testing.T) {
 	superuser, err := url.Parse(r.Standby)
-	must(t, err)
+	testenv.Must(t, err)
 	for seen, address := range map[string]string{
 		"bypasses row level security":   superuser.String(),
 		"is no standby of the database": r.Primary.URL(),
@@ -237,13 +232,13 @@ func (r *rig) fails(t *testing.T) {
 func TestNoReplica(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	none, err := replica.Open(t.Context(), replica.Config{}, replica.Options{Metrics: metrics})
-	must(t, err)
+	testenv.Must(t, err)
 	defer none.Close()
 	pool, err := pg.Open(t.Context(), postgrestest.URL(t), schema)
-	must(t, err)
+	testenv.Must(t, err)
 	defer pool.Close()
 	var one int
-	must(t, none.Snapshot(t.Context(), pool, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1`).Scan(&one) }))
+	testenv.Must(t, none.Snapshot(t.Context(), pool, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1`).Scan(&one) }))
 	if counted, err := testutil.GatherAndCount(metrics); one != 1 || counted != 0 || err != nil {
 		t.Errorf("read %d, counted %d, %v", one, counted, err)
 	}

@@ -147,14 +147,25 @@ func Rounds(t testing.TB, short, full int) int {
 // there is room: each test makes a database, which is three hundred
 // files; on a disk that takes five times the CPU, and waits.
 func Scratch(pattern string) (string, error) {
-	if InMemory() {
+	if os.Getenv(envFolder) == "" && InMemory() {
 		return os.MkdirTemp(inMemory, pattern)
 	}
 	return os.MkdirTemp("", pattern)
 }
 
 // InMemory reports whether the data of servers for tests goes to memory.
-func InMemory() bool { return os.Getenv("TMPDIR") == "" && hasRoom(inMemory) }
+func InMemory() bool {
+	if folder := os.Getenv(envFolder); folder != "" {
+		return strings.HasPrefix(folder, inMemory+"/")
+	}
+	return hasRoom(inMemory)
+}
+
+// envFolder is the folder of all temporary files. `backends` sets it.
+const envFolder = "TMPDIR"
+
+// Common holds what all runs on a machine share, whatever folder each has.
+const Common = "/tmp"
 
 // inMemory is Linux's file system in memory. In a container it is
 // small by default.

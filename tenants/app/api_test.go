@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Every answer has the members that clients may rely on, with values of
@@ -292,9 +294,7 @@ func walk(t *testing.T, p *process, visit func(route string)) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // A forged Host is in no link of a page or redirect: a

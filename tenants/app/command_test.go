@@ -185,21 +185,14 @@ func TestVerifyAtTheServer(t *testing.T) {
 func (w world) sql(t *testing.T, statements ...string) {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), postgrestest.Owner(w.database), "tenants")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer pool.Close()
 	for _, statement := range statements {
-		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			if err := pg.AsSystem(t.Context(), tx); err != nil {
-				return err
-			}
+		err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 			_, err := tx.Exec(t.Context(), statement)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 }
 

@@ -219,9 +219,7 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	}
 	clock.pass(420 * 24 * time.Hour)
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Later"})) // an audit's newest line stays
-	if err := p.Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Prune(t.Context()))
 	if events := w.rows(t)["events"]; strings.Contains(events, "Canary") {
 		t.Fatal("the events of the key, or the project's name before, are kept")
 	}
@@ -238,9 +236,7 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	others.erased(organization)
 	p.deletion(t, organization, tenants.Gone)
 	n.awaitForgotten(t, "canary")
-	if err := p.Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.Prune(t.Context()))
 	if left := w.rows(t)["withdrawals"]; left != "" {
 		t.Errorf("what was taken back long ago is kept: %s", left)
 	}
@@ -297,15 +293,10 @@ func testDeletionIsCancelled(t *testing.T, p *process) {
 func (w world) rows(t *testing.T) map[string]string {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), w.database, schema.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer pool.Close()
 	all := map[string]string{}
-	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		found, err := tx.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`)
 		if err != nil {
 			return err
@@ -323,9 +314,7 @@ func (w world) rows(t *testing.T) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return all
 }
 

@@ -132,9 +132,7 @@ func (w world) start(t *testing.T, operator string) *process {
 		config.Output = w.output
 	}
 	tenants, err := app.New(t.Context(), config, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- tenants.Run(ctx) }()

@@ -113,15 +113,11 @@ func (w world) ingestor(t *testing.T) *ingestor {
 	t.Helper()
 	for _, topic := range contract.Topics(0, 0) {
 		if topic.Name == contract.TopicIngest || topic.Name == contract.TopicAccounts {
-			if err := topics.Ensure(t.Context(), w.brokers, []contract.Topic{topic}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, topics.Ensure(t.Context(), w.brokers, []contract.Topic{topic}))
 		}
 	}
 	publisher, err := publisher.New(publisher.Config{Brokers: w.brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = publisher.Close() })
 	return &ingestor{t: t, publisher: publisher}
 }
@@ -129,9 +125,7 @@ func (w world) ingestor(t *testing.T) *ingestor {
 func (i *ingestor) publish(topic, kind, key string, value any) {
 	i.t.Helper()
 	encoded, err := json.Marshal(value)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, err)
 	i.published++
 	m := message.NewMessage(fmt.Sprint(kind, "/", i.published), encoded)
 	m.Metadata = contract.Attributes{ID: m.UUID, Type: kind, Source: "weir/ingest", Time: time.Now()}.Headers()
@@ -260,20 +254,14 @@ type scanner struct{ key *ecdsa.PrivateKey }
 func (w *world) scanner(t *testing.T) scanner {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	w.leakKeys = filepath.Join(t.TempDir(), "keys.json")
 	published := text(map[string]any{"public_keys": []any{map[string]any{
 		"key_identifier": "one", "is_current": true, "key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 	}}})
-	if err := os.WriteFile(w.leakKeys, []byte(published), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(w.leakKeys, []byte(published), 0o600))
 	return scanner{key}
 }
 
@@ -282,9 +270,7 @@ func (s scanner) report(t *testing.T, p *process, body string, forged bool) (sta
 	t.Helper()
 	sum := sha256.Sum256([]byte(body))
 	signature, err := ecdsa.SignASN1(rand.Reader, s.key, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if forged {
 		body += " "
 	}
@@ -295,9 +281,7 @@ func (s scanner) report(t *testing.T, p *process, body string, forged bool) (sta
 	recorder := httptest.NewRecorder()
 	p.checked.ServeHTTP(recorder, request)
 	if recorder.Code == 200 {
-		if err := json.Unmarshal(recorder.Body.Bytes(), &labels); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal(recorder.Body.Bytes(), &labels))
 	}
 	return recorder.Code, labels, recorder.Body.String()
 }

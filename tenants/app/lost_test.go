@@ -182,9 +182,7 @@ func TestSurplusRecordsAreTakenBack(t *testing.T) {
 	key := contract.CredentialKey("weir_stranger")
 	stranger, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_gone", Organization: acme.organization,
 		Project: acme.project, State: contract.CredentialActive, Version: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	unreadable := contract.CredentialKey("weir_unreadable")
 	fact := contract.TypeProjectCreated + "/999999999"
 	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, key, stranger),
@@ -223,9 +221,7 @@ func TestEarlierTablesUndoNoRevocation(t *testing.T) {
 	p.stop()
 	revoked, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: acme.key, Organization: acme.organization,
 		Project: acme.project, State: contract.CredentialRevoked, Version: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	bustest.PublishAll(t, w.brokers, contract.TopicCredentials, foreign(contract.TypeCredentialChanged, contract.CredentialKey(acme.secret), revoked))
 	w.begin = "begin-2"
 	w.start(t, operatorToken)

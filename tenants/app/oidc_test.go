@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/service"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/app"
 )
 
@@ -19,9 +20,7 @@ const oidcPage = "/console/sign-in/oidc"
 // Members sign in by an identity provider.
 func TestProvider(t *testing.T) {
 	provider, err := mockoidc.Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = provider.Shutdown() })
 	w := newWorld(t)
 	w.oidc = app.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecret: httpapi.Secret(provider.ClientSecret), Name: "Acme Id <b>"}
@@ -49,9 +48,7 @@ func sentBack(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	back, found := strings.CutPrefix(answer.Header.Get("Location"), "https://weir.example")
 	if !found {
@@ -79,9 +76,7 @@ func testProviderIdentityStays(t *testing.T, p *process, provider *mockoidc.Mock
 		back := b.atProvider(t, provider, mockoidc.MockUser{Subject: subject, Email: email, EmailVerified: verified})
 		got := b.navigate(t, back)
 		returned, err := url.Parse(back)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, hidden := range []string{provider.ClientSecret, returned.Query().Get("code"), returned.Query().Get("state")} {
 			if strings.Contains(p.world.log.String(), hidden) {
 				t.Errorf("%q is logged", hidden)

@@ -219,10 +219,7 @@ func (w world) published(t *testing.T) error {
 		return err
 	}
 	defer pool.Close()
-	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		var behind int
 		err := tx.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE position > (SELECT position FROM bus_relays WHERE name = 'tenants')`).Scan(&behind)
 		if err == nil && behind > 0 {
@@ -288,9 +285,7 @@ func (w world) dump(t *testing.T) string {
 func TestBrokerIsAway(t *testing.T) {
 	directory := t.TempDir()
 	number, err := port.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	broker := startBroker(t, directory, number)
 	clock := &watch{}
 	w := world{database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond, clock: clock.now}
@@ -299,9 +294,7 @@ func TestBrokerIsAway(t *testing.T) {
 	p.add(t, before.organization, "olga@example.com", "owner")
 	lost := testRoleLostBeforeThatIsConsumed(t, p, before)
 	ended := testEndedBeforeThatIsConsumed(t, p, clock, before)
-	if err := broker.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, broker.Close())
 	t.Run("RoleLost", lost)
 	t.Run("Ended", ended)
 	acme := p.tenant(t, "Acme")
@@ -316,9 +309,7 @@ func TestBrokerIsAway(t *testing.T) {
 func startBroker(t *testing.T, directory string, port int) *kafka.Broker {
 	t.Helper()
 	broker, err := kafka.Start(kafka.Config{Open: true, Dir: directory, Port: port, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = broker.Close() })
 	return broker
 }
@@ -330,13 +321,9 @@ func testRevocationWaitsForNobody(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	n.awaitLookup(t, acme.secret, nil)
 	pool, err := pg.Open(t.Context(), postgrestest.Owner(p.world.database), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer pool.Close()
-	if err := pg.Migrate(t.Context(), pool, "other"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.Migrate(t.Context(), pool, "other"))
 	err = pg.InTx(t.Context(), pool, func(load pgx.Tx) error {
 		if _, err := load.Exec(t.Context(), `CREATE TABLE bulk AS SELECT generate_series(1, 1000)`); err != nil {
 			return err
@@ -345,7 +332,5 @@ func testRevocationWaitsForNobody(t *testing.T, p *process) {
 		n.awaitLookup(t, acme.secret, identity.ErrRevoked)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/mail"
 )
 
@@ -58,9 +59,7 @@ func (o *Server) serve(t testing.TB, certified *tls.Config) {
 	server := smtp.NewServer(o)
 	server.TLSConfig = certified
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	o.Address = listener.Addr().String()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -136,8 +135,6 @@ func (o *Server) Forget() {
 func (o *Server) Server(t testing.TB, password string) *mail.Server {
 	t.Helper()
 	server, err := mail.ParseServer(httpapi.Secret("smtp://weir:"+password+"@"+o.Address), "Weir <weir@example.com>", o.Trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return server
 }

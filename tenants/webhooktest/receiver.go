@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A Receiver takes messages over TLS, and verifies their signatures.
@@ -46,9 +48,7 @@ func Serve(t testing.TB, handler http.Handler) (url, authority string) {
 	t.Cleanup(server.Close)
 	authority = filepath.Join(t.TempDir(), "ca.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(authority, certificate, 0o600))
 	return server.URL, authority
 }
 

@@ -11,13 +11,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/deploy/profile"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/programs"
 )
 
 func model(t *testing.T) *kong.Node {
 	t.Helper()
 	parser, err := kong.New(&commands{}, kong.Name("weir"))
-	must(t, err)
+	testenv.Must(t, err)
 	return parser.Model.Node
 }
 
@@ -56,7 +57,7 @@ func offers(root *kong.Node, words ...string) (names []string) {
 // What follows depends on the words before it.
 func TestCandidates(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	must(t, profile.Change(func(all *profile.Profiles) error {
+	testenv.Must(t, profile.Change(func(all *profile.Profiles) error {
 		all.ByName["prod"] = profile.Profile{}
 		return nil
 	}))
@@ -96,7 +97,7 @@ func TestCompletionScripts(t *testing.T) {
 			continue
 		}
 		file := filepath.Join(dir, shell)
-		must(t, os.WriteFile(file, []byte(script), 0o600))
+		testenv.Must(t, os.WriteFile(file, []byte(script), 0o600))
 		if out, err := exec.CommandContext(t.Context(), path, "-n", file).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", shell, err, out)
 		}

@@ -11,15 +11,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // The generated pages are up to date.
 func TestPagesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	pages, err := pages(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for name, want := range pages {
 		got, err := os.ReadFile(filepath.Join(root, "deploy", "docs", name))
 		if err != nil || string(got) != string(want) {
@@ -40,13 +39,9 @@ func TestPagesNameSettings(t *testing.T) {
 	root := filepath.Join("..", "..", "docs")
 	known, named := variablesOf(t, filepath.Join(root, "settings.md")), 0
 	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	runbooks, err := filepath.Glob(filepath.Join(root, "runbooks", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, page := range append(pages, runbooks...) {
 		for name := range variablesOf(t, page) {
 			named++
@@ -64,9 +59,7 @@ func TestPagesNameSettings(t *testing.T) {
 func variablesOf(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	names := map[string]bool{}
 	for _, name := range variable.FindAllString(string(text), -1) {
 		names[name] = true
@@ -85,9 +78,7 @@ func TestCommandsOfPages(t *testing.T) {
 		"secure.md":  "acls acls acls acls topics migrate",
 	} {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if found := commandsOf(t, string(page)); !slices.Equal(found, strings.Fields(want)) {
 			t.Errorf("%s has %v, want %s", name, found, want)
 		}
@@ -104,9 +95,7 @@ func commandsOf(t *testing.T, page string) (found []string) {
 			continue
 		}
 		parser, err := kong.New(&commands{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if _, err := parser.Parse(words[1:]); err != nil {
 			t.Errorf("%s: %v", strings.TrimSpace(line), err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // The newest entries that match are printed, the newest last, and none of
@@ -27,14 +28,10 @@ func TestLogs(t *testing.T) {
 	}))
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	command := logsCommand{Query: []string{"level:error", "OR", "cart"}, Since: time.Hour, Limit: 2, reader: reader{APIKey: "key"}}
 	var out strings.Builder
-	if err := command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
 	want := "2026-11-21 09:30:01.500 INFO  dev  cart opened\n2026-11-21 09:30:02.000 ERROR prod  no \\x1b[2J route  IOError: x\n"
 	if out.String() != want || asked != "level:error OR cart 2026-11-21T09:00:00Z" {
 		t.Errorf("asked for %q, printed %q", asked, out.String())
@@ -61,7 +58,7 @@ func TestLogsCount(t *testing.T) {
 	}))
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
-	must(t, err)
+	testenv.Must(t, err)
 	command := logsCommand{Query: []string{"level:error"}, Since: time.Hour, Limit: 2, CountBy: []string{"service"}}
 	for asJSON, want := range map[bool]string{
 		true: counted + "\n",
@@ -70,7 +67,7 @@ func TestLogsCount(t *testing.T) {
 	} {
 		var out strings.Builder
 		command.JSON = asJSON
-		must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
+		testenv.Must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
 		if out.String() != want {
 			t.Errorf("got\n%s", out.String())
 		}
@@ -88,7 +85,7 @@ func TestLogsPatterns(t *testing.T) {
 	}))
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
-	must(t, err)
+	testenv.Must(t, err)
 	command := logsCommand{Query: []string{"level:error"}, Since: time.Hour, Limit: 200, Patterns: true}
 	for _, c := range []struct {
 		asJSON      bool
@@ -103,7 +100,7 @@ func TestLogsPatterns(t *testing.T) {
 	} {
 		var out strings.Builder
 		command.JSON, command.NewSince = c.asJSON, c.newSince
-		must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
+		testenv.Must(t, command.print(t.Context(), api, &out, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))
 		if asked != c.asked || out.String() != c.want {
 			t.Errorf("asked for %s, got\n%s", asked, out.String())
 		}

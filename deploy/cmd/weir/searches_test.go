@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/terminal"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A saved search gives the command line what it leaves open.
@@ -20,9 +21,7 @@ func TestSavedSearches(t *testing.T) {
 	}))
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var out strings.Builder
 	if err := (&searchesCommand{Limit: 10}).print(t.Context(), api, terminal.Of(&out)); err != nil || !strings.Contains(out.String(), "Checkout fails") || !strings.Contains(out.String(), "checkout OR cart") {
 		t.Errorf("printed %q, %v", out.String(), err)

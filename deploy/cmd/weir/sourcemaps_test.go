@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/terminal"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // fakeMaps is an API that has the map of b.js, and notes what it is asked.
@@ -53,7 +54,7 @@ func fakeMaps(t *testing.T) (api *client.Client, asked func() []string) {
 	}))
 	t.Cleanup(server.Close)
 	api, err := client.New(server.URL, "", 2)
-	must(t, err)
+	testenv.Must(t, err)
 	return api, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -71,13 +72,13 @@ func TestSourcemapsUpload(t *testing.T) {
 		"a.js.map": "map a", "a.js": "a()\n//# debugId=85314830-023f-4cf1-a267-535f4e37bb17\n", "js/b.js.map": "map b", "a.css.map": "style", "index.html": "",
 	} {
 		path := filepath.Join(directory, name)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		testenv.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testenv.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	command := sourcemapsUpload{Directory: directory, Release: "1.0", URLPrefix: "https://cdn.example/static/"}
 	command.APIKey, command.Project = "key", "prj_1"
 	var out strings.Builder
-	must(t, command.upload(t.Context(), api, &out))
+	testenv.Must(t, command.upload(t.Context(), api, &out))
 	want := []string{
 		"GET /projects/prj_1/source-maps?limit=1000&release=1.0",
 		"POST /projects/prj_1/source-maps?debug_id=85314830-023f-4cf1-a267-535f4e37bb17&name=~%2Fstatic%2Fa.js&release=1.0 map a",
@@ -102,13 +103,13 @@ func TestSourcemapsDelete(t *testing.T) {
 	list := sourcemapsList{Limit: 10}
 	list.APIKey, list.Project = "key", "prj_1"
 	var out strings.Builder
-	must(t, list.print(t.Context(), api, terminal.Screen{Writer: &out}))
+	testenv.Must(t, list.print(t.Context(), api, terminal.Screen{Writer: &out}))
 	if !strings.Contains(out.String(), "smp_b  1.0      ~/static/js/b.js  5 B") {
 		t.Errorf("listed\n%s", out.String())
 	}
 	command := sourcemapsDelete{Release: "1.0"}
 	command.projectReader = list.projectReader
-	must(t, command.delete(t.Context(), api, &out))
+	testenv.Must(t, command.delete(t.Context(), api, &out))
 	if got := asked(); !slices.Contains(got, "DELETE /projects/prj_1/source-maps/smp_b") || !strings.HasSuffix(out.String(), "1 deleted.\n") {
 		t.Errorf("asked %q, got\n%s", got, out.String())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/terminal"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A tail is printed as it comes, what was skipped is said, and it goes on after
@@ -35,9 +36,7 @@ func TestTail(t *testing.T) {
 	}))
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	command := tailCommand{Query: []string{"a", "b"}, Project: "prj_1", reader: reader{APIKey: "key"}}
 	var out, said strings.Builder
 	err = command.follow(t.Context(), api, terminal.Of(&out), &said)

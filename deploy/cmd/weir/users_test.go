@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/profile"
 	"github.com/weirlog/weir/deploy/terminal"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 const (
@@ -66,7 +67,7 @@ func fakeAPI(t *testing.T) (api *client.Client, asked func() string) {
 	}))
 	t.Cleanup(server.Close)
 	api, err := client.New(server.URL, "", 1)
-	must(t, err)
+	testenv.Must(t, err)
 	return api, func() string {
 		defer func() { requests = nil }()
 		return strings.Join(requests, "\n")
@@ -81,7 +82,7 @@ func TestErrorsList(t *testing.T) {
 	command.APIKey, command.Project = "key", "prj_1"
 	var out strings.Builder
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}, now))
+	testenv.Must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}, now))
 	row := groupA + `  12,345  2026-11-21 09:30  fatal  unresolved  TypeError: no \x1b[2J total` + "\n"
 	if !strings.Contains(out.String(), row) {
 		t.Errorf("got\n%s", out.String())
@@ -92,7 +93,7 @@ func TestErrorsList(t *testing.T) {
 	}
 	out.Reset()
 	command.JSON, command.Limit = true, 1
-	must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}, now))
+	testenv.Must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}, now))
 	var group client.ErrorGroup
 	if err := json.Unmarshal([]byte(out.String()), &group); err != nil || group.ID != groupA || group.Count != 12345 {
 		t.Errorf("got %s, %v", out.String(), err)
@@ -105,7 +106,7 @@ func TestErrorsShow(t *testing.T) {
 	command := errorsShow{Group: "grp_aaaaaaaa"}
 	command.Project = "prj_1"
 	var out strings.Builder
-	must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
+	testenv.Must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
 	for _, want := range []string{
 		"TypeError: no total\ngroup         " + groupA + "\n", "count         12,345\n", "culprit       total (cart.js)\nmerged        grp_b, 3 times: E: b\n",
 		"  at total /srv/cart.js:41\n  -  node.emit\n  … 2 more\n", "2026-11-21 09:30:00.000  error  prod         checkout failed\n",
@@ -128,8 +129,8 @@ func TestErrorsMerge(t *testing.T) {
 	merge, split := regrouper{Into: "grp_aaaaaaaa", Groups: []string{"grp_aaaaaaab"}}, errorsSplit{Group: groupA, Occurrence: "entry"}
 	merge.Project, merge.APIKey, split.APIKey = "prj_1", "key", "key"
 	var out strings.Builder
-	must(t, merge.regroup(t.Context(), api, terminal.Screen{Writer: &out}, "unmerge"))
-	must(t, split.split(t.Context(), api, terminal.Screen{Writer: &out}))
+	testenv.Must(t, merge.regroup(t.Context(), api, terminal.Screen{Writer: &out}, "unmerge"))
+	testenv.Must(t, split.split(t.Context(), api, terminal.Screen{Writer: &out}))
 	got := asked()
 	for _, sent := range []string{
 		"key /error-groups/" + groupA + "/unmerge\n" + `{"groups":["` + groupB + `"]}`, "key /error-groups/" + groupA + "/split\n" + `{"occurrence":"entry"}`,
@@ -149,7 +150,7 @@ func TestErrorsDecide(t *testing.T) {
 	command := decider{Groups: []string{"grp_aaaaaaaa", groupA}, Note: "see #7"}
 	command.APIKey, command.Project = "key", "prj_1"
 	var out strings.Builder
-	must(t, command.decide(t.Context(), api, terminal.Screen{Writer: &out}, client.GroupDecision{Status: "resolved", InRelease: "next"}))
+	testenv.Must(t, command.decide(t.Context(), api, terminal.Screen{Writer: &out}, client.GroupDecision{Status: "resolved", InRelease: "next"}))
 	sent := "key /error-groups/" + groupA + "\n" + `{"status":"resolved","in_release":"next","note":"see #7"}`
 	if got := asked(); strings.Count(got, sent) != 2 || strings.Count(out.String(), groupA+" is resolved, and happened 12,345 times: TypeError: no total\n") != 2 {
 		t.Errorf("sent %s, got\n%s", got, out.String())
@@ -171,7 +172,7 @@ func TestUsage(t *testing.T) {
 	command := usageCommand{By: "key", Bucket: "day", Limit: 10}
 	command.ServiceToken, command.Organization = "token", "org_1"
 	var out strings.Builder
-	must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
+	testenv.Must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
 	want := "UTC         REQUESTS  ENTRIES  BYTES    KEY\n2026-11-21  3         12,000   1.1 GiB  key_1\n\n" +
 		"2026-11-01 to 2026-12-01: 1.1 GiB of 500.0 GiB used, 498.8 GiB left.\n"
 	if requests := asked(); out.String() != want || !strings.HasSuffix(requests, "Bearer token /organizations/org_1/usage?bucket=day&by=key&limit=10") {
@@ -179,7 +180,7 @@ func TestUsage(t *testing.T) {
 	}
 	out.Reset()
 	command.JSON = true
-	must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
+	testenv.Must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
 	if !strings.HasPrefix(out.String(), `{"balance":{"granted":536870912000,`) || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `"bytes":1288490188}]}`) {
 		t.Errorf("got %s", out.String())
 	}
@@ -194,7 +195,7 @@ func TestReach(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	env := allinone.DevEnv{BaseURL: "https://localhost:8443/v1", APIKey: "demo", CAFile: "/demo.pem", Project: "prj_demo", ServiceToken: "billing"}
-	must(t, env.Write(filepath.Join(dir, allinone.EnvFile)))
+	testenv.Must(t, env.Write(filepath.Join(dir, allinone.EnvFile)))
 	local := profile.Profile{BaseURL: env.BaseURL, CAFile: env.CAFile, Project: "prj_demo", APIKey: "demo", ServiceToken: "billing"}
 	prod := profile.Profile{BaseURL: "https://weir.example.com/v1", APIKey: "prod"}
 	check := func(c connection, want profile.Profile) {
@@ -207,17 +208,17 @@ func TestReach(t *testing.T) {
 	check(connection{}, local)
 	foreign := t.TempDir()
 	bait := allinone.DevEnv{BaseURL: "https://localhost.example.com/v1", APIKey: "bait"}
-	must(t, bait.Write(filepath.Join(foreign, allinone.EnvFile)))
+	testenv.Must(t, bait.Write(filepath.Join(foreign, allinone.EnvFile)))
 	if _, err := (&connection{DataDir: foreign}).reach(); err == nil || !strings.Contains(err.Error(), "no address of this machine") {
 		t.Errorf("a file leads to another machine: %v", err)
 	}
-	must(t, profile.Change(func(all *profile.Profiles) error {
+	testenv.Must(t, profile.Change(func(all *profile.Profiles) error {
 		all.Used, all.ByName["prod"] = "prod", prod
 		return nil
 	}))
 	check(connection{}, prod)
 	check(connection{BaseURL: "https://other.example.com/v1"}, profile.Profile{BaseURL: "https://other.example.com/v1"})
-	must(t, (&profileAdd{Name: "local", DataDir: dir}).Run())
+	testenv.Must(t, (&profileAdd{Name: "local", DataDir: dir}).Run())
 	check(connection{Profile: "local"}, local)
 	r := reader{connection: connection{Profile: "prod"}, APIKey: "named"}
 	if api, _, err := r.open(); err != nil || r.APIKey != "named" || api.Base() != prod.BaseURL {
@@ -237,7 +238,7 @@ func TestKeysStay(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
 	api, err := client.New(server.URL, "", 1)
-	must(t, err)
+	testenv.Must(t, err)
 	if _, err := client.Read[client.Listing](t.Context(), api, client.ByKey("key"), "/logs", nil); err == nil {
 		t.Error("a redirect is an answer")
 	}
@@ -249,10 +250,10 @@ func TestProfileAddTakesSecrets(t *testing.T) {
 	dir := t.TempDir()
 	add := &profileAdd{BaseURL: "https://weir.example.com/v1", CAFile: "ca.pem"}
 	file := filepath.Join(dir, "lines")
-	must(t, os.WriteFile(file, []byte("key\ntoken\n"), 0o600))
-	must(t, os.WriteFile(file+".token", []byte("token\n"), 0o600))
+	testenv.Must(t, os.WriteFile(file, []byte("key\ntoken\n"), 0o600))
+	testenv.Must(t, os.WriteFile(file+".token", []byte("token\n"), 0o600))
 	lines, err := os.Open(file)
-	must(t, err)
+	testenv.Must(t, err)
 	defer lines.Close()
 	var read profile.Profile
 	if err := readSecrets(lines, nil, &read); err != nil || read.APIKey != "key" || read.ServiceToken != "token" {
@@ -280,14 +281,14 @@ func TestProfileCommands(t *testing.T) {
 	for _, p := range []struct{ name, key, token string }{{"prod", "hidden1", ""}, {"dev", "", "hidden2"}} {
 		t.Setenv("WEIR_API_KEY", p.key)
 		t.Setenv("WEIR_SERVICE_TOKEN", p.token)
-		must(t, (&profileAdd{Name: p.name, BaseURL: "https://" + p.name + ".example.com/v1"}).Run())
+		testenv.Must(t, (&profileAdd{Name: p.name, BaseURL: "https://" + p.name + ".example.com/v1"}).Run())
 	}
 	if err := (&profileAdd{Name: "dev", BaseURL: "https://weir.example.com/v1"}).Run(); err == nil || !strings.Contains(err.Error(), "--replace") {
 		t.Errorf("got %v", err)
 	}
 	list := func(asJSON bool) string {
 		var out strings.Builder
-		must(t, (&profileList{JSON: asJSON}).print(terminal.Screen{Writer: &out}))
+		testenv.Must(t, (&profileList{JSON: asJSON}).print(terminal.Screen{Writer: &out}))
 		return out.String()
 	}
 	if got := list(false); !strings.Contains(got, "   dev   token           https://dev.example.com/v1\n*  prod  key             https://prod.example.com/v1\n") {
@@ -296,8 +297,8 @@ func TestProfileCommands(t *testing.T) {
 	if got := list(true); strings.Count(got, "\n") != 2 || strings.Contains(got, "hidden") || !strings.Contains(got, `{"name":"prod","used":true,"base_url":"https://prod.example.com/v1"`) {
 		t.Errorf("got\n%s", got)
 	}
-	must(t, (&profileUse{Name: "dev"}).Run())
-	must(t, (&profileRemove{Name: "dev"}).Run())
+	testenv.Must(t, (&profileUse{Name: "dev"}).Run())
+	testenv.Must(t, (&profileRemove{Name: "dev"}).Run())
 	for _, err := range []error{(&profileUse{Name: "dev"}).Run(), (&profileRemove{Name: "dev"}).Run()} {
 		if err == nil || !strings.Contains(err.Error(), "weir profile add dev") {
 			t.Errorf("got %v", err)
@@ -305,12 +306,5 @@ func TestProfileCommands(t *testing.T) {
 	}
 	if got := list(false); strings.Contains(got, "dev") || strings.Contains(got, "*") {
 		t.Errorf("got\n%s", got)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A block of commands in a page, perhaps indented.
@@ -24,9 +26,7 @@ func Blocks(text string) (found []string) {
 func BlocksOf(t testing.TB, page, section string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, after, _ := strings.Cut(string(text), "# "+section+"\n")
 	within, _, _ := strings.Cut(after, "\n##")
 	found := Blocks(within)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // recorded returns a recording of one process, which is up or down
@@ -13,9 +15,7 @@ import (
 func recorded(t *testing.T, up ...float64) *Recording {
 	t.Helper()
 	r, err := of("../alerts.yaml", "../slo.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for i, value := range up {
 		minutes := baseline
 		if i > 0 {

@@ -205,35 +205,6 @@ func TestTokensAfterTheClockIsSet(t *testing.T) {
 	}
 }
 
-func BenchmarkEnter(b *testing.B) {
-	gate := admission.NewGate(func() time.Time { return start })
-	gate.Apply("org", 1_000_000_000, account(1<<50))
-	b.ReportAllocs()
-	for b.Loop() {
-		gate.Enter(sender)
-	}
-}
-
-// What a budget costs a request, beside none.
-func BenchmarkReserve(b *testing.B) {
-	for name, budgets := range map[string][]ingest.Budget{
-		"no budget":   nil,
-		"two budgets": {{Spender: ingest.Spender{Project: "p"}, Limit: 1 << 50}, {Spender: ingest.Spender{Key: "k"}, Limit: 1 << 50}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			gate, account := admission.NewGate(func() time.Time { return start }), account(1<<50)
-			account.Budgets = budgets
-			gate.Apply("org", 1_000_000_000, account)
-			b.ReportAllocs()
-			for b.Loop() {
-				gate.Enter(sender)
-				r, _ := gate.Reserve(sender, start, 10)
-				r.Settle(ingest.Outcome{})
-			}
-		})
-	}
-}
-
 // A sender over its limit of waste waits until it has refilled; others
 // don't, and no token is taken.
 func TestGateLimitsWaste(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A rig is a log store on PostgreSQL without a broker: the test passes
@@ -49,9 +50,7 @@ func (r *rig) consume(records ...bus.Record) error {
 
 func (r *rig) mustConsume(records ...bus.Record) {
 	r.t.Helper()
-	if err := r.consume(records...); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, r.consume(records...))
 }
 
 // all pages through a search.
@@ -59,9 +58,7 @@ func (r *rig) all(organization string, search ingest.Search) (texts []string) {
 	r.t.Helper()
 	for {
 		result, err := r.store.Search(r.t.Context(), pg.Organization(organization), search)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, err)
 		for _, found := range result.Found {
 			texts = append(texts, string(found.Text))
 		}
@@ -236,16 +233,11 @@ func TestOddTimesLieApart(t *testing.T) {
 	}
 	r.mustConsume(r.record("org_1", "prj_1", entries...))
 	var blocks, mixed int
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE max_seconds - min_seconds >= 3600
 			AND $1 BETWEEN min_seconds - 3600 AND max_seconds + 3600) FROM blocks`, noon.Unix()).Scan(&blocks, &mixed)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if blocks > ingest.MaxSpans || blocks < 3 || mixed > 0 {
 		t.Errorf("%d blocks, %d of them wide and with common times", blocks, mixed)
 	}
@@ -279,10 +271,7 @@ func TestAWindowIsInFewBlocksAfterALag(t *testing.T) {
 	}
 	window := noon.Add(1050 * time.Second).Unix()
 	var reach, all int
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE $1 BETWEEN min_seconds AND max_seconds), count(*) FROM blocks`, window).Scan(&reach, &all)
 	})
 	if err != nil || reach != 1 || all != transactions*places {

@@ -34,22 +34,16 @@ func acceptance(batch, parts int) (accepted ingest.Acceptance) {
 // published one is at its last part.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)))
 	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer publisher.Close()
 	queue := bus.LargeGroups()
 	p := &bus.Publisher{Bus: publisher, Spread: 1, Large: queue}
 	var release []func()
 	for _, organization := range []string{"org_2", "org_2", "org_3", "org_3"} {
 		lease, err := queue.Acquire(t.Context(), organization, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		release = append(release, lease.Release)
 	}
 	if outcome, err := p.Publish(t.Context(), acceptance(1, 1)); err != nil || outcome.Status != ingest.Published {
@@ -74,13 +68,9 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 // are in the log.
 func TestRequestsThatFailHalfway(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer publisher.Close()
 	p := &bus.Publisher{Bus: publisher, Spread: 1, Large: bus.LargeGroups()}
 	request := acceptance(1, 12)

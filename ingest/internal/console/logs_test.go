@@ -57,9 +57,7 @@ func entry(t *testing.T, members map[string]any) ingest.Found {
 		line[name] = value
 	}
 	text, err := json.Marshal(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	at, _ := ingest.ParseInstant([]byte("2026-11-21T09:30:00.25Z"))
 	level, _ := ingest.ParseSeverity([]byte(line["level"].(string)))
 	return ingest.Found{Project: "prj_1", Stored: ingest.Stored{Place: ingest.Place{Time: at}, Level: level, Environment: "prod", Text: text}}
@@ -82,13 +80,9 @@ func liveRouter(t *testing.T, store searches.Finder) (http.Handler, *tails.Hub) 
 	for _, digit := range []string{"1", "2"} {
 		encoded, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit,
 			Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive})
-		if err := credentials.Apply(contract.CredentialKey(session(digit)), encoded); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey(session(digit)), encoded))
 		created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_" + digit, Project: "prj_" + digit, Name: "Shop " + digit + hostile})
-		if err := directory.Apply(contract.TypeProjectCreated, created); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, directory.Apply(contract.TypeProjectCreated, created))
 	}
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})

@@ -27,6 +27,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A desk is the console of org_1 with a database: session 1 is a viewer,
@@ -43,14 +44,10 @@ func newDesk(t *testing.T) *desk {
 	for digit, role := range map[string]string{"1": "viewer", "2": "developer", "3": "developer"} {
 		encoded, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_" + digit, Organization: "org_1", Member: "mem_" + digit,
 			Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive})
-		if err := credentials.Apply(contract.CredentialKey(session(digit)), encoded); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey(session(digit)), encoded))
 	}
 	created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_1", Project: "prj_1", Name: "Shop"})
-	if err := directory.Apply(contract.TypeProjectCreated, created); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, directory.Apply(contract.TypeProjectCreated, created))
 	clock := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC) }
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock})
 	ids := 0
@@ -168,9 +165,7 @@ func TestSettingAnAlert(t *testing.T) {
 	d := newDesk(t)
 	who := identity.Principal{ID: "ses_2", Organization: "org_1", Member: "mem_2", Scopes: []string{identity.RoleScope("developer")}}
 	s, err := d.service.Create(t.Context(), who, ingest.SavedSearch{Name: "Checkout", Query: "checkout", Last: "1h"}, true, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	path := "/console/logs/searches/" + s.ID + "/alert"
 	d.page("2", path, 200, "Set an alert", `value="member:mem_2" checked`)
 	rule := url.Values{"version": {"0"}, "condition": {"fewer"}, "threshold": {"0"}, "window": {"300"}, "every": {"60"}, "times": {"2"}, "quiet": {"3600"},
@@ -213,8 +208,6 @@ func (d *desk) evaluate(id string, evaluations ...ingest.Evaluation) {
 			_, err = postgres.SettleAlert(d.t.Context(), tx, &a, e, outcome, a.State != before)
 			return err
 		})
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		testenv.Must(d.t, err)
 	}
 }

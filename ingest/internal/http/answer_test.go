@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An outcomesLog records published outcomes.
@@ -79,9 +80,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 				}
 				serve(in, r)
 			}
-			if err := in.Service.Outcomes.Finish(); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, in.Service.Outcomes.Finish())
 			var got []string
 			for _, count := range to.counts {
 				if count.Project != "prj_1" || count.APIKey != "key_1" || count.Environment != "prod" {
@@ -117,9 +116,7 @@ func TestOutcomesOfRefusedKeys(t *testing.T) {
 	for _, key := range []string{slow, slow, ended, "weir_" + strings.Repeat("01", 24)} {
 		serve(in, newPost(strings.NewReader(`{"logs":[`+goodEntry+`]}`), "X-Api-Key", key))
 	}
-	if err := in.Service.Outcomes.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, in.Service.Outcomes.Finish())
 	var got []string
 	for _, count := range to.counts {
 		got = append(got, fmt.Sprintf("%s %s/%s %d", count.APIKey, count.Outcome, count.Reason, count.Requests))

@@ -174,9 +174,7 @@ func TestZstdWindowsAreCounted(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	var stream bytes.Buffer
 	w, err := zstd.NewWriter(&stream, zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, _ = w.Write(noise)
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -383,9 +381,7 @@ func TestLargeBodiesGiveWay(t *testing.T) {
 			large := []byte(`{"logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", 8<<20) + `"}`)
 			for _, text := range [][]byte{body(1), large, body(100)} {
 				r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, bytes.NewReader(text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, err)
 				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("X-Api-Key", quiet)
 				if response, err := client.Do(r); err != nil || response.StatusCode != 200 {

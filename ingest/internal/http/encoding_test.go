@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A body is one compressed stream: data after it, or a truncated
@@ -42,9 +43,7 @@ func TestEncodedBodyIsTheStreamAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var stream bytes.Buffer
 			w, err := c.open(&stream)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if _, err := w.Write(body(20)); err != nil || w.Close() != nil {
 				t.Fatal(err)
 			}
@@ -157,15 +156,11 @@ func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines [
 	server := httptest.NewServer(router)
 	defer server.Close()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/logs"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	request.Header.Set("X-Api-Key", secret)
 	request.Header.Set("Accept", "application/x-ndjson")
 	answer, err = server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), answer, err

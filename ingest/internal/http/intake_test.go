@@ -30,6 +30,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var (
@@ -511,9 +512,7 @@ func TestBudgetRefuses(t *testing.T) {
 				answer := serve(in, newPost(strings.NewReader(`{"logs":[`+goodEntry+`]}`)))
 				codes = append(codes, answer.Code)
 				if answer.Code == http.StatusTooManyRequests && body == nil {
-					if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Must(t, json.Unmarshal(answer.Body.Bytes(), &body))
 				}
 			}
 			if !slices.Equal(codes, []int{200, 429, 429}) {

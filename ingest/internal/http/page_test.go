@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An entry is answered byte for byte: nothing is escaped again.
@@ -21,9 +22,7 @@ func TestEntriesAreWrittenAsTheyAre(t *testing.T) {
 	for i, text := range texts {
 		p.found = append(p.found, ingest.Found{Project: "prj_1", Stored: ingest.Stored{Place: ingest.Place{Index: i}, Environment: `a"b`, Text: []byte(text)}})
 	}
-	if err := p.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.write(&out))
 	var read struct {
 		Items []struct {
 			ID, Project, Environment string
@@ -56,9 +55,7 @@ func TestAPageIsNotCopied(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := p.write(bufio.NewWriter(io.Discard)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.write(bufio.NewWriter(io.Discard)))
 	runtime.ReadMemStats(&after)
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<10 {
 		t.Errorf("%d bytes are allocated to write a page", allocated)

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC)
@@ -46,9 +47,7 @@ func TestTailQuery(t *testing.T) {
 func TestParseSearch(t *testing.T) {
 	query := "project=prj_1&from=2026-11-21T12:00:00Z&to=2026-11-21T12:00:00.000000001Z&level=warn&level=error&environment=prod&q=Checkout+failed&order=asc&limit=7"
 	search, err := parse("/v1/logs?" + query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	wanted := ingest.SeveritySet(0).With(ingest.SeverityWarn).With(ingest.SeverityError)
 	if search.Project != "prj_1" || search.Levels != wanted || search.Environment != "prod" || !search.OldestFirst || search.Limit != 7 {
 		t.Errorf("search = %+v", search)

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // counted counts the same entries for each request.
@@ -129,9 +130,7 @@ func TestStatsRefuse(t *testing.T) {
 		{"from=yesterday", "?from"},
 	} {
 		values, err := url.ParseQuery(c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		status, body := stats(t, new(counted), values.Encode(), "")
 		var problem struct {
 			Errors []struct{ Pointer, Fix string }

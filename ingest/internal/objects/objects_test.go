@@ -14,15 +14,14 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/weirlog/weir/ingest/internal/objects"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // stores are one of each kind.
 func stores(t *testing.T) map[string]objects.Store {
 	t.Helper()
 	backend := s3mem.New()
-	if err := backend.CreateBucket("logs"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, backend.CreateBucket("logs"))
 	server := httptest.NewServer(gofakes3.New(backend).Server())
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
@@ -33,9 +32,7 @@ func stores(t *testing.T) map[string]objects.Store {
 		"bucket": "s3://logs/weir?region=eu-1&endpoint=" + url.QueryEscape(server.URL),
 	} {
 		store, err := objects.Open(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		all[name] = store
 	}
 	return all
@@ -46,9 +43,7 @@ func TestAStoreKeepsObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			if err := store.Put(ctx, "one", []byte("0123456789")); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, store.Put(ctx, "one", []byte("0123456789")))
 			got, err := store.GetRange(ctx, "one", 3, 4)
 			if err != nil || string(got) != "3456" {
 				t.Errorf("got %q, %v", got, err)
@@ -62,9 +57,7 @@ func TestAStoreKeepsObjects(t *testing.T) {
 				}
 			}
 			for range 2 { // also what is gone already
-				if err := store.Delete(ctx, "one"); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, store.Delete(ctx, "one"))
 			}
 			if got, err := store.GetRange(ctx, "one", 0, 1); err == nil {
 				t.Errorf("a deleted object is %q", got)
@@ -77,12 +70,8 @@ func TestAStoreKeepsObjects(t *testing.T) {
 func TestAFolderThatCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	store, err := objects.Open("file://" + dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.RemoveAll(dir))
 	if err := store.Put(t.Context(), "one", []byte("body")); err == nil {
 		t.Error("an object was written into a folder that is gone")
 	}

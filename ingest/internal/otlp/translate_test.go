@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var receipt = time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
@@ -50,14 +51,10 @@ func request(resourceAttributes []*common.KeyValue, records ...*logs.LogRecord) 
 func translate(tb testing.TB, of proto.Message) (string, Translation) {
 	tb.Helper()
 	wire, err := proto.Marshal(of)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Must(tb, err)
 	var to bytes.Buffer
 	done, err := new(Translator).Translate(wire, receipt, &to)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Must(tb, err)
 	return to.String(), done
 }
 
@@ -155,9 +152,7 @@ func TestRefusesWhatIsNotOTLP(t *testing.T) {
 func TestJSON(t *testing.T) {
 	wire, err := ToProtobuf([]byte(`{"resourceLogs":[{"scopeLogs":[{"scope":{"name":"s","version":"1"},"logRecords":[{"timeUnixNano":"1000000000","severityNumber":9,"unknown":1,
 		"body":{"stringValue":"m"},"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"eee19b7ec3c1b174","attributes":[{"key":"b","value":{"bytesValue":"AQI="}},{"key":"d","value":{"doubleValue":1.5}}]}]}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var to bytes.Buffer
 	if _, err := new(Translator).Translate(wire, receipt, &to); err != nil {
 		t.Fatal(err)

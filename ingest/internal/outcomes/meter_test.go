@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -167,9 +168,7 @@ func TestNothingIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, m.Finish())
 	var requests int64
 	for _, n := range to.applied() {
 		requests += n
@@ -187,9 +186,7 @@ func TestCountersAreBounded(t *testing.T) {
 		m.Note(key(fmt.Sprint("key_", i)), accepted)
 	}
 	m.Note(key("key_0"), accepted)
-	if err := m.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, m.Finish())
 	sums := to.applied()
 	if len(sums) != maxOfOne+1 || sums[Count{Outcome: contract.OutcomeAccepted}] != 10 || m.merged.Load() != 10 {
 		t.Errorf("%d counters, %d without a key", len(sums), m.merged.Load())
@@ -290,9 +287,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	for i := range maxRefusals + 100 {
 		m.Refuse(refused(fmt.Sprint("key_", i), fmt.Sprint("r", i), 100, true))
 	}
-	if err := m.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, m.Finish())
 	var requests int64
 	for _, fact := range to.refused {
 		requests += fact.Requests
@@ -315,9 +310,7 @@ func TestRunPublishes(t *testing.T) {
 		t.Errorf("first came %s", got)
 	}
 	cancel()
-	if err := errors.Join(<-stopped, m.Finish()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(<-stopped, m.Finish()))
 	if got := <-facts; got != "counted 1" {
 		t.Errorf("then came %s", got)
 	}
@@ -337,15 +330,4 @@ func (c channel) Refused(_ context.Context, facts []Refusal) error {
 		c <- "refused " + fact.RequestID
 	}
 	return nil
-}
-
-func BenchmarkNote(b *testing.B) {
-	m, _ := newMeter(&published{})
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		who := key("key_1")
-		for pb.Next() {
-			m.Note(who, accepted)
-		}
-	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // An archive is a log store with texts in a folder, at a time.
@@ -72,17 +73,13 @@ func (a *archive) prune() {
 		Pool: a.pool, Tables: func(clock func() time.Time) []prune.Table { return postgres.Tables(a, clock) },
 		Clock: func() time.Time { return a.now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
-	if err := pruner.RunOnce(a.t.Context()); err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, pruner.RunOnce(a.t.Context()))
 }
 
 func (a *archive) files() (names []string) {
 	a.t.Helper()
 	entries, err := os.ReadDir(a.dir)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, err)
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
@@ -119,9 +116,7 @@ func (a *archive) found(organization pg.Organization) (string, error) {
 func (a *archive) mustFind(organization pg.Organization) string {
 	a.t.Helper()
 	texts, err := a.found(organization)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, err)
 	return texts
 }
 
@@ -142,9 +137,7 @@ func TestTextsMoveToTheArchive(t *testing.T) {
 	if after := a.mustFind("org_1"); after != before {
 		t.Errorf("found %d bytes, before %d", len(after), len(before))
 	}
-	if err := os.Remove(filepath.Join(a.dir, a.files()[0])); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(filepath.Join(a.dir, a.files()[0])))
 	_, first := a.found("org_1")
 	_, second := a.found("org_2")
 	if first == nil && second == nil {
@@ -195,9 +188,7 @@ func TestOneArchiverAtATime(t *testing.T) {
 func TestObjectsGoWithTheirBlocks(t *testing.T) {
 	a := newArchive(t)
 	kept := a.mustFind("org_2")
-	if err := a.run(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, a.run())
 	all := a.files()
 	for _, table := range postgres.Erasable(a) {
 		a.system(func(tx pgx.Tx) error {

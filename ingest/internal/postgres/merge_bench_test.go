@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,10 +78,7 @@ func (t *trickle) send(merge bool) {
 		blocks = append(blocks, t.block())
 		t.now = t.now.Add(100 * time.Millisecond)
 	}
-	err := pg.InTx(t.b.Context(), t.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.b.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.b.Context(), t.pool, func(tx pgx.Tx) error {
 		return t.store.Keep(t.b.Context(), tx, blocks)
 	})
 	if err == nil && merge {
@@ -136,9 +135,7 @@ func BenchmarkTrickle(b *testing.B) {
 				}
 			}
 			if t.now = t.now.Add(3 * time.Hour); merge {
-				if err := t.merger.RunOnce(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				testenv.Must(b, t.merger.RunOnce(b.Context()))
 			}
 			t.measure()
 		})

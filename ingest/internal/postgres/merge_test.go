@@ -35,9 +35,7 @@ func (r *rig) merger(store *postgres.Store, clock func() time.Time) *postgres.Me
 func (r *rig) merge() {
 	r.t.Helper()
 	later := func() time.Time { return time.Now().AddDate(0, 0, 7) }
-	if err := r.merger(r.store(postgres.DefaultLimits()), later).RunOnce(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, r.merger(r.store(postgres.DefaultLimits()), later).RunOnce(r.t.Context()))
 }
 
 func (r *rig) system(fn func(tx pgx.Tx) error) {
@@ -53,15 +51,10 @@ func (r *rig) spoil(fn func(tx pgx.Tx) error) {
 
 func (r *rig) within(pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 	r.t.Helper()
-	err := pg.InTx(r.t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(r.t.Context(), pool, func(tx pgx.Tx) error {
 		return fn(tx)
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 }
 
 func (r *rig) count(query string, args ...any) (n int) {
@@ -95,9 +88,7 @@ type pager struct {
 func (p *pager) page(r *rig, organization string) {
 	r.t.Helper()
 	result, err := p.store.Search(r.t.Context(), pg.Organization(organization), p.search)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	p.got = append(p.got, result.Found...)
 	if p.ended = result.Next == nil; !p.ended {
 		p.search.Start = *result.Next
@@ -310,14 +301,10 @@ func (r *rig) holdBlocks() (letGo func()) {
 	r.t.Helper()
 	ctx := context.WithoutCancel(r.t.Context())
 	tx, err := r.owner.Begin(ctx)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	letGo = func() { _ = tx.Rollback(ctx) }
 	r.t.Cleanup(letGo)
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, pg.AsSystem(ctx, tx))
 	if _, err := tx.Exec(ctx, `SELECT FROM blocks FOR UPDATE`); err != nil {
 		r.t.Fatal(err)
 	}
@@ -409,9 +396,7 @@ func TestSmallBlocksAreLookedAtAgain(t *testing.T) {
 	merger := r.merger(store, clock)
 	merge := func() {
 		t.Helper()
-		if err := merger.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, merger.RunOnce(t.Context()))
 	}
 	for n := range int64(16) {
 		keep(n)

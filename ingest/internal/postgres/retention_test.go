@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // kept returns the partitions that a run of the pruner leaves.
@@ -23,9 +24,7 @@ func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
 	t.Helper()
 	clock := func() time.Time { return now }
 	pruner := prune.New(prune.Config{Pool: pool, Tables: func(clock func() time.Time) []prune.Table { return Tables(nil, clock) }, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
-	if err := pruner.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruner.RunOnce(t.Context()))
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		left, err := loadDays(ctx, tx)
 		for _, d := range left {
@@ -105,9 +104,7 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 	keep(t, pool, firstDay, 7)
 	keep(t, pool, firstDay.AddDate(0, 0, 20), 7)
 	reader, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = reader.Rollback(context.WithoutCancel(t.Context())) }()
 	if _, err := reader.Exec(t.Context(), `SELECT count(*) FROM blocks`); err != nil {
 		t.Fatal(err)
@@ -119,9 +116,7 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "lock timeout") {
 		t.Errorf("%v, want one that names the lock", err)
 	}
-	if err := reader.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, reader.Rollback(t.Context()))
 	if got := kept(t, pool, firstDay.AddDate(0, 0, 20)); !slices.Equal(got, []string{"7_20261121"}) {
 		t.Errorf("kept %q", got)
 	}

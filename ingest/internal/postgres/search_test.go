@@ -146,24 +146,17 @@ func (r *rig) keep(blocks ...postgres.Block) {
 func (r *rig) keepHere(blocks []postgres.Block) {
 	r.t.Helper()
 	store := r.store(postgres.DefaultLimits())
-	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(r.t.Context(), r.pool, func(tx pgx.Tx) error {
 		return store.Keep(r.t.Context(), tx, blocks)
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 }
 
 // read returns how many bytes the last store's searches have read.
 func (r *rig) read() (bytes, incomplete float64) {
 	r.t.Helper()
 	families, err := r.metrics.Gather()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for _, family := range families {
 		switch family.GetName() {
 		case "weir_ingest_search_read_bytes_total":
@@ -245,9 +238,7 @@ func (r *rig) pageThrough(store store, organization string, search ingest.Search
 	r.t.Helper()
 	for range 5000 {
 		result, err := store.Search(r.t.Context(), pg.Organization(organization), search)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, err)
 		for _, f := range result.Found {
 			texts = append(texts, string(f.Text))
 		}
@@ -276,9 +267,7 @@ func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 		after := ingest.Place{Time: ingest.Instant{Seconds: year0 + 15}}
 		search := ingest.Search{Limit: 10, OldestFirst: oldestFirst, Start: ingest.Position{After: &after}}
 		result, err := store.Search(t.Context(), "org_1", search)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if read, incomplete := r.read(); read > limit+block || incomplete != 1 || !result.Incomplete || result.Next == nil {
 			t.Errorf("a page read %.0f bytes of %d, incomplete %t, next %v", read, many*block, result.Incomplete, result.Next)
 		}
@@ -379,9 +368,7 @@ func TestFrequentFieldsThatAreRareTogether(t *testing.T) {
 	for _, query := range []string{"service:cart status:500", "status:>=500 -service:pay", "status:500 -service:pay level:info"} {
 		before, _ := r.read()
 		result, err := store.Search(t.Context(), "org_1", ingest.Search{Query: mustQuery(query), Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		var got []string
 		for _, found := range result.Found {
 			got = append(got, found.Time.String())

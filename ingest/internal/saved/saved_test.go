@@ -27,6 +27,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -51,9 +52,7 @@ func newRig(t *testing.T) *rig {
 	directory := identity.NewDirectory()
 	for _, project := range []string{"prj_1", "prj_2"} {
 		created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_1", Project: project, Name: project})
-		if err := directory.Apply(contract.TypeProjectCreated, created); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, directory.Apply(contract.TypeProjectCreated, created))
 	}
 	r.service = &saved.Service{
 		Pool: r.pool, Directory: directory, MaxSearches: 3, MaxAlerts: 2, Publish: bus.SaveNotice, Published: func() {},
@@ -86,9 +85,7 @@ func (r *rig) stored(next int64) {
 	r.t.Helper()
 	_, err := r.pool.Exec(r.t.Context(), `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ('ingest.log-store', $1, 0, $2, 1, '')
 		ON CONFLICT (group_name, topic, partition) DO UPDATE SET next = excluded.next`, contract.TopicLogs, next)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 }
 
 func (r *rig) Page(context.Context, string, ingest.Search) (*searches.Answer, error) {
@@ -114,9 +111,7 @@ func (r *rig) evaluator() *saved.Evaluator {
 
 func (r *rig) run(e *saved.Evaluator) {
 	r.t.Helper()
-	if err := e.RunOnce(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, e.RunOnce(r.t.Context()))
 }
 
 var (
@@ -130,9 +125,7 @@ var (
 func (r *rig) save(who identity.Principal, name string) ingest.SavedSearch {
 	r.t.Helper()
 	made, err := r.service.Create(r.t.Context(), who, ingest.SavedSearch{Name: name, Query: "checkout", Last: "1h"}, true, "")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	return made
 }
 
@@ -161,9 +154,7 @@ func (r *rig) facts() (types []string) {
 		types, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for i, of := range types {
 		types[i] = strings.TrimPrefix(of, "weir.alerts.v1.search_alert_")
 	}
@@ -266,9 +257,7 @@ func TestDeferredEntriesAreNoAbsence(t *testing.T) {
 			VALUES ('org_1', 'ingest.log-store', $1, 0, $2, 1, 2, 2, 2, now())`, contract.TopicLogs, uuid.NewString())
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r.pass(time.Minute)
 	r.run(r.evaluator())
 	r.told()
@@ -304,9 +293,7 @@ func TestADeadEvaluatorIsReplaced(t *testing.T) {
 	r.run(next)
 	r.told("fired")
 	close(resume)
-	if err := <-slow; err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, <-slow)
 	r.told("fired")
 }
 
@@ -362,9 +349,7 @@ func TestNotices(t *testing.T) {
 	with := rule
 	with.Examples = 1
 	id := r.alert(owner, "Checkout", with)
-	if err := r.service.Test(t.Context(), owner, id); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.service.Test(t.Context(), owner, id))
 	if err := r.service.Test(t.Context(), owner, id); !errors.Is(err, postgres.ErrTested) {
 		t.Errorf("a second test: %v", err)
 	}
@@ -473,9 +458,7 @@ func TestVersions(t *testing.T) {
 		t.Errorf("the alert of a deleted search: %v", err)
 	}
 	again, err := r.service.Create(ctx, apiKey, ingest.SavedSearch{Name: "By a key"}, true, "once")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if twice, err := r.service.Create(ctx, apiKey, ingest.SavedSearch{Name: "By a key"}, true, "once"); err != nil || twice.ID != again.ID {
 		t.Errorf("the same key made %s and %s, %v", again.ID, twice.ID, err)
 	}
@@ -493,9 +476,7 @@ func TestSearchesOfRemovedMembers(t *testing.T) {
 	value, _ := json.Marshal(contract.MemberRemoved{Organization: "org_1", Member: "mem_1"})
 	removed := weirbus.Record{Value: value, Headers: []weirbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeMemberRemoved)}}}
 	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(t.Context(), tx, []weirbus.Record{removed, {}}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if found, err := r.service.List(t.Context(), owner, postgres.SearchFilter{Limit: 10}); err != nil || len(found) != 1 || found[0].ID != ours.ID {
 		t.Errorf("the removed member sees %+v, %v", found, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -29,10 +31,7 @@ func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach i
 	b.Helper()
 	const stretches = dayOffsets / ingest.StretchOffsets
 	runs := min(uncounted.MaxRunsForTest, max(uncounted.MinRunsForTest, uncounted.MaxRowsForTest/(organizations*partitionsOfEach)))
-	err := pg.InTx(b.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(b.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(b.Context(), pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(b.Context(), `INSERT INTO gap_runs SELECT $1, p, r * $3 / $4, (r + 1) * $3 / $4
 			FROM generate_series(0, $2 - 1) p, generate_series(0, $4::bigint - 1) r`,
 			dayTopic, dayPartitions, stretches, runs)
@@ -45,9 +44,7 @@ func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach i
 			dayTopic, dayPartitions, stretches, organizations, partitionsOfEach)
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testenv.Must(b, err)
 }
 
 // BenchmarkDay starts beside a ledger that was stopped for a day at 10,000

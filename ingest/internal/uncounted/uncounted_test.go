@@ -30,13 +30,9 @@ var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 // turn, half before midnight and half after.
 func fill(t testing.TB, brokers []string, requests int, value []byte) {
 	t.Helper()
-	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)))
 	p, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer p.Close()
 	const perBatch = 5000
 	messages := make([]*message.Message, 0, perBatch)
@@ -91,9 +87,7 @@ func TestUncounted(t *testing.T) {
 	read := func(counted int64) map[string]int64 {
 		t.Helper()
 		charges, err := g.Read(t.Context(), ingest.Positions{0: counted})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return owed(charges)
 	}
 	places := []int64{0, 10, ingest.StretchOffsets, ingest.StretchOffsets + 7, requests - 10, requests}
@@ -104,17 +98,13 @@ func TestUncounted(t *testing.T) {
 		}
 	}
 	check(10) // nothing is summed up yet
-	if err := g.Sum(t.Context(), ingest.Positions{0: 10}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, g.Sum(t.Context(), ingest.Positions{0: 10}))
 	for _, counted := range places {
 		check(counted)
 	}
 	bustest.CutLog(t, brokers, contract.TopicLogs, 3*ingest.StretchOffsets)
 	check(ingest.StretchOffsets) // what is summed up is not read
-	if err := g.Sum(t.Context(), ingest.Positions{0: requests}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, g.Sum(t.Context(), ingest.Positions{0: requests}))
 	var left int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_runs`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d stretches are left that are counted, %v", left, err)
@@ -133,12 +123,12 @@ func TestUncountedInFewRuns(t *testing.T) {
 	read := func(counted int64) string {
 		t.Helper()
 		charges, err := g.Read(t.Context(), ingest.Positions{0: counted})
-		must(t, err)
+		testenv.Must(t, err)
 		return fmt.Sprint(owed(charges))
 	}
 	runs := func() (runs []ingest.StretchRun) {
 		t.Helper()
-		must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		testenv.Must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 			all, err := postgres.UncountedRuns(t.Context(), tx, topicOf(t, g))
 			runs = all[0]
 			return err
@@ -153,21 +143,21 @@ func TestUncountedInFewRuns(t *testing.T) {
 			}
 		}
 	}
-	must(t, g.SumKilledForTest(t.Context(), nil))
+	testenv.Must(t, g.SumKilledForTest(t.Context(), nil))
 	if left := runs(); len(left) > 0 {
 		t.Errorf("killed before the commit: %v", left)
 	}
-	must(t, g.Sum(t.Context(), nil))
+	testenv.Must(t, g.Sum(t.Context(), nil))
 	if got := runs(); len(got) != most || got[0].First != 0 || got[most-1].After != 7 {
 		t.Fatalf("seven stretches are summed up in %v", got)
 	}
 	check(0)
-	must(t, g.SumKilledForTest(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
+	testenv.Must(t, g.SumKilledForTest(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
 	check(0)
-	must(t, g.Sum(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
+	testenv.Must(t, g.Sum(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
 	check(3 * ingest.StretchOffsets)
 	g.TightenForTest(most, 1)
-	must(t, g.Sum(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
+	testenv.Must(t, g.Sum(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
 	if got := runs(); len(got) > 2 {
 		t.Errorf("with too many rows there are %v", got)
 	}
@@ -187,15 +177,8 @@ func startOf(runs []ingest.StretchRun, offset int64) int64 {
 func topicOf(t *testing.T, g *uncounted.Reader) [16]byte {
 	t.Helper()
 	topic, _, err := g.Log.Extent(t.Context())
-	must(t, err)
+	testenv.Must(t, err)
 	return topic
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Nothing is summed while the ledger's lag is usual; without the
@@ -204,9 +187,7 @@ func TestUncountedIsReadWhereNothingIsSummed(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, 100, nil)
 	g, pool := newReader(t, brokers)
-	if err := g.Sum(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, g.Sum(t.Context(), nil))
 	var summed int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_runs`).Scan(&summed); err != nil || summed != 0 {
 		t.Errorf("%d stretches are summed, %v", summed, err)
@@ -216,26 +197,4 @@ func TestUncountedIsReadWhereNothingIsSummed(t *testing.T) {
 	if got := owed(charges); err != nil || got["org_0 before true"]+got["org_0 before false"] != 30 || got["org_1 before true"]+got["org_1 before false"] != 30 {
 		t.Errorf("read %v, %v", got, err)
 	}
-}
-
-// The start of a process beside a ledger that has stopped, with
-// what was summed up and without.
-func BenchmarkUncounted(b *testing.B) {
-	const requests = 1_000_000
-	brokers := kafkatest.Brokers(b)
-	fill(b, brokers, requests, make([]byte, 700))
-	g, _ := newReader(b, brokers)
-	read := func(b *testing.B) {
-		for b.Loop() {
-			charges, err := g.Read(b.Context(), nil)
-			if sums := owed(charges); err != nil || sums["org_0 before true"] != requests/4 {
-				b.Fatal(sums, err)
-			}
-		}
-	}
-	b.Run("log", read)
-	if err := g.Sum(b.Context(), nil); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("sums", read)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -46,9 +47,7 @@ func TestRoundsMissNothing(t *testing.T) {
 func TestVersionsOutliveTheSchema(t *testing.T) {
 	before := time.Now().UnixMicro()
 	pool, err := pg.OpenMigrated(t.Context(), postgrestest.URL(t), postgres.Schema, postgres.Migrations()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	l := ledgertest.On(t, pool)
 	l.Start(t, "acme", ledger.Indie)

@@ -39,9 +39,7 @@ func TestBalanceAt(t *testing.T) {
 	}
 	for _, test := range tests {
 		b, err := l.Balances.Balance(t.Context(), "acme", test.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if b.Book.Used() != test.used || b.Book.Granted() != 100 {
 			t.Errorf("at %s used %d of %d, want %d", test.at, b.Book.Used(), b.Book.Granted(), test.used)
 		}
@@ -90,9 +88,7 @@ func TestBalanceAtIsRepeatable(t *testing.T) {
 		return err
 	})
 	close(end)
-	if err := <-booked; err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, <-booked)
 	first := <-asked
 	again, err := l.Balances.Balance(t.Context(), "acme", at)
 	if err != nil || again.Book.Used() != first {
@@ -169,9 +165,7 @@ func TestPagesOfTransfers(t *testing.T) {
 	pages := 0
 	for q := (postgres.TransferQuery{From: ledgertest.November, To: ledgertest.November.AddDate(1, 0, 0), Limit: 2}); ; pages++ {
 		page, err := l.Balances.Transfers(t.Context(), "acme", q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if len(page.Transfers) == 0 {
 			break
 		}
@@ -200,9 +194,7 @@ func TestSearchesOfTransfersAreBounded(t *testing.T) {
 	q.Limit, q.ScanLimit = 2, 3
 	for more := true; more; steps++ {
 		page, err := l.Balances.Transfers(t.Context(), "acme", q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		found += len(page.Transfers)
 		if more = page.Next != nil; more {
 			q.After = *page.Next
@@ -217,9 +209,7 @@ func TestSearchesOfTransfersAreBounded(t *testing.T) {
 func TestOverview(t *testing.T) {
 	l := ledgertest.ThreeDays(t)
 	found, err := l.Balances.Overview(t.Context(), "acme", postgres.TransferQuery{To: ledgertest.November.AddDate(1, 0, 0), Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var charged int64
 	for _, transfer := range found.Transfers {
 		if transfer.Reason == ledger.Charged {
@@ -276,9 +266,7 @@ func pagesOf(t *testing.T, l *ledgertest.Ledger, q postgres.TransferQuery) (all 
 	t.Helper()
 	for {
 		page, err := l.Balances.Transfers(t.Context(), "acme", q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, transfer := range page.Transfers {
 			all = append(all, transfer.Cursor())
 		}

@@ -13,14 +13,13 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func statement(t *testing.T, l *ledgertest.Ledger, number int64) ledger.Statement {
 	t.Helper()
 	found, err := l.Statements.Statement(t.Context(), "acme", number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := found.Check(); err != nil {
 		t.Error(err)
 	}
@@ -96,9 +95,7 @@ func TestStatementsAreListed(t *testing.T) {
 	var numbers []int64
 	for before := int64(0); ; {
 		page, err := l.Statements.List(t.Context(), "acme", before, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, s := range page {
 			numbers, before = append(numbers, s.Number), s.Number
 			if s.Organization != "acme" || s.Totals.Allowance != 100 || s.Totals.Expired != 100 || s.Charges != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Charges lower what remains to the byte. Beyond the grant they are
@@ -47,9 +48,7 @@ func TestOvershootEatsNoGrant(t *testing.T) {
 	l.SetClock(b.Book.Period.End.Add(time.Minute))
 	l.AdvanceAll(t)
 	s, err := l.Statements.Statement(t.Context(), "acme", 3) // of September and October there are two
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if s.Totals.Overshoot != 1_500_000 || s.Totals.Consumed != 100 || s.Totals.Overage != 0 || s.Check() != nil {
 		t.Errorf("totals %+v, check: %v", s.Totals, s.Check())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/idempotency"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var (
@@ -26,9 +27,7 @@ var (
 func budgeted(t *testing.T, l *ledgertest.Ledger, of ledger.Spender, bytes int64) budgets.Budgets {
 	t.Helper()
 	made, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{Actor: "tok"}, ledger.BudgetSpec{Spender: of, Bytes: bytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return made
 }
 
@@ -161,9 +160,7 @@ func TestBudgetsAreSetOnce(t *testing.T) {
 	l.Start(t, "acme", ledger.Scale)
 	request, spec := unitofwork.Request{Actor: "tok", IdempotencyKey: "k"}, ledger.BudgetSpec{Spender: ofProject, Bytes: 100}
 	first, err := l.Budgets.Set(t.Context(), "acme", request, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	budgeted(t, l, ofProject, 200)
 	if again, err := l.Budgets.Set(t.Context(), "acme", request, spec); err != nil || again.Budgets[0] != first.Budgets[0] {
 		t.Errorf("again: %+v, %v", again, err)

@@ -1,22 +1,18 @@
 package bus_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/weirlog/weir/shared/testenv"
 
-	"github.com/weirlog/weir/ledger"
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -59,60 +55,6 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck compares charges with their transfers and books. A
-// check must be faster than what BenchmarkApply measures. Reading the
-// log again is left out: that is done for a hundredth of it.
-func BenchmarkCheck(b *testing.B) {
-	const partitions, batches = 12, 240
-	for _, batch := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprintf("batch=%d/organizations=1000", batch), func(b *testing.B) {
-			consumer, pool := newConsumer(b)
-			for i := range batches {
-				records := make([]sharedbus.Record, batch)
-				for j := range records {
-					offset := int64(i*batch + j)
-					records[j] = accepted(fmt.Sprint("org", offset%1000), i%partitions, offset)
-				}
-				if err := pg.InTx(b.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(b.Context(), tx, records) }); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ResetTimer()
-			for range b.N {
-				checkAll(b, pool, partitions)
-			}
-			b.ReportMetric(float64(b.N*batches*batch)/b.Elapsed().Seconds(), "events/s")
-		})
-	}
-}
-
-// checkAll checks all ranges of so many partitions.
-func checkAll(b *testing.B, pool *pgxpool.Pool, partitions int) {
-	b.Helper()
-	_, err := pool.Exec(b.Context(), `WITH anew AS (DELETE FROM checked_ranges) INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
-		SELECT $1, $2, p, 0, 1, '' FROM generate_series(0, $3 - 1) p ON CONFLICT DO NOTHING`, contract.GroupLedger, contract.TopicLogs, partitions)
-	if err != nil {
-		b.Fatal(err)
-	}
-	checker := integrity.NewChecker(integrity.CheckerConfig{
-		Pool: pool, Log: soundLog{}, Interval: time.Hour, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-	})
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- checker.Run(ctx) }()
-	for checker.Report().Rounds == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	if err := <-ended; err != nil || len(checker.Report().Violations) > 0 {
-		b.Fatal(err, checker.Report())
-	}
-}
-
-type soundLog struct{}
-
-func (soundLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) { return nil, nil }
-
 // BenchmarkSeal measures what a link costs for each charge, beside the
 // cost of applying it.
 func BenchmarkSeal(b *testing.B) {
@@ -126,15 +68,11 @@ func BenchmarkSeal(b *testing.B) {
 			batch[j] = accepted(fmt.Sprint("org", offset%1000), 0, offset)
 		}
 		begun := time.Now()
-		if err := pg.InTx(b.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(b.Context(), tx, batch) }); err != nil {
-			b.Fatal(err)
-		}
+		testenv.Must(b, pg.InTx(b.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(b.Context(), tx, batch) }))
 		applying += time.Since(begun)
 	}
 	b.ResetTimer()
-	if err := integrity.Seal(b.Context(), pool, time.Now().Add(2*time.Hour)); err != nil {
-		b.Fatal(err)
-	}
+	testenv.Must(b, integrity.Seal(b.Context(), pool, time.Now().Add(2*time.Hour)))
 	charges := float64(b.N * perBatch)
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/charges, "ns/charge")
 	b.ReportMetric(100*b.Elapsed().Seconds()/applying.Seconds(), "%-of-applying")

@@ -32,9 +32,7 @@ func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
 	batch := uuid.Must(uuid.NewV7()).String()
 	for part := range 3 {
 		logs, err := contract.ParseLogsAccepted(accepted("acme", 0, 0).Header, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		logs.Batch, logs.Part, logs.Parts, logs.Entries, logs.Bytes = batch, part+1, 3, 1, int64(10*(part+1))
 		records = append(records, record(logs.Headers(), 0, offset+int64(part)))
 	}
@@ -71,9 +69,7 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // Fillers stand at offsets whose records are lost: the ranges cover them,
@@ -90,9 +86,7 @@ func TestFillersAreAccountedFor(t *testing.T) {
 	for _, records := range [][]sharedbus.Record{
 		slices.Concat(one(0), filler(1, 4)), filler(4, 7), filler(7, 9), slices.Concat(filler(9, 10), one(10)), slices.Concat(one(11), filler(12, 14), one(14)),
 	} {
-		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }))
 	}
 	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		var next, bytes int64
@@ -105,9 +99,7 @@ func TestFillersAreAccountedFor(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // A record with an applied batch and part but other content is no
@@ -126,9 +118,7 @@ func TestAContradictionIsNoDuplicate(t *testing.T) {
 			other.Headers[i].Value = []byte("20001")
 		}
 	}
-	if err := apply(first, again); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, apply(first, again))
 	err := apply(other)
 	var blame *sharedbus.PermanentError
 	if !errors.Is(err, bus.ErrConflict) || !errors.As(err, &blame) || !blame.Record || blame.Offset != 2 {
@@ -154,9 +144,7 @@ func recordTiers(t testing.TB, pool *pgxpool.Pool, tiers ledger.Tiers) {
 	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		return postgres.RecordTerms(t.Context(), tx, ledger.Rules{Tiers: tiers, Thresholds: ledger.DefaultThresholds()}, ledger.DefaultRetention())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // accepted is a record of weir.logs.v1 as the broker returns it.
@@ -231,9 +219,7 @@ func TestLocksHaveOneOrder(t *testing.T) {
 func outcome(t *testing.T, kind string, fact any, offset int64) sharedbus.Record {
 	t.Helper()
 	value, err := json.Marshal(fact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r := record(map[string]string{contract.HeaderType: kind, contract.HeaderID: "e"}, 0, offset)
 	r.Topic, r.Value = contract.TopicOutcomes, value
 	return r
@@ -264,16 +250,11 @@ func TestTalliesCountOnce(t *testing.T) {
 		{counted(tally("one", 1, 5), 0), counted(tally("one", 1, 5), 1), counted(tally("two", 1, 7), 2), outcome(t, "weir.outcomes.v1.sung", "la", 3)},
 		{counted(tally("one", 1, 5), 4), counted(tally("one", 2, 3), 5), counted(tally("two", 1, 7), 6)},
 	} {
-		if err := consume(t, consumer, pool, records...); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, consume(t, consumer, pool, records...))
 	}
 	for _, table := range []string{"usage_hours", "usage_days"} {
 		var rejected, accepted, inBody int64
-		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			if err := pg.AsSystem(t.Context(), tx); err != nil {
-				return err
-			}
+		err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `SELECT sum(requests) FILTER (WHERE outcome = 'rejected'), sum(requests + entries + bytes) FILTER (WHERE outcome = 'accepted'),
 				sum(key_in_body) FROM `+table).Scan(&rejected, &accepted, &inBody)
 		})
@@ -345,9 +326,7 @@ func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 	charge := func(tx pgx.Tx) error {
 		return consumer.Logs(t.Context(), tx, []sharedbus.Record{accepted("first", 0, 0), accepted("second", 0, 1)})
 	}
-	if err := inTx(charge); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, inTx(charge))
 	waited := make(chan error, 1)
 	err := inTx(func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `SELECT FROM organizations WHERE organization = 'second' FOR NO KEY UPDATE`); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // published returns the members of each event type of a topic, from its
@@ -24,9 +25,7 @@ func published(t *testing.T, topic string) map[string][]string {
 	events := map[string][]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		events[filepath.Base(file[:len(file)-len(".json")])] = members(t, text)
 	}
 	return events
@@ -35,9 +34,7 @@ func published(t *testing.T, topic string) map[string][]string {
 func members(t *testing.T, text []byte) []string {
 	t.Helper()
 	event := map[string]any{}
-	if err := json.Unmarshal(text, &event); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(text, &event))
 	return slices.Sorted(maps.Keys(event))
 }
 

@@ -29,21 +29,15 @@ func TestBudgetsPage(t *testing.T) {
 	for _, role := range []string{"billing", "viewer"} {
 		issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_" + role, Organization: "acme", Member: "mem_" + role,
 			Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: 1})
-		if err := credentials.Apply(contract.CredentialKey(sessionOf(role)), issued); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey(sessionOf(role)), issued))
 	}
 	for project, organization := range map[string]string{"project": "acme", "foreign": "evil"} {
 		created, _ := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project, Name: "Shop of " + organization})
-		if err := projects.Apply(contract.TypeProjectCreated, created); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, projects.Apply(contract.TypeProjectCreated, created))
 	}
 	for key, organization := range map[string]string{"key": "acme", "other": "evil"} {
 		issued, _ := json.Marshal(contract.APIKeyIssued{Organization: organization, Project: "project", APIKey: key, Name: "pods", Environment: "prod"})
-		if err := projects.Apply(contract.TypeAPIKeyIssued, issued); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, projects.Apply(contract.TypeAPIKeyIssued, issued))
 	}
 	l.Budgets.Owns = projects.Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})

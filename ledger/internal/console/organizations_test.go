@@ -60,9 +60,7 @@ func (v visitor) send(organization, role string, request *http.Request, status i
 	session := identity.SessionPrefix + strings.Repeat("e", 48)
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: organization, Member: "mem_1",
 		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: time.Now().UnixNano()})
-	if err := v.credentials.Apply(contract.CredentialKey(session), issued); err != nil {
-		v.t.Fatal(err)
-	}
+	testenv.Must(v.t, v.credentials.Apply(contract.CredentialKey(session), issued))
 	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
 	answer := httptest.NewRecorder()
 	v.router.ServeHTTP(answer, request)

@@ -28,9 +28,7 @@ func TestUsagePage(t *testing.T) {
 	credentials := identity.NewCredentials(time.Now)
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
 		Scopes: []string{identity.RoleScope("billing")}, State: contract.CredentialActive, Version: 1})
-	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, credentials.Apply(contract.CredentialKey(session), issued))
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	console.Mount(router, console.Config{Services: l.Services, Directory: identity.NewDirectory(), Guard: guard})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A forecast uses all complete days since the first use, empty ones
@@ -17,9 +18,7 @@ func TestForecast(t *testing.T) {
 		l.Book(t, l.NewCharge("acme", 8))
 	}
 	f, err := l.Forecasts.Forecast(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if f.Method != ledger.ByMean || f.Days != 4 || f.PerDay != 6 || f.Balance.Book.Used() != 32 || f.Used.Expected != 32+63 {
 		t.Errorf("forecast %+v", f.Forecast)
 	}

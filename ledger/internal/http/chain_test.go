@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/integrity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Sealed hours are linked to each other, the verification has the last
@@ -25,9 +26,7 @@ func TestChain(t *testing.T) {
 	for range 2 {
 		a.Apply(t, a.NewCharge("acme", 10))
 		a.Pass(2 * time.Hour)
-		if err := integrity.Seal(t.Context(), a.Pool, a.Now()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, integrity.Seal(t.Context(), a.Pool, a.Now()))
 	}
 	first := a.must(t, 200, "GET", "chain?limit=1", "")
 	last := first["items"].([]any)[0].(map[string]any)

@@ -46,9 +46,7 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	for secret, organization := range tokens {
 		issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialServiceToken, ID: "tok_" + secret[len(secret)-1:], Organization: organization,
 			Scopes: []string{http.ScopeRead, http.ScopeWrite}, State: contract.CredentialActive, Version: 1})
-		if err := credentials.Apply(contract.CredentialKey(secret), issued); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, credentials.Apply(contract.CredentialKey(secret), issued))
 	}
 	a := &api{Ledger: ledgertest.New(t)}
 	projects := projectsOf(t)
@@ -67,9 +65,7 @@ func projectsOf(t *testing.T) *identity.Directory {
 	projects := identity.NewDirectory()
 	for project, organization := range map[string]string{"project": "acme", "foreign": "evil"} {
 		created, _ := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project, Name: project})
-		if err := projects.Apply(contract.TypeProjectCreated, created); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, projects.Apply(contract.TypeProjectCreated, created))
 	}
 	return projects
 }

@@ -95,9 +95,7 @@ func book(t *testing.T, pool *pgxpool.Pool, now time.Time, partitions, first, n 
 		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at)
 		SELECT p, n, n + 1, 1, 0, 10, 0, $1, $1, $1, $1 FROM generate_series(0, $4 - 1) p, generate_series($5::int, $5 + $6 - 1) n`,
 		now, contract.GroupLedger, contract.TopicLogs, partitions, first, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // busyLog grows, booked, whenever it is read.
@@ -126,9 +124,7 @@ func TestRoundsEndUnderLoad(t *testing.T) {
 		Pool: pool, Log: log, Clock: func() time.Time { return now.Add(time.Second) }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	for range 2 {
-		if err := checker.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, checker.RunOnce(t.Context()))
 	}
 	if report := checker.Report(); report.Rounds != 2 || report.Ranges != 2 {
 		t.Errorf("two rounds beside bookings: %+v", report)
@@ -165,15 +161,11 @@ func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	checker := NewChecker(CheckerConfig{
 		Pool: pool, Log: unreachableLog{}, Clock: func() time.Time { return now }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
-	if err := checker.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, checker.RunOnce(t.Context()))
 	_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($2, $3, 0, 1, 1, ''))
 		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at)
 		VALUES (0, 0, 1, 1, 1, 10, 10, $1, $1, $1, $1)`, now, contract.GroupLedger, contract.TopicLogs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := checker.RunOnce(t.Context()); err == nil {
 		t.Error("the log was read from nowhere")
 	}
@@ -205,9 +197,7 @@ func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	traced := &bookings{}
 	config.ConnConfig.Tracer = traced
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	_, err = pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
@@ -215,13 +205,9 @@ func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_from, booked_at)
 		SELECT p, 0, 1, 1, 1, 10, 10, at, at, at, at FROM generate_series(0, 2) p, LATERAL (SELECT $1::timestamptz - (p / 2) * interval '3 months' AS at) at`,
 		now, contract.GroupLedger, contract.TopicLogs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	days := func(tx pgx.Tx) error { return postgres.EnsureDays(t.Context(), tx, now, now.AddDate(0, -3, 0)) }
-	if err := pgx.BeginFunc(t.Context(), pool, days); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pgx.BeginFunc(t.Context(), pool, days))
 	found, err := Examine(t.Context(), pool, &countedLog{}, now, now.AddDate(-1, 0, 0))
 	if err != nil || len(found.Violations) != 3 || found.Violations[0].Invariant != ledger.RangeIsTransfers {
 		t.Errorf("found %+v, %v, want that no range has transfers", found.Violations, err)

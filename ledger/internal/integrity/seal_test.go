@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // logged is a charge of an organization by a record of the log.
@@ -70,9 +71,7 @@ func applyAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge, random 
 
 func seal(t *testing.T, l *ledgertest.Ledger, by time.Time) {
 	t.Helper()
-	if err := integrity.Seal(t.Context(), l.Pool, by); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, integrity.Seal(t.Context(), l.Pool, by))
 }
 
 // chains returns all heads and roots as text.
@@ -390,9 +389,7 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 	}
 	check := func(want time.Time) {
 		t.Helper()
-		if err := sealer.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, sealer.RunOnce(t.Context()))
 		if got := time.Unix(int64(testutil.ToFloat64(sealer.Sealed)), 0).UTC(); !got.Equal(want) {
 			t.Errorf("at %s sealed through %s, want %s", l.Now(), got, want)
 		}
@@ -438,9 +435,7 @@ func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 				if (day+1)%pauses > 0 {
 					continue
 				}
-				if err := sealer.RunOnce(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, sealer.RunOnce(t.Context()))
 			}
 			wantSummarized(t, l, days)
 		})

@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Every value of a row of each table is raised, lowered, emptied or
@@ -108,13 +109,9 @@ func columns(t *testing.T, tx pgx.Tx) []column {
 		WHERE table_schema = $1 AND table_type = 'BASE TABLE' AND table_name !~ '_[0-9]{8}$' AND is_generated = 'NEVER'
 		UNION ALL SELECT table_name, '', '' FROM information_schema.tables
 			WHERE table_schema = $1 AND table_type = 'BASE TABLE' AND table_name !~ '_[0-9]{8}$' ORDER BY 1, 2`, postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) { return c, row.Scan(&c.table, &c.name, &c.kind) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return all
 }
 
@@ -173,9 +170,7 @@ func (c column) documents(t *testing.T, tx pgx.Tx, row string) (documents []stri
 			SELECT key, value AS inner_value FROM jsonb_each(CASE jsonb_typeof(values.value) WHEN 'object' THEN values.value ELSE '{}' END)
 			UNION ALL SELECT (n - 1)::text, value FROM jsonb_array_elements(CASE jsonb_typeof(values.value) WHEN 'array' THEN values.value ELSE '[]' END) WITH ORDINALITY AS e (value, n)) below)
 		SELECT path, value FROM values WHERE jsonb_typeof(value) NOT IN ('object', 'array')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var path []string
 	var value any
 	_, err = pgx.ForEachRow(rows, []any{&path, &value}, func() error {
@@ -187,9 +182,7 @@ func (c column) documents(t *testing.T, tx pgx.Tx, row string) (documents []stri
 			c.quoted(), strings.Join(path, ","), strings.ReplaceAll(string(other), "'", "''"), c.kind))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return documents
 }
 
@@ -235,9 +228,7 @@ func (c column) rows(t *testing.T, tx pgx.Tx) []string {
 	where := cmp.Or(which[c.String()], which[c.table], "true")
 	rows, err := tx.Query(t.Context(), fmt.Sprintf(`SELECT format('tableoid = %%s AND ctid = %%L', tableoid::int, ctid) FROM %s WHERE %s ORDER BY %s`,
 		c.table, where, order))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no row of %s to change: %v", c.table, err)
@@ -250,13 +241,9 @@ func (c column) rows(t *testing.T, tx pgx.Tx) []string {
 func isFound(t *testing.T, tx pgx.Tx, l *ledgertest.Ledger, log keptLog, change string) bool {
 	t.Helper()
 	nested, err := tx.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() {
-		if err := nested.Rollback(context.WithoutCancel(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, nested.Rollback(context.WithoutCancel(t.Context())))
 	}()
 	tag, err := nested.Exec(t.Context(), change)
 	var refused *pgconn.PgError
@@ -278,9 +265,7 @@ func verifyAll(t *testing.T, tx pgx.Tx, l *ledgertest.Ledger, log keptLog) []led
 	}
 	for partition := range partitions {
 		ranges, err := postgres.RangesOf(t.Context(), tx, partition, 0, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		found = append(found, log.check(ranges)...)
 	}
 	return found
@@ -323,9 +308,7 @@ func (k keptLog) check(ranges []ledger.Range) (found []ledger.Violation) {
 func beginAsOwner(t *testing.T, l *ledgertest.Ledger) pgx.Tx {
 	t.Helper()
 	tx, err := pgtest.Owner(t, l.Pool).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
 	if _, err := tx.Exec(t.Context(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
 		t.Fatal(err)
@@ -347,9 +330,7 @@ func tampered(t *testing.T) *ledgertest.Ledger {
 	by := unitofwork.Request{Actor: "someone", ID: "request", IdempotencyKey: "once"}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	l.Start(t, "acme", ledger.Indie)
 	l.Start(t, "other", ledger.Scale)

@@ -153,9 +153,7 @@ func TestWhatWasDecidedIsComparedTwiceAMinute(t *testing.T) {
 	found := func() (all []string) {
 		t.Helper()
 		before := len(checker.Report().Violations)
-		if err := checker.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, checker.RunOnce(t.Context()))
 		for _, v := range checker.Report().Violations[before:] {
 			all = append(all, v.Invariant)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/accounts"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Acme is New with the organization acme on tier indie, 100
@@ -31,9 +32,7 @@ func GrantOf(amount int64) ledger.Grant {
 func (l *Ledger) GrantAcme(t testing.TB, spec ledger.Grant) ledger.Grant {
 	t.Helper()
 	made, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{Actor: "tok_1"}, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return made
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // November is when the tests take place by default.
@@ -130,17 +131,13 @@ func (l *Ledger) SetTiers(t testing.TB, tiers ledger.Tiers) {
 // As runs fn in a transaction that sees all organizations.
 func (l *Ledger) As(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
-	if err := l.Try(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, l.Try(t.Context(), fn))
 }
 
 // AsOwner is As for the role that owns the schema: it spoils what serving can't.
 func (l *Ledger) AsOwner(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
-	if err := try(t.Context(), pgtest.Owner(t, l.Pool), fn); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, try(t.Context(), pgtest.Owner(t, l.Pool), fn))
 }
 
 // Try is As for what may fail.
@@ -158,9 +155,7 @@ func try(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, t
 func (l *Ledger) Read(t testing.TB, organization string, fn func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
 	err := pg.ReadAs(t.Context(), l.Pool, pg.Organization(organization), func(tx pgx.Tx) error { return fn(t.Context(), tx) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // Start starts the plan of an organization that exists since two
@@ -216,9 +211,7 @@ func Apply(ctx context.Context, tx pgx.Tx, of *services.Services, at time.Time, 
 func (l *Ledger) BalanceNow(t testing.TB, organization string) balances.Balance {
 	t.Helper()
 	balance, err := l.Balances.Balance(t.Context(), organization, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return balance
 }
 

@@ -68,9 +68,7 @@ func TestWhoIsAlwaysChargedIsAdvanced(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
 	charging, err := l.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = charging.Rollback(context.WithoutCancel(t.Context())) }()
 	if _, err := charging.Exec(t.Context(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
 		t.Fatal(err)
@@ -100,9 +98,7 @@ func TestWhoIsAlwaysChargedIsAdvanced(t *testing.T) {
 		}
 		return err
 	})
-	if err := charging.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, charging.Commit(t.Context()))
 	if r := <-done; r.err != nil || r.advanced != 1 {
 		t.Errorf("%d were advanced, error %v", r.advanced, r.err)
 	}

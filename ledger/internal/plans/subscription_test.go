@@ -10,14 +10,13 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func subscribe(t *testing.T, l *ledgertest.Ledger, wanted ledger.Subscription) plans.Subscription {
 	t.Helper()
 	made, err := l.Plans.Subscribe(t.Context(), "acme", unitofwork.Request{Actor: "tok_1"}, wanted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return made
 }
 

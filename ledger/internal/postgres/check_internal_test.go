@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A tail has everything booked at an instant or later, and at most
@@ -44,7 +45,5 @@ func TestTailsBeginWithTheirBookings(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }

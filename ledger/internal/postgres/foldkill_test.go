@@ -92,9 +92,7 @@ func TestFoldingProcessIsKilled(t *testing.T) {
 func openLedger(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), url, postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -120,17 +118,13 @@ func killWhenFolded(t *testing.T, url string) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = append(os.Environ(), foldedDatabase+"="+url)
 	in, err := child.StdinPipe() // blocks the child: nothing is ever written
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer in.Close()
 	out, err := child.StdoutPipe()
 	if err == nil {
 		err = child.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "folded 1" {
 		t.Log(lines.Text())

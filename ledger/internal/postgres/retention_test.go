@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // prune prunes the ledger's tables as of its clock.
@@ -181,14 +182,10 @@ func TestUnsealedRangesStay(t *testing.T) {
 		l.Apply(t, l.NewCharge("acme", 10))
 		l.Pass(time.Second)
 	}
-	if err := integrity.Seal(t.Context(), l.Pool, noon.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, integrity.Seal(t.Context(), l.Pool, noon.Add(time.Hour)))
 	l.Pass(9 * 24 * time.Hour) // unsealed
 	l.prune(t)
-	if err := integrity.Seal(t.Context(), l.Pool, l.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, integrity.Seal(t.Context(), l.Pool, l.Now()))
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 		var bytes int64
 		err := tx.QueryRow(ctx, `SELECT coalesce(sum(bytes), 0) FROM links`).Scan(&bytes)
@@ -256,9 +253,7 @@ func TestPastDecisionsGo(t *testing.T) {
 		l.aMonthOfDecisions(t)
 		l.SetClock(ledgertest.November.AddDate(0, month+1, 0))
 		l.AdvanceAll(t)
-		if err := integrity.Seal(t.Context(), l.Pool, l.Now().Add(-time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, integrity.Seal(t.Context(), l.Pool, l.Now().Add(-time.Hour)))
 		l.pruneKept(t, threeMonths)
 		left = append(left, l.count(t, "events"))
 		l.CheckSound(t)
@@ -269,9 +264,7 @@ func TestPastDecisionsGo(t *testing.T) {
 	l.setBudget(t, "blog", 6) // the other is in force by the decision about both
 	l.SetClock(ledgertest.November.AddDate(2, 0, 0))
 	l.AdvanceAll(t)
-	if err := integrity.Seal(t.Context(), l.Pool, l.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, integrity.Seal(t.Context(), l.Pool, l.Now().Add(-time.Hour)))
 	for range 2 {
 		l.pruneKept(t, threeMonths)
 	}
@@ -311,9 +304,7 @@ func (l checkedLedger) aMonthOfDecisions(t *testing.T) {
 
 func (l checkedLedger) decide(t *testing.T, decide func(ctx context.Context, by unitofwork.Request) error) {
 	t.Helper()
-	if err := decide(t.Context(), unitofwork.Request{Actor: "tok_1"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, decide(t.Context(), unitofwork.Request{Actor: "tok_1"}))
 }
 
 func (l checkedLedger) subscribe(t *testing.T, quota int64, effective string, suspended bool) {
@@ -356,7 +347,5 @@ func (l checkedLedger) pruneKept(t *testing.T, kept ledger.Retention) {
 		Pool: l.Pool, Tables: func(clock func() time.Time) []prune.Table { return postgres.Tables(clock, kept, erasure.Retention{}) }, Clock: l.Now,
 		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }

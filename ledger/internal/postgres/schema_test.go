@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A transaction of one organization can neither see nor write another's rows.
@@ -221,9 +222,7 @@ func daysBetween(from, to time.Time) (days []time.Time) {
 // locks counts the relations that the transaction has locked.
 func locks(t *testing.T, tx pgx.Tx) (held int) {
 	t.Helper()
-	if err := tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'`).Scan(&held); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'`).Scan(&held))
 	return held
 }
 

@@ -206,9 +206,7 @@ func (h *history) seal() {
 	h.t.Helper()
 	h.Pass(2 * time.Hour)
 	h.AdvanceAll(h.t)
-	if err := integrity.Seal(h.t.Context(), h.Pool, h.Now().Truncate(time.Hour)); err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, integrity.Seal(h.t.Context(), h.Pool, h.Now().Truncate(time.Hour)))
 }
 
 // cut ends the next hour, whose links are written later.
@@ -305,22 +303,16 @@ func (h *history) rebuild() (rebuild.Report, error) {
 	h.t.Helper()
 	ctx, owner := h.t.Context(), postgrestest.Owner(h.Pool.Config().ConnString())
 	target, err := pg.Open(ctx, owner, postgres.RebuildingSchema)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, err)
 	defer target.Close()
-	if err := pg.Migrate(ctx, target, postgres.RebuildingSchema, postgres.Migrations()...); err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, pg.Migrate(ctx, target, postgres.RebuildingSchema, postgres.Migrations()...))
 	defer func() {
 		if _, err := target.Exec(ctx, `DROP SCHEMA `+postgres.RebuildingSchema+` CASCADE`); err != nil {
 			h.t.Error(err)
 		}
 	}()
 	source, err := pg.Open(ctx, owner, postgres.Schema)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, err)
 	defer source.Close()
 	of := services.New(services.Config{
 		Reads:     services.Reads{Pool: target},
@@ -360,9 +352,7 @@ func (h *history) verifyRefusals(rebuilt *pgxpool.Pool) {
 func (h *history) compare() {
 	h.t.Helper()
 	made, err := h.rebuild()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, err)
 	for _, difference := range made.Differences {
 		h.t.Error(difference)
 	}

@@ -121,14 +121,10 @@ func TestDecisionsAreKept(t *testing.T) {
 	})
 	made := l.GrantAcme(t, ledgertest.GrantOf(50))
 	history, err := l.Work.Decisions.Read(t.Context(), postgres.Decisions("acme"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	last := history[len(history)-1]
 	var positions contract.Positions
-	if err := json.Unmarshal([]byte(last.Metadata["positions"]), &positions); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal([]byte(last.Metadata["positions"]), &positions))
 	kept, ok := last.Event.(ledger.Granted)
 	if !ok || kept.Grant.ID != made.ID || last.Metadata["actor"] != "tok_1" || !maps.Equal(positions, contract.Positions{3: 77}) {
 		t.Errorf("kept %+v", last)
@@ -265,9 +261,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 		return err
 	}
 	decideOften(t, l, ledger.MaxDecisions) // the first began the plan two periods before
-	if err := adjust(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, adjust())
 	var full ledger.LimitReached
 	if err := adjust(); !errors.As(err, &full) || full.Limit != ledger.MaxDecisions {
 		t.Errorf("error %v, want LimitReached", err)

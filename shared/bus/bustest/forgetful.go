@@ -37,9 +37,7 @@ func (f *Forgetful) memory() string { return filepath.Join(f.dir, "memory") }
 func (f *Forgetful) start() {
 	f.t.Helper()
 	b, err := kafka.Start(kafka.Config{Dir: f.data(), Port: f.port, Open: true, Logger: testenv.Logger(f.t)})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Must(f.t, err)
 	f.broker = b
 	if _, err := fmt.Sscanf(b.Addr(), "127.0.0.1:%d", &f.port); err != nil {
 		f.t.Fatal(err)
@@ -73,10 +71,6 @@ func (f *Forgetful) Forget(meanwhile func()) {
 
 func (f *Forgetful) copy(to, from string) {
 	f.t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Must(f.t, os.RemoveAll(to))
+	testenv.Must(f.t, os.CopyFS(to, os.DirFS(from)))
 }

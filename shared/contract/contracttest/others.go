@@ -52,9 +52,7 @@ func New(t testing.TB, module string, brokers []string, logPartitions int) *Othe
 func (o *Others) PublishEvent(topic, eventType, key string, value any) {
 	o.t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/others", Time: time.Now()}
 	o.Publish(topic, key, attributes.Headers(), text)
 }
@@ -63,13 +61,9 @@ func (o *Others) PublishEvent(topic, eventType, key string, value any) {
 func (o *Others) PublishFact(eventType string, at time.Time, fact any) {
 	o.t.Helper()
 	text, err := json.Marshal(fact)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	var of struct{ Organization string }
-	if err := json.Unmarshal(text, &of); err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, json.Unmarshal(text, &of))
 	topic := eventType[:strings.LastIndexByte(eventType, '.')]
 	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/others", Time: at, Organization: of.Organization}
 	o.Publish(topic, of.Organization, attributes.Headers(), text)
@@ -103,9 +97,7 @@ func newMessage(key string, headers map[string]string, value []byte) *message.Me
 func (o *Others) send(topic string, messages ...*message.Message) {
 	o.t.Helper()
 	positions, err := o.publisher.PublishContext(context.WithoutCancel(o.t.Context()), topic, messages...)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	if topic != contract.TopicLogs {
 		return
 	}

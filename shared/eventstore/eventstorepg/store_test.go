@@ -185,10 +185,7 @@ func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
 }
 
 func readAll(ctx context.Context, pool *pgxpool.Pool, store *store, after eventstore.Cursor, limit int) (events []recorded, err error) {
-	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 		events, err = store.ReadAll(ctx, tx, after, limit)
 		return err
 	})

@@ -86,14 +86,3 @@ func TestGoAwayCode(t *testing.T) {
 		t.Error("seven bytes have a code")
 	}
 }
-
-func BenchmarkScanner(b *testing.B) {
-	text := frames.Append(nil, frames.Header{}, make([]byte, 16<<10))
-	b.ReportAllocs()
-	var s frames.Scanner
-	for b.Loop() {
-		for header, rest, ok := s.Next(text); ok; header, rest, ok = s.Next(rest) {
-			_ = frames.Cost(header)
-		}
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)
@@ -75,9 +77,7 @@ func TestEntriesAreLikeRealOnes(t *testing.T) {
 func encoder(t *testing.T) *zstd.Encoder {
 	t.Helper()
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(3)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return e
 }
 
@@ -100,13 +100,4 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("%s never fails", s.name)
 		}
 	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	g, text, n := New(1), make([]byte, 0, 1<<20), 0
-	for b.Loop() {
-		text = g.Append(text[:0], noon.Add(time.Duration(n)*8640*time.Microsecond))
-		n++
-	}
-	b.ReportAllocs()
 }

@@ -178,7 +178,7 @@ func openGiven(brokers []string) (held, error) {
 // turnOf is the file that tests lock for a broker.
 func turnOf(brokers []string) string {
 	id := sha256.Sum256([]byte(strings.Join(brokers, ",")))
-	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))
+	return filepath.Join(testenv.Common, "weir-test-turn-"+hex.EncodeToString(id[:6]))
 }
 
 func (l givenLease) addresses() []string { return l.brokers }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 
 	"github.com/weirlog/weir/shared/filelock"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Reserved ports lie below those that Linux and macOS give to outgoing
@@ -37,7 +37,7 @@ func Free() (int, error) {
 }
 
 func take(port int) error {
-	held, err := filelock.Try(filepath.Join(os.TempDir(), fmt.Sprintf("weir-test-port-%d", port)))
+	held, err := filelock.Try(filepath.Join(testenv.Common, fmt.Sprintf("weir-test-port-%d", port)))
 	if err != nil {
 		return err
 	}

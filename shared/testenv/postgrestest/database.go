@@ -142,7 +142,7 @@ func start(ctx context.Context, config postgres.Config) (*postgres.Server, error
 	if err != nil {
 		return nil, err
 	}
-	config.Dir, config.Cache, config.Throwaway = dir, filepath.Join(os.TempDir(), "weir-postgres-binaries"), true
+	config.Dir, config.Cache, config.Throwaway = dir, filepath.Join(testenv.Common, "weir-postgres-binaries"), true
 	config.Logger = slog.New(slog.DiscardHandler)
 	server, err := postgres.Start(ctx, config)
 	if err != nil {

@@ -87,10 +87,10 @@ type Pair struct {
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	primary, err := StartDurable(t.Context())
-	failOn(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = primary.Stop(context.Background()) })
 	free, err := port.Free()
-	failOn(t, err)
+	testenv.Must(t, err)
 	second := net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
 	alone := func(string) string { return second }
 	p := &Pair{Primary: primary, Standby: withHost(t, primary.AdminURL(), alone), Replica: withHost(t, primary.URL(), alone)}
@@ -106,15 +106,10 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-func failOn(t testing.TB, err error) {
-	t.Helper()
-	testenv.Must(t, err)
-}
-
 func withHost(t testing.TB, address string, host func(string) string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	failOn(t, err)
+	testenv.Must(t, err)
 	u.Host = host(u.Host)
 	return u.String()
 }
@@ -124,12 +119,12 @@ func withHost(t testing.TB, address string, host func(string) string) string {
 func (p *Pair) copy(t testing.TB) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.Primary.AdminURL())
-	failOn(t, err)
+	testenv.Must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	var data, most string
-	failOn(t, conn.QueryRow(t.Context(), `SELECT current_setting('data_directory'), current_setting('max_connections')`).Scan(&data, &most))
+	testenv.Must(t, conn.QueryRow(t.Context(), `SELECT current_setting('data_directory'), current_setting('max_connections')`).Scan(&data, &most))
 	u, err := url.Parse(p.Standby)
-	failOn(t, err)
+	testenv.Must(t, err)
 	folder, bin := filepath.Join(filepath.Dir(data), "standby"), p.Primary.Binaries()
 	options := fmt.Sprintf("-p %s -c max_connections=%s -c unix_socket_directories=%s", u.Port(), most, folder)
 	for _, command := range []string{
@@ -137,7 +132,7 @@ func (p *Pair) copy(t testing.TB) {
 		fmt.Sprintf(`%s/pg_ctl start -w -s -D %s -l %s/log -o "%s"`, bin, folder, folder, options),
 	} {
 		_, err := conn.Exec(t.Context(), fmt.Sprintf(`COPY (SELECT 1) TO PROGRAM '%s'`, command))
-		failOn(t, err)
+		testenv.Must(t, err)
 	}
 	t.Cleanup(func() {
 		if conn, err := pgx.Connect(context.Background(), p.Standby); err == nil {
@@ -165,7 +160,7 @@ func (p *Pair) synchronous(t testing.TB) func() error {
 // FailOver kills the primary and promotes the standby.
 func (p *Pair) FailOver(t testing.TB) {
 	t.Helper()
-	failOn(t, p.Primary.Kill())
+	testenv.Must(t, p.Primary.Kill())
 	p.Execute(t, p.Standby, `SELECT pg_promote()`)
 }
 
@@ -173,10 +168,10 @@ func (p *Pair) FailOver(t testing.TB) {
 func (p *Pair) Execute(t testing.TB, address, statement string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
-	failOn(t, err)
+	testenv.Must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	_, err = conn.Exec(t.Context(), statement)
-	failOn(t, err)
+	testenv.Must(t, err)
 }
 
 // Encrypt gives a server a certificate for new connections. The server
@@ -184,17 +179,17 @@ func (p *Pair) Execute(t testing.TB, address, statement string) {
 func Encrypt(t testing.TB, server *postgres.Server, certificate authority.Certificate) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.AdminURL())
-	failOn(t, err)
+	testenv.Must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for file, from := range map[string]string{"server.crt": certificate.Cert, "server.key": certificate.Key} {
 		text, err := os.ReadFile(from)
-		failOn(t, err)
+		testenv.Must(t, err)
 		_, err = conn.Exec(t.Context(), fmt.Sprintf(`COPY (SELECT unnest(string_to_array('%s', chr(10)))) TO PROGRAM 'umask 077; cat > %s'`, text, file))
-		failOn(t, err)
+		testenv.Must(t, err)
 	}
 	for _, statement := range []string{`ALTER SYSTEM SET ssl = on`, `SELECT pg_reload_conf()`} {
 		_, err := conn.Exec(t.Context(), statement)
-		failOn(t, err)
+		testenv.Must(t, err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/projections"
@@ -41,9 +42,7 @@ func TestAuditIsOnlyAddedTo(t *testing.T) {
 			t.Errorf("%s: got %v", statement, err)
 		}
 	}
-	if err := asSystem(t, pool, `GRANT ALL ON audit_events TO CURRENT_USER`); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, asSystem(t, pool, `GRANT ALL ON audit_events TO CURRENT_USER`))
 	for _, statement := range []string{
 		`UPDATE audit_events SET actor = 'somebody else'`, `DELETE FROM audit_events`, `TRUNCATE audit_events`,
 	} {
@@ -64,10 +63,7 @@ func refused(err error) bool {
 
 func asSystem(t *testing.T, pool *pgxpool.Pool, statement string, args ...any) error {
 	t.Helper()
-	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), statement, args...)
 		return err
 	})
@@ -76,9 +72,7 @@ func asSystem(t *testing.T, pool *pgxpool.Pool, statement string, args ...any) e
 func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.AuditCheck {
 	t.Helper()
 	check, err := audit.Check(t.Context(), pool, projections.NewEvents(pool), organization)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return check
 }
 
@@ -87,9 +81,7 @@ func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.A
 func disableTriggers(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER USER`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
-		if err := asSystem(t, pool, statement); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, asSystem(t, pool, statement))
 	}
 }
 
@@ -98,9 +90,7 @@ func disableTriggers(t *testing.T, pool *pgxpool.Pool) {
 func TestTamperingIsFound(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	disableTriggers(t, pool)
-	if err := asSystem(t, pool, `CREATE TABLE kept AS SELECT * FROM audit_events`); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, asSystem(t, pool, `CREATE TABLE kept AS SELECT * FROM audit_events`))
 	for name, test := range map[string]struct {
 		tamper []string
 		want   string
@@ -147,24 +137,18 @@ func rehash(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	head := tenants.AuditEvent{Hash: tenants.AuditStart}
 	lines, err := audit.NewStore(query.NewReader(pool)).Events(t.Context(), "org_a", tenants.AuditFilter{Organization: "org_a"}, 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	slices.Reverse(lines)
 	for _, line := range lines {
 		head = line.Following(head.Sequence, head.Hash)
-		if err := asSystem(t, pool, `UPDATE audit_events SET hash = $1 WHERE organization = 'org_a' AND sequence = $2`, head.Hash, head.Sequence); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, asSystem(t, pool, `UPDATE audit_events SET hash = $1 WHERE organization = 'org_a' AND sequence = $2`, head.Hash, head.Sequence))
 	}
 }
 
 func restore(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{`DELETE FROM audit_events`, `INSERT INTO audit_events SELECT * FROM kept`} {
-		if err := asSystem(t, pool, statement); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, asSystem(t, pool, statement))
 	}
 }
 
@@ -174,9 +158,7 @@ func TestAuditCatchesUp(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
 	disableTriggers(t, pool)
-	if err := asSystem(t, pool, `DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 3`); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, asSystem(t, pool, `DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 3`))
 	begin(t, pool, 1)
 	got := checkAudit(t, pool, "org_a")
 	if got.Faults != nil || got.Lines != want.Lines+1 {

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -43,32 +44,23 @@ func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) (withdrawn []st
 	err := prune.New(prune.Config{
 		Pool: pool, Tables: tables, Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return withdrawn
 }
 
 func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), query).Scan(&n)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return n
 }
 
 // appendEvents appends events to a stream of org_a.
 func appendEvents(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, events ...tenants.Event) {
 	t.Helper()
-	if err := projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream("org_a", noun, id), version, nil, events...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream("org_a", noun, id), version, nil, events...))
 }
 
 // openWithProject adds a project and a session to the
@@ -144,9 +136,7 @@ func TestReplacedEventsGo(t *testing.T) {
 	}
 	events := projections.NewEvents(pool)
 	history, err := events.Read(t.Context(), unitofwork.Stream("org_a", "passkey", "pky_x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	appendEvents(t, pool, "passkey", "pky_x", history[len(history)-1].Version, tenants.PasskeyUsed{Passkey: "pky_x", Counter: months + 1, At: noon.AddDate(0, months, 1)})
 	if again := pruneAudit(t, pool, noon.AddDate(0, months, 2)); len(again) > 0 {
 		t.Errorf("at once again the facts of %q are taken back", again)
@@ -197,17 +187,13 @@ func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
 	}
 	decide := func(who tenants.Origin, organization, noun, id string, version int64, event tenants.Event) {
 		t.Helper()
-		if err := events.Append(t.Context(), unitofwork.Stream(organization, noun, id), version, who.Metadata(), event); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, events.Append(t.Context(), unitofwork.Stream(organization, noun, id), version, who.Metadata(), event))
 	}
 	decide(operator, tenants.Installation, "service-token", "tok_op", 0, issued("tok_op", "e", noon))
 	decide(operator, "org_b", "project", "prj_y", 0, tenants.ProjectCreated{Project: "prj_y", Organization: "org_b", Name: "Y", At: noon.AddDate(0, 1, 0)})
 	decide(operator, tenants.Installation, "service-token", "tok_op", 1, tenants.ServiceTokenRevoked{ServiceToken: "tok_op", At: noon.AddDate(0, 2, 0)})
 	decide(operator, tenants.Installation, "service-token", "tok_next", 0, issued("tok_next", "f", noon.AddDate(0, 20, 0)))
-	if err := asSystem(t, pool, `DELETE FROM service_tokens WHERE id = 'tok_op'`); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, asSystem(t, pool, `DELETE FROM service_tokens WHERE id = 'tok_op'`))
 	ofOperator := `SELECT count(*) FROM events WHERE stream = 'service-token/tok_op'`
 	pruneAudit(t, pool, noon.AddDate(2, 0, 0))
 	if check, n := checkAudit(t, pool, "org_b"), count(t, pool, ofOperator); check.Lines != 1 || check.Faults != nil || n != 2 {
@@ -233,9 +219,7 @@ func TestTamperingBehindAnAnchorIsFound(t *testing.T) {
 			pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))
 			disableTriggers(t, pool)
 			for _, statement := range []string{`ALTER TABLE audit_anchors DISABLE TRIGGER USER`, test.statement} {
-				if err := asSystem(t, pool, statement); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, asSystem(t, pool, statement))
 			}
 			if check := checkAudit(t, pool, "org_a"); len(check.Faults) == 0 || !strings.Contains(check.Faults[0].String(), test.want) {
 				t.Errorf("found %v", check.Faults)
@@ -263,19 +247,14 @@ var doomed = tenants.Deletable{Organization: "org_a", Project: "prj_a"}
 func decided(t *testing.T, pool *pgxpool.Pool, before int64, events ...tenants.Event) {
 	t.Helper()
 	stream := eventstore.Stream{Organization: "org_a", Name: "deletion/prj_a"}
-	if err := projections.NewEvents(pool).Append(t.Context(), stream, before, nil, events...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, projections.NewEvents(pool).Append(t.Context(), stream, before, nil, events...))
 }
 
 // reduced erases the second stream of org_a,
 // its project, and reduces its lines.
 func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		erased, err := eventstorepg.EraseTx(t.Context(), tx, "org_a", []string{"1"})
 		if err != nil {
 			return err
@@ -286,9 +265,7 @@ func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 		left, err = audit.Reduced(t.Context(), tx, "org_a", "prj_a")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return left
 }
 
@@ -306,9 +283,7 @@ func TestReducedLinesAreAttested(t *testing.T) {
 		t.Errorf("after that: %d lines, %v", got.Lines, got.Faults)
 	}
 	disableTriggers(t, pool)
-	if err := asSystem(t, pool, `UPDATE audit_events SET actor = 'mem_x' WHERE reduced_by = 'prj_a'`); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, asSystem(t, pool, `UPDATE audit_events SET actor = 'mem_x' WHERE reduced_by = 'prj_a'`))
 	if got := checkAudit(t, pool, "org_a"); len(got.Faults) != 1 || !strings.Contains(got.Faults[0].Detail, "reduced") {
 		t.Errorf("a reduced line that was changed: %v", got.Faults)
 	}
@@ -330,9 +305,7 @@ func TestOtherReductionsAreFound(t *testing.T) {
 		},
 	} {
 		pool := tenantstest.Open(t)
-		if err := tamper(pool); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, tamper(pool))
 		if got := checkAudit(t, pool, "org_a"); len(got.Faults) == 0 {
 			t.Errorf("%s: nothing is found", name)
 		}

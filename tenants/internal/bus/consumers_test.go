@@ -10,6 +10,7 @@ import (
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 )
@@ -39,9 +40,7 @@ func TestUnknownTypesOfUsagePass(t *testing.T) {
 func accountRecord(t *testing.T, account contract.Account) weirbus.Record {
 	t.Helper()
 	value, err := json.Marshal(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return weirbus.Record{
 		Key: []byte(account.Organization), Value: value, Headers: []weirbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeAccountChanged)}},
 	}
@@ -65,9 +64,7 @@ func TestAccountsFollowTheLatestVersion(t *testing.T) {
 		{weirbus.Record{Key: []byte("org_1")}, "", 0},
 		{first, tenants.Indie, 60},
 	} {
-		if err := accounts.Apply(step.record); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, accounts.Apply(step.record))
 		if tier, limit := accounts.Tier("org_1"), accounts.RequestsPerMinute("org_1"); tier != step.tier || limit != step.limit {
 			t.Errorf("after record %d: %q and %d, want %q and %d", n, tier, limit, step.tier, step.limit)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/keys"
@@ -46,15 +47,7 @@ func rows(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
 
 func as(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, fn))
 }
 
 // seed adds what the organizations of tenantstest lack.
@@ -103,17 +96,13 @@ func TestTables(t *testing.T) {
 		}
 		return nil
 	}
-	if err := pruneAt(t, pool, tenantstest.Noon, forget); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruneAt(t, pool, tenantstest.Noon, forget))
 	for _, table := range tables {
 		if n := rows(t, pool, table); n != before[table] || n == 0 {
 			t.Errorf("at once %d of %d rows of %s are left", n, before[table], table)
 		}
 	}
-	if err := pruneAt(t, pool, tenantstest.Noon.Add(120*day), forget); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, pruneAt(t, pool, tenantstest.Noon.Add(120*day), forget))
 	if err := pruneAt(t, pool, tenantstest.Noon.Add(121*day), forget); err != nil { // members are removed after what refers to them
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -222,9 +223,7 @@ func TestSecretsAreWhatOthersExpect(t *testing.T) {
 		tenants.SessionPrefix:      identity.SessionPrefix,
 	} {
 		secret, err := tenants.NewSecret(issued, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if !identity.WellFormed(expected, secret.Reveal()) {
 			t.Errorf("a secret that begins with %q is not well-formed for identity, which expects %q", issued, expected)
 		}
@@ -305,14 +304,10 @@ func samples(t *testing.T) (events []tenants.Event) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "+")
 		event, err := tenants.DecodeEvent(name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		events = append(events, event)
 	}
 	return events
@@ -325,9 +320,7 @@ func lastPublished(t *testing.T, events ...tenants.Event) string {
 		history[i].Event = event
 	}
 	messages, err := published(history[len(history)-1], history)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var text strings.Builder
 	for _, m := range messages {
 		fmt.Fprintln(&text, m.Topic, m.Message.UUID, m.Message.Metadata, string(m.Message.Payload))

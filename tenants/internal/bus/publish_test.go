@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -43,9 +44,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 		Name: "live", Digest: digest(t), At: noon.Add(time.Hour)})
 	for i, event := range happened {
 		stream := eventstore.Stream{Organization: "org_1", Name: fmt.Sprint(i)}
-		if err := store.Append(t.Context(), stream, 0, nil, event); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, store.Append(t.Context(), stream, 0, nil, event))
 	}
 	var told []string
 	publication, after := bus.NewPublication(store), relay.Cursor{}
@@ -55,9 +54,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 			messages, err = publication.Read(t.Context(), tx, after, page)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if len(messages) == 0 {
 			break // nothing to do, for a relay
 		}
@@ -76,9 +73,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 func digest(t *testing.T) tenants.SecretDigest {
 	t.Helper()
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return secret.Digest()
 }
 
@@ -117,9 +112,7 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 		{store, key, 2, tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: noon.Add(time.Hour)}},
 		{later, project, 0, tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}},
 	} {
-		if err := step.by.Append(t.Context(), step.stream, step.version, nil, step.event); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, step.by.Append(t.Context(), step.stream, step.version, nil, step.event))
 	}
 	publication := bus.NewPublication(store)
 	messages, err := readOne(t, pool, publication, relay.Cursor{Position: 1})
@@ -158,9 +151,7 @@ func TestWhatEndedIsNeverInForceAgain(t *testing.T) {
 	events := projections.NewEvents(pool)
 	keep := func(noun, id string, happened ...tenants.Event) {
 		t.Helper()
-		if err := events.Append(t.Context(), unitofwork.Stream("org_1", noun, id), 0, nil, happened...); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, events.Append(t.Context(), unitofwork.Stream("org_1", noun, id), 0, nil, happened...))
 	}
 	digest := func(name string) tenants.SecretDigest {
 		return tenants.SecretDigest{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
@@ -195,9 +186,7 @@ func TestWhatEndedIsNeverInForceAgain(t *testing.T) {
 			RatePerMinute  int `json:"rate_per_minute"`
 		}
 		if m.Message.Payload != nil {
-			if err := json.Unmarshal(m.Message.Payload, &now); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, json.Unmarshal(m.Message.Payload, &now))
 		}
 		seen[key[:1]]++
 		refused[key] = now.State == contract.CredentialRevoked
@@ -225,9 +214,7 @@ func remove(t *testing.T, pool *pgxpool.Pool, statements ...string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // publishAll is what a relay publishes from the first event on.
@@ -247,8 +234,6 @@ func publishAll(t *testing.T, pool *pgxpool.Pool, publication *bus.Publication) 
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return all
 }

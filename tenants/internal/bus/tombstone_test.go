@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -30,9 +31,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	first, renewed, second := digest(t), digest(t), digest(t)
 	keep := func(stream string, version int64, event tenants.Event) {
 		t.Helper()
-		if err := events.Append(t.Context(), eventstore.Stream{Organization: "org_1", Name: stream}, version, nil, event); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, events.Append(t.Context(), eventstore.Stream{Organization: "org_1", Name: stream}, version, nil, event))
 	}
 	started := func(id string, digest tenants.SecretDigest, at time.Time) tenants.Event {
 		ends := at.Add(tenants.SessionLifetime)
@@ -64,9 +63,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return keys
 	}
 	last := noon.Add(tenants.SessionLifetime).Add(24 * time.Hour)
@@ -90,14 +87,10 @@ func TestUnknownCredentials(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	issued := tenants.ServiceTokenIssued{ServiceToken: "tok_1", Organization: tenants.Installation, Name: "operator", Scopes: []string{"tenants:admin"},
 		Digest: tenants.SecretDigest{Hash: strings.Repeat("1", 64), First: "ab12", Last: "9f3e"}, At: noon}
-	if err := projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream(tenants.Installation, "service-token", "tok_1"), 0, nil, issued); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream(tenants.Installation, "service-token", "tok_1"), 0, nil, issued))
 	record := func(value any) weirbus.Record {
 		encoded, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return weirbus.Record{Value: encoded}
 	}
 	token := contract.Credential{Kind: contract.CredentialServiceToken, ID: "tok_1", State: contract.CredentialActive, Version: 1}

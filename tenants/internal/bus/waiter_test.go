@@ -10,6 +10,7 @@ import (
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // forever exceeds any test.
@@ -22,9 +23,7 @@ func newCredentialWaiter(timeout time.Duration) *CredentialWaiter {
 func credentialRecord(t *testing.T, key, state string, version int64) weirbus.Record {
 	t.Helper()
 	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, State: state, Version: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return weirbus.Record{Key: []byte(key), Value: value, Headers: []weirbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeCredentialChanged)}}}
 }
 

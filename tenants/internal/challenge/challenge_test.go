@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
@@ -28,9 +29,7 @@ func TestOneAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ticket, err := challenges.Issue(t.Context(), challenge.Challenge{Purpose: "sign in", Subject: "ses_1", Data: []byte(`7`), Lasts: challenge.Lifetime})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			now = now.Add(c.after)
 			data, err := challenges.Take(t.Context(), ticket.Reveal(), c.purpose, c.subject)
 			if string(data) != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, challenge.ErrNone) {

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
@@ -37,24 +38,16 @@ type scanner struct {
 func newScanner(t *testing.T) scanner {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	text, err := json.Marshal(map[string]any{"public_keys": []any{map[string]any{
 		"key_identifier": "one", "key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 	}}})
 	file := filepath.Join(t.TempDir(), "keys.json")
-	if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(err, os.WriteFile(file, text, 0o600)))
 	known, err := leak.ReadKeys(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return scanner{key, known}
 }
 
@@ -62,9 +55,7 @@ func (s scanner) sign(t *testing.T, report string) string {
 	t.Helper()
 	sum := sha256.Sum256([]byte(report))
 	signature, err := ecdsa.SignASN1(rand.Reader, s.key, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return base64.StdEncoding.EncodeToString(signature)
 }
 

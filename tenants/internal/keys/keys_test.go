@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -174,9 +175,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	of := tenants.Deletable{Organization: "org_a", Project: "prj_a"}
 	version := int64(0)
 	happens := func(event tenants.Event) {
-		if err := r.work.Events.Append(t.Context(), project, version, nil, event); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, r.work.Events.Append(t.Context(), project, version, nil, event))
 		version++
 	}
 	for path, body := range map[string]string{"": newKey, "/" + made["id"].(string) + "/rotate": ""} {
@@ -236,9 +235,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	demoted := tenants.MemberRoleChanged{Member: "mem_a", Role: tenants.Viewer, At: tenantstest.Now()}
-	if err := r.work.Events.Append(t.Context(), unitofwork.Stream("org_a", "member", "mem_a"), 0, nil, demoted); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), unitofwork.Stream("org_a", "member", "mem_a"), 0, nil, demoted))
 	if got := r.page(t, tenants.Admin, "POST", "", form); got.Code != 403 || !strings.Contains(got.Body.String(), "Your role was changed meanwhile") {
 		t.Errorf("by an admin who is a viewer now: %d %s", got.Code, got.Body)
 	}
@@ -250,13 +247,9 @@ func TestLeaks(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
 	found, err := keys.NewStore(query.NewReader(r.pool)).Key(t.Context(), pg.Organization("org_a"), made["id"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	policy := tenants.SecurityPolicySet{Organization: "org_a", LeakedKeys: tenants.RevokeLeaked, PlainHTTPKeys: tenants.FlagPlainHTTP, At: tenantstest.Noon}
-	if err := r.work.Events.Append(t.Context(), unitofwork.Stream("org_a", "security-policy", "org_a"), 0, nil, policy); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), unitofwork.Stream("org_a", "security-policy", "org_a"), 0, nil, policy))
 	exposures := keys.NewExposures(r.work, registry.SecurityPolicyOf)
 	for hash, want := range map[string]bool{found.Digest.Hash: true, strings.Repeat("f", 64): false} {
 		if isKey, err := exposures.Leaked(t.Context(), keys.Leak{Hash: hash, Where: "https://example.com/x"}); isKey != want || err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -124,15 +125,10 @@ func TestFirstEventIsAwaited(t *testing.T) {
 	tenantstest.Want(t, "before", r.page(t, tenants.Viewer, "GET", path, nil), 202, "Waiting for the first event")
 	used := tenants.UsedAPIKey{Organization: "org_a", APIKey: id}
 	used.Accepted, used.FirstAcceptedAt, used.LastUsedAt = 1, tenantstest.Noon, tenantstest.Noon
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error {
 		return keys.AddUsage(t.Context(), tx, []tenants.UsedAPIKey{used})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	tenantstest.Want(t, "after", r.page(t, tenants.Viewer, "GET", path, nil), 200, "The first event came on")
 	r.call(t, "org_a", "POST", "/v1/api-keys/"+id+"/rotate", "")
 	tenantstest.Want(t, "once rotated", r.page(t, tenants.Viewer, "GET", "/"+id, nil), 200, "Nobody has used this one since")

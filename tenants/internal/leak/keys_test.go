@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/leak"
 )
 
@@ -27,24 +28,18 @@ import (
 func published(t *testing.T, id string, public any) string {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	text, err := json.Marshal(map[string]any{"public_keys": []map[string]any{
 		{"key_identifier": id, "key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "is_current": true},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return string(text)
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return key
 }
 
@@ -52,18 +47,14 @@ func sign(t *testing.T, key *ecdsa.PrivateKey, body string) string {
 	t.Helper()
 	sum := sha256.Sum256([]byte(body))
 	signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return base64.StdEncoding.EncodeToString(signature)
 }
 
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -71,9 +62,7 @@ func file(t *testing.T, text string) string {
 func TestVerify(t *testing.T) {
 	key, body := newKey(t), `[{"token": "x"}]`
 	keys, err := leak.ReadKeys(file(t, published(t, "one", &key.PublicKey)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	good := sign(t, key, body)
 	for name, c := range map[string]struct {
 		id, signature, body string
@@ -96,13 +85,9 @@ func TestVerify(t *testing.T) {
 // A file without a usable key is refused at the start.
 func TestReadKeysRefuses(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	other, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for name, text := range map[string]string{
 		"no JSON": "x", "no keys": `{"public_keys": []}`, "no PEM": `{"public_keys": [{"key_identifier": "a", "key": "b"}]}`,
 		"RSA": published(t, "one", &weak.PublicKey), "P-384": published(t, "one", &other.PublicKey),

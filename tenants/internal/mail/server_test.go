@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/mailtest"
 )
@@ -20,9 +21,7 @@ func message(to string) mail.Message {
 // A message arrives as text and as HTML, over TLS, with an unchanging id.
 func TestSend(t *testing.T) {
 	office := mailtest.Open(t)
-	if err := office.Server(t, mailtest.Password).Send(t.Context(), message("ada@example.com")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, office.Server(t, mailtest.Password).Send(t.Context(), message("ada@example.com")))
 	taken := office.Taken()
 	if len(taken) != 1 {
 		t.Fatalf("taken: %q", taken)
@@ -42,14 +41,10 @@ func TestUnsubscribe(t *testing.T) {
 	ended := message("ada@example.com")
 	ended.Unsubscribe = link
 	for _, each := range []mail.Message{ended, message("ada@example.com")} {
-		if err := office.Server(t, mailtest.Password).Send(t.Context(), each); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, office.Server(t, mailtest.Password).Send(t.Context(), each))
 		taken := office.Taken()
 		read, err := netmail.ReadMessage(strings.NewReader(taken[len(taken)-1]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		want := [2]string{}
 		if each.Unsubscribe != "" {
 			want = [2]string{"<" + link + ">", "List-Unsubscribe=One-Click"}
@@ -74,9 +69,7 @@ func TestNames(t *testing.T) {
 			t.Fatalf("%q: %v", name, err)
 		}
 		read, err := netmail.ReadMessage(strings.NewReader(office.Taken()[i]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		want := netmail.Address{Name: name, Address: "ada@example.com"}
 		if to, err := read.Header.AddressList("To"); err != nil || len(to) != 1 || *to[0] != want || read.Header.Get("Bcc") != "" {
 			t.Errorf("%q is sent to %v, %v, with %v", name, to, err, read.Header)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -26,9 +27,7 @@ func keyed(key string) unitofwork.Request {
 func (r *room) switched(t *testing.T, request unitofwork.Request, of notifications.Ref, on bool) notifications.Listed {
 	t.Helper()
 	changed, err := r.service.Change(t.Context(), request, of, tenants.ChangeWebhook{On: &on})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return changed
 }
 
@@ -75,9 +74,7 @@ func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 	stop := r.run(t)
 	hook, _ := r.create(t, "org_a", to.URL)
 	tested, err := r.deliveries.Test(t.Context(), keyed("test"), hook.Ref())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	if again, err := r.deliveries.Test(t.Context(), keyed("test"), hook.Ref()); err != nil || again.ID != tested.ID {
 		t.Errorf("tested again: %+v, %v", again, err)
@@ -137,9 +134,7 @@ func TestWhatIsHiddenIsNotLookedAt(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // maxRows is the largest number of rows
@@ -148,9 +143,7 @@ func maxRows(t *testing.T, plan string) (rows int) {
 	t.Helper()
 	for _, match := range regexp.MustCompile(`(?:actual rows=|Rows Removed by [^:]*: )(\d+)`).FindAllStringSubmatch(plan, -1) {
 		n, err := strconv.Atoi(match[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		rows = max(rows, n)
 	}
 	return rows
@@ -181,9 +174,7 @@ func TestCrowdedWebhooks(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	left := r.sent(t, busy)
 	if len(left) != 2 || left[0].ID != newest[0].ID || left[1].ID != newest[1].ID || len(r.sent(t, quiet)) != 1 {

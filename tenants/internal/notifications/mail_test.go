@@ -35,9 +35,7 @@ type payer struct {
 func (r *room) billed(t *testing.T, office *mailtest.Server, email string) payer {
 	t.Helper()
 	added := tenants.MemberAdded{Member: "mem_bill", Organization: "org_a", Email: email, Name: "Bill", Role: tenants.Billing, PasswordHash: "x", At: r.clock()}
-	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 0, nil, added); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 0, nil, added))
 	r.mailed, r.sender.Mailer = true, &notifications.Mailer{Server: office.Server(t, mailtest.Password), Origin: "https://weir.example", Links: links}
 	return payer{r.pool, r.work}
 }
@@ -53,9 +51,7 @@ func (p payer) mails(t *testing.T) (states []notifications.State) {
 		states, err = pgx.CollectRows(rows, pgx.RowTo[notifications.State])
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return states
 }
 
@@ -100,9 +96,7 @@ func TestMailOfAnAlert(t *testing.T) {
 	r := newRoom(t, to.Certificate())
 	r.billed(t, office, "bill@example.com")
 	added := tenants.MemberAdded{Member: "mem_dev", Organization: "org_a", Email: "dev@example.com", Name: "Dev", Role: tenants.Developer, PasswordHash: "x", At: r.clock()}
-	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added))
 	w, _ := r.create(t, "org_a", to.URL)
 	r.run(t)
 	r.consume(t, r.record(t, "srch_1/1", contract.TypeSearchAlertFired, "org_a", contract.SearchAlert{
@@ -136,9 +130,7 @@ func TestMailOfAnErrorAlert(t *testing.T) {
 	r := newRoom(t, to.Certificate())
 	r.billed(t, office, "bill@example.com")
 	added := tenants.MemberAdded{Member: "mem_dev", Organization: "org_a", Email: "dev@example.com", Name: "Dev", Role: tenants.Developer, PasswordHash: "x", At: r.clock()}
-	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added))
 	r.run(t)
 	r.consume(t, r.record(t, "alr_1/1", contract.TypeErrorAlertFired, "org_a", contract.ErrorAlert{
 		Organization: "org_a", Alert: "alr_1", Name: "Shop", More: 3, Groups: []contract.AlertedGroup{
@@ -227,9 +219,7 @@ func TestMailOfAWebhookThatIsOff(t *testing.T) {
 func (p payer) unsubscribeFrom(t *testing.T, without ...tenants.MailKind) {
 	t.Helper()
 	chosen := tenants.MemberMailsChosen{Member: "mem_bill", Without: without, At: p.work.Clock()}
-	if err := p.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 1, nil, chosen); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 1, nil, chosen))
 }
 
 // ofMail are some of each type sent by mail, by kind.

@@ -271,9 +271,7 @@ func (r *room) createBefore(t *testing.T, url string) notifications.Listed {
 	created := tenants.WebhookCreated{
 		Webhook: "whk_before", Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}, Secret: tenants.WebhookSecret{Key: "gone", Generation: 1}, At: r.clock(),
 	}
-	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "webhook/whk_before"}, 0, nil, created); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "webhook/whk_before"}, 0, nil, created))
 	return notifications.Listed{Webhook: tenants.Webhook{Organization: "org_a", ID: "whk_before"}}
 }
 
@@ -299,9 +297,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 		t.Fatalf("after %+v it is %+v, %v", failed, now, err)
 	}
 	_, secret, err := r.service.Rotate(t.Context(), by("org_a"), hook.Ref())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if _, err := r.deliveries.Replay(t.Context(), by("org_a"), hook.Ref(), failed.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -396,9 +392,7 @@ func TestMetrics(t *testing.T) {
 	hook, _ := r.create(t, "org_a", to.URL)
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
 	r.pass(90 * time.Second)
-	if err := r.sender.MeasureForTest(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.sender.MeasureForTest(t.Context()))
 	want := `
 # HELP weir_tenants_deliveries_late_seconds How long the oldest due delivery has been due; 0: none is.
 # TYPE weir_tenants_deliveries_late_seconds gauge

@@ -124,9 +124,7 @@ func (r *room) create(t *testing.T, organization, url string) (notifications.Lis
 		events = append(events, fact.Name)
 	}
 	created, secret, err := r.service.Create(t.Context(), by(organization), notifications.NewWebhook{Organization: organization, URL: url, Events: events})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return notifications.Listed{Webhook: created}, secret
 }
 
@@ -136,9 +134,7 @@ type facts struct{ clock func() time.Time }
 func (f facts) record(t *testing.T, id, eventType, organization string, value any) bus.Record {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	attributes := contract.Attributes{ID: id, Type: eventType, Source: "weir/test", Time: f.clock(), Organization: organization}
 	record := bus.Record{Value: text, Time: f.clock().Truncate(time.Millisecond)}
 	for name, value := range attributes.Headers() {
@@ -154,9 +150,7 @@ func (f facts) exhausted(t *testing.T, id, organization string) bus.Record {
 
 func (r *room) consume(t *testing.T, records ...bus.Record) {
 	t.Helper()
-	if err := r.tryConsume(t, records...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.tryConsume(t, records...))
 	r.sender.Wake()
 }
 
@@ -171,9 +165,7 @@ func (r *room) tryConsume(t *testing.T, records ...bus.Record) error {
 func (r *room) sent(t *testing.T, of notifications.Listed) []notifications.Delivery {
 	t.Helper()
 	found, err := r.deliveries.List(t.Context(), caller(of.Organization), of.Ref(), "", noPosition, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return found
 }
 
@@ -234,9 +226,7 @@ func (r *receiver) await(t *testing.T, n int) []request {
 func verify(t *testing.T, secret httpapi.Secret, r request) {
 	t.Helper()
 	receiver, err := standardwebhooks.NewWebhook(secret.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := receiver.Verify(r.body, r.header); err != nil {
 		t.Errorf("%s: %v", r.body, err)
 	}

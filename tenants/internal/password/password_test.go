@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/password"
 )
@@ -16,9 +17,7 @@ var nobody = password.Anonymous("192.0.2.0/32")
 func hasher(t *testing.T) *password.Hasher {
 	t.Helper()
 	h, err := password.NewHasher(password.Slow(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return h
 }
 
@@ -26,9 +25,7 @@ func hasher(t *testing.T) *password.Hasher {
 func TestHash(t *testing.T) {
 	h := hasher(t)
 	first, err := h.Hash(t.Context(), nobody, "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if !strings.HasPrefix(first, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(first, "horse") {
 		t.Errorf("hash = %q", first)
 	}

@@ -10,15 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 )
 
 func testHasher(t *testing.T) *Hasher {
 	t.Helper()
 	h, err := NewHasher(ForTests(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return h
 }
 
@@ -108,9 +107,7 @@ func TestOneOrganizationLeavesTurnsToOthers(t *testing.T) {
 		var releases []func()
 		for {
 			release, err := h.turns.take(t.Context(), Known("org_"+strconv.Itoa(len(releases))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if releases = append(releases, release); len(releases) == slots() {
 				break
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/mail"
 	"github.com/weirlog/weir/tenants/internal/people"
@@ -25,9 +26,7 @@ var links = mail.NewLinks("https://weir.example", []byte("key"))
 func (r room) without(t *testing.T, id string) []tenants.MailKind {
 	t.Helper()
 	found, err := people.NewStore(r.Members.Work.Views).MemberEver(t.Context(), "org_a", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return found.WithoutMails
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -107,9 +108,7 @@ func TestInvitationsAreSentAgain(t *testing.T) {
 func TestTheFirstOwnerBegins(t *testing.T) {
 	r := openOn(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
 	code, _, err := r.Codes.IssueOwnerCode(t.Context(), unitofwork.AtStart())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	form := url.Values{"code": {code.Reveal()}, "organization": {"Acme"}, "name": {"Ada"}, "email": {"ada@example.com"}, "password": {"short"}}
 	tenantstest.Want(t, "too short a password", r.page(t, "", "POST", "/console/welcome", form), 422, `id="fault-password"`)
 	form.Set("password", chosen)

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/people"
@@ -43,9 +44,7 @@ func open(t *testing.T) room {
 func openOn(t *testing.T, pool *pgxpool.Pool) room {
 	t.Helper()
 	passwords, err := password.NewHasher(password.ForTests(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	work, asked := tenantstest.NewWriter(pool), &signIns{}
 	organizations := registry.NewService(work, func(string) tenants.Tier { return "" })
 	members := people.NewService(people.Config{
@@ -234,9 +233,7 @@ func TestInvitationsGoWithTheirMaker(t *testing.T) {
 	eve := r.add(t, "org_a", "eve@example.com", tenants.Admin)
 	request := unitofwork.Request{Caller: tenants.Caller{ID: eve, Organization: "org_a"}, Role: tenants.Admin}
 	made, _, err := r.Invitations.Invite(t.Context(), request, people.NewInvitation{Organization: "org_a", Email: "c@example.com", Role: tenants.Admin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	other, _ := r.invite(t, "d@example.com", tenants.Admin)
 	if status, _ := r.call(t, "org_a", "PATCH", "/v1/members/"+eve, `{"role":"viewer"}`); status != 200 {
 		t.Fatalf("another role: %d", status)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
@@ -41,9 +42,7 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if err := pool.QueryRow(t.Context(), statement).Scan(new(string)); !errors.Is(err, pgx.ErrNoRows) {
 			t.Errorf("%s: nobody sees a row: %v", table, err)
 		}
@@ -152,10 +151,7 @@ func TestWritesStayAtHome(t *testing.T) {
 func TestProjectionsCanBeRebuilt(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	before := contents(t, pool)
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `TRUNCATE organizations, service_tokens CASCADE`); err != nil {
 			return err
 		}
@@ -165,9 +161,7 @@ func TestProjectionsCanBeRebuilt(t *testing.T) {
 		}
 		return projections.All().Apply(t.Context(), tx, events)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if after := contents(t, pool); after != before || !strings.Contains(after, "leaked") {
 		t.Errorf("rebuilt:\n%s\nbefore:\n%s", after, before)
 	}
@@ -189,9 +183,7 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 		sessions, err8 := signin.NewStore(reader).Sessions(t.Context(), pg.Organization(of.Organization), "mem_"+name, tenantstest.Noon)
 		passkeys, err9 := signin.NewStore(reader).Passkeys(t.Context(), pg.Organization(of.Organization), "mem_"+name)
 		webhooks, err10 := notifications.NewStore(reader).Webhooks(t.Context(), tenants.Installation, of.Organization, start, 10)
-		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10))
 		if len(members) != 1 || gone.RemovedAt.IsZero() || len(invitations) != 2 || len(sessions) != 1 {
 			t.Errorf("of %s: members %+v, gone %+v, invitations %+v, sessions %+v", name, members, gone, invitations, sessions)
 		}

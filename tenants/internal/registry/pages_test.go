@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -17,9 +18,7 @@ import (
 func (r room) owned(t *testing.T) {
 	t.Helper()
 	owner := tenants.MemberRoleChanged{Member: "mem_a", Role: tenants.Owner, At: tenantstest.Noon}
-	if err := r.work.Events.Append(t.Context(), unitofwork.Stream("org_a", "member", "mem_a"), 0, nil, owner); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), unitofwork.Stream("org_a", "member", "mem_a"), 0, nil, owner))
 }
 
 // A project is renamed by its form, which shows faults of a name.
@@ -112,9 +111,7 @@ func TestFormOfTheOrganization(t *testing.T) {
 	_, made := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
 	acme := made["id"].(string)
 	added := tenants.MemberAdded{Member: "mem_new", Organization: acme, Email: "new@example.com", Name: "New", Role: tenants.Admin, PasswordHash: "x", At: tenantstest.Noon}
-	if err := r.work.Events.Append(t.Context(), unitofwork.Stream(acme, "member", "mem_new"), 0, nil, added); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.work.Events.Append(t.Context(), unitofwork.Stream(acme, "member", "mem_new"), 0, nil, added))
 	admin := tenantstest.SignedIn("new", tenants.Admin)
 	admin.Organization = acme
 	tenantstest.Want(t, "a name", tenantstest.Call(t, r.pages, admin, "POST", "/console/settings/organization", "", url.Values{"name": {"Acme & Co"}}), 303, "")

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -221,9 +222,7 @@ func TestOperator(t *testing.T) {
 	r := open(t, 1)
 	first, second := secretOf(t, "a"), secretOf(t, "b")
 	for _, secret := range []tenants.Secret{first, first, second} {
-		if err := r.services.Tokens.RegisterOperator(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, r.services.Tokens.RegisterOperator(t.Context(), secret))
 	}
 	if err := r.services.Tokens.RegisterOperator(t.Context(), first); !errors.Is(err, registry.ErrOperatorRevoked) {
 		t.Errorf("the one of before: %v", err)
@@ -248,9 +247,7 @@ func TestDeletedProjectsAreLimited(t *testing.T) {
 		}
 		err := loop.RunOnce(t.Context())
 		r.erased(t, project)
-		if err := errors.Join(err, loop.RunOnce(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, errors.Join(err, loop.RunOnce(t.Context())))
 	}
 	if status, answer := r.call(t, "org_a", "POST", "/v1/projects", brief); status != 409 || answer["code"] != "limit_reached" ||
 		!strings.Contains(answer["detail"].(string), "6 projects that exist or were deleted in the last 30 days") || !strings.Contains(answer["detail"].(string), "Wait") {
@@ -265,16 +262,11 @@ func TestDeletionsOvertake(t *testing.T) {
 	loop := registry.NewDeletionLoop(r.services.Deletions, metrics, slog.New(slog.DiscardHandler))
 	stuck := `INSERT INTO deletions (organization, id, project, state, requested_at, begins_at, gone_by)
 		SELECT 'org_b', 'prj_' || n, 'prj_' || n, 'erasing', $1, $1, $1 FROM generate_series(1, 150) n`
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), stuck, tenantstest.Noon)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r.call(t, "", "DELETE", "/v1/projects/prj_a", "")
 	r.passes(t, loop, tenants.Erasing)
 	r.erased(t, "prj_a")
@@ -299,9 +291,7 @@ func (r room) erased(t *testing.T, project string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // passes runs the loop once, and checks the state of prj_a's deletion.
@@ -319,9 +309,7 @@ func (r room) passes(t *testing.T, loop *registry.DeletionLoop, want tenants.Del
 func secretOf(t *testing.T, digit string) tenants.Secret {
 	t.Helper()
 	secret, err := tenants.ParseSecret(tenants.ServiceTokenPrefix, tenants.ServiceTokenPrefix+strings.Repeat(digit, 48))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return secret
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
@@ -68,16 +69,12 @@ func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	work := tenantstest.NewWriter(s.pool)
 	work.Clock, s.events, s.credentials = s.now, work.Events, identity.NewCredentials(s.now)
 	passwords, err := password.NewHasher(cost, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, name := range []string{"ada", "bob"} {
 		s.add(t, passwords, name)
 	}
 	party, err := passkey.New("https://weir.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	services := signin.New(signin.Config{
 		Work: work, Members: func(in *query.Reader) signin.Members { return people.NewStore(in) },
 		Organizations: func(in *query.Reader) signin.Organizations { return registry.NewStore(in) }, Passwords: passwords, RelyingParty: party,
@@ -100,14 +97,10 @@ func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 func (s *site) add(t *testing.T, passwords *password.Hasher, name string) {
 	t.Helper()
 	hash, err := passwords.Hash(t.Context(), password.Known("org_a"), secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	added := tenants.MemberAdded{Member: "mem_" + name, Organization: "org_a", Email: name + "@example.com", Name: name, Role: tenants.Owner,
 		PasswordHash: hash, At: tenantstest.Noon}
-	if err := s.events.Append(t.Context(), unitofwork.Stream("org_a", "member", added.Member), 0, nil, added); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.events.Append(t.Context(), unitofwork.Stream("org_a", "member", added.Member), 0, nil, added))
 }
 
 func (s *site) now() time.Time { return tenantstest.Now().Add(time.Duration(s.ahead.Load())) }
@@ -127,9 +120,7 @@ func (s *site) publish(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // A browser marks its forms as sent from the console itself.

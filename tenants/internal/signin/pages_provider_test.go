@@ -10,6 +10,7 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/signin"
@@ -20,9 +21,7 @@ const oidcPage = signInPage + "/oidc"
 func openSiteWithProvider(t *testing.T) (*site, *mockoidc.MockOIDC) {
 	t.Helper()
 	provider, err := mockoidc.Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = provider.Shutdown() })
 	return openSite(t, password.ForTests(), oidc.New(oidc.Config{
 		Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecret: httpapi.Secret(provider.ClientSecret), Name: "Acme Id <b>",
@@ -40,9 +39,7 @@ func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email st
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Get(start.at())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	back, found := strings.CutPrefix(answer.Header.Get("Location"), "https://weir.example")
 	if !found {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -277,9 +278,7 @@ func TestOneSessionIsEnded(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	here, lost, bobs := s.signedIn(t, "ada"), s.signedIn(t, "ada"), s.signedIn(t, "bob")
 	held, err := s.credentials.Lookup(bobs.Session())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	shown := here.get(t, accountPage).body
 	if strings.Count(shown, "This session") != 1 || strings.Contains(shown, held.ID) || strings.Contains(shown, here.Session()) {
 		t.Errorf("the sessions: %s", shown)
@@ -339,9 +338,7 @@ func keepDevice(t *testing.T, pool *pgxpool.Pool, number int, instead ...string)
 		replaced, err = signin.ReplaceDevices(t.Context(), tx, device, instead)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return replaced
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/passkey"
@@ -71,17 +72,11 @@ func openAs(t *testing.T, role tenants.Role) room {
 	pool := tenantstest.Open(t)
 	work := tenantstest.NewWriter(pool)
 	hasher, err := password.NewHasher(password.Cost{Memory: 8, Passes: 1}, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	hash, err := hasher.Hash(t.Context(), password.Known("org_a"), secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	party, err := passkey.New("https://weir.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ada := member{ID: "mem_a", Organization: "org_a", Email: "a@example.com", Name: "Ada", Role: role, PasswordHash: hash}
 	return room{work, signin.New(signin.Config{
 		Work: work, Members: func(*query.Reader) signin.Members { return ada },
@@ -94,9 +89,7 @@ func openAs(t *testing.T, role tenants.Role) room {
 func (r room) signIn(t *testing.T) tenants.SignInResult {
 	t.Helper()
 	entry, err := r.Passwords.SignIn(t.Context(), unitofwork.Request{Client: "curl/8.5.0"}, "A@example.com", secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return entry
 }
 
@@ -131,20 +124,14 @@ func TestSignIn(t *testing.T) {
 func TestPasswordsOff(t *testing.T) {
 	r := open(t)
 	u, err := r.work.Begin(t.Context(), "org_a", unitofwork.BySystem("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer u.Rollback(t.Context())
 	_, err = unitofwork.Change(t.Context(), u, unitofwork.Stream("org_a", "security-policy", "org_a"), func(tenants.SecurityPolicy) ([]tenants.Event, error) {
 		return []tenants.Event{tenants.SecurityPolicySet{Organization: "org_a", LeakedKeys: tenants.NotifyLeaked, PlainHTTPKeys: tenants.FlagPlainHTTP,
 			PasswordsOff: true, At: tenantstest.Now()}}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, u.Commit(t.Context()))
 	if _, err := r.Passwords.SignIn(t.Context(), unitofwork.Request{}, "a@example.com", secret); !errors.Is(err, signin.ErrPasswordsOff) {
 		t.Errorf("signing in: %v", err)
 	}

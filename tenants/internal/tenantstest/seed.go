@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/projections"
@@ -98,8 +99,6 @@ func seed(t *testing.T, events *unitofwork.Events, name string) {
 	} {
 		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
 		origin := tenants.Origin{Actor: "mem_" + name, Kind: tenants.MemberActor}
-		if err := events.Append(t.Context(), stream, 0, origin.Metadata(), happened...); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, events.Append(t.Context(), stream, 0, origin.Metadata(), happened...))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -24,9 +25,7 @@ func TestUnitIsKeptOrDropped(t *testing.T) {
 	stream := unitofwork.Stream("org_a", "project", "prj_new")
 	for _, keep := range []bool{false, true} {
 		u, err := work.Begin(t.Context(), "org_a", unitofwork.BySystem("test"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if before, err := unitofwork.Load[tenants.Project](t.Context(), u, stream); err != nil || before.State.ID != "" {
 			t.Errorf("what was dropped is there: %+v, %v", before.State, err)
 		}
@@ -40,9 +39,7 @@ func TestUnitIsKeptOrDropped(t *testing.T) {
 			err = u.Commit(t.Context())
 		}
 		u.Rollback(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	history, err := work.Events.Read(t.Context(), stream)
 	if err != nil || len(history) != 1 || history[0].Metadata["actor"] != "test" {
@@ -69,9 +66,7 @@ func TestRequire(t *testing.T) {
 		"somebody at the server": {unitofwork.AtTheServer("test"), tenants.OwnersManage, nil},
 	} {
 		u, err := work.Begin(t.Context(), "org_a", c.request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if err := u.Require(t.Context(), c.permission); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}

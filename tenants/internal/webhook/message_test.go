@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/internal/webhook"
 )
 
@@ -16,18 +17,14 @@ var first, second = strings.Repeat("5a", 32), strings.Repeat("b7", 32)
 func keys(t *testing.T, text string) webhook.Keys {
 	t.Helper()
 	parsed, err := webhook.ParseKeys(httpapi.Secret(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return parsed
 }
 
 func secret(t *testing.T, from webhook.Keys, of webhook.SecretName) httpapi.Secret {
 	t.Helper()
 	got, err := from.Secret(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return got
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // measured is a result with d for each view, except slow samples of one
@@ -125,15 +126,11 @@ func TestMixedIsLegal(t *testing.T) {
 func TestInflate(t *testing.T) {
 	reader, writer := io.Pipe()
 	n := &noisy{}
-	if err := packEndless(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, packEndless(t.Context(), n))
 	ended := make(chan error, 1)
 	go func() { ended <- n.endless.inflate(writer, 2) }()
 	unpacked, err := gzip.NewReader(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	text := make([]byte, 2<<20+len(`{"logs":[`))
 	if _, err := io.ReadFull(unpacked, text); err != nil || strings.TrimSpace(string(text)) != `{"logs":[` {
 		t.Fatalf("it begins with %q, %v", text[:20], err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/bench/internal/soak"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -16,18 +17,14 @@ func TestShort(t *testing.T) {
 	config.Dir, config.DatabaseURL = t.TempDir(), postgrestest.URL(t)
 	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	report, err := soak.Run(t.Context(), config, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, grown := range report.Grown() {
 		t.Error(grown)
 	}
 	for _, table := range report.Untouched() {
 		t.Errorf("%s: whether it stays empty is not what was expected", table)
 	}
-	if err := report.Write(t.Output()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, report.Write(t.Output()))
 	if n := len(report.Days); n != config.Days/config.Month {
 		t.Errorf("%d looks", n)
 	}

@@ -28,10 +28,11 @@ func main() {
 	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests) or "+
 		"kafka (PostgreSQL and Apache Kafka, in containers if an engine has both images or can pull them, else on this machine)")
 	measure := flag.Bool("measure", false, "for measurements: an Apache Kafka that is as fast as it can be, and takes more of the processor until it is")
+	disk := flag.Bool("disk", false, "leave the command's temporary files on the disk; else they are in memory, if there is room, and removed at the end")
 	count := flag.Int("slowest", 0, "print at the end so many packages, of those that the command tests, which took longest")
 	flag.Parse()
 	packages := &slowest{took: map[string]time.Duration{}}
-	code, err := run(*backend, *measure, packages, flag.Args())
+	code, err := run(config{*backend, *measure, *disk || *measure}, packages, flag.Args())
 	packages.print(os.Stdout, *count)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "backends:", err)
@@ -40,13 +41,20 @@ func main() {
 	os.Exit(code)
 }
 
-func run(backend string, measure bool, output io.Writer, command []string) (code int, err error) {
+// config is what the flags say.
+type config struct {
+	backend string
+	measure bool // what is started is measured, and not only used
+	disk    bool // temporary files are on it
+}
+
+func run(config config, output io.Writer, command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("no command to run: backends [-backend …] -- command")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	set, err := start(ctx, backend, measure)
+	set, err := start(ctx, config)
 	defer func() { err = errors.Join(err, set.stop()) }()
 	if err != nil {
 		return 1, err
@@ -84,6 +92,9 @@ func execute(ctx context.Context, command []string, output io.Writer, set *set) 
 // environment returns the variables that testenv reads.
 func (s *set) environment() []string {
 	env := []string{testenv.EnvBackend + "=" + s.backend}
+	if s.folder != "" {
+		env = append(env, "TMPDIR="+s.folder, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir())) // what is linked stays on the disk
+	}
 	if s.database != "" {
 		env = append(env, testenv.EnvDatabase+"="+s.database)
 	}
@@ -99,6 +110,7 @@ type set struct {
 	brokers  string // host:port; "" leaves it to each test
 	backend  string // machine, kafka, or containers, which kafka becomes where there are some
 	measure  bool   // what is started is measured, and not only used
+	folder   string // of temporary files, in memory; "": the usual one
 	stops    []func() error
 }
 
@@ -114,9 +126,12 @@ func (s *set) stop() error {
 func (s *set) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
 // start starts a backend. On an error the set has what was started.
-func start(ctx context.Context, backend string, measure bool) (*set, error) {
-	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: backend, measure: measure}
-	switch backend {
+func start(ctx context.Context, config config) (*set, error) {
+	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: config.backend, measure: config.measure}
+	if err := s.makeFolder(config.disk); err != nil {
+		return s, err
+	}
+	switch s.backend {
 	case "machine":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
 	case "kafka":
@@ -127,7 +142,30 @@ func start(ctx context.Context, backend string, measure bool) (*set, error) {
 		s.backend = "containers"
 		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
 	}
-	return s, fmt.Errorf("there is no backend %q: machine or kafka", backend)
+	return s, fmt.Errorf("there is no backend %q: machine or kafka", s.backend)
+}
+
+// makeFolder makes the folder of temporary files, unless the caller has named one. Programs run
+// in it, which a container's memory may not allow.
+func (s *set) makeFolder(disk bool) error {
+	if disk || os.Getenv("TMPDIR") != "" || !testenv.InMemory() {
+		return nil
+	}
+	folder, err := testenv.Scratch("weir-test-")
+	if err != nil {
+		return err
+	}
+	s.onStop(func() error {
+		_ = os.RemoveAll(folder) // what a killed test has left may still write to it
+		return nil
+	})
+	const noExec = 8 // as mount says
+	var on syscall.Statfs_t
+	if err := syscall.Statfs(folder, &on); err != nil || on.Flags&noExec != 0 {
+		return err
+	}
+	s.folder = folder
+	return os.Chmod(folder, 0o755) // servers run as other users
 }
 
 // inContainers returns nil where an engine has both images or can pull them.
