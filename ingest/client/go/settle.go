@@ -1,6 +1,9 @@
 package weir
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // accept settles a batch of which Weir has the valid entries.
 func (s *sender) accept(b, sent *batch, p problem) {
@@ -63,7 +66,7 @@ func (s *sender) discard(b *batch, reason Reason) {
 		return
 	}
 	s.losses.add(reason, b.entries)
-	if reason == Rejected { // so would be another notice
+	if reason == Rejected && b.first == math.MaxUint64 { // a notice alone: so would be another
 		s.losses.arrive(b.notice)
 	} else {
 		s.losses.unnotice(b.notice)
