@@ -18,18 +18,24 @@ type Trigger string
 // The triggers.
 const (
 	OnNew       Trigger = "new"       // an error has happened for the n-th time in all
-	OnRegressed Trigger = "regressed" // it came after it was resolved
+	OnRegressed Trigger = "regressed" // it came after it was resolved or archived
 	OnUnignored Trigger = "unignored" // it is no longer ignored, as its time or its count has come
 	OnSpiking   Trigger = "spiking"   // it happens far more often than before
 	OnMany      Trigger = "many"      // so many came within a span
+	OnUsers     Trigger = "users"     // so many users were affected within a span
 )
 
 // Triggers lists all of them.
-func Triggers() []Trigger { return []Trigger{OnNew, OnRegressed, OnUnignored, OnSpiking, OnMany} }
+func Triggers() []Trigger {
+	return []Trigger{OnNew, OnRegressed, OnUnignored, OnSpiking, OnMany, OnUsers}
+}
 
 // triggerOf is the trigger of a decision that Weir makes itself.
-func triggerOf(kind Kind) (t Trigger, any bool) {
-	switch t = Trigger(kind); t {
+func triggerOf(d Decision) (t Trigger, any bool) {
+	if d.recurs() {
+		return OnRegressed, true
+	}
+	switch t = Trigger(d.Kind); t {
 	case OnRegressed, OnUnignored, OnSpiking:
 		return t, true
 	}
@@ -40,9 +46,11 @@ func triggerOf(kind Kind) (t Trigger, any bool) {
 type AlertRule struct {
 	Name         string        `json:"name"`
 	Triggers     []Trigger     `json:"triggers"`
-	NewFrom      int64         `json:"new_from"`        // OnNew: the number of the error that tells
-	Count        int64         `json:"count,omitempty"` // OnMany: so many
-	Per          time.Duration `json:"per,omitempty"`   // within this, one of Spans
+	NewFrom      int64         `json:"new_from"`            // OnNew: the number of the error that tells
+	Count        int64         `json:"count,omitempty"`     // OnMany: so many
+	Per          time.Duration `json:"per,omitempty"`       // within this, one of Spans
+	Users        int64         `json:"users,omitempty"`     // OnUsers: so many
+	UsersPer     time.Duration `json:"users_per,omitempty"` // within this, one of Spans
 	Severities   Severity      `json:"levels,omitempty"`
 	Environments []string      `json:"environments,omitempty"`
 	Words        []string      `json:"words,omitempty"` // as those of a list: all occur in title, type or culprit
@@ -96,7 +104,7 @@ func (r *AlertRule) Check(roles []string, now time.Time) error {
 			return Invalid{"triggers", fmt.Sprintf("%q is not a trigger, or is named twice.", t), "Name some of " + words(Triggers()) + ", each once."}
 		}
 	}
-	for _, check := range []error{r.checkMany(), r.checkFilter(), r.Hours.check(), r.checkMail(roles)} {
+	for _, check := range []error{r.checkMany(), r.checkUsers(), r.checkFilter(), r.Hours.check(), r.checkMail(roles)} {
 		if check != nil {
 			return check
 		}
@@ -122,6 +130,20 @@ func (r *AlertRule) checkMany() error {
 	case !many && (r.Count != 0 || r.Per != 0):
 		return Invalid{"count", fmt.Sprintf("count is %d and per is %s, but the trigger many is missing.", r.Count, r.Per),
 			"Add the trigger many, or leave count and per out."}
+	}
+	return nil
+}
+
+func (r *AlertRule) checkUsers() error {
+	_, known := spanWords[r.UsersPer]
+	switch wanted := r.Has(OnUsers); {
+	case wanted && (r.Users < 1 || r.Users > maxUntilCount):
+		return Invalid{"users", fmt.Sprintf("users is %d.", r.Users), "Use a number from 1 to 1,000,000,000."}
+	case wanted && !known:
+		return Invalid{"users_per", fmt.Sprintf("users_per is %s.", r.UsersPer), "Use minute, hour, day or week."}
+	case !wanted && (r.Users != 0 || r.UsersPer != 0):
+		return Invalid{"users", fmt.Sprintf("users is %d and users_per is %s, but the trigger users is missing.", r.Users, r.UsersPer),
+			"Add the trigger users, or leave users and users_per out."}
 	}
 	return nil
 }
@@ -168,7 +190,8 @@ func (r *AlertRule) Has(t Trigger) bool { return slices.Contains(r.Triggers, t) 
 // whomever and whenever.
 func (r *AlertRule) Selects(other *AlertRule) bool {
 	of := func(r *AlertRule) AlertRule {
-		return AlertRule{Triggers: slices.Sorted(slices.Values(r.Triggers)), NewFrom: r.NewFrom, Count: r.Count, Per: r.Per, Severities: r.Severities,
+		return AlertRule{Triggers: slices.Sorted(slices.Values(r.Triggers)), NewFrom: r.NewFrom, Count: r.Count, Per: r.Per, Users: r.Users, UsersPer: r.UsersPer,
+			Severities:   r.Severities,
 			Environments: slices.Sorted(slices.Values(r.Environments)), Words: slices.Sorted(slices.Values(r.Words))}
 	}
 	return reflect.DeepEqual(of(r), of(other))
@@ -213,8 +236,8 @@ type Notice struct {
 }
 
 // Notices are what a rule, which holds for what was accepted since a time, has
-// to say of counted errors; many is when there were too many: see Many.
-func (r *AlertRule) Notices(since time.Time, of *Counted, many []time.Time) (notices []Notice) {
+// to say of counted errors; reached is when there were too many: see Reach.
+func (r *AlertRule) Notices(since time.Time, of *Counted, reached Reached) (notices []Notice) {
 	if !r.saysOf(of) {
 		return nil
 	}
@@ -237,7 +260,7 @@ func (r *AlertRule) Notices(since time.Time, of *Counted, many []time.Time) (not
 		}
 	}
 	for _, d := range of.Decided {
-		if t, tells := triggerOf(d.Kind); tells && (d.Environment == "" || r.inEnvironment(d.Environment)) && r.ofSeverity(of.Severities) {
+		if t, tells := triggerOf(d); tells && (d.Environment == "" || r.inEnvironment(d.Environment)) && r.ofSeverity(of.Severities) {
 			at := last
 			if at.IsZero() {
 				at = d.At
@@ -246,8 +269,11 @@ func (r *AlertRule) Notices(since time.Time, of *Counted, many []time.Time) (not
 		}
 	}
 	if of.Status == Unresolved {
-		for _, at := range many {
+		for _, at := range reached.Errors {
 			add(OnMany, of.newest(r), Until{Count: r.Count, Per: r.Per}.within(), at)
+		}
+		for _, at := range reached.Users {
+			add(OnUsers, of.newest(r), r.usersCause(), at)
 		}
 	}
 	return notices
@@ -260,22 +286,20 @@ func (r *AlertRule) newCause() string {
 	return fmt.Sprintf("It is new: it has happened %s times.", thousands(int(r.NewFrom)))
 }
 
+func (r *AlertRule) usersCause() string {
+	if r.Users == 1 {
+		return "It affected a user within " + spanWords[r.UsersPer] + "."
+	}
+	return "It affected " + thousands(int(r.Users)) + " users within " + spanWords[r.UsersPer] + "."
+}
+
 // within says that a count was reached.
 func (u Until) within() string {
 	return "It happened " + thousands(int(u.Count)) + " times within " + spanWords[u.Per] + "."
 }
 
 // last is when the last of the errors was accepted; zero: none came.
-func (g *Counted) last() (at time.Time) {
-	for _, seen := range g.Seen {
-		for _, arrival := range seen.Arrived {
-			if arrival.At.After(at) {
-				at = arrival.At
-			}
-		}
-	}
-	return at
-}
+func (g *Counted) last() time.Time { return lastArrival(g.Seen) }
 
 // newest is an environment of the errors that the rule looks at.
 func (g *Counted) newest(r *AlertRule) string {
@@ -287,16 +311,37 @@ func (g *Counted) newest(r *AlertRule) string {
 	return ""
 }
 
-// Many counts errors of a group by when they were accepted, in this order, and
-// returns when they were enough.
-func (r *AlertRule) Many(since time.Time, came []Seen, burst *Burst) (at []time.Time) {
-	if !r.Has(OnMany) {
-		return nil
-	}
+// Reached is when errors, or the users whom they affected, were enough for a rule.
+type Reached struct{ Errors, Users []time.Time }
+
+// Any reports whether any were.
+func (r Reached) Any() bool { return len(r.Errors)+len(r.Users) > 0 }
+
+// Counts reports whether the rule is about what comes within a span.
+func (r *AlertRule) Counts() bool { return r.Has(OnMany) || r.Has(OnUsers) }
+
+// Reach counts errors of a group, and their users, by when they were accepted,
+// in this order.
+func (r *AlertRule) Reach(since time.Time, came []Seen, burst *Burst) (reached Reached) {
 	if burst.At.Before(since) {
 		*burst = Burst{} // of another rule
 	}
-	var arrived []Arrival
+	for _, a := range r.arrived(since, came) {
+		if r.Has(OnMany) && burst.add(a, r.Count, r.Per) {
+			reached.Errors = append(reached.Errors, a.At)
+		}
+		if r.Has(OnUsers) && burst.Crowd.add(a.At, a.Users, r.Users, r.UsersPer) {
+			reached.Users = append(reached.Users, a.At)
+		}
+		if a.At.After(burst.At) {
+			burst.At = a.At
+		}
+	}
+	return reached
+}
+
+// arrived are the errors that the rule looks at, in their order.
+func (r *AlertRule) arrived(since time.Time, came []Seen) (arrived []Arrival) {
 	for _, seen := range came {
 		if !r.inEnvironment(seen.Environment) {
 			continue
@@ -308,12 +353,7 @@ func (r *AlertRule) Many(since time.Time, came []Seen, burst *Burst) (at []time.
 		}
 	}
 	slices.SortFunc(arrived, func(a, b Arrival) int { return a.At.Compare(b.At) })
-	for _, a := range arrived {
-		if burst.add(a, r.Count, r.Per) {
-			at = append(at, a.At)
-		}
-	}
-	return at
+	return arrived
 }
 
 // A Burst counts the errors of a group by their acceptance. It tells once that
@@ -322,6 +362,8 @@ type Burst struct {
 	Progress
 	Told bool      `json:"told,omitempty"`
 	At   time.Time `json:"at,omitzero"` // of the newest one
+
+	Crowd Crowd `json:"crowd,omitzero"` // the users
 }
 
 func (b *Burst) add(a Arrival, enough int64, per time.Duration) (tells bool) {
@@ -332,8 +374,5 @@ func (b *Burst) add(a Arrival, enough int64, per time.Duration) (tells bool) {
 	b.Progress.add(a.At.UnixMicro(), a.N, per)
 	tells = !b.Told && b.within(per) >= enough
 	b.Told = b.Told || tells
-	if a.At.After(b.At) {
-		b.At = a.At
-	}
 	return tells
 }

@@ -140,7 +140,7 @@ func (d Days) Of(number int64) *Day {
 // Numbers are those of the days, the earliest first.
 func (d Days) Numbers() []int64 { return slices.Sorted(maps.Keys(d)) }
 
-func (d Days) add(o Occurrence) {
+func (d Days) add(o Occurrence, users []uint64) {
 	if o.Accepted.Sub(o.At) >= DaysKept*24*time.Hour {
 		return
 	}
@@ -155,9 +155,15 @@ func (d Days) add(o Occurrence) {
 			day.Tags[i].Add(trace.Clip(name, MaxShare), 1)
 		}
 	}
-	if o.User != "" {
-		day.Users = append(day.Users, userHash(o.Project, o.User))
+	day.Users = append(day.Users, users...)
+}
+
+// usersOf is the hash of the user whom an error affected, if it names one.
+func usersOf(o Occurrence) []uint64 {
+	if o.User == "" {
+		return nil
 	}
+	return []uint64{userHash(o.Project, o.User)}
 }
 
 // userHash stands for a user, whose id is kept nowhere. It differs between

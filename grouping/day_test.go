@@ -21,8 +21,8 @@ func TestDaysAddUp(t *testing.T) {
 		for range random.IntN(500) {
 			o := Occurrence{Project: "shop", Accepted: noon, At: noon.Add(-time.Duration(random.IntN(100*24)) * time.Hour),
 				Release: fmt.Sprint(random.IntN(40)), User: fmt.Sprint(random.IntN(60))}
-			whole.add(o)
-			parts[random.IntN(len(parts))].add(o)
+			whole.add(o, usersOf(o))
+			parts[random.IntN(len(parts))].add(o, usersOf(o))
 			if noon.Sub(o.At) < DaysKept*24*time.Hour {
 				hours[HourOf(o.At)]++
 				releases[o.Release]++
@@ -90,8 +90,10 @@ func TestDistribution(t *testing.T) {
 func TestFreshHours(t *testing.T) {
 	days := Days{}
 	for _, ago := range []time.Duration{0, time.Hour, 2 * time.Hour, DaysKept*24*time.Hour - 1, DaysKept * 24 * time.Hour} {
-		days.add(Occurrence{Accepted: noon, At: noon.Add(-ago), User: "ada", Project: "shop"})
-		days.add(Occurrence{Accepted: noon, At: noon.Add(-ago), User: "ada", Project: "cafe"})
+		for _, project := range []string{"shop", "cafe"} {
+			o := Occurrence{Accepted: noon, At: noon.Add(-ago), User: "ada", Project: project}
+			days.add(o, usersOf(o))
+		}
 	}
 	today := days[HourOf(noon)/HoursOfDay]
 	if len(days) != 2 || today.Fresh != 1<<12|1<<11 || today.Hours[10] != 2 || len(slices.Compact(slices.Sorted(slices.Values(today.Users)))) != 2 {

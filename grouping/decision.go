@@ -14,24 +14,30 @@ import (
 // shown, so they are never renamed.
 type Kind string
 
-// The kinds. Weir itself decides the last three, when errors come or time is over.
+// The kinds. Weir itself decides the last four, when errors come or time is over.
 const (
 	WasResolved  Kind = "resolved"
 	WasIgnored   Kind = "ignored"
-	WasReopened  Kind = "reopened" // it was resolved
+	WasReopened  Kind = "reopened" // it was resolved, or archived
 	WasAssigned  Kind = "assigned"
 	WasNoted     Kind = "noted"
 	WasMerged    Kind = "merged"   // into another group, or others into it
 	WasUnmerged  Kind = "unmerged" // is a group of its own again, or others are
 	WasSplit     Kind = "split"    // errors like some are another group from then on
+	WasLinked    Kind = "linked"   // to a ticket, or the like
+	WasUnlinked  Kind = "unlinked"
 	WasUnignored Kind = "unignored"
 	WasRegressed Kind = "regressed"
 	WasSpiking   Kind = "spiking" // it happens far more often than before
+	WasQuiet     Kind = "quiet"   // no error came for so long that it is archived
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasUnignored, WasRegressed, WasSpiking}
+	return []Kind{
+		WasResolved, WasIgnored, WasReopened, WasAssigned, WasNoted, WasMerged, WasUnmerged, WasSplit, WasLinked, WasUnlinked,
+		WasUnignored, WasRegressed, WasSpiking, WasQuiet,
+	}
 }
 
 // A Decision is an event of a group's stream.
@@ -51,6 +57,8 @@ type Decision struct {
 	Release     string     `json:"release,omitempty"` // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
 	Spike       Spike      `json:"spike,omitzero"`
+	Seen        time.Time  `json:"seen,omitzero"` // the last error of a group that is quiet
+	Link        Link       `json:"link,omitzero"`
 }
 
 // A Resolution is where a fault is mended. The zero one is
@@ -93,6 +101,8 @@ type State struct {
 	Spike      Spike      `json:"spike,omitzero"`   // the last one
 	Into       string     `json:"into,omitempty"`   // the head that it is merged into, whose state counts instead
 	Splits     int        `json:"splits,omitempty"` // how often it was split
+	Seen       time.Time  `json:"seen,omitzero"`    // of an archived group: its last error, behind which another one opens it again
+	Links      []Link     `json:"links,omitempty"`  // bounded by MaxLinks
 }
 
 // Progress counts the errors of an ignored group since it is
@@ -110,24 +120,34 @@ func (p Progress) IsZero() bool { return p.Count == 0 }
 func (s *State) Apply(d Decision) {
 	switch d.Kind {
 	case WasResolved:
-		*s = State{Status: Resolved, Since: d.At, Resolution: d.Resolution, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
+		s.become(State{Status: Resolved, Since: d.At, Resolution: d.Resolution})
 	case WasIgnored:
-		*s = State{Status: Ignored, Since: d.At, Until: d.Until, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
+		s.become(State{Status: Ignored, Since: d.At, Until: d.Until})
 	case WasReopened, WasUnignored, WasRegressed:
-		*s = State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike}
+		s.become(State{Status: Unresolved, Since: d.At, Regressed: d.Kind == WasRegressed})
+	case WasQuiet:
+		s.become(State{Status: Archived, Since: d.At, Seen: d.Seen})
 	case WasAssigned:
 		s.Assignee = d.Assignee
+	case WasLinked, WasUnlinked:
+		s.link(d)
 	case WasSpiking:
 		s.Spike = d.Spike
 	case WasMerged, WasUnmerged:
 		if d.Into+d.From != "" { // else it is the head, and stays as it is
-			*s = State{Status: Unresolved, Since: d.At, Assignee: s.Assignee, Splits: s.Splits, Spike: s.Spike, Into: d.Into}
+			s.become(State{Status: Unresolved, Since: d.At, Into: d.Into})
 		}
 	}
 	if d.Like != "" {
 		s.Splits++
 	}
 	s.Status = cmp.Or(s.Status, Unresolved)
+}
+
+// become changes the status, and keeps what is no part of it.
+func (s *State) become(next State) {
+	next.Assignee, next.Splits, next.Spike, next.Links = s.Assignee, s.Splits, s.Spike, s.Links
+	*s = next
 }
 
 // A Command is what somebody wants of a group. Zero members leave it as it is.
@@ -207,7 +227,7 @@ func (s State) changeOf(c Command) (d Decision, changes bool) {
 		if s.Status == Ignored {
 			kind = WasUnignored
 		}
-		return Decision{Kind: kind}, s.Status == Resolved || s.Status == Ignored
+		return Decision{Kind: kind}, s.Status != Unresolved && s.Status != ""
 	}
 	return Decision{}, false
 }
@@ -216,6 +236,8 @@ func (c Command) check(now time.Time) error {
 	switch {
 	case c.Status == "" && c.Assign == nil && c.Note == "":
 		return Invalid{"", "The request decides nothing.", "Send a status, an assignee or a note."}
+	case c.Status == Archived:
+		return Invalid{"status", "Only Weir archives, after as many quiet days as the project's error settings say.", "Use unresolved, resolved or ignored."}
 	case c.Status != Resolved && (c.Resolution.Release != "" || c.Resolution.Next):
 		return Invalid{"in_release", "Only what is resolved is so in a release.", `Send status "resolved" with it.`}
 	case len(c.Resolution.Release) > MaxRelease || !isLine(c.Resolution.Release):
@@ -266,6 +288,7 @@ type Arrival struct {
 	At       time.Time // the last
 	Severity Severity
 	N        int64
+	Users    []uint64 // hashes of those whom they affected, some more than once; bounded by the errors of a transaction
 }
 
 // Observe counts errors of a group, and returns what follows for its
@@ -276,6 +299,8 @@ func (s *State) Observe(seen []Seen, known Sights) (d Decision, follows bool) {
 		return s.regression(seen, known)
 	case Ignored:
 		return s.overdue(seen)
+	case Archived:
+		return s.recurrence(seen)
 	}
 	return Decision{}, false
 }

@@ -75,9 +75,9 @@ func (f Fingerprint) Describe() Description {
 	g := f.grouper
 	s := g.trace.Outermost()
 	d := Description{
-		Title:    g.title(s),
+		Title:    f.title(s),
 		Type:     strings.Clone(trace.Clip(trace.FirstLine(s.Type), maxType)),
-		Culprit:  g.culprit(),
+		Culprit:  f.culprit(),
 		Language: g.trace.Language(),
 	}
 	if g.decides != nil && g.decides.kind == SameRule {
@@ -93,29 +93,30 @@ func (f Fingerprint) Describe() Description {
 	return d
 }
 
-func (g *Grouper) title(s trace.Span) string {
+func (f Fingerprint) title(s trace.Span) string {
 	typ, message := trace.FirstLine(s.Type), trace.FirstLine(s.Message)
 	switch {
 	case typ != "" && message != "" && message != typ:
 		return trace.Clip(typ+": "+message, maxTitle)
 	case typ != "" || message != "":
 		return trace.Clip(typ+message, maxTitle)
-	case g.culprit() != "":
-		return g.culprit()
+	case f.culprit() != "":
+		return f.culprit()
 	}
 	return "Error"
 }
 
-func (g *Grouper) culprit() string {
-	if len(g.trace.Site()) == 0 {
+func (f Fingerprint) culprit() string {
+	if !f.traced() {
 		return ""
 	}
-	f := &g.trace.Frames()[g.trace.Site()[0]]
-	switch g.trace.Language() {
+	t := &f.grouper.trace
+	innermost := t.Site()[0]
+	switch t.Language() {
 	case trace.JavaScript, trace.Python, trace.Ruby:
-		return trace.Clip(trace.Location(f), maxCulprit)
+		return trace.Clip(trace.Location(&t.Frames()[innermost]), maxCulprit)
 	}
-	return trace.Clip(strings.TrimSuffix(string(g.trace.Identity(g.trace.Site()[0])), ":"), maxCulprit)
+	return trace.Clip(strings.TrimSuffix(string(t.Identity(innermost)), ":"), maxCulprit)
 }
 
 // Explain returns how the error is grouped.
@@ -126,19 +127,21 @@ func (f Fingerprint) Explain() Explanation {
 	case ScopeRule:
 		return g.explainUsed(g.explainRule(why))
 	case ScopeMessage:
-		return g.explainUsed(g.explainMessage(why))
+		return g.explainUsed(f.explainMessage(why))
 	}
-	return g.explainUsed(g.explainSite(why))
+	return g.explainUsed(f.explainSite(why))
 }
 
-func (g *Grouper) explainMessage(why Explanation) Explanation {
+func (f Fingerprint) explainMessage(why Explanation) Explanation {
+	g := f.grouper
 	why.Parts = appendPart(why.Parts, "type", g.kind)
 	why.Parts = appendPart(why.Parts, "message", g.message.AppendAll(nil))
 	why.Rule = RuleMessage
 	return why
 }
 
-func (g *Grouper) explainSite(why Explanation) Explanation {
+func (f Fingerprint) explainSite(why Explanation) Explanation {
+	g := f.grouper
 	if len(g.cycle) > 0 {
 		for _, name := range g.cycle {
 			why.Parts = appendPart(why.Parts, "frame", name)

@@ -136,7 +136,7 @@ func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 // Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.apply(e.Learned.Rules, e.Context)
-	g.trace.ReadMapped(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, e.Mapping)
+	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, e.Mapping)
 	return g.fingerprint(e.Learned)
 }
 
@@ -193,7 +193,8 @@ func (g *Grouper) learn(learned Learned) {
 // similar is the loosest hash, which no word of the message changes.
 func (g *Grouper) similar() ScopedHash {
 	if len(g.trace.Site()) == 0 {
-		return g.hash(ScopeType, append(g.begin(ScopeType), g.kind...))
+		g.key = append(beginKey(g.key, ScopeType), g.kind...)
+		return hashOf(ScopeType, g.key)
 	}
 	return g.at(Levels[loosest])
 }
@@ -203,28 +204,29 @@ func (g *Grouper) byMessage(learned Learned) Fingerprint {
 	g.readMessage(&g.message, s, trace.MaxAlone)
 	g.kind = g.trace.Language().AppendType(g.kind[:0], s.Type)
 	g.learn(learned)
-	key := append(append(g.begin(ScopeMessage), g.kind...), keyEnd)
-	return Fingerprint{g.hash(ScopeMessage, g.message.AppendAll(key)), g}
+	g.key = g.message.AppendAll(append(append(beginKey(g.key, ScopeMessage), g.kind...), keyEnd))
+	return Fingerprint{hashOf(ScopeMessage, g.key), g}
 }
 
 // at hashes the error at a level.
 func (g *Grouper) at(level Level) ScopedHash {
-	key := g.begin(level.Scope)
+	key := beginKey(g.key, level.Scope)
 	if level.Scope == ScopeTrace {
 		key = g.appendTrace(key)
 	}
-	return g.hash(level.Scope, g.appendSite(key, level))
+	g.key = g.appendSite(key, level)
+	return hashOf(level.Scope, g.key)
 }
 
 // keyEnd ends each part of a key. Only messages hold it.
 const keyEnd = '\n'
 
-func (g *Grouper) begin(scope HashScope) []byte {
-	return append(append(append(g.key[:0], '0'+Version, ' '), scope...), keyEnd)
+// beginKey begins what is hashed in a scope, in memory that held another key.
+func beginKey(memory []byte, scope HashScope) []byte {
+	return append(append(append(memory[:0], '0'+Version, ' '), scope...), keyEnd)
 }
 
-func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
-	g.key = key
+func hashOf(scope HashScope, key []byte) ScopedHash {
 	sum := sha256.Sum256(key)
 	return ScopedHash{Version, scope, Hash(sum[:16])}
 }

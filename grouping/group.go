@@ -18,12 +18,13 @@ const (
 	Unresolved Status = "unresolved"
 	Resolved   Status = "resolved"
 	Ignored    Status = "ignored"
+	Archived   Status = "archived" // by Weir itself: no error came for as long as the project has set
 )
 
 // ParseStatus reads a status.
 func ParseStatus(word string) (Status, bool) {
 	s := Status(word)
-	return s, s == Unresolved || s == Resolved || s == Ignored
+	return s, s == Unresolved || s == Resolved || s == Ignored || s == Archived
 }
 
 // GroupID is the id of the group that a hash creates. It follows

@@ -137,7 +137,7 @@ func (g *Grouper) Message(language trace.Language, exceptions []trace.Exception)
 		return nil
 	}
 	g.apply(nil, nil)
-	g.trace.Load(language, exceptions)
+	g.trace.Load(language, exceptions, nil)
 	s, most := g.trace.Outermost(), trace.MaxAlone
 	if len(g.trace.Site()) > 0 {
 		s, most = g.trace.Root().Unwrapped(), trace.MaxWords

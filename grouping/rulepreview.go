@@ -100,7 +100,7 @@ func (p *Previewer) Add(g PreviewGroup) {
 // side describes the group that an error would be in.
 func (p *Previewer) side(f Fingerprint) (s PreviewSide) {
 	s.Title = f.Describe().Title
-	if culprit := p.grouper.culprit(); culprit != "" && !f.ruled() {
+	if culprit := f.culprit(); culprit != "" && !f.ruled() {
 		s.Values = append(s.Values, strings.Clone(culprit))
 	}
 	if f.ruled() {

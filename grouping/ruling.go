@@ -203,16 +203,17 @@ func (g *Grouper) apply(rules *Ruleset, context *EntryContext) {
 func (g *Grouper) byRule(natural Fingerprint) ScopedHash {
 	rule := g.decides
 	if rule.kind == SameRule {
-		return g.hash(ScopeRule, appendSized(g.begin(ScopeRule), string(SameRule), rule.name))
+		g.key = appendSized(beginKey(g.key, ScopeRule), string(SameRule), rule.name)
+		return hashOf(ScopeRule, g.key)
 	}
 	for i := range rule.by {
 		g.values = append(g.values, g.valueOf(&rule.by[i], natural))
 	}
-	key := appendSized(g.begin(ScopeRule), string(GroupRule))
+	g.key = appendSized(beginKey(g.key, ScopeRule), string(GroupRule))
 	for i, value := range g.values {
-		key = appendSized(key, string(rule.by[i].field), value)
+		g.key = appendSized(g.key, string(rule.by[i].field), value)
 	}
-	return g.hash(ScopeRule, key)
+	return hashOf(ScopeRule, g.key)
 }
 
 // appendSized appends texts so that others give another key.

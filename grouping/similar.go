@@ -30,7 +30,7 @@ func OutlineOf(language trace.Language, exceptions []trace.Exception) (o Outline
 	}
 	var g Grouper
 	t := &g.trace
-	t.Load(language, exceptions)
+	t.Load(language, exceptions, nil)
 	root := t.Root().Unwrapped()
 	o.kind = numberOf(language.AppendType(nil, root.Type))
 	for i := range t.Frames() {

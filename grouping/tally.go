@@ -132,8 +132,9 @@ func (t *Tally) Add(o Occurrence) {
 
 func (c *Count) add(o Sample) {
 	c.N++
-	c.see(o.Occurrence)
-	c.Days.add(o.Occurrence)
+	users := usersOf(o.Occurrence)
+	c.see(o.Occurrence, users)
+	c.Days.add(o.Occurrence, users)
 	c.Severities |= o.Severity
 	c.Environments = AddEnvironments(c.Environments, o.Environment)
 	if o.At.Before(c.First) {
@@ -153,7 +154,7 @@ func (c *Count) add(o Sample) {
 
 // see adds an occurrence to those of its environment and release. Beyond
 // maxSeen of them, all others share one without names.
-func (c *Count) see(o Occurrence) {
+func (c *Count) see(o Occurrence, users []uint64) {
 	at := slices.IndexFunc(c.Seen, func(s Seen) bool { return s.Environment == o.Environment && s.Release == o.Release })
 	if at < 0 && len(c.Seen) >= maxSeen {
 		o.Environment, o.Release = "", ""
@@ -168,7 +169,7 @@ func (c *Count) see(o Occurrence) {
 		s.Accepted = o.Accepted
 	}
 	s.Times = append(s.Times, o.At.UnixMicro())
-	s.arrive(Arrival{o.Accepted, o.Severity, 1})
+	s.arrive(Arrival{o.Accepted, o.Severity, 1, users})
 }
 
 // arrivalSpan is the shortest span by which arrivals are counted.
@@ -183,6 +184,9 @@ func (s *Seen) arrive(a Arrival) {
 		}
 		if known.N += a.N; a.At.After(known.At) {
 			known.At = a.At
+		}
+		if n := len(known.Users); len(a.Users) > 0 && (n == 0 || known.Users[n-1] != a.Users[0]) {
+			known.Users = append(known.Users, a.Users...)
 		}
 		return
 	}
@@ -230,6 +234,21 @@ func (c *Count) Releases() (first, last string) {
 		}
 	}
 	return first, last
+}
+
+// LastAccepted is when the last of its errors was accepted.
+func (c *Count) LastAccepted() time.Time { return lastArrival(c.Seen) }
+
+// lastArrival is when the last of some errors was accepted; zero: there are none.
+func lastArrival(seen []Seen) (at time.Time) {
+	for _, s := range seen {
+		for _, arrival := range s.Arrived {
+			if arrival.At.After(at) {
+				at = arrival.At
+			}
+		}
+	}
+	return at
 }
 
 // Deciding is the hash that names the group.

@@ -298,6 +298,7 @@ type Fact struct {
 	Time         time.Time // when it happened: on the clock of a test, or as a client says
 	Published    time.Time // real, in milliseconds
 	MailTo       MailTo
+	Webhooks     []string // ids of those that get it whatever they ask for
 	Data         json.RawMessage
 }
 

@@ -107,7 +107,7 @@ var books = []string{
 }
 
 // ofErrors are the parts of a project that grouping keeps.
-var ofErrors = []string{"error-settings", "error-groups", "error-rules", "error-alerts", "source-maps"}
+var ofErrors = []string{"error-settings", "error-groups", "error-rules", "error-alerts", "error-owners", "source-maps"}
 
 // pages maps the first segment after /console to its owner. All else
 // belongs to tenants: /console itself, signing in and out and the

@@ -96,6 +96,7 @@ func TestOwner(t *testing.T) {
 		"/v1/projects/prj_1":                   gateway.Tenants,
 		"/v1/projects/prj_1/error-groups":      gateway.Grouping,
 		"/v1/projects/prj_1/error-settings":    gateway.Grouping,
+		"/v1/projects/prj_1/error-owners":      gateway.Grouping,
 		"/v1/projects/prj_1/error-rules":       gateway.Grouping,
 		"/v1/projects/prj_1/error-alerts":      gateway.Grouping,
 		"/v1/projects/prj_1/source-maps/smp_1": gateway.Grouping,

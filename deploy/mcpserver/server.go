@@ -199,7 +199,7 @@ func (r reader) patterns(ctx context.Context, in patternsIn) ([]byte, error) {
 
 type groupsIn struct {
 	Project string `json:"project,omitempty" jsonschema:"id of the project; that of the profile by default"`
-	Status  string `json:"status,omitempty" jsonschema:"unresolved, resolved or ignored"`
+	Status  string `json:"status,omitempty" jsonschema:"unresolved, resolved, ignored or archived"`
 	Text    string `json:"text,omitempty" jsonschema:"words that all occur in type, message or place"`
 	listIn
 }

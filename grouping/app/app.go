@@ -162,7 +162,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.mapAnew, a.base.Endpoint.Run, a.base.Telemetry.Run)
+		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.mapAnew, a.archive, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
@@ -176,6 +176,21 @@ func (a *App) endDue(ctx context.Context) error {
 		defer a.relay.Wake()
 		return a.groups.EndDue(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot open groups again whose time is over"))
+}
+
+// archiveEvery is how often groups are looked for that are quiet: days decide.
+const archiveEvery = 10 * time.Minute
+
+// archive waits until what was in the log when it began is applied: errors of
+// what seems quiet may be there.
+func (a *App) archive(ctx context.Context) error {
+	return lifecycle.Every(ctx, archiveEvery, func(ctx context.Context) error {
+		if _, behind := a.logs.Backlog(); behind || a.logs.Ready() != nil {
+			return nil
+		}
+		defer a.relay.Wake()
+		return a.groups.Archive(ctx)
+	}, lifecycle.Warn(a.base.Logger, "cannot archive groups that are quiet"))
 }
 
 // mapAnewEvery is how often projects are looked for to which source maps have come.

@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and
-// {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
+// Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
 
 var beamForms = []form{
 	formOf("{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"), formOf("[{$mod^,$fn^,$_[{file,\"$file\"$_{line,$line}$_"),
@@ -41,10 +40,6 @@ func beamIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasSuffix(f.File, ".erl") && f.Module != "" && strings.IndexByte(f.Function, '.') < 0 {
 		dst = append(append(dst, f.Module...), ':')
 	}
-	name := f.Function
-	if before, _, inlined := strings.Cut(name, "\"-"); inlined { // Enum."-map/2-lists^map/1-0-"/2
-		name = before
-	}
-	name, _, _ = strings.Cut(name, "/")
-	return append(dst, strings.TrimPrefix(name, ":")...)
+	name, _, _ := strings.Cut(f.Function, "\"-") // Enum."-map/2-lists^map/1-0-"/2
+	return append(dst, strings.TrimPrefix(name[:cutAt(name, 0, '/')], ":")...)
 }

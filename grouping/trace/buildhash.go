@@ -6,29 +6,24 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Bundlers name files by their content: "index-BqR3_x9k.js",
-// "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
-// differ, so of a remote script's name only words are kept:
-// letters in an order that language has, each word in one case.
+// Bundlers name files by their content: "index-BqR3_x9k.js", "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
+// differ, so of a remote script's name only words are kept: letters in an order that language has, each word in one
+// case.
 
 const (
 	minBuildHash = 6 // characters of the shortest hash
 	minWordTest  = 3 // letters of the shortest word that is examined
 )
 
-// withoutBuildHash cuts the hash off a file's
-// stem; all of it where nothing else is left.
+// withoutBuildHash cuts the hash off a file's stem; all of it where nothing else is left.
 func withoutBuildHash(stem string) string {
 	if rest := len(stem) - chunkHash; rest == 0 || rest > 0 && isBuildBreak(stem[rest-1]) {
 		if isBuildHash(stem[rest:]) { // it may have "-" and "_" in it
 			return stem[:max(0, rest-1)]
 		}
 	}
-	last := len(stem)
-	for last > 0 && !isBuildBreak(stem[last-1]) {
-		last--
-	}
-	if tail := stem[last:]; len(tail) >= minBuildHash && isBuildHash(tail) {
+	last := strings.LastIndexAny(stem, ".-~_") + 1
+	if len(stem)-last >= minBuildHash && isBuildHash(stem[last:]) {
 		return stem[:max(0, last-1)]
 	}
 	return stem
@@ -51,15 +46,11 @@ func isBuildHash(s string) bool {
 	return false
 }
 
-// isWords reports whether s is words with a number of
-// at most maxCounter digits behind them: "cartPage2".
+// isWords reports whether s is words with a number of at most maxCounter digits behind them: "cartPage2".
 func isWords(s string) bool {
 	letters := strings.TrimRight(s, "0123456789")
-	switch {
-	case len(letters) < minWordTest:
-		return letters == s && !hasUpper(s)
-	case len(s)-len(letters) > maxCounter:
-		return false
+	if len(letters) < minWordTest || len(s)-len(letters) > maxCounter {
+		return letters == s && !hasUpper(s) && len(letters) < minWordTest
 	}
 	for i := range len(letters) {
 		if !isAlpha(letters[i]) || i > 1 && isUpper(letters[i]) && isUpper(letters[i-1]) != isUpper(letters[i-2]) {
@@ -72,7 +63,8 @@ func isWords(s string) bool {
 // maxCounter is how many digits a word may end in.
 const maxCounter = 2
 
-// isLikeWords reports whether most trigrams of s are those of known words. Groups that span a change of case don't count.
+// isLikeWords reports whether most trigrams of s are those of known words. Groups that span a change of case don't
+// count.
 func isLikeWords(s string) bool {
 	known, groups := 0, 0
 	for i := range len(s) - 2 {

@@ -5,8 +5,8 @@ import "strings"
 // maxNested is how many nested errors a text is searched for.
 const maxNested = 4
 
-// Unwrapped returns s under the name of the error that it is about:
-// log lines, remote calls and wrappers name it only in their text.
+// Unwrapped returns s under the name of the error that it is about: log lines, remote calls and wrappers name it only
+// in their text.
 func (s Span) Unwrapped() Span {
 	for range maxNested {
 		typ, message, ok := nestedError(s.Message)
@@ -25,15 +25,13 @@ func (s Span) Unwrapped() Span {
 	return s
 }
 
-// nestedError reads a message that is another error:
-// "java.io.IOException: broken pipe".
+// nestedError reads a message that is another error: "java.io.IOException: broken pipe".
 func nestedError(message string) (typ, rest string, ok bool) {
 	typ, rest, ok = typeAndMessage(message)
 	return typ, rest, ok && isErrorName(typ) && !genericErrors[typ]
 }
 
-// errorWithin reads a message in which an error follows a few
-// words: "cannot report: java.io.IOException: broken pipe".
+// errorWithin reads a message in which an error follows a few words: "cannot report: java.io.IOException: broken pipe".
 func errorWithin(message string) (typ, rest string, ok bool) {
 	for found := true; found && !ok; {
 		if _, message, found = strings.Cut(message, ": "); found {

@@ -2,8 +2,8 @@ package trace
 
 import "strings"
 
-// Collision prints PHP errors on Laravel's console: the place of a call,
-// and the called function below. Calls within libraries are left out.
+// Collision prints PHP errors on Laravel's console: the place of a call, and the called function below. Calls within
+// libraries are left out.
 //
 //	  at app/Cart.php:12
 //	  1   app/Checkout.php:30
@@ -15,22 +15,19 @@ var collisionForms = []form{
 	formOf("\t$mod^::$fn^($_*)"),
 }
 
-// collisionMark reads the class of an exception,
-// alone on its line, above its message.
+// collisionMark reads the class of an exception, alone on its line, above its message.
 func collisionMark(line string) mark {
-	class := strings.TrimSpace(line)
-	if class == "" || notInType.occursIn(class) || strings.IndexByte(class, '\\') < 0 && !isErrorName(class) {
+	if notInType.occursIn(line) || strings.IndexByte(line, '\\') < 0 && !isErrorName(line) {
 		return mark{}
 	}
-	return mark{kind: messageBelow, typ: class}
+	return mark{kind: messageBelow, typ: line}
 }
 
 func collisionInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "vendor/") && !isVendored(f.File) && f.File != "artisan" && f.File != "public/index.php"
 }
 
-// collisionIdentity is the file and the function called
-// there, as the function around it is not always printed.
+// collisionIdentity is the file and the function called there, as the function around it is not always printed.
 func collisionIdentity(dst []byte, f *Frame) []byte {
 	dst = append(append(dst, baseName(f.File)...), ':')
 	if f.Function == "" {

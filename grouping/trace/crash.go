@@ -42,7 +42,7 @@ func nativeMark(s string) mark {
 	return mark{}
 }
 
-// nativeFaults are those of Swift and UndefinedBehaviorSanitizer.
+// nativeFaults are those of Swift, UndefinedBehaviorSanitizer.
 var nativeFaults = []markForm{
 	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")},
 }
@@ -74,8 +74,13 @@ func signalIn(s string) string {
 	if !strings.Contains(s, "SIG") {
 		return ""
 	}
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > '~' || !isAlnum(byte(r)) }) {
-		if signals[word] {
+	return wordOf(s, signals)
+}
+
+// wordOf is the first word of a text that is in a set.
+func wordOf(s string, set map[string]bool) string {
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > '~' || r != '_' && r != '-' && !isAlnum(byte(r)) }) {
+		if set[word] {
 			return word
 		}
 	}
@@ -87,12 +92,7 @@ var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
 // memoryFault reports whether a type only says that memory was misused. Which
 // word a build, a sanitizer or a system has for it is chance.
 func memoryFault(typ string) bool {
-	for word := range strings.FieldsFuncSeq(typ, func(r rune) bool { return r > '~' || r != '_' && r != '-' && !isAlnum(byte(r)) }) {
-		if memoryFaults[word] {
-			return true
-		}
-	}
-	return beginsWithAny(typ, memoryPhrases[:])
+	return wordOf(typ, memoryFaults) != "" || beginsWithAny(typ, memoryPhrases[:])
 }
 
 var (

@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web
-// "package:shop/cart.dart 12:5 Cart.total".
+// Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web "package:shop/cart.dart 12:5 Cart.total".
 
 var dartForms = []form{
 	formOf("#$n $fn* ($file)").checked(func(f *Frame) bool {
@@ -20,9 +19,10 @@ var dartForms = []form{
 }
 
 func isDartPlace(s string) bool {
-	return strings.HasPrefix(s, "package:") || strings.HasPrefix(s, "dart:") || strings.HasPrefix(s, "file:///") && strings.Contains(s, ".dart") ||
-		strings.HasPrefix(s, "org-dartlang")
+	return beginsWithAny(s, dartPlaces) && (s[0] != 'f' || strings.Contains(s, ".dart"))
 }
+
+var dartPlaces = strings.Fields("package: dart: file:/// org-dartlang")
 
 // dartMarks read also what Flutter prints above the message and the trace.
 var dartMarks = []markForm{
@@ -43,31 +43,36 @@ var dartErrors = [...]struct{ begin, typ string }{
 	{"Bad state: ", "StateError"}, {"Invalid argument(s): ", "ArgumentError"}, {"Invalid argument (", "ArgumentError"}, {"RangeError (", "RangeError"},
 	{"Unsupported operation: ", "UnsupportedError"}, {"Concurrent modification", "ConcurrentModificationError"}, {"type '", "TypeError"},
 	{"Null check operator used", "TypeError"}, {"Stack Overflow", "StackOverflowError"}, {"Out of Memory", "OutOfMemoryError"},
-	{"TimeoutException after ", "TimeoutException"},
+	{"TimeoutException after", "TimeoutException"},
 }
 
-// dartError finds the type of an error by what it prints: "Bad state: No
-// element", "Instance of 'Closed'", "PlatformException(io, no route, null)".
+// dartError finds the type of an error by what it prints: "Bad state: No element", "Instance of 'Closed'",
+// "PlatformException(io, no route, null)".
 func dartError(s string) (typ, message string) {
 	for _, one := range dartErrors {
-		if rest, ok := strings.CutPrefix(s, one.begin); ok && strings.HasSuffix(one.begin, ": ") {
-			return one.typ, rest
-		} else if ok {
-			_, rest, named := strings.Cut(rest, "): ")
-			if !named || one.begin[len(one.begin)-1] != '(' {
-				rest = s
-			}
-			return one.typ, rest
+		rest, ok := strings.CutPrefix(s, one.begin)
+		if !ok {
+			continue
 		}
+		switch one.begin[len(one.begin)-1] {
+		case ' ':
+			return one.typ, rest
+		case '(':
+			if _, rest, named := strings.Cut(rest, "): "); named {
+				return one.typ, rest
+			}
+		}
+		return one.typ, s
 	}
-	if rest, ok := strings.CutPrefix(s, "Instance of '"); ok {
-		return strings.TrimSuffix(rest, "'"), ""
+	if name, ok := strings.CutPrefix(s, "Instance of '"); ok {
+		return strings.TrimSuffix(name, "'"), ""
 	}
 	if strings.Contains(s, "Failed assertion: ") {
 		return "AssertionError", s
 	}
-	if end := strings.IndexAny(s, "([:"); end > 0 && isErrorName(strings.TrimSpace(s[:end])) {
-		return strings.TrimSpace(s[:end]), strings.TrimSpace(s[end+1:])
+	end := max(strings.IndexAny(s, "([:"), 0)
+	if name := strings.TrimSpace(s[:end]); isErrorName(name) {
+		return name, strings.TrimSpace(s[end+1:])
 	}
 	return "", s
 }
@@ -83,22 +88,14 @@ func dartSpan(s *Span) {
 var dartLibraries = wordSet(words.DartLibraries)
 
 func dartInApp(f *Frame) bool {
-	name, ok := strings.CutPrefix(f.File, "package:")
-	if !ok {
-		return strings.HasPrefix(f.File, "file:") && !strings.Contains(f.File, "/.pub-cache/")
+	if name, ok := strings.CutPrefix(f.File, "package:"); ok {
+		return !dartLibraries[name[:cutAt(name, 0, '/')]]
 	}
-	name, _, _ = strings.Cut(name, "/")
-	return !dartLibraries[name]
+	return strings.HasPrefix(f.File, "file:") && !strings.Contains(f.File, "/.pub-cache/")
 }
 
 // dartIdentity is file and function. Closures keep the function around them.
 func dartIdentity(dst []byte, f *Frame) []byte {
-	dst = append(append(dst, strings.TrimSuffix(baseName(f.File), ".dart")...), ':')
-	name := strings.TrimPrefix(f.Function, "new ")
-	for name != "" {
-		part, rest, _ := strings.Cut(name, ".<anonymous closure>")
-		part, _, _ = strings.Cut(part, ".<fn>")
-		dst, name = append(dst, part...), rest
-	}
-	return dst
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "new "), ".<") // "total.<anonymous closure>", "total.<fn>.<fn>"
+	return appendCall(dst, fileStem(f, ".dart"), name)
 }

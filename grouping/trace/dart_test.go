@@ -33,7 +33,7 @@ func TestDartErrors(t *testing.T) {
 			"Flutter":          {"", "", "The following _" + want.Type + " was thrown building CartView:\n" + printed + "\n" + stack},
 		} {
 			var got Trace
-			got.Read(sent[0], sent[1], []string{sent[2]}, nil)
+			got.Read(sent[0], sent[1], []string{sent[2]}, nil, nil)
 			if s := got.Outermost(); got.Language() != Dart || s.Type != want.Type || s.Message != want.Message {
 				t.Errorf("%s of %q is %q, %q", form, printed, s.Type, s.Message)
 			}

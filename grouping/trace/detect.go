@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sign tells which lines may be calls of a runtime, so that few runtimes
-// are asked about a line. Any digit stands for all, and any capital.
+// sign tells which lines may be calls of a runtime, so that few runtimes are asked about a line. Any digit stands for
+// all, and any capital.
 type sign struct {
 	needs, lacks string // what all of them hold, and what none does
 	first, last  string // one of which begins or ends them, blanks aside; empty: anything
@@ -19,24 +19,15 @@ type candidate struct {
 	form               *form // nil: the syntax's other calls
 }
 
-// byFirst are candidates by the kind of the byte with which lines begin.
-type byFirst [64][]candidate
-
-func (all *byFirst) add(c candidate, first marks) {
-	for kind := range all {
-		if first>>kind&1 != 0 {
-			all[kind] = append(all[kind], c)
+// candidates are by the kind of the byte with which lines begin.
+var candidates = func() (all [64][]candidate) {
+	add := func(c candidate, first marks) {
+		for kind := range all {
+			if first == 0 || first>>kind&1 != 0 {
+				all[kind] = append(all[kind], c)
+			}
 		}
 	}
-}
-
-func (all *byFirst) of(line string) []candidate {
-	return all[bits.TrailingZeros64(uint64(kinds[line[0]]))]
-}
-
-// candidates are those for lines that begin otherwise than atCandidates.
-var atCandidates, candidates = func() (at []candidate, other *byFirst) {
-	other = &byFirst{}
 	for i := range syntaxes {
 		s := &syntaxes[i]
 		for k := range s.forms {
@@ -45,33 +36,14 @@ var atCandidates, candidates = func() (at []candidate, other *byFirst) {
 			if s.bare != nil {
 				first = 0
 			}
-			if c := (candidate{needs: p.needs, last: orAny(last), syntax: i, form: p}); strings.HasPrefix(p.begin, "at ") {
-				at = append(at, c)
-			} else {
-				other.add(c, orAny(first))
-			}
+			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			other.add(one.candidate(i), orAny(marksOf(one.first)))
-		}
-		for _, needs := range s.at {
-			at = append(at, sign{needs: needs}.candidate(i))
+			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
 		}
 	}
-	return at, other
+	return all
 }()
-
-func (s sign) candidate(syntax int) candidate {
-	return candidate{needs: marksOf(s.needs), lacks: marksOf(s.lacks), last: orAny(marksOf(s.last)), syntax: syntax}
-}
-
-// orAny is the set, of all bytes if it is empty.
-func orAny(m marks) marks {
-	if m == 0 {
-		return ^m
-	}
-	return m
-}
 
 // isCall reports whether a line is such a call.
 func (c *candidate) isCall(line string, f *Frame) bool {
@@ -92,6 +64,7 @@ const detectLead = 2
 type scores struct {
 	of           [len(syntaxes)]int
 	best, second int
+	leader       int   // the first of those with most
 	call         Frame // the last that was tried
 }
 
@@ -106,12 +79,7 @@ func (s *scores) detect(lines []string) *syntax {
 	if s.best == 0 {
 		return s.detectPlace(lines)
 	}
-	for i := range s.of {
-		if s.of[i] == s.best {
-			return &syntaxes[i]
-		}
-	}
-	return &unknownSyntax
+	return &syntaxes[s.leader]
 }
 
 // add adds one for each syntax of which a line is a call.
@@ -120,19 +88,19 @@ func (s *scores) add(line string) {
 	if bare == "" {
 		return
 	}
-	possible := candidates.of(bare)
-	if strings.HasPrefix(bare, "at ") {
-		if javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
-			s.count(java)
-			return
-		}
-		possible = atCandidates
+	if strings.HasPrefix(bare, "at ") && javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
+		s.count(java)
+		return
 	}
-	m, counted := marksOf(line), -1
-	last := kinds[bare[len(bare)-1]]
+	if s.best > 0 && s.second == 0 && syntaxes[s.leader].frame(line, &s.call) { // nobody will catch up
+		s.count(s.leader)
+		return
+	}
+	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
+	m, last, counted := marksOf(line), kinds[bare[len(bare)-1]], -1
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^m != 0 || c.lacks&m != 0 || c.last&last == 0 || c.syntax == counted {
+		if c.needs&^m != 0 || c.lacks&m != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
 			continue
 		}
 		if c.isCall(line, &s.call) {
@@ -149,9 +117,12 @@ const java = 0
 func (s *scores) count(syntax int) {
 	s.of[syntax]++
 	s.best, s.second = 0, 0
-	for _, n := range s.of {
-		s.second = max(s.second, min(s.best, n))
-		s.best = max(s.best, n)
+	for i, n := range s.of {
+		if n > s.best {
+			s.best, s.second, s.leader = n, s.best, i
+		} else {
+			s.second = max(s.second, n)
+		}
 	}
 }
 

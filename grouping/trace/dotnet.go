@@ -2,57 +2,44 @@ package trace
 
 import "strings"
 
-// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42";
-// "at", "in" and "line" may be translated.
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; "at", "in" and "line" may be translated.
 
-func dotnetFrame(line string) (Frame, bool) {
-	s, at := afterAt(line[leadingSpace(line):])
-	if !at && !strings.Contains(s, ":line ") {
-		return Frame{}, false
-	}
+func dotnetFrame(line string, f *Frame) bool {
+	*f = Frame{}
+	s, at := afterAt(withoutIndent(line))
 	open := strings.IndexByte(s, '(')
-	if open < 1 || !at && strings.IndexByte(s[:open], ' ') >= 0 {
-		return Frame{}, false
+	if open < 1 || s[open-1] == ' ' || !at && (!strings.Contains(s, ":line ") || strings.IndexByte(s[:open], ' ') >= 0) {
+		return false
 	}
-	if s[open-1] == ' ' {
-		return Frame{}, false
+	parameters, rest, closed := strings.Cut(s[open+1:], ")")
+	if !closed || !isParameters(parameters) {
+		return false
 	}
-	end := strings.IndexByte(s[open:], ')')
-	if end < 0 || !isParameters(s[open+1:open+end]) {
-		return Frame{}, false
-	}
-	f := Frame{}
-	f.Module, f.Function = dotnetName(withoutResult(s[:open]))
-	f.File, f.Line = dotnetPlace(s[open+end+1:])
-	return f, f.Function != "" && (strings.IndexByte(s[:open], ' ') < 0 || f.File != "") && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
+	name := s[:open]
+	f.Module, f.Function = dotnetName(name[strings.LastIndexByte(name, ' ')+1:]) // some print "async Task<int> " before it
+	f.File, f.Line = dotnetPlace(rest)
+	return f.File != "" || strings.IndexByte(name, ' ') < 0 && (f.Module != "" || f.Function == "lambda_method")
 }
 
 // dotnetForms are those of Mono, with and without symbols, and of Unity.
 var dotnetForms = []form{
 	formOf("at $fn^ ($_) [0x$_] in $place").checked(monoCall), formOf("at $fn^ ($_) [0x$_").checked(monoCall),
 	formOf("$fn^ ($_*) (at $place)").checked(func(f *Frame) bool {
-		var ok bool
-		if f.Module, f.Function, ok = strings.Cut(f.Function, ":"); !ok {
-			f.Module, f.Function = dotnetName(f.Module)
+		if module, name, ok := strings.Cut(f.Function, ":"); ok {
+			f.Module, f.Function = module, name
+			return true
 		}
-		if strings.HasPrefix(f.File, "<") { // a build without symbols
-			f.File = ""
-		}
-		return f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
+		return monoCall(f)
 	}),
 }
 
 func monoCall(f *Frame) bool {
-	if strings.HasPrefix(f.File, "<") {
+	if strings.HasPrefix(f.File, "<") { // a build without symbols
 		f.File, f.Line = "", 0
 	}
 	f.Module, f.Function = dotnetName(f.Function)
 	return f.Module != ""
 }
-
-// withoutResult drops "async Task<int> ",
-// which some runtimes print before a name.
-func withoutResult(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
 
 // dotnetAt is "at" in the languages of .NET.
 var dotnetAt = wordSet("at bei à в em en w v in vid ved på bij konum: 場所 在 於 위치:")
@@ -67,29 +54,23 @@ func afterAt(s string) (string, bool) {
 
 // dotnetPlace reads " in /src/C.cs:line 42", translated too.
 func dotnetPlace(s string) (file string, line int) {
-	before, n, ok := cutLast(strings.TrimRight(s, "."), " ")
-	place, _, placed := cutLast(before, ":")
-	if !ok || !placed || place == "" || !allDigits(n) {
+	before, n, _ := cutLast(strings.TrimRight(s, "."), " ")
+	place, _, ok := cutLast(before, ":")
+	if place = strings.TrimSpace(place); !ok || !allDigits(n) {
 		return "", 0
 	}
-	place = strings.TrimSpace(place)
 	if _, path, ok := strings.Cut(place, " "); ok { // behind "in"
-		return path, number(n)
+		place = path
 	}
 	return place, number(n)
 }
 
-// isParameters distinguishes a list of "Type name" from the
-// place of a Java or JavaScript frame.
+// isParameters distinguishes a list of "Type name" from the place of a Java or JavaScript frame.
 func isParameters(s string) bool {
-	if s == "" {
-		return true
-	}
-	if s == "Native Method" || s == "Unknown Source" {
-		return false
-	}
-	return strings.IndexByte(s, ' ') > 0 && strings.IndexByte(s, ':') < 0 && strings.IndexByte(s, '/') < 0
+	return s == "" || s != "Native Method" && s != "Unknown Source" && strings.IndexByte(s, ' ') > 0 && !notInParameters.occursIn(s)
 }
+
+var notInParameters = marksOf(":/")
 
 // dotnetName splits a name at its last dot; constructors are ".ctor".
 func dotnetName(s string) (module, function string) {
@@ -109,36 +90,27 @@ func dotnetName(s string) (module, function string) {
 
 func dotnetMark(line string) mark {
 	s := strings.TrimSpace(line)
-	if isInnerEnd(line, s) {
+	// The line after the frames of an inner exception is indented in every language, unlike that of a rethrow.
+	if strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack") {
 		return mark{kind: wrapper}
 	}
-	if i := strings.LastIndex(s, "---> "); i >= 0 {
-		return markOf(header, s[i+len("---> "):])
+	if _, inner, ok := cutLast(s, "---> "); ok {
+		return markOf(header, inner)
 	}
 	if strings.HasPrefix(s, "----- Inner Stack Trace") { // by xUnit, below the outer stack; the type is above both
 		return mark{kind: cause}
 	}
-	if s = strings.TrimPrefix(s, "---- "); strings.HasPrefix(s, "---") {
-		return mark{}
-	}
-	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))
-}
-
-// isInnerEnd recognizes the line after the frames of an inner exception.
-// It is indented in every language, unlike that of a rethrow.
-func isInnerEnd(line, s string) bool {
-	return strings.HasPrefix(s, "--- End of inner exception") ||
-		strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack")
+	return classHeader(withoutBegins(s, "---- ", "Unhandled exception. "))
 }
 
 func dotnetInApp(f *Frame) bool {
 	return f.Module != "" && !dotnetLibraries.contains(f.Module)
 }
 
-// dotnetIdentity is type and method. State machines and closures are
-// named by their method; frames that resume or rethrow do not count.
+// dotnetIdentity is type and method. State machines and closures are named by their method; frames that resume or
+// rethrow do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
-	if dotnetPlumbing(f) {
+	if beginsWithAny(f.Module, dotnetPlumbing) || strings.HasPrefix(f.Function, "lambda_method") {
 		return dst
 	}
 	start := len(dst)
@@ -150,47 +122,36 @@ func dotnetIdentity(dst []byte, f *Frame) []byte {
 	return appendDotnet(dst, f.Function)
 }
 
-func dotnetPlumbing(f *Frame) bool {
-	return strings.HasPrefix(f.Module, "System.Runtime.CompilerServices.") || strings.HasPrefix(f.Module, "System.Runtime.ExceptionServices.") ||
-		strings.HasPrefix(f.Function, "lambda_method")
-}
+var dotnetPlumbing = strings.Fields("System.Runtime.CompilerServices. System.Runtime.ExceptionServices.")
 
-// appendDotnet appends a name part by part: "<DoAsync>d__5"
-// becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
+// appendDotnet appends a name part by part: "<DoAsync>d__5" becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
 // "<>c__DisplayClass3_0" and type arguments are dropped.
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
-	first := true
+	start := len(dst)
 	for name != "" {
-		i := strings.IndexAny(name, ".+")
-		part := name
-		if name = ""; i >= 0 {
-			part, name = part[:i], part[i+1:]
+		end := strings.IndexAny(name, ".+")
+		if end < 0 {
+			end = len(name)
 		}
-		outer, local := dotnetPart(part)
+		outer, local := dotnetPart(name[:end])
 		for _, s := range [...]string{outer, local} {
-			if s == "" {
-				continue
-			}
-			if !first {
+			if s != "" && len(dst) > start {
 				dst = append(dst, '.')
 			}
-			dst, first = append(dst, s...), false
+			dst = append(dst, s...)
 		}
+		name = name[min(end+1, len(name)):]
 	}
 	return dst
 }
 
-// isFSharpCounter recognizes the line and the number of a closure: "12-1".
-func isFSharpCounter(s string) bool { return s != "" && strings.Trim(s, "0123456789-") == "" }
-
-// basicMachine begins the name that Visual Basic gives
-// an async method: "VB$StateMachine_12_TotalAsync".
+// basicMachine begins the name that Visual Basic gives an async method: "VB$StateMachine_12_TotalAsync".
 const basicMachine = "VB$StateMachine_"
 
 func dotnetPart(part string) (outer, local string) {
 	part, _, _ = strings.Cut(part, "`")
-	if name, counters, ok := strings.Cut(part, "@"); ok && isFSharpCounter(counters) {
+	if name, counters, _ := strings.Cut(part, "@"); strings.Trim(counters, "0123456789-") == "" { // of a closure in F#: its line, "12-1"
 		part = name
 	}
 	if machine, ok := strings.CutPrefix(part, basicMachine); ok {
@@ -200,15 +161,12 @@ func dotnetPart(part string) (outer, local string) {
 	if strings.HasPrefix(part, "_Closure$__") || strings.HasPrefix(part, "_Lambda$__") {
 		return "", ""
 	}
-	if part == "" || part[0] != '<' {
+	method, rest, ok := strings.Cut(strings.TrimLeft(part, "<"), ">") // "<<Main>b__0_0>d" is a lambda in Main that waits
+	if !ok || part[0] != '<' {
 		return part, ""
 	}
-	end := strings.IndexByte(part, '>')
-	if end < 0 {
-		return part, ""
-	}
-	if _, name, ok := strings.Cut(part[end:], "g__"); ok {
+	if _, name, ok := strings.Cut(rest, "g__"); ok {
 		local, _, _ = strings.Cut(name, "|")
 	}
-	return strings.TrimLeft(part[:end], "<"), local // "<<Main>b__0_0>d" is a lambda in Main that waits
+	return method, local
 }

@@ -2,12 +2,10 @@ package trace
 
 import "strings"
 
-// JavaScript engines word the same mistake differently, and quote
-// code, whose variables bundlers rename. They agree on the kind
-// of mistake and on the property's name, which is not renamed.
+// JavaScript engines word the same mistake differently, and quote code, whose variables bundlers rename. They agree on
+// the kind of mistake and on the property's name, which is not renamed.
 
-// phrase is how one engine words a mistake: a
-// beginning ("" for any), and code between two marks.
+// phrase is how one engine words a mistake: a beginning ("" for any), and code between two marks.
 type phrase struct {
 	mistake          string
 	begin, from, end string
@@ -47,8 +45,8 @@ var phrases = [...]phrase{
 	{"no network", "Load failed", "", "", quotesNothing},
 }
 
-// EngineMistake returns the mistake that a message of an engine's
-// error reports, and the missing name; "" where it has none.
+// EngineMistake returns the mistake that a message of an engine's error reports, and the missing name; "" where it has
+// none.
 func EngineMistake(typ, message string) (mistake, missing string) {
 	if !strings.HasSuffix(typ, "Error") || !javascriptEngine[typ] {
 		return "", ""
@@ -64,8 +62,8 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 	return "", ""
 }
 
-// IsNetworkMistake reports whether something could not be fetched: not
-// by a mistake of the function that tried, though the type says so.
+// IsNetworkMistake reports whether something could not be fetched: not by a mistake of the function that tried, though
+// the type says so.
 func IsNetworkMistake(mistake string) bool {
 	return mistake == "no network" || mistake == "no module"
 }
@@ -84,23 +82,20 @@ func (p *phrase) cut(s string) (code string, ok bool) {
 	return code, ok && (p.begin != "" || isCode(code))
 }
 
-// missing is the name in quoted code that
-// no bundler changes; "" if there is none.
+// missing is the name in quoted code that no bundler changes; "" if there is none.
 func (p *phrase) missing(code string) string {
+	name, property := code, true
 	if p.code == quotesCode {
-		var property bool
-		if _, code, property = cutLast(withoutCall(code), "."); !property {
-			return ""
-		}
+		_, name, property = cutLast(withoutCall(code), ".")
 	}
-	if p.code == quotesNothing || !isIdentifier(code) {
+	if !property || p.code == quotesNothing || !isIdentifier(name) {
 		return ""
 	}
-	return code
+	return name
 }
 
-// withoutCall drops what is done with a property, "e.total()"
-// and "e.total = 1", and the parenthesis of "(0 , e.total)".
+// withoutCall drops what is done with a property, "e.total()" and "e.total = 1", and the parenthesis of
+// "(0 , e.total)".
 func withoutCall(code string) string {
 	code, _, _ = strings.Cut(code, " = ")
 	depth := 0
@@ -111,20 +106,16 @@ func withoutCall(code string) string {
 		case '(':
 			depth--
 		}
-		if depth == 0 && i == 0 {
-			return code[1 : len(code)-1]
-		} else if depth == 0 {
+		if depth == 0 && i > 0 {
 			return code[:i]
 		}
 	}
-	return code
+	return strings.Trim(code, "()")
 }
 
-// isCode distinguishes an expression from
-// words: blanks are in parentheses only.
+// isCode distinguishes an expression from words: blanks are in parentheses only.
 func isCode(s string) bool {
-	blank := strings.IndexByte(s, ' ')
-	return s != "" && (blank < 0 || strings.IndexByte(s[:blank], '(') >= 0)
+	return s != "" && strings.IndexByte(s[:cutAt(s, 0, '(')], ' ') < 0
 }
 
 func isIdentifier(s string) bool { return s != "" && marksOf(s)&^inIdentifier == 0 && !isDigit(s[0]) }

@@ -6,9 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// IsFault reports whether an error is a mistake of the function that
-// throws it, such as a null dereference: its caller does not identify
-// it. What is missing by its key or index is no such mistake.
+// IsFault reports whether an error is a mistake of the function that throws it, such as a null dereference: its caller
+// does not identify it. What is missing by its key or index is no such mistake.
 func (l Language) IsFault(typ, message string) bool {
 	if GoFault(message) != "" {
 		return true
@@ -20,8 +19,7 @@ func (l Language) IsFault(typ, message string) bool {
 	return faults[name] || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
 }
 
-// GoFault is the fault of which Go's runtime has no type of its own; "" where
-// the message names none.
+// GoFault is the fault of which Go's runtime has no type of its own; "" where the message names none.
 func GoFault(message string) string {
 	fault, ok := strings.CutPrefix(message, "runtime error: ")
 	if ok && (strings.HasPrefix(fault, "invalid memory address") || strings.HasPrefix(fault, "integer divide")) {
@@ -32,8 +30,7 @@ func GoFault(message string) string {
 
 var faults = wordSet(words.Faults)
 
-// IsOverflow reports endless recursion. Where it
-// ends is chance; its cycle of functions is the bug.
+// IsOverflow reports endless recursion. Where it ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {
 	return strings.Contains(typ, "Stack") && containsAny(typ, overflowTypes) || strings.HasSuffix(typ, "RecursionError") ||
 		strings.Contains(message, "too much recursion") ||

@@ -6,10 +6,9 @@ import "strings"
 //
 //	$fn, called at $at~hs in $mod
 //
-// A field ends before the text that follows it, where that is first found;
-// "$fn*" ends where it is last found, "$fn^" is one word, and "$file~.py|.pyx"
-// ends in one of these. Blanks around a field do not count. A form that
-// begins with a tab is of lines with indentation only.
+// A field ends before the text that follows it, where that is first found; "$fn*" ends where it is last found, "$fn^"
+// is one word, and "$file~.py|.pyx" ends in one of these. Blanks around a field do not count. A form that begins with a
+// tab is of lines with indentation only.
 type form struct {
 	begin    string // the text before the first field
 	fields   []field
@@ -73,7 +72,7 @@ func formOf(pattern string) (p form) {
 	return p
 }
 
-var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]")
+var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A")
 
 // needs is what each such field holds.
 func (p *field) needs() (m marks) {
@@ -99,22 +98,14 @@ func (p form) checked(check func(f *Frame) bool) form {
 
 // ends are the bytes with which lines of a form begin and end; 0 for any.
 func (p *form) ends() (first, last marks) {
-	first, last = marksOf(p.begin[:min(len(p.begin), 1)]), p.fields[len(p.fields)-1].last()
-	if first == 0 && p.fields[0].what == numberField {
+	first, last = marksOf(p.begin[:min(len(p.begin), 1)]), kinds['0']
+	if p.begin == "" && p.fields[0].what == numberField {
 		first = kinds['0']
 	}
-	return first, last
-}
-
-// last are the bytes with which a form ends whose last field this is.
-func (p *field) last() marks {
-	switch p.what {
-	case lineField, columnField, numberField, placeField, positionField:
-		if p.end == "" {
-			return kinds['0']
-		}
+	if end := &p.fields[len(p.fields)-1]; end.end != "" || end.needs()&kinds['0'] == 0 || end.suffix != nil {
+		last = marksOf(end.end[max(len(end.end)-1, 0):])
 	}
-	return marksOf(p.end[max(len(p.end)-1, 0):])
+	return first, last
 }
 
 // read reads a line that has the form.
@@ -185,9 +176,12 @@ func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 
 // frame reads the call in a line of this form.
 func (p *form) frame(line string, f *Frame) bool {
-	*f = Frame{}
 	s := withoutIndent(line)
-	return (!p.indented || len(s) < len(line)) && p.read(s, f, nil) && (p.check == nil || p.check(f))
+	if !strings.HasPrefix(s, p.begin) || p.indented && len(s) == len(line) {
+		return false
+	}
+	*f = Frame{}
+	return p.read(s, f, nil) && (p.check == nil || p.check(f))
 }
 
 // withoutArguments drops the arguments of a call.
@@ -200,24 +194,21 @@ func withoutArguments(f *Frame) bool {
 
 // frameIn reads the call in a line of any of these forms.
 func frameIn(line string, f *Frame, forms []form) bool {
-	s, found := withoutIndent(line), marks(0) // what is in s, once a form did not fit
+	s, found := withoutIndent(line), marks(0)
 	for i := range forms {
 		p := &forms[i]
-		if !p.mayBegin(s) || found != 0 && p.needs&^found != 0 {
+		if !strings.HasPrefix(s, p.begin) {
 			continue
 		}
-		if p.frame(line, f) {
-			return true
-		}
-		if found == 0 && i+1 < len(forms) {
+		if found == 0 {
 			found = marksOf(s)
+		}
+		if p.needs&^found == 0 && p.frame(line, f) {
+			return true
 		}
 	}
 	return false
 }
-
-// mayBegin is faster than to read the form.
-func (p *form) mayBegin(s string) bool { return p.begin == "" || s != "" && s[0] == p.begin[0] }
 
 // markForm is the form of a line that begins or ends an exception.
 type markForm struct {
@@ -230,7 +221,7 @@ func markIn(s string, forms []markForm) mark {
 	var f Frame // of places, which do not count
 	for i := range forms {
 		var m mark
-		if p := &forms[i]; p.mayBegin(s) && p.read(s, &f, &m) {
+		if p := &forms[i]; p.read(s, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

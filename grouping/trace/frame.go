@@ -1,7 +1,6 @@
 package trace
 
-// Frame is one call of a stack trace. Its strings
-// share the memory of the text that was sent.
+// Frame is one call of a stack trace. Its strings share the memory of the text that was sent.
 type Frame struct {
 	Module   string // class, package or type that holds the function; "" where the language prints none
 	Function string // name of the function; "" where the line has none
@@ -12,11 +11,11 @@ type Frame struct {
 	Rule     uint8  // number of the project's rule that says so, from 1; 0: none does
 	Library  Reason // why it is a library's; "" for own code
 
-	Printed *Printed // of a call of a built script, see Trace.ReadMapped
+	Printed *Printed // of a call of a built script, see Trace.Read
 }
 
-// Reason is why a frame does not count as the sender's own code. Reasons are
-// stored and shown, so they are never renamed.
+// Reason is why a frame does not count as the sender's own code. Reasons are stored and shown, so they are never
+// renamed.
 type Reason string
 
 // The reasons.
@@ -27,8 +26,7 @@ const (
 	ByRule   Reason = "rule"    // a rule of the project says so, or that the frame does not count at all
 )
 
-// Exception is one error of a chain: what was thrown and the calls
-// that led there, the innermost call first.
+// Exception is one error of a chain: what was thrown and the calls that led there, the innermost call first.
 type Exception struct {
 	Type    string
 	Message string

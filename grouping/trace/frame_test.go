@@ -42,7 +42,7 @@ func TestFrames(t *testing.T) {
 		"   4: mycrate::foo::{{closure}}::h3e3f989126541ea9":                                    {Rust, Frame{"", "mycrate::foo::{{closure}}::h3e3f989126541ea9", "", 0, 0, true, 0, "", nil}},
 	} {
 		var got Trace
-		got.Read("", "", []string{line}, nil)
+		got.Read("", "", []string{line}, nil, nil)
 		if got.Language() != want.language || len(got.Spans()) != 1 || !slices.Equal(got.Frames(), []Frame{want.frame}) {
 			t.Errorf("%q\n got %s %+v\nwant %s %+v", line, got.Language(), got.Frames(), want.language, want.frame)
 		}

@@ -6,64 +6,50 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and
-// "\t/path/f.go:12 +0x1d". Senders send them together, apart, or on one line.
+// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
+// together, apart, or on one line.
 
-func goFrame(line string) (Frame, bool) {
+func goFrame(line string, f *Frame) bool {
+	*f = Frame{}
 	s := strings.TrimSpace(line)
-	if s == "" {
-		return Frame{}, false
-	}
 	if i := strings.Index(s, ".go:"); i > 0 {
-		return goPlace(s, i)
+		return goPlace(s, i, f)
 	}
-	if f, ok := quotedCall(line); ok {
-		return f, true
+	if call, ok := strings.CutPrefix(s, "created by "); ok {
+		f.Module = goCreator
+		f.Function, _, _ = strings.Cut(call, " in goroutine ")
+		return true
 	}
-	if rest, ok := strings.CutPrefix(s, "created by "); ok {
-		rest, _, _ = strings.Cut(rest, " in goroutine ")
-		return Frame{Module: goCreator, Function: rest}, true
-	}
-	return goCall(s)
+	return quotedCall(line, f) || goCall(s, f)
 }
 
 const goCreator = "created by"
 
-// goPlace reads "/path/f.go:12 +0x1d", with or without
-// the call before it. i is the index of ".go:".
-func goPlace(s string, i int) (Frame, bool) {
-	end := i + len(".go:")
-	digits := countDigits(s[end:])
-	if end += digits; digits == 0 {
-		return Frame{}, false
-	}
+// goPlace reads "/path/f.go:12 +0x1d", with or without the call before it. i is the index of ".go:".
+func goPlace(s string, i int, f *Frame) bool {
 	start := strings.LastIndexAny(s[:i], " \t(") + 1
 	if colon := strings.Index(s[start:i], ":/"); colon > 1 { // "main.total:/src/cart.go:12"
 		start += colon + 1
 	}
-	f := Frame{}
-	if call := strings.TrimRight(s[:start], " \t(:"); call != "" {
-		var ok bool
-		if f, ok = goCall(call); !ok {
-			return Frame{}, false
-		}
+	if call := strings.TrimRight(s[:start], " \t(:"); call != "" && !goCall(call, f) {
+		return false
 	}
-	f.File, f.Line = s[start:i+len(".go")], number(s[i+len(".go:"):end])
-	rest := s[end:]
-	if rest != "" && rest[0] != ' ' && rest[0] != ')' && rest[0] != '\t' {
-		return Frame{}, false
-	}
-	return f, true
+	rest := s[i+len(".go:"):]
+	digits := countDigits(rest)
+	f.File, f.Line = s[start:i+len(".go")], number(rest[:digits])
+	return digits > 0 && (digits == len(rest) || strings.IndexByte(" )\t", rest[digits]) >= 0)
 }
 
-// quotedCall reads "\t(*Cart).Total: return c.sum", which Gin and go-errors
-// print below the place, "/src/cart.go:12 (0x8a1b2c)".
-func quotedCall(line string) (Frame, bool) {
-	name, _, ok := strings.Cut(strings.TrimPrefix(line, "\t"), ": ")
-	if !ok || line[0] != '\t' || name == "" || notInGo.occursIn(name) || strings.IndexByte(name, '/') >= 0 {
-		return Frame{}, false
+// quotedCall reads "\t(*Cart).Total: return c.sum", which Gin and go-errors print below the place,
+// "/src/cart.go:12 (0x8a1b2c)".
+func quotedCall(line string, f *Frame) bool {
+	line, indented := strings.CutPrefix(line, "\t")
+	name, _, ok := strings.Cut(line, ": ")
+	if !indented || !ok || name == "" || notInGo.occursIn(name) || strings.IndexByte(name, '/') >= 0 {
+		return false
 	}
-	return Frame{Module: goQuoted, Function: name}, true
+	f.Module, f.Function = goQuoted, name
+	return true
 }
 
 // goQuoted stands for an unprinted package.
@@ -72,58 +58,39 @@ const goQuoted = "?"
 // notInCall is in no call with its arguments.
 const notInCall = "@:'\"`<>=#$;\\"
 
-// notInGo is in no name of a function.
-var notInGo = marksOf(notInCall + " \t")
+// notInGo is in no name of a function, and inGoArgs all that is printed between
+// parentheses: words in hexadecimal, braces, dots.
+var notInGo, inGoArgs = marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
 
 var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
 
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be
 // missing when errors print their own stack.
-func goCall(s string) (Frame, bool) {
+func goCall(s string, f *Frame) bool {
 	name := s
-	if strings.HasSuffix(s, ")") {
-		open := strings.LastIndexByte(s, '(')
-		if open < 1 {
-			return Frame{}, false
-		}
-		if args := s[open+1:]; args[0] != '*' {
-			name = s[:open]
-			if !isGoArgs(args) {
-				return Frame{}, false
-			}
-		}
-	}
-	if name == "panic" {
-		return Frame{Module: "runtime", Function: "panic"}, len(name) != len(s)
-	}
-	slash := strings.LastIndexByte(name, '/')
-	dot := strings.IndexByte(name[slash+1:], '.')
-	if dot < 1 || notInGo.occursIn(name) {
-		return Frame{}, false
-	}
-	dot += slash + 1
-	f := Frame{Module: name[:dot], Function: name[dot+1:]}
-	if f.Function == "" || len(name) == len(s) && !isBareGoCall(f, slash) {
-		return Frame{}, false
-	}
-	return f, true
-}
-
-// isGoArgs accepts what a Go trace prints between the
-// parentheses: words in hexadecimal, braces, dots.
-func isGoArgs(args string) bool {
-	for i := 0; i < len(args); i++ {
-		c := args[i]
-		if !isHex(c) && strings.IndexByte("x, {}.?_)", c) < 0 {
+	if open := strings.LastIndexByte(s, '('); open > 0 && s[len(s)-1] == ')' && s[open+1] != '*' {
+		if name = s[:open]; marksOf(s[open+1:])&^inGoArgs != 0 {
 			return false
 		}
 	}
-	return true
+	bare := len(name) == len(s)
+	if name == "panic" {
+		f.Module, f.Function = "runtime", name
+		return !bare
+	}
+	slash := strings.LastIndexByte(name, '/')
+	var ok bool
+	f.Module, f.Function, ok = strings.Cut(name[slash+1:], ".")
+	if !ok || f.Module == "" || f.Function == "" || notInGo.occursIn(name) {
+		return false
+	}
+	f.Module = name[:slash+1+len(f.Module)]
+	return !bare || isBareGoCall(f, slash)
 }
 
 // isBareGoCall decides on a name without arguments: it must look
 // like Go and like nothing else.
-func isBareGoCall(f Frame, slash int) bool {
+func isBareGoCall(f *Frame, slash int) bool {
 	if strings.HasSuffix(f.Function, ".") || strings.IndexByte(f.Function, '/') >= 0 {
 		return false
 	}
@@ -132,33 +99,17 @@ func isBareGoCall(f Frame, slash int) bool {
 
 var goMarks = []markForm{
 	{stack, formOf("goroutine $_")}, {stack, formOf("Previous $_")}, // access that a race is with
-	{otherStack, formOf("runtime stack:$_")}, {header, formOf("fatal error: $msg")},
+	{otherStack, formOf("runtime stack:$_")}, {header, formOf("fatal error: $msg")}, {header, formOf("WARNING: $type~RACE")},
+	{header, formOf("panic: $msg* [recovered$_")}, {header, formOf("panic: $msg")},
 	{header, formOf("$_http: panic serving $_: $msg")}, // an address, and what the handler panicked with
 	{header, formOf("$_Observed a panic: $_ ($msg)")},  // by Kubernetes: a text, and the value in parentheses
 }
 
-func goMark(line string) mark {
-	if message, ok := strings.CutPrefix(line, "panic: "); ok { // and maybe that it went on
-		return mark{kind: header, message: strings.TrimSuffix(strings.TrimSuffix(message, " [recovered]"), " [recovered, repanicked]")}
-	}
-	if strings.HasPrefix(line, "WARNING: DATA RACE") {
-		return mark{kind: header, typ: "DATA RACE"}
-	}
-	return mark{}
-}
-
 func goInApp(f *Frame) bool {
-	if f.Module == "main" {
-		return true
-	}
-	if f.Module == goQuoted && isGoStandardFile(f.File) {
+	if f.Module == goCreator || f.Module == goQuoted && isGoStandardFile(f.File) {
 		return false
 	}
-	if f.Module == goCreator || isGoModule(f.File) || strings.HasPrefix(f.Module, "vendor/") {
-		return false
-	}
-	root, _, _ := strings.Cut(f.Module, "/")
-	return !goStandard[root] && !strings.HasPrefix(f.Module, "golang.org/x/") && !strings.HasPrefix(f.Module, "google.golang.org/")
+	return f.Module == "main" || !isGoModule(f.File) && !goStandard[f.Module[:cutAt(f.Module, 0, '/')]] && !beginsWithAny(f.Module, goLibraries)
 }
 
 // goOwn takes those calls out of own code that report a panic: a deferred
@@ -174,18 +125,18 @@ func goOwn(frames []Frame) {
 	}
 }
 
-// isGoModule recognizes files of dependencies, also where paths are trimmed:
-// "github.com/acme/shop@v1.2.3/cart.go".
+var goLibraries = strings.Fields("vendor/ golang.org/x/ google.golang.org/")
+
+// isGoModule recognizes files of dependencies, also where paths are trimmed: "github.com/acme/shop@v1.2.3/cart.go".
 func isGoModule(path string) bool {
-	_, version, versioned := strings.Cut(path, "@v")
-	return versioned && version != "" && isDigit(version[0]) || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
+	_, version, _ := strings.Cut(path, "@v")
+	return countDigits(version) > 0 || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
 }
 
 // isGoStandardFile recognizes "/usr/local/go/src/runtime/panic.go".
 func isGoStandardFile(path string) bool {
 	path, ok := after(path, "/src/")
-	root, _, inside := strings.Cut(path, "/")
-	return ok && inside && goStandard[root]
+	return ok && goStandard[path[:cutAt(path, 0, '/')]]
 }
 
 // goStandard are the first elements of the standard library's import paths.
@@ -195,15 +146,12 @@ var goStandard = wordSet(words.GoStandard)
 // that holds them. How a panic travels through the runtime, and
 // who started the goroutine, do not count.
 func goIdentity(dst []byte, f *Frame) []byte {
-	if f.Function == "" {
-		return append(dst, baseName(f.File)...)
-	}
-	if f.Module == goCreator || goPlumbing(f) {
+	switch f.Module {
+	case goCreator, "runtime", "runtime/debug":
 		return dst
-	}
-	if f.Module == goQuoted {
+	case goQuoted, "":
 		dst = append(dst, baseName(f.File)...)
-	} else {
+	default:
 		dst = appendGoPackage(dst, f.Module)
 	}
 	for rest := f.Function; rest != ""; {
@@ -213,17 +161,6 @@ func goIdentity(dst []byte, f *Frame) []byte {
 		}
 	}
 	return dst
-}
-
-func goPlumbing(f *Frame) bool {
-	switch f.Module {
-	case "runtime/debug":
-		return true
-	case "runtime":
-		return f.Function == "panic" || f.Function == "goexit" || f.Function == "main" || f.Function == "sigpanic" ||
-			strings.HasPrefix(f.Function, "gopanic") || strings.HasPrefix(f.Function, "panic") || strings.HasPrefix(f.Function, "goPanic")
-	}
-	return false
 }
 
 // cutGoPart takes the first part off "(*T[...]).Method.func1":
@@ -247,13 +184,11 @@ func cutGoPart(s string) (part, rest string) {
 // isGoCounter recognizes what the compiler counts: "1", "func2",
 // "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
-	for _, prefix := range [...]string{"func", "gowrap", "deferwrap", "-range"} {
-		if rest, ok := strings.CutPrefix(part, prefix); ok && allDigits(rest) {
-			return true
-		}
-	}
-	return allDigits(part)
+	stem := strings.TrimRight(part, "0123456789")
+	return len(stem) < len(part) && (stem == "" || isOneOf(stem, goCounted))
 }
+
+var goCounted = strings.Fields("func gowrap deferwrap -range")
 
 // appendGoPackage appends an import path without versions:
 // "a/b/v2@v2.1.0/c" is "a/b/c".

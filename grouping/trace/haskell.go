@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Haskell, as HasCallStack prints it: "  total, called at
-// src/Cart.hs:12:3 in shop-0.1:Cart".
+// Haskell, as HasCallStack prints it: "  total, called at src/Cart.hs:12:3 in shop-0.1:Cart".
 
 var haskellForms = []form{formOf("$fn, called at $at~hs in $mod"), formOf("$fn, called at $at~hs")}
 
@@ -17,5 +16,5 @@ func haskellInApp(f *Frame) bool {
 // haskellIdentity is module, without its package's version and hash, and function.
 func haskellIdentity(dst []byte, f *Frame) []byte {
 	_, module, _ := cutLast(f.Module, ":")
-	return append(append(append(dst, module...), ':'), f.Function...)
+	return appendCall(dst, module, f.Function)
 }

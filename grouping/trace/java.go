@@ -2,27 +2,26 @@ package trace
 
 import "strings"
 
-// Java, and with it Kotlin, Scala, Groovy and Clojure: "at
-// java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
+// Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
 // senders leave "at" out.
 
 func javaFrame(line string, f *Frame) bool {
-	s, at := strings.CutPrefix(line[leadingSpace(line):], "at ")
+	s, at := strings.CutPrefix(withoutIndent(line), "at ")
 	if !at {
 		s, at = strings.CutPrefix(withoutTool(s), "at ")
 	}
 	open := strings.IndexByte(s, '(')
-	if open < 3 || s[open-1] == ' ' || !at && s[len(s)-1] != ')' {
+	if open < 3 || s[open-1] == ' ' {
 		return false
 	}
-	end := strings.IndexByte(s[open:], ')')
-	if end < 0 {
+	end := open + 1 + strings.IndexByte(s[open+1:], ')')
+	if end == open || !at && end+1 < len(s) {
 		return false
 	}
-	name, place := withoutRemarks(s[:open]), s[open+1:open+end]
+	name := withoutRemarks(s[:open])
 	dot := strings.LastIndexByte(name, '.')
-	file, n, numbered := cutNumber(place)
-	if dot < 1 || !javaPlace(file, numbered) || !at && !isElement(name, file, numbered, s[open+end+1:]) {
+	file, n, numbered := cutNumber(s[open+1 : end])
+	if dot < 1 || !javaPlace(file, numbered, at) || !at && strings.IndexByte(name, ' ') >= 0 {
 		return false
 	}
 	*f = Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}
@@ -32,17 +31,7 @@ func javaFrame(line string, f *Frame) bool {
 // isJavaAlone tells a call from one of JavaScript, whose place has a column.
 func isJavaAlone(f *Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
 
-// isElement recognizes what StackTraceElement.toString
-// returns, which has no "at" in front of it.
-func isElement(name, file string, numbered bool, rest string) bool {
-	if rest != "" || strings.IndexByte(name, ' ') >= 0 || strings.HasSuffix(file, ".rb") || strings.HasSuffix(file, ".js") {
-		return false
-	}
-	return isSourceName(file) || !numbered && (file == "Native Method" || file == "Unknown Source")
-}
-
-// withoutRemarks drops "flatMap @ ", an operation that Cats
-// Effect prints, and the " + 0x1c" that .NET adds on Android.
+// withoutRemarks drops "flatMap @ ", an operation that Cats Effect prints, and the " + 0x1c" that .NET adds on Android.
 func withoutRemarks(name string) string {
 	if strings.IndexByte(name, ' ') < 0 {
 		return name
@@ -54,69 +43,50 @@ func withoutRemarks(name string) string {
 	return name
 }
 
-// withoutTool drops indentation and what build tools and
-// mails put in front, such as "[exec] [junit] " and "> ".
+// withoutTool drops indentation and what build tools and mails put in front, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
-	s := withoutLogcat(line[leadingSpace(line):])
-	for range 4 {
-		end := -1
-		switch {
-		case strings.HasPrefix(s, "["):
-			end = strings.IndexByte(s, ']')
-		case strings.HasPrefix(s, ">"), strings.HasPrefix(s, "|"):
-			end = 0
+	s := withoutIndent(line)
+	for s != "" && toolMarks.has(s[0]) {
+		end := 0
+		if s[0] == '[' {
+			if end = strings.IndexByte(s, ']'); end < 0 {
+				break
+			}
 		}
-		if end < 0 {
-			break
-		}
-		s = s[end+1:]
-		s = s[leadingSpace(s):]
+		s = withoutIndent(s[end+1:])
 	}
 	return s
 }
 
-// withoutLogcat drops "E/AndroidRuntime( 1234): ".
-func withoutLogcat(s string) string {
-	if len(s) < len("E/a: ") || s[1] != '/' || !isUpper(s[0]) {
-		return s
-	}
-	if _, rest, ok := strings.Cut(s, ": "); ok {
-		return rest[leadingSpace(rest):]
-	}
-	return s
-}
+var toolMarks = marksOf("[>|")
 
-// javaPlace distinguishes places such as
-// "File.java:12" and "Native Method" from parameters.
-func javaPlace(file string, numbered bool) bool {
+// javaPlace distinguishes places such as "File.java:12" and "Native Method" from parameters. Without "at" before the
+// call, only the file tells that it is one.
+func javaPlace(file string, numbered, at bool) bool {
 	switch {
-	case file == "", notInPlace.occursIn(file), strings.Contains(file, "://"):
+	case strings.IndexByte(file, '/') >= 0 && strings.Contains(file, "://"):
 		return false
-	case numbered && file[0] != '<' || isSourceName(file):
-		return true
+	case numbered && at:
+		return file != "" && file[0] != '<'
+	case numbered || !nowhere[file]:
+		return isSourceName(file, at)
 	}
-	return !numbered && nowhere[file]
+	return true
 }
-
-var notInPlace = marksOf(",(")
 
 // nowhere is what Java prints without a file.
 var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
 
-func isSourceName(file string) bool {
+func isSourceName(file string, at bool) bool {
 	dot := strings.LastIndexByte(file, '.')
-	if dot < 1 || strings.IndexByte(file, ' ') >= 0 {
-		return false
-	}
-	switch file[dot+1:] {
-	case "java", "kt", "kts", "scala", "groovy", "clj", "cljc", "jsp", "jruby", "rb", "js":
-		return true
-	}
-	return false
+	return dot > 0 && strings.IndexByte(file, ' ') < 0 && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
 }
 
-// withoutLoader drops class loader and module: "app//a.B" and
-// "java.base@17/a.B" are "a.B". Slashes instead of dots ("a/b/C") stay.
+// The extensions of files that run in a JVM, and those that mostly run elsewhere.
+var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
+
+// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
+// ("a/b/C") stay.
 func withoutLoader(class string) string {
 	if strings.IndexByte(class, '/') < 0 { // faster than from the end
 		return class
@@ -146,19 +116,15 @@ func javaMark(s string) mark {
 	return mark{header, typ, message}
 }
 
-// isJavaClass recognizes "com.acme.Closed":
-// an error whose name says nothing of errors.
+// isJavaClass recognizes "com.acme.Closed": an error whose name says nothing of errors.
 func isJavaClass(s string) bool {
-	dot := strings.LastIndexByte(s, '.')
-	return dot > 0 && strings.Count(s, ".") > 1 && dot+1 < len(s) && isUpper(s[dot+1]) && isLower(s[0])
+	name := dots.afterLast(s)
+	return strings.Count(s, ".") > 1 && name != "" && isUpper(name[0]) && isLower(s[0])
 }
 
 // withoutStackHash drops "<#89e003a6> ", Logstash's number of a trace.
 func withoutStackHash(s string) string {
-	if !strings.HasPrefix(s, "<#") {
-		return s
-	}
-	if hash, rest, ok := strings.Cut(s[2:], "> "); ok && isHexTail(hash) {
+	if hash, rest, ok := strings.Cut(s, "> "); ok && strings.HasPrefix(s, "<#") && isHexTail(hash[2:]) {
 		return rest
 	}
 	return s
@@ -184,63 +150,65 @@ func classHeader(s string) mark {
 }
 
 // isErrorName reports whether a word looks like an error's class.
-func isErrorName(s string) bool {
-	return endsWithAny(s, errorNames)
-}
+func isErrorName(s string) bool { return endsWithAny(s, errorNames) }
 
 var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt Exit")
 
-func javaInApp(f *Frame) bool {
-	return !javaLibraries.contains(f.Module)
-}
+func javaInApp(f *Frame) bool { return !javaLibraries.contains(f.Module) }
 
-// javaIdentity is class and method without generated numbers.
-// Frames of reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without generated numbers. Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	found := marksOf(f.Module)
-	if javaPlumbing(f, found) {
+	name, called := marksOf(f.Function), f.Function
+	if isJavaPlumbing(f, found, name) {
 		return dst
 	}
-	dst = appendJavaClass(dst, f.Module, found)
-	dst = append(dst, '.')
-	return appendJavaName(dst, f.Function)
+	dst = append(appendJavaClass(dst, f.Module, found), '.')
+	if name.has('$') {
+		dst, called = appendLambda(dst, called)
+	}
+	if name.has('0') {
+		return appendUncounted(dst, called)
+	}
+	return append(dst, called...)
 }
 
-// javaPlumbing reports whether a frame does not count.
-// found is what is in its module.
-func javaPlumbing(f *Frame, found marks) bool {
+// isJavaPlumbing reports whether a frame does not count. What is in its module and in its name tells what is worth a
+// look.
+func isJavaPlumbing(f *Frame, found, name marks) bool {
 	m := f.Module
-	if !f.InApp && beginsWithAny(m, javaInvokers) || strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted") {
+	if !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) {
+		return true
+	}
+	if name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) {
 		return true
 	}
 	if found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
 		return true
 	}
-	if strings.HasPrefix(m, "crc64") { // by .NET on Android
+	if found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) {
 		return true
 	}
-	return isCallSite(f) || found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m))
+	return found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
 }
 
 // javaInvokers call methods by reflection.
 var javaInvokers = strings.Fields("sun.reflect. jdk.internal.reflect. java.lang.invoke.")
 
-// isCallSite recognizes the class that Groovy makes of
-// a call, "Cart$total$0.call", and those that Quarkus,
-// Micronaut and OSGi containers use to intercept one.
+// isCallSite recognizes the class that Groovy makes of a call, "Cart$total$0.call", and those that Quarkus, Micronaut
+// and OSGi containers use to intercept one.
 func isCallSite(f *Frame) bool {
-	if f.File != "Unknown Source" {
-		return false
-	}
-	name := f.Module[strings.LastIndexByte(f.Module, '.')+1:]
+	name := dots.afterLast(f.Module)
 	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 || strings.HasPrefix(name, "Proxy") && hasDigit(name) ||
-		strings.HasSuffix(f.Module, "_Subclass") || strings.HasSuffix(f.Module, "_ClientProxy") || strings.Contains(f.Module, "$Definition$")
+		endsWithAny(name, interceptors) || strings.Contains(name, "$Definition$")
 }
 
-// isContainerClass recognizes what WebLogic and WebSphere generate
-// around beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
+var interceptors = strings.Fields("_Subclass _ClientProxy")
+
+// isContainerClass recognizes what WebLogic and WebSphere generate around beans: "CartBean_8z8jdz_EOImpl",
+// "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
-	name := class[strings.LastIndexByte(class, '.')+1:]
+	name := dots.afterLast(class)
 	return endsWithAny(name, containerParts) || beginsWithAny(strings.TrimPrefix(name, "_"), containerNames)
 }
 
@@ -249,8 +217,7 @@ var (
 	containerNames = strings.Fields("EJSRemote EJSLocal")
 )
 
-// appendJavaClass appends a class name up to its generated part,
-// without numbers of anonymous classes: "Foo" of
+// appendJavaClass appends a class name up to its generated part, without numbers of anonymous classes: "Foo" of
 // "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
 func appendJavaClass(dst []byte, class string, found marks) []byte {
 	start := len(dst)
@@ -299,23 +266,20 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is a counter, as in
-// "$Proxy12", "GeneratedMethodAccessor12", "_closure2", "lambda-3",
-// "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
-func isJavaCounted(s string) bool {
-	return endsWithAny(s, javaCounted)
-}
+// isJavaCounted reports whether a number after s is a counter, as in "$Proxy12", "GeneratedMethodAccessor12",
+// "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
+func isJavaCounted(s string) bool { return endsWithAny(s, javaCounted) }
 
 var javaCounted = strings.Fields("$ __ Proxy Accessor _closure lambda- _aroundBody AjcClosure CodegenStage jdk.proxy Script")
 
-// appendJavaName appends a method name. A
-// lambda is named by the method around it.
-func appendJavaName(dst []byte, name string) []byte {
-	if rest, ok := strings.CutPrefix(name, "lambda$"); ok {
-		if i := strings.LastIndexByte(rest, '$'); i > 0 {
-			rest = rest[:i]
-		}
-		dst, name = append(dst, "lambda$"...), rest
+// appendLambda begins the name of a lambda, which is named by the method around it.
+func appendLambda(dst []byte, name string) ([]byte, string) {
+	rest, ok := strings.CutPrefix(name, "lambda$")
+	if !ok {
+		return dst, name
 	}
-	return appendUncounted(dst, name)
+	if i := strings.LastIndexByte(rest, '$'); i > 0 {
+		rest = rest[:i]
+	}
+	return append(dst, "lambda$"...), rest
 }

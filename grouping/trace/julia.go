@@ -2,8 +2,8 @@ package trace
 
 import "strings"
 
-// Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two
-// lines, " [1] total(cart::Cart)" and " @ Shop /app/cart.jl:12".
+// Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two lines, " [1] total(cart::Cart)" and
+// " @ Shop /app/cart.jl:12".
 
 var juliaForms = []form{
 	formOf("@ $mod* $place").checked(isJuliaFile), formOf("@ $mod* $place [inlined]").checked(isJuliaFile),
@@ -18,19 +18,13 @@ func juliaCall(f *Frame) bool {
 	return f.Function != ""
 }
 
-// juliaName is the function without its arguments; "(::var"#3#4")(x)" has
-// none, and "#total#5" is one with keywords.
+// juliaName is the function without its arguments; "(::var"#3#4")(x)" has none, and "#total#5" is one with keywords.
 func juliaName(s string) string {
-	s = strings.TrimSpace(s)
-	if open := strings.IndexByte(s, '('); open >= 0 {
-		if s = s[:open]; s == "" {
-			return "anonymous"
-		}
+	name, _, _ := strings.Cut(strings.TrimPrefix(s[:cutAt(s, 0, '(')], "#"), "#")
+	if name == "" && s != "" {
+		return "anonymous"
 	}
-	if s = strings.TrimPrefix(s, "#"); strings.IndexByte(s, '#') > 0 {
-		s, _, _ = strings.Cut(s, "#")
-	}
-	return strings.TrimSpace(s)
+	return strings.TrimSpace(name)
 }
 
 var juliaMarks = []markForm{{header, formOf("ERROR: $error")}, {cause, formOf("caused by: $error")}}
@@ -38,14 +32,13 @@ var juliaMarks = []markForm{{header, formOf("ERROR: $error")}, {cause, formOf("c
 var juliaLibraries = wordSet("Base Core Main.Base Test Distributed REPL Pkg")
 
 func juliaInApp(f *Frame) bool {
-	_, library := after(f.File, "/.julia/packages/", "/share/julia/")
 	base := strings.HasPrefix(f.File, "./") && !strings.HasPrefix(f.Module, "Main")
-	return !library && !juliaLibraries[f.Module] && !base
+	return !base && !juliaLibraries[f.Module] && !isBelow(f.File, "/.julia/packages/", "/share/julia/")
 }
 
 func juliaIdentity(dst []byte, f *Frame) []byte {
 	if f.Function == "top-level scope" {
 		return dst
 	}
-	return append(append(append(dst, strings.TrimSuffix(baseName(f.File), ".jl")...), ':'), f.Function...)
+	return appendCall(dst, fileStem(f, ".jl"), f.Function)
 }

@@ -32,45 +32,36 @@ type runtime struct {
 	language Language
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
-	// home is the part of a module's name that its vendor
-	// chose; nil where paths distinguish own code.
+	// home is the part of a module's name that its vendor chose; nil where paths distinguish own code.
 	home func(module string) string
-	// own corrects inApp for all frames of an exception,
-	// the innermost first; nil where inApp suffices.
+	// own corrects inApp for all frames of an exception, the innermost first; nil where inApp suffices.
 	own func(frames []Frame)
-	// identity appends what names the frame in every
-	// occurrence; nothing where the frame does not count.
+	// identity appends what names the frame in every occurrence; nothing where the frame does not count.
 	identity func(dst []byte, f *Frame) []byte
 	// named corrects type and message of an exception; nil where nothing is to be.
 	named func(s *Span)
 }
 
-// syntax is how a runtime prints traces.
-// Its functions get lines without line breaks.
+// syntax is how a runtime prints traces. Its functions get lines without line breaks.
 type syntax struct {
 	*runtime
-	// forms are those of calls. A call with a file and
-	// no function belongs to the line before it.
+	// forms are those of calls. A call with a file and no function belongs to the line before it.
 	forms []form
 	// bare drops what may be before a call; nil where nothing is to be.
 	bare func(line string) string
-	// other reads calls that have no form; nil where all have, and
-	// signs and at tell which lines may be such calls: at those that
-	// begin with "at ", after blanks at most.
+	// other reads calls that have no form; nil where all have. signs tell which lines may be such calls.
 	other func(line string, f *Frame) bool
 	signs []sign
-	at    []string
 	// clean prepares a line for marks and mark. nil: it is trimmed.
 	clean func(line string) string
 	// marks are the forms of lines that begin or end exceptions.
 	marks []markForm
 	// mark recognizes other such lines; nil where there are none.
 	mark func(line string) mark
-	// opens reads frames that begin an exception
-	// and name it; nil where none does.
+	// opens reads frames that begin an exception and name it; nil where none does.
 	opens func(line string) mark
-	// places are forms with the file of a syntax error, or of an
-	// error without calls; none where it is printed as a frame.
+	// places are forms with the file of a syntax error, or of an error without calls; none where it is printed as a
+	// frame.
 	places []form
 	layout
 }
@@ -89,24 +80,11 @@ func (l layout) has(one layout) bool { return l&one != 0 }
 
 // frame reads the call in a line.
 func (s *syntax) frame(line string, f *Frame) bool {
-	if len(s.forms) > 0 {
-		bare := line
-		if s.bare != nil {
-			bare = s.bare(line)
-		}
-		if frameIn(bare, f, s.forms) {
-			return true
-		}
+	bare := line
+	if s.bare != nil {
+		bare = s.bare(line)
 	}
-	return s.other != nil && s.other(line, f)
-}
-
-// byValue makes a reader of calls of one that returns them.
-func byValue(read func(line string) (Frame, bool)) func(line string, f *Frame) bool {
-	return func(line string, f *Frame) (ok bool) {
-		*f, ok = read(line)
-		return ok
-	}
+	return frameIn(bare, f, s.forms) || s.other != nil && s.other(line, f)
 }
 
 // mark is how a line that is no frame changes the chain of exceptions.
@@ -138,10 +116,10 @@ const (
 
 // markOf reads a line that is no frame.
 func (s *syntax) markOf(line string) mark {
-	if s.clean == nil {
-		line = strings.TrimSpace(line)
-	} else {
+	if s.clean != nil {
 		line = s.clean(line)
+	} else {
+		line = strings.TrimSpace(line)
 	}
 	if m := markIn(line, s.marks); m.kind != noMark || s.mark == nil {
 		return m
@@ -175,22 +153,21 @@ var (
 	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
 )
 
-// syntaxes, in the order in which they are tried;
-// a tie goes to the earlier one, and java is the first.
+// syntaxes, in the order in which they are tried; a tie goes to the earlier one, and java is the first.
 var syntaxes = [...]syntax{
-	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|A"}}, at: []string{`(.)`},
+	{runtime: &javaRuntime, other: javaFrame, signs: []sign{{needs: "(.)", last: ")"}, {needs: "(.)at ", first: "[>|Aa"}},
 		clean: javaLine, marks: javaMarks, mark: javaMark},
-	{runtime: &scriptRuntime, other: byValue(javascriptFrame),
+	{runtime: &scriptRuntime, other: javascriptFrame,
 		signs: []sign{
 			{needs: "@:1", last: "1"}, {needs: "/:1", last: "1"}, {needs: "@[native code]"}, {needs: ":wasm-function[@"},
-			{needs: ":wasm-function[/"},
-		}, at: []string{""},
+			{needs: ":wasm-function[/"}, {needs: "at ", first: "a"},
+		},
 		marks: javascriptMarks, mark: javascriptMark, places: javascriptPlaces},
 	{runtime: &pythonRuntime, forms: pythonForms, bare: pythonLine, clean: asIs, mark: pythonMark, layout: crashLast},
-	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks, mark: faultMark},
-	{runtime: &goRuntime, other: byValue(goFrame), signs: goSigns, clean: asIs, marks: goMarks, mark: goMark, layout: twoLines},
-	{runtime: &dotnetRuntime, forms: dotnetForms, other: byValue(dotnetFrame),
-		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}}, at: []string{"()"},
+	{runtime: &pythonRuntime, forms: faultForms, clean: asIs, marks: faultMarks},
+	{runtime: &goRuntime, other: goFrame, signs: goSigns, clean: asIs, marks: goMarks, layout: twoLines},
+	{runtime: &dotnetRuntime, forms: dotnetForms, other: dotnetFrame,
+		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}},
 		clean: asIs, mark: dotnetMark},
 	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
 	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyTerminalLine, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
@@ -200,8 +177,8 @@ var syntaxes = [...]syntax{
 	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
-	{runtime: &shellRuntime, other: byValue(powershellFrame), signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
-		at: []string{".ps1:1", ", : 1"}, marks: powershellMarks},
+	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
+		marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
 	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},
@@ -210,17 +187,17 @@ var syntaxes = [...]syntax{
 	{runtime: &nativeRuntime, forms: nativeForms, other: nativeFrame,
 		signs: []sign{
 			{needs: "#1 ", first: "#1"}, {needs: "1 x", first: "1"}, {needs: "1 !", first: "1"}, {needs: "1 `", first: "1"},
-			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"},
-		}, at: []string{"1"},
+			{needs: "1 @", first: "1"}, {needs: "!"}, {needs: "`frame #"}, {needs: "+0x/0x"}, {needs: "([0x])"}, {needs: "at 1", first: "a"},
+		},
 		clean: nativeLine, marks: nativeMarks, mark: nativeMark},
 	{runtime: &nativeRuntime, forms: backwardForms, clean: nativeLine, marks: nativeMarks, mark: nativeMark, layout: crashLast},
 }
 
 // The syntaxes of any other language: unknown reads reports, placed calls.
 var (
-	unknownSyntax    = syntax{runtime: &reportRuntime, other: byValue(unknownFrame), opens: unknownOpens}
-	placedSyntax     = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedMark}
-	placedLastSyntax = syntax{runtime: &placedRuntime, other: byValue(placedFrame), mark: placedLastMark, layout: crashLast}
+	unknownSyntax    = syntax{runtime: &reportRuntime, other: unknownFrame, opens: unknownOpens}
+	placedSyntax     = syntax{runtime: &placedRuntime, other: placedFrame, mark: placedMark}
+	placedLastSyntax = syntax{runtime: &placedRuntime, other: placedFrame, mark: placedLastMark, layout: crashLast}
 )
 
 // syntaxOf returns the syntax of a language.

@@ -11,47 +11,36 @@ var javaLibraries = prefixesOf(words.JavaLibraries)
 // hosts are names below which each vendor has its own.
 var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
 
-// javaHome is "com.acme" of "com.acme.shop.Cart",
-// "org.apache.hive" of a class there; "" without a package.
+// javaHome is "com.acme" of "com.acme.shop.Cart", "org.apache.hive" of a class there; "" without a package.
 func javaHome(class string) string {
 	home := withoutLast(class)
-	first := strings.IndexByte(home, '.')
-	if first < 0 {
-		return home
+	end := cutAt(home, min(cutAt(home, 0, '.')+1, len(home)), '.')
+	if hosts[home[:end]] && end < len(home) {
+		end = cutAt(home, end+1, '.')
 	}
-	second := cutAt(home, first+1)
-	if hosts[home[:second]] && second < len(home) {
-		return home[:cutAt(home, second+1)]
-	}
-	return home[:second]
+	return home[:end]
 }
 
 // withoutLast drops the last part of a dotted name.
 func withoutLast(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
 
-// cutAt is the end of the part at i of a dotted name.
-func cutAt(name string, i int) int {
-	if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
-		return i + dot
+// cutAt is the end of the part at i of a name, up to a separator.
+func cutAt(name string, i int, separator byte) int {
+	if end := strings.IndexByte(name[i:], separator); end >= 0 {
+		return i + end
 	}
 	return len(name)
 }
 
 // dotnetHome is "Acme" of "Acme.Shop.Cart"; "" without a namespace.
-func dotnetHome(class string) string {
-	home, _, namespaced := strings.Cut(class, ".")
-	if !namespaced {
-		return ""
-	}
-	return home
-}
+func dotnetHome(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] }
 
 var dotnetLibraries = prefixesOf(words.DotnetLibraries)
 
 var phpLibraries = wordSet(words.PhpLibraries)
 
-// OwnPackage is the package of a frame that may be the sender's own, as
-// far as neither paths nor lists exclude it; "" in languages where paths do.
+// OwnPackage is the package of a frame that may be the sender's own, as far as neither paths nor lists exclude it; ""
+// in languages where paths do.
 func OwnPackage(language Language, f *Frame) string {
 	if s := syntaxOf(language); s.home != nil && s.inApp(f) {
 		return s.home(f.Module)
@@ -79,7 +68,7 @@ func (t *Trace) WhyLibrary(i int) Reason {
 	if t.isLibrary(f) && t.syntax.inApp(f) {
 		return ByErrors
 	}
-	if _, found := after("/"+f.File, installed...); found {
+	if isBelow("/"+f.File, installed...) {
 		return ByPath
 	}
 	return ByName

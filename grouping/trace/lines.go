@@ -8,20 +8,19 @@ type text struct {
 	spare []string // the lines without their prefix
 }
 
-// collect splits the pieces into lines. Traces
-// flattened into one line are split as well.
+// collect splits the pieces into lines. Traces flattened into one line are split as well.
 func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
 		if isPlain(piece) {
 			t.line(trimEnd(piece))
 			continue
 		}
-		escaped := isEscaped(piece)
-		for more := true; more; {
-			var line string
-			line, piece, more = cutLine(piece, escaped)
+		if isEscaped(piece) {
+			piece = jsonEscapes.Replace(piece)
+		}
+		for line := range strings.SplitSeq(piece, "\n") {
 			if strings.HasPrefix(line, `\t`) {
-				line = unescapedLine(line)
+				line = jsonEscapes.Replace(line)
 			}
 			t.line(trimEnd(withoutColors(fromContainer(line))))
 		}
@@ -34,10 +33,10 @@ func isPlain(piece string) bool {
 }
 
 func (t *text) line(line string) {
-	if elements, ok := strings.CutPrefix(line, "["); ok {
-		line = t.elements(line, elements)
+	if t.elements(line) {
+		return
 	}
-	for isTerm(line) {
+	for line != "" && termMarks.has(line[0]) {
 		i := strings.Index(line, erlangNext)
 		if i < 0 {
 			break
@@ -62,38 +61,32 @@ func (t *text) line(line string) {
 	}
 }
 
-// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as
-// Java prints an array of them, but for the last, which it returns.
-func (t *text) elements(line, elements string) (last string) {
-	var f Frame
-	last = line
-	for end := strings.Index(elements, "), "); end > 0; end = strings.Index(elements, "), ") {
-		if !javaFrame(elements[:end+1], &f) {
-			break
-		}
-		t.keep(elements[:end+1])
-		elements = elements[end+len("), "):]
-		last = strings.TrimSuffix(elements, "]")
+// elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them.
+func (t *text) elements(line string) bool {
+	calls, array := strings.CutPrefix(line, "[")
+	if !array {
+		return false
 	}
-	return last
+	var f Frame
+	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(first, &f) {
+		return false
+	}
+	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {
+		t.keep(call)
+	}
+	return true
 }
 
 // erlangNext separates calls that Erlang prints on one line.
 const erlangNext = "]},{"
 
-// isTerm reports whether a line begins an Erlang term or its report.
-func isTerm(line string) bool {
-	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
-}
+// termMarks begin an Erlang term or its report.
+var termMarks = marksOf("{[*")
 
-// isCall distinguishes calls, "a.B.c(B.java:1)"
-// and "a.js:1:2", from "f.c:3", the place of one.
+// isCall distinguishes calls, "a.B.c(B.java:1)" and "a.js:1:2", from "f.c:3", the place of one.
 func isCall(s string) bool {
-	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
-		return true
-	}
 	_, _, column, _ := cutPosition(s)
-	return column > 0
+	return column > 0 || strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0
 }
 
 // keep adds a line. Of too many, middle ones are dropped.

@@ -18,26 +18,24 @@ func luaCall(f *Frame) bool {
 	return true
 }
 
-// luaName is the name in "function 'total'", "method 'total'", "upvalue
-// 'total'", "function 'cart.total'", "main chunk".
+// luaName is the name in "function 'total'", "method 'total'", "upvalue 'total'", "function 'cart.total'",
+// "main chunk".
 func luaName(s string) string {
-	open := strings.IndexAny(s, "'`")
-	if open < 0 {
-		if strings.HasPrefix(s, "main chunk") {
-			return "main chunk"
-		}
-		return "" // "function <a.lua:3>"
+	if s == "main chunk" {
+		return s
 	}
-	name := strings.TrimRight(s[open+1:], "'")
-	return name[strings.LastIndexAny(name, ".:")+1:]
+	open := strings.IndexAny(s, "'`")
+	if open < 0 { // "function <a.lua:3>"
+		return ""
+	}
+	return typeBreaks.afterLast(strings.TrimRight(s[open+1:], "'"))
 }
 
 // luaMarks read the first line, "lua: cart.lua:12: no such cart".
 var luaMarks = []markForm{{header, formOf("$_.lua:$n: $msg")}}
 
 func luaInApp(f *Frame) bool {
-	_, library := after(f.File, "/share/lua/", "/lualib/", "/luarocks/")
-	return f.File != "[C]" && !library
+	return f.File != "[C]" && !isBelow(f.File, "/share/lua/", "/lualib/", "/luarocks/")
 }
 
 // luaIdentity is file and function, since a function has the
@@ -46,5 +44,5 @@ func luaIdentity(dst []byte, f *Frame) []byte {
 	if f.File == "[C]" {
 		return dst
 	}
-	return append(append(append(dst, strings.TrimSuffix(baseName(f.File), ".lua")...), ':'), f.Function...)
+	return appendCall(dst, fileStem(f, ".lua"), f.Function)
 }

@@ -16,12 +16,10 @@ type Written struct {
 	Unmapped     Unmapped
 }
 
-// Mapping is where calls of an error were written. Of the places that it
-// lacks nobody asked.
+// Mapping is where calls of an error were written. Of the places that it lacks nobody asked.
 type Mapping map[Place]Written
 
-// Unmapped is why a call is shown as it was printed. Reasons are
-// stored and shown, so they are never renamed.
+// Unmapped is why a call is shown as it was printed. Reasons are stored and shown, so they are never renamed.
 type Unmapped string
 
 // The reasons.
@@ -32,8 +30,7 @@ const (
 	NoPosition Unmapped = "no_position" // the script's map has nothing there
 )
 
-// Printed is a call of a script that may have been built, once somebody
-// asked for its map.
+// Printed is a call of a script that may have been built, once somebody asked for its map.
 type Printed struct {
 	Function string   `json:"function,omitempty"` // as it was printed, like the next ones; empty if it still is
 	File     string   `json:"file,omitempty"`
@@ -66,13 +63,7 @@ func (f *Frame) place() Place {
 }
 
 // isScript reports whether a call is in a file that may have a map.
-func (f *Frame) isScript() bool {
-	switch {
-	case f.Line == 0 || f.File == "" || f.File == evalCode || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || isWasm(f):
-		return false
-	}
-	return !beginsWithAny(f.File, javascriptRuntime) && !nodeCore[f.File]
-}
+func (f *Frame) isScript() bool { return f.Line > 0 && !inEngine(f.File) && !isWasm(f) }
 
 // rewrite replaces what was printed of calls by where they were written.
 func (t *Trace) rewrite(mapping Mapping) {
@@ -82,11 +73,8 @@ func (t *Trace) rewrite(mapping Mapping) {
 	for _, s := range t.spans {
 		for i := s.First; i < s.End; i++ {
 			f := &t.frames[i]
-			if !f.isScript() {
-				continue
-			}
 			written, asked := mapping[f.place()]
-			if !asked {
+			if !asked || !f.isScript() {
 				continue
 			}
 			if written.Unmapped != "" {
@@ -98,8 +86,10 @@ func (t *Trace) rewrite(mapping Mapping) {
 				printed = &Printed{Function: f.Function, File: f.File, Line: f.Line, Column: f.Column}
 			}
 			var caller Written
-			if i+1 < s.End && !strings.HasPrefix(t.frames[i+1].Function, asyncCall) {
-				caller = mapping[t.frames[i+1].place()]
+			if i+1 < s.End {
+				if _, async := cutAsync(t.frames[i+1].Function); !async {
+					caller = mapping[t.frames[i+1].place()]
+				}
 			}
 			f.Function = writtenName(printed.Function, caller.Callee)
 			f.File, f.Line, f.Column, f.Printed = written.File, written.Line, written.Column, printed
@@ -107,18 +97,16 @@ func (t *Trace) rewrite(mapping Mapping) {
 	}
 }
 
-// Lengths of names. Minifiers give names of one letter or two, and of three
-// in scripts with thousands of functions.
+// Lengths of names. Minifiers give names of one letter or two, and of three in scripts with thousands of functions.
 const (
 	minName   = 3 // shorter names say nothing
 	ownLength = 4 // such names are those that people wrote
 )
 
-// writtenName is the name of a function in its source. Maps do not say in
-// which function a place is, so a short name is replaced by what its caller
-// calls.
+// writtenName is the name of a function in its source. Maps do not say in which function a place is, so a short name is
+// replaced by what its caller calls.
 func writtenName(printed, callee string) string {
-	name, async := strings.CutPrefix(printed, asyncCall)
+	name, async := cutAsync(printed)
 	last := len(name) - 1 - strings.LastIndexAny(name, "./")
 	switch {
 	case last >= ownLength:

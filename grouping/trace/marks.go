@@ -1,7 +1,7 @@
 package trace
 
-// marks is a set of kinds of bytes. Each punctuation mark, each small letter, the
-// blank and the tab are one; digits are one, and so are capitals, and all others.
+// marks is a set of kinds of bytes. Each punctuation mark, each small letter, the blank and the tab are one; digits are
+// one, and so are capitals, and all others.
 type marks uint64
 
 // kinds are the kinds of all bytes.
@@ -46,8 +46,7 @@ func marksOf(s string) (m marks) {
 
 func (m marks) has(c byte) bool { return m&kinds[c] != 0 }
 
-// trim is strings.Trim. Package strings makes a set
-// in each call, which costs more than the search.
+// trim is strings.Trim. Package strings makes a set in each call, which costs more than the search.
 func (m marks) trim(s string) string {
 	s = m.trimLeft(s)
 	for s != "" && m.has(s[len(s)-1]) {
@@ -67,8 +66,7 @@ func (m marks) trimLeft(s string) string {
 // occursIn is strings.ContainsAny.
 func (m marks) occursIn(s string) bool { return m&marksOf(s) != 0 }
 
-// afterLast is what follows the last byte
-// of the set in s; all of s without one.
+// afterLast is what follows the last byte of the set in s; all of s without one.
 func (m marks) afterLast(s string) string {
 	for i := len(s) - 1; i >= 0; i-- {
 		if m.has(s[i]) {

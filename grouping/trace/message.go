@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,10 +15,9 @@ const (
 	maxTokens = 200 // of a message that are read: many values side by side are one word
 )
 
-// A Message is the first line of an error's message as words, with "*" for
-// each value: quoted text, numbers, ids, paths, addresses, what follows "=",
-// and the words at whose place this project has had many others. It reuses
-// its memory.
+// A Message is the first line of an error's message as words, with "*" for each value: quoted text, numbers, ids,
+// paths, addresses, what follows "=", and the words at whose place this project has had many others. It reuses its
+// memory.
 type Message struct {
 	text  []byte // the words in lower case, each with a blank before it
 	words []word
@@ -73,8 +73,8 @@ func (m *Message) add(start int) {
 
 func (m *Message) word(i int) []byte { return m.text[m.words[i].start:m.words[i].end] }
 
-// Learn makes values of words at whose place the project has had many others:
-// where values holds the context, with an ordinal below the limit.
+// Learn makes values of words at whose place the project has had many others: where values holds the context, with an
+// ordinal below the limit.
 func (m *Message) Learn(family uint64, values map[uint64]int, limit int) {
 	if len(values) == 0 {
 		return
@@ -96,22 +96,14 @@ func (m *Message) Learn(family uint64, values map[uint64]int, limit int) {
 	m.text, m.spare = text, plain
 }
 
-// MayVary reports whether a word may become a value:
-// it is none yet, and no code, of which each has a digit.
-func MayVary(word []byte) bool {
-	for _, c := range word {
-		if isDigit(c) {
-			return false
-		}
-	}
-	return !isStar(word)
-}
+// MayVary reports whether a word may become a value: it is none yet, and no code, of which each has a digit.
+func MayVary(word []byte) bool { return !isStar(word) && !slices.ContainsFunc(word, isDigit) }
 
 // Known are the ordinals of the contexts by which Learn made values.
 func (m *Message) Known() []int { return m.known }
 
-// Context is the place of a word in the messages of a family: what is before
-// it, the next word, and how many words the message has. It is an FNV-1a hash.
+// Context is the place of a word in the messages of a family: what is before it, the next word, and how many words the
+// message has. It is an FNV-1a hash.
 func Context(family uint64, before, next []byte, words int) uint64 {
 	const prime = 1099511628211
 	hash := (family ^ uint64(words)) * prime //nolint:gosec // at most MaxAlone
@@ -161,8 +153,7 @@ var valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-"
 // Bytes that may end a token, and those with which quoted text may begin.
 var tokenEnds, quotes = marksOf(" \t\"`'"), marksOf("\"'`“")
 
-// cutToken takes the next blank-separated token off s, and
-// tells what is in it. Quoted text is a value, and skipped.
+// cutToken takes the next blank-separated token off s, and tells what is in it. Quoted text is a value, and skipped.
 func cutToken(s string) (token, rest string, found marks) {
 	s = s[leadingSpace(s):]
 	if s == "" {
@@ -201,9 +192,8 @@ func cutQuoted(s string) (rest string, ok bool) {
 	return s, false
 }
 
-// appendToken appends a token's word, or that it is a value. Of "name=value",
-// "name:value" and "name[value]" the name stays. The last token may announce
-// a code.
+// appendToken appends a token's word, or that it is a value. Of "name=value", "name:value" and "name[value]" the name
+// stays. The last token may announce a code.
 func appendToken(dst []byte, token, last string, found marks) []byte {
 	for _, between := range [...]string{"=", ":", "["} {
 		if !found.has(between[0]) {
@@ -231,19 +221,13 @@ func appendToken(dst []byte, token, last string, found marks) []byte {
 	return appendLower(append(dst, ' '), word)
 }
 
-// codeWords announce a number that tells errors apart:
-// "exit status 2", "HTTP 404", "errno=13", "os error 2".
+// codeWords announce a number that tells errors apart: "exit status 2", "HTTP 404", "errno=13", "os error 2".
 var codeWords = strings.Fields("status code statuscode errno error exit exited http http/1.1 http/2 signal sqlstate returned responded answered")
 
 func announcesCode(word string) bool { return isOneOf(wordEnds.trim(word), codeWords) }
 
 func isOneOf(s string, names []string) bool {
-	for _, one := range names {
-		if strings.EqualFold(s, one) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(s, one) })
 }
 
 // isConstant recognizes "ECONNREFUSED".
@@ -256,8 +240,7 @@ const (
 	statusCode = 10 // of "0xC0000005", and of that as a decimal number, -1073741819
 )
 
-// isCodeNumber recognizes what may follow such a
-// word: "404", "#418", "-11", "42P01", "0xC0000005".
+// isCodeNumber recognizes what may follow such a word: "404", "#418", "-11", "42P01", "0xC0000005".
 func isCodeNumber(token string) bool {
 	code := strings.TrimPrefix(valueEnds.trim(token), "#")
 	digits := strings.TrimPrefix(code, "-")
@@ -273,8 +256,7 @@ func isCodeNumber(token string) bool {
 // stateClasses are the classes of SQLSTATEs that are numbers.
 var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
 
-// isErrorCode recognizes codes that need no word before
-// them: "ORA-00942", "E11000", "0xC0000005" of Windows.
+// isErrorCode recognizes codes that need no word before them: "ORA-00942", "E11000", "0xC0000005" of Windows.
 func isErrorCode(token string) bool {
 	word := valueEnds.trim(token)
 	label := strings.TrimRight(word, "0123456789")
@@ -284,15 +266,14 @@ func isErrorCode(token string) bool {
 
 var codeLabels = strings.Fields("E ORA PLS TNS SQL ERR TS CS")
 
-// isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which
-// the first says that something failed.
+// isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which the first says that something failed.
 func isSystemStatus(s string) bool {
 	digits, ok := strings.CutPrefix(s, "0x")
 	return ok && len(digits) == 8 && strings.IndexByte("8cCdDeE", digits[0]) >= 0 && isHexTail(digits)
 }
 
 func appendLower(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if isUpper(c) {
 			c |= 0x20
@@ -319,8 +300,8 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// isValue recognizes numbers, ids, hashes, paths, URLs, mail addresses,
-// host names and symbols (":cart"). found is what is in the token.
+// isValue recognizes numbers, ids, hashes, paths, URLs, mail addresses, host names and symbols (":cart"). found is what
+// is in the token.
 func isValue(token string, found marks) bool {
 	switch {
 	case found&valueMarks != 0, len(token) > 1 && token[0] == ':' && isAlpha(token[1]):

@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Native code, C, C++, Swift and Objective-C, as sanitizers,
-// debuggers and operating systems print it:
+// Native code, C, C++, Swift and Objective-C, as sanitizers, debuggers and operating systems print it:
 //
 //	#2 0x55866ec70586 in shop::Cart::total(int) /src/cart.cpp:54:3     sanitizers
 //	#1  0x00005555 in total (n=1) at cart.c:54                         gdb
@@ -56,20 +55,19 @@ func cutIndex(s string) (rest string, ok bool) {
 	if strings.HasPrefix(rest, ": 0x") { // by Node
 		rest = rest[1:]
 	}
-	if n == 0 || n > 4 || rest == "" || rest[0] != ' ' {
+	if n == 0 || n > 4 || !strings.HasPrefix(rest, " ") {
 		return s, false
 	}
-	return strings.TrimLeft(rest, " "), true
+	return withoutIndent(rest), true
 }
 
-// withoutImage drops " (shop+0x4b1c2e)",
-// which ThreadSanitizer prints after a place.
+// withoutImage drops " (BuildId: 8f3a)", and " (shop+0x4b1c2e)", which ThreadSanitizer prints after a place.
 func withoutImage(s string) string {
-	s = withoutBuild(s)
-	if i := strings.LastIndex(s, " ("); i > 0 && s[len(s)-1] == ')' && strings.Contains(s[i:], "+0x") {
-		if _, placed := nativePlace(s[strings.LastIndexByte(s[:i], ' ')+1 : i]); placed {
-			return s[:i]
-		}
+	s, _, _ = strings.Cut(s, " (BuildId")
+	before, image, ok := cutLast(s, " (")
+	file, _, _, placed := cutPosition(before[strings.LastIndexByte(before, ' ')+1:])
+	if ok && placed && isSource(&Frame{File: file}) && strings.Contains(image, "+0x") {
+		return before
 	}
 	return s
 }
@@ -96,17 +94,7 @@ func hasOffset(f *Frame) bool {
 
 // nativeForms are those of glog and Folly, and of Valgrind.
 var nativeForms = []form{
-	formOf("@ $hex $fn").checked(func(f *Frame) bool {
-		if f.Function == "(unknown)" {
-			f.Function = ""
-		}
-		return true
-	}),
-	formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(func(f *Frame) bool {
-		f.Module = imageOf(f.Module)
-		return true
-	}),
-	formOf("==$n== $_ 0x$_: $fn* ($at)"),
+	formOf("@ $hex $fn").checked(isNamed), formOf("==$n== $_ 0x$_: $fn* (in $mod)").checked(inImage), formOf("==$n== $_ 0x$_: $fn* ($at)"),
 }
 
 // backwardForms are those of the library backward-cpp.
@@ -143,9 +131,8 @@ func ofImage(f *Frame) bool {
 
 func isSource(f *Frame) bool { return strings.IndexByte(baseName(f.File), '.') >= 0 }
 
-// addressedFrame reads a frame that begins with an address:
-// "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)", "[ra] 0x12
-// f() + 3 in app at a.swift:1:2".
+// addressedFrame reads a frame that begins with an address: "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)",
+// "[ra] 0x12 f() + 3 in app at a.swift:1:2".
 func addressedFrame(s string, f *Frame) bool {
 	s = withoutBegins(s, "[ra] ", "[async] ")
 	_, call, ok := strings.Cut(s, " ")
@@ -165,35 +152,32 @@ func addressedFrame(s string, f *Frame) bool {
 
 var gdbForms = []form{
 	formOf("$fn* at $at").checked(isSource),
-	formOf("$fn* from $mod^").checked(func(f *Frame) bool {
-		f.Module = baseName(f.Module)
-		return true
-	}),
-	formOf("$fn* (/$mod)$_").checked(func(f *Frame) bool {
-		f.Module = imageOf(f.Module)
-		return true
-	}),
-	formOf("$fn* $at").checked(isSource),
+	formOf("$fn* from $mod^").checked(inImage), formOf("$fn* (/$mod)$_").checked(inImage), formOf("$fn* $at").checked(isSource),
 }
 
 // bareCall reads "cart_total_", whose place gfortran prints on the next line.
 func bareCall(s string, f *Frame) bool {
-	if *f = (Frame{Function: s}); s == "???" {
+	*f = Frame{Function: s}
+	return isNamed(f) && s != "" && !strings.ContainsAny(s, " /")
+}
+
+// isNamed drops what is printed for an unknown name.
+func isNamed(f *Frame) bool {
+	if f.Function == "(unknown)" || f.Function == "n/a" || f.Function == "???" {
 		f.Function = ""
-		return true
 	}
-	return s != "" && !strings.ContainsAny(s, " /")
+	return true
+}
+
+func inImage(f *Frame) bool {
+	f.Module = imageOf(f.Module)
+	return true
 }
 
 // swiftForms are those of Swift, and of systemd and Node.
 var swiftForms = []form{
 	formOf("$fn* in $mod^ at $at").checked(dropOffset), formOf("$fn* at $at").checked(dropOffset),
-	formOf("$fn* ($mod + 0x$_").checked(func(f *Frame) bool {
-		if f.Function == "n/a" {
-			f.Function = ""
-		}
-		return true
-	}),
+	formOf("$fn* ($mod + 0x$_").checked(isNamed),
 	formOf("$fn* [$mod]"), formOf("$fn* in $mod^").checked(hasOffset), formOf("$fn").checked(hasOffset),
 }
 
@@ -207,8 +191,7 @@ func isImage(f *Frame) bool {
 	return f.File != "" && strings.IndexByte("/[<", f.File[0]) >= 0 && ofImage(f)
 }
 
-// appleForms read "Shop 0x0000000104a5 -[Cart total:] + 84";
-// the name of the image may hold blanks.
+// appleForms read "Shop 0x0000000104a5 -[Cart total:] + 84"; the name of the image may hold blanks.
 var appleForms = []form{
 	formOf("$mod 0x$_ $fn* ($at)").checked(func(f *Frame) bool { return isSource(f) && isSymbol(f) }),
 	formOf("$mod 0x$_ $fn").checked(isSymbol),
@@ -221,30 +204,16 @@ func isSymbol(f *Frame) bool {
 	return f.Module != ""
 }
 
-// nativePlace reads "/src/cart.cpp:54:3".
-func nativePlace(s string) (Frame, bool) {
-	file, line, column, ok := cutPosition(s)
-	return Frame{File: file, Line: line, Column: column}, ok && strings.IndexByte(baseName(file), '.') >= 0
-}
-
 // imageOf is the name of the library in "(/lib/libc.so.6+0x20830)".
 func imageOf(s string) string {
 	s, _, _ = strings.Cut(strings.TrimPrefix(s, "("), "+0x")
 	return baseName(strings.TrimSuffix(s, ")"))
 }
 
-// withoutBuild drops " (BuildId: 8f3a)".
-func withoutBuild(s string) string {
-	if i := strings.Index(s, " (BuildId"); i > 0 {
-		return s[:i]
-	}
-	return s
-}
-
 // withoutOffset drops "+0x15", " + 84" and "+12".
 func withoutOffset(s string) string {
-	if i := strings.LastIndexByte(s, '+'); i >= 0 && isHexTail(strings.TrimPrefix(strings.TrimSpace(s[i+1:]), "0x")) {
-		return strings.TrimSpace(s[:i])
+	if before, offset, ok := cutLast(s, "+"); ok && isHexTail(strings.TrimPrefix(strings.TrimSpace(offset), "0x")) {
+		s = before
 	}
 	return strings.TrimSpace(s)
 }

@@ -52,7 +52,7 @@ func TestReportsAreNotOwn(t *testing.T) {
 2   Shop                     0x0000000104a51234 shop::Cart::total(int) + 84`,
 	} {
 		var got Trace
-		got.Read("", "", strings.Split(trace, "\n"), nil)
+		got.Read("", "", strings.Split(trace, "\n"), nil, nil)
 		if own := ownCalls(&got); !slices.Equal(own, []string{"shop::Cart::total"}) {
 			t.Errorf("%s: own calls %q", name, own)
 		}
@@ -112,7 +112,7 @@ func TestBannersAreNoMessages(t *testing.T) {
 	} {
 		for _, pieces := range [][]string{stack, nil} {
 			var got Trace
-			got.Read("", message, pieces, nil)
+			got.Read("", message, pieces, nil, nil)
 			if s := got.Outermost(); s.Type != want.Type || s.Message != want.Message {
 				t.Errorf("%q is %q, %q", message, s.Type, s.Message)
 			}

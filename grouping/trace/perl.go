@@ -2,8 +2,7 @@ package trace
 
 import "strings"
 
-// Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm
-// line 12". The place is that of the call.
+// Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm line 12". The place is that of the call.
 
 var perlForms = []form{
 	formOf("$fn* called at $file* line $line").checked(withoutArguments),
@@ -14,8 +13,8 @@ var perlForms = []form{
 var perlMarks = []markForm{{header, formOf("$msg* at $_* line $n.")}, {header, formOf("$msg* at $_* line $n")}}
 
 func perlInApp(f *Frame) bool {
-	_, library := after(f.File, "/perl5/", "/share/perl/", "/lib/perl/", "/site_perl/", "/vendor_perl/", "/local/lib/")
-	return !library || strings.HasPrefix(f.Function, "main::")
+	return strings.HasPrefix(f.Function, "main::") ||
+		!isBelow(f.File, "/perl5/", "/share/perl/", "/lib/perl/", "/site_perl/", "/vendor_perl/", "/local/lib/")
 }
 
 func perlIdentity(dst []byte, f *Frame) []byte {

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
-// {closure}()", "#2 {main}". The place is where the function was called.
+// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]: {closure}()", "#2 {main}". The place is where the
+// function was called.
 
 var phpForms = []form{
 	formOf("#$n $file: $fn").checked(phpPlaced),
@@ -18,22 +18,21 @@ var phpForms = []form{
 // phpPlaced takes the line off "/a/b.php(12)".
 func phpPlaced(f *Frame) bool {
 	file, line, ok := cutLast(strings.TrimSuffix(f.File, ")"), "(")
-	if ok && allDigits(line) {
+	if ok = ok && allDigits(line); ok {
 		f.File, f.Line = file, number(line)
-	} else if f.File != "[internal function]" {
-		return false
 	}
 	f.Function = unescaped(f.Function)
-	return phpCalled(f)
+	return (ok || f.File == internalFunction) && phpCalled(f)
 }
+
+const internalFunction = "[internal function]"
 
 func phpCalled(f *Frame) bool {
 	f.Module, f.Function = phpCall(f.Function)
 	return f.Function != ""
 }
 
-// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the
-// innermost call is printed last.
+// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
 var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 
 // unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
@@ -46,65 +45,50 @@ func unescaped(s string) string {
 
 // phpCall splits "Ns\Cls->fn(args)" into class and function.
 func phpCall(s string) (class, function string) {
-	name := s
 	if closure := strings.Index(s, "{closure"); closure >= 0 {
-		if end := strings.IndexByte(s[closure:], '}'); end > 0 {
-			name = s[:closure+end+1]
-			return "", name
-		}
+		return "", s[:min(cutAt(s, closure, '}')+1, len(s))]
 	}
-	if open := strings.IndexByte(name, '('); open >= 0 {
-		name = name[:open]
-	}
-	for _, arrow := range [...]string{"->", "::"} {
-		if i := strings.LastIndex(name, arrow); i > 0 {
-			return name[:i], name[i+2:]
-		}
+	name := s[:cutAt(s, 0, '(')]
+	if arrow := max(strings.LastIndex(name, "->"), strings.LastIndex(name, "::")); arrow > 0 {
+		return name[:arrow], name[arrow+2:]
 	}
 	return "", name
 }
 
-var monologForms = []markForm{{header, formOf("$_[object] ($type(code: $_): $msg* at $_")}} // by Monolog, as JSON
-
 var phpMarks = []markForm{
+	{header, formOf("$_[object] ($type(code: $_): $msg* at $_")}, // by Monolog, as JSON
 	{wrapper, formOf("Next $error* in $place")}, {wrapper, formOf("Next $error")},
 	{header, formOf("$_Uncaught $error* in $place")}, {header, formOf("$_Uncaught $error")},
 	{header, formOf("$error* in $place")}, {header, formOf("$class")},
 }
 
 func phpMark(s string) mark {
-	if m := markIn(s, monologForms); m.kind != noMark {
-		return mark{m.kind, unescaped(m.typ), m.message}
-	}
-	return markIn(s, phpMarks)
+	m := markIn(s, phpMarks)
+	m.typ = unescaped(m.typ)
+	return m
 }
 
 // phpPlaces read the file of a syntax error.
 var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
 
 func phpInApp(f *Frame) bool {
-	if f.Function == "{main}" {
-		return false
-	}
 	if f.Module != "" {
 		return !phpLibraries[phpVendor(f.Module)]
 	}
-	return !isVendored(f.File) && f.File != "[internal function]"
+	return f.Function != "{main}" && f.File != internalFunction && !isVendored(f.File)
 }
 
-// phpOwn uses paths: a function is in the file that made the call above.
-// So what vendor/ calls back is own code, and an unlisted package is not.
+// phpOwn uses paths: a function is in the file that made the call above. So what vendor/ calls back is own code, and an
+// unlisted package is not.
 func phpOwn(frames []Frame) {
 	for i := 1; i < len(frames); i++ {
-		above, f := frames[i-1].File, &frames[i]
-		if above == "" || above == "[internal function]" || f.Function == "{main}" {
-			continue
+		if above := frames[i-1].File; above != "" && above != internalFunction && frames[i].Function != "{main}" {
+			frames[i].InApp = !isVendored(above)
 		}
-		f.InApp = !isVendored(above)
 	}
 	first := &frames[0]
-	for i := range frames[1:] {
-		if other := &frames[i+1]; first.Module != "" && phpVendor(other.Module) == phpVendor(first.Module) && other.Module != "" {
+	for _, other := range frames[1:] {
+		if first.Module != "" && phpVendor(other.Module) == phpVendor(first.Module) {
 			first.InApp = other.InApp
 			return
 		}
@@ -112,22 +96,15 @@ func phpOwn(frames []Frame) {
 }
 
 // isVendored recognizes files of packages, and of WordPress itself.
-func isVendored(path string) bool {
-	_, ok := after(path, "/vendor/", "/wp-includes/")
-	return ok
-}
+func isVendored(path string) bool { return isBelow(path, "/vendor/", "/wp-includes/") }
 
 // phpPlumbing are functions of the language that only call others.
 var phpPlumbing = wordSet(words.PhpPlumbing)
 
 // phpVendor is the first part of a class name.
-func phpVendor(class string) string {
-	vendor, _, _ := strings.Cut(class, `\`)
-	return vendor
-}
+func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
 
-// phpIdentity is class and function. A closure is named by
-// its function where PHP prints it, else by its namespace.
+// phpIdentity is class and function. A closure is named by its function where PHP prints it, else by its namespace.
 func phpIdentity(dst []byte, f *Frame) []byte {
 	switch {
 	case f.Function == "": // a syntax error
@@ -143,19 +120,16 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 	if !closure {
 		return appendWithoutHashes(dst, f.Function)
 	}
-	inside = strings.Trim(inside, ":}")
-	if rest, _, ok := cutNumber(inside); ok {
-		inside = rest
-	}
-	if strings.IndexByte(inside, '/') >= 0 && !strings.Contains(inside, "::") {
+	inside, _, _ = cutNumber(strings.Trim(inside, ":}"))
+	if !strings.Contains(inside, "::") {
 		inside = baseName(inside)
 	}
 	dst = append(append(dst, name...), "{closure}"...)
 	return append(dst, strings.TrimSuffix(inside, "()")...)
 }
 
-// appendWithoutHashes appends a name without hashes of template
-// engines: "__TwigTemplate_8f3a2b1c", "content_65a1b2c3d4_12345678".
+// appendWithoutHashes appends a name without hashes of template engines: "__TwigTemplate_8f3a2b1c",
+// "content_65a1b2c3d4_12345678".
 func appendWithoutHashes(dst []byte, name string) []byte {
 	if !hasDigit(name) {
 		return append(dst, name...)

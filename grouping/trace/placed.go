@@ -6,22 +6,18 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Traces of languages without a parser of their own. A call is a line with a
-// function, a file and a line number, in any order, and hardly other words:
-// "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
+// Traces of languages without a parser of their own. A call is a line with a function, a file and a line number, in any
+// order, and hardly other words: "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
 // `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
 
-func placedFrame(line string) (Frame, bool) {
+func placedFrame(line string, f *Frame) bool {
 	s := strings.TrimSpace(line)
-	f, before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)])
+	before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)], f)
 	if !ok {
-		return Frame{}, false
+		return false
 	}
-	words := 0
-	for _, part := range [...]string{before, after} {
-		words += f.nameFrom(part)
-	}
-	return f, f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
+	words := f.nameFrom(before) + f.nameFrom(after)
+	return f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
 }
 
 var notInName = marksOf("\"{}=,")
@@ -29,47 +25,48 @@ var notInName = marksOf("\"{}=,")
 // isHost recognizes "db-17.shop.net", which a port may follow.
 func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
-// detectPlaced returns the syntax of lines that hold calls: at least two, as
-// one with a place may be a message. The error is named next to the innermost.
-func detectPlaced(lines []string) *syntax {
+// detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
+// error is named next to the innermost.
+func (s *scores) detectPlaced(lines []string) *syntax {
 	calls, named := 0, 0
 	for i, line := range lines {
-		if _, ok := placedFrame(line); ok {
+		if placedFrame(line, &s.call) {
 			calls++
 		} else if unknownOpens(line).kind != noMark {
 			named = i
 		}
 	}
-	_, first := placedFrame(lines[0])
 	switch {
 	case calls < minPlaced:
 		return &unknownSyntax
-	case first && named == len(lines)-1, strings.Contains(lines[0], "most recent call last"):
+	case named == len(lines)-1 && placedFrame(lines[0], &s.call), strings.Contains(lines[0], "most recent call last"):
 		return &placedLastSyntax
 	}
 	return &placedSyntax
 }
 
-// maxPlacedWords is how many words a call has
-// beside "at", "line" and the like; prose has more.
+// maxPlacedWords is how many words a call has beside "at", "line" and the like; prose has more.
 const maxPlacedWords = 2
 
-// cutPlace finds a file and a line number in s. The
-// rest of s is before and after them.
-func cutPlace(s string) (f Frame, before, after string, ok bool) {
-	for dot := strings.IndexByte(s, '.'); dot > 0; {
+// cutPlace finds a file and a line number in s, and returns what is before and after them.
+func cutPlace(s string, f *Frame) (before, after string, ok bool) {
+	*f = Frame{}
+	if !hasDigit(s) {
+		return "", "", false
+	}
+	for dot := strings.IndexByte(s, '.'); dot >= 0; {
 		end := dot + 1
 		for end < len(s) && isLower(s[end]) {
 			end++
 		}
-		if n := end - dot; n > 1 && n <= maxExtension+1 && isAlnum(s[dot-1]) {
+		if n := end - dot; n > 1 && n <= maxExtension+1 && dot > 0 && isAlnum(s[dot-1]) {
 			start := dot
 			for start > 0 && !placeBreaks.has(s[start-1]) {
 				start--
 			}
 			f.File = s[start:end]
 			if f.Line, before, after = lineOf(s[:start], s[end:]); f.Line > 0 {
-				return f, before, after, true
+				return before, after, true
 			}
 		}
 		next := strings.IndexByte(s[end:], '.')
@@ -78,7 +75,7 @@ func cutPlace(s string) (f Frame, before, after string, ok bool) {
 		}
 		dot = end + next
 	}
-	return Frame{}, "", "", false
+	return "", "", false
 }
 
 var placeBreaks = marksOf(" \t\"'`([{<,;|=")
@@ -148,13 +145,7 @@ func placedMark(s string) mark {
 }
 
 // placedLastMark reads them where the error is named below.
-func placedLastMark(s string) mark {
-	m := placedMark(s)
-	if m.kind == header {
-		m.kind = trailer
-	}
-	return m
-}
+func placedLastMark(s string) mark { return placedMark(s).below() }
 
 func isPlacedLibrary(path string) bool {
 	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)

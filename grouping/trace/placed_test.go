@@ -21,7 +21,8 @@ func TestPlacedFrames(t *testing.T) {
 		"total Cart.cls at line 147  (/home/alice/shop/Cart.r)":                        {Function: "total", File: "Cart.cls", Line: 147},
 		"  Shop.Cart.total (src/Shop/Cart.hs:(12,1)-(14,20))":                          {Function: "Shop.Cart.total", File: "src/Shop/Cart.hs", Line: 12},
 	} {
-		if got, ok := placedFrame(line); !ok || got != want {
+		var got Frame
+		if ok := placedFrame(line, &got); !ok || got != want {
 			t.Errorf("%q is %+v, %v", line, got, ok)
 		}
 	}
@@ -29,7 +30,8 @@ func TestPlacedFrames(t *testing.T) {
 		"", "no such cart", "cannot read the cart at cart.pas:12", "cart.pas:12", "see https://shop.example/cart.html", "version 1.12 of shop",
 		"total (line 12)", "127.0.0.1:8080 total", "10:20:30.123 started", "Fatal error: exception Not_found", "wrote shop.log in 12 s",
 	} {
-		if f, ok := placedFrame(line); ok {
+		var f Frame
+		if placedFrame(line, &f) {
 			t.Errorf("%q is %+v", line, f)
 		}
 	}
@@ -47,14 +49,14 @@ func TestPlacedErrors(t *testing.T) {
 		{"no such cart\nCart.total (cart.pas:12)\nPage.show (page.pas:30)", "", "no such cart", "cart.pas:Cart.total"},
 	} {
 		var got Trace
-		got.Read("", "", []string{c.trace}, nil)
+		got.Read("", "", []string{c.trace}, nil, nil)
 		s := got.Root()
 		if own := ownCalls(&got); len(own) < 2 || s.Type != c.typ || s.Message != c.message || own[0] != c.innermost {
 			t.Errorf("%q is %q, %q of %q", c.trace, s.Type, s.Message, own)
 		}
 	}
 	var got Trace
-	got.Read("", "", []string{"it broke\ntotal (cart.pas:12)"}, nil)
+	got.Read("", "", []string{"it broke\ntotal (cart.pas:12)"}, nil, nil)
 	if len(got.Frames()) != 2 || got.Frames()[1].File != "" {
 		t.Errorf("one line with a place is no trace: %+v", got.Frames())
 	}

@@ -2,10 +2,9 @@ package trace
 
 import "strings"
 
-// Collectors of logs put "web_1  | ", "2024-01-01T10:00:00Z stderr F "
-// or "Jan  1 10:00:00 host app[7]: " in front of each line: the same in
-// all but numbers. Prefixes are searched for where no language is
-// recognized, or where all lines begin at the margin with the same word.
+// Collectors of logs put "web_1  | ", "2024-01-01T10:00:00Z stderr F " or "Jan  1 10:00:00 host app[7]: " in front of
+// each line: the same in all but numbers. Prefixes are searched for where no language is recognized, or where all lines
+// begin at the margin with the same word.
 
 // Bounds of a prefix.
 const (
@@ -30,8 +29,10 @@ func commonWords(lines []string) int {
 		return 0
 	}
 	words := prefixWords
-	for _, line := range lines[:min(len(lines), prefixLines)] {
-		words = min(words, commonPrefixWords(lines[0], line))
+	for _, line := range lines[1:min(len(lines), prefixLines)] {
+		if words = commonPrefixWords(lines[0], line, words); words == 0 {
+			break
+		}
 	}
 	return words
 }
@@ -47,30 +48,26 @@ func withoutWords(dst, lines []string, words int) []string {
 	return dst
 }
 
-// commonPrefixWords counts the first words that two
-// lines share, up to "at", with which calls begin.
-func commonPrefixWords(a, b string) (words int) {
-	for words < prefixWords {
+// commonPrefixWords counts the first words that two lines share, at most so many, up to "at", with which calls begin.
+func commonPrefixWords(a, b string, most int) (words int) {
+	for ; words < most; words++ {
 		var first, second string
 		first, a = cutWord(a)
 		second, b = cutWord(b)
 		if first == "" || first == "at" || !sameButDigits(first, second) {
-			return words
+			break
 		}
-		words++
 	}
 	return words
 }
 
 // cutWord takes a word and one blank off a line.
 func cutWord(s string) (word, rest string) {
-	s = s[leadingSpace(s):]
-	word, rest, _ = strings.Cut(s, " ")
+	word, rest, _ = strings.Cut(withoutIndent(s), " ")
 	return word, rest
 }
 
-// sameButDigits compares two words, any number for a
-// number: fractions of a second lose their last zeros.
+// sameButDigits compares two words, any number for a number: fractions of a second lose their last zeros.
 func sameButDigits(a, b string) bool {
 	for a != "" && b != "" {
 		m, n := countDigits(a), countDigits(b)
@@ -102,42 +99,22 @@ const escape = "\x1b"
 
 var colorCode = marksOf("0123456789;")
 
-// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n",
-// "stream":"stderr"}`.
+// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n", "stream":"stderr"}`.
 func fromContainer(line string) string {
 	text, ok := strings.CutPrefix(line, `{"log":"`)
 	if !ok {
 		return line
 	}
 	text, _, _ = strings.Cut(text, `","stream":"`)
-	return unescapedLine(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
+	return jsonEscapes.Replace(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
 }
 
-var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
+var jsonEscapes = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
 
-// cutLine takes a line off a piece of a trace. escaped: it was encoded once
-// too often, so that "\\n" ends lines.
-func cutLine(piece string, escaped bool) (line, rest string, more bool) {
-	if !escaped {
-		return strings.Cut(piece, "\n")
-	}
-	end := 0
-	for {
-		n := strings.Index(piece[end:], `\n`)
-		if n < 0 {
-			return unescapedLine(piece), "", false
-		}
-		if end += n; end == 0 || piece[end-1] != '\\' {
-			return unescapedLine(strings.TrimSuffix(piece[:end], `\r`)), piece[end+2:], true
-		}
-		end += 2
-	}
-}
-
-// isEscaped reports whether "\\n" ends lines of a piece. It may
+// isEscaped reports whether a piece was encoded once too often, so that "\\n" ends its lines. It may
 // also be in a path of Windows, but not before or behind these.
 func isEscaped(piece string) bool {
-	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
+	if strings.IndexByte(piece, '\n') >= 0 {
 		return false
 	}
 	for before, rest, found := strings.Cut(piece, `\n`); found; before, rest, found = strings.Cut(rest, `\n`) {
@@ -149,12 +126,3 @@ func isEscaped(piece string) bool {
 }
 
 var lineBegins = []string{" ", "\t", `\t`, "/", "#"}
-
-// unescapedLine undoes what encoding once too often did. It
-// allocates memory only for what is rare.
-func unescapedLine(line string) string {
-	if strings.Contains(line, `\\`) || strings.Contains(line, `\"`) {
-		return jsonEscapes.Replace(line)
-	}
-	return strings.TrimPrefix(line, `\t`)
-}

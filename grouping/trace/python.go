@@ -2,11 +2,9 @@ package trace
 
 import "strings"
 
-// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
-// source line and a line of carets below.
+// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the source line and a line of carets below.
 
-// pythonIndent may be before a frame: blanks, bars
-// of exception groups, and the mark of Loguru.
+// pythonIndent may be before a frame: blanks, bars of exception groups, and the mark of Loguru.
 var pythonIndent = marksOf(" \t|+>")
 
 func pythonLine(line string) string { return pythonIndent.trimLeft(line) }
@@ -30,31 +28,32 @@ func pythonCall(f *Frame) bool {
 	return f.Function != ""
 }
 
-// pythonMark reads the lines around frames. Those of an
-// exception group begin with bars: " | ValueError: x".
+// pythonMark reads the lines around frames. Those of an exception group begin with bars: " | ValueError: x".
 func pythonMark(line string) mark {
-	if m := pythonMember(line); m.kind != noMark {
-		return m
+	if s, ok := strings.CutPrefix(withoutIndent(line), "+-"); ok { // "+-+---- 1 ----" above the first of a group, "+---- 2 ----"
+		if strings.HasPrefix(s, "+--") {
+			return mark{kind: cause}
+		}
+		return mark{kind: otherStack}
 	}
 	s := strings.TrimPrefix(withoutBars(line), "E   ") // by pytest
-	switch {
-	case s == "", strings.HasPrefix(s, "Traceback (most recent call last)"), leadingSpace(s) > 0:
+	if strings.HasPrefix(s, "Traceback (most recent call last)") || leadingSpace(s) > 0 {
 		return mark{}
-	case strings.HasPrefix(s, "The above exception was the direct cause"), strings.HasPrefix(s, "During handling of the above exception"):
-		return mark{kind: wrapper}
 	}
 	if m := markIn(s, pythonReports); m.kind != noMark {
 		return m
 	}
-	typ, message, ok := typeAndMessage(s)
-	if !ok {
-		return mark{}
+	if typ, message, ok := typeAndMessage(s); ok {
+		return mark{trailer, typ, message}
 	}
-	return mark{trailer, typ, message}
+	return mark{}
 }
 
-// pythonReports read the name of an error as Django prints it below the calls, and AWS Lambda above.
-var pythonReports = []markForm{{trailer, formOf("Exception Type: $type $_")}, {header, formOf("[ERROR]$_*\t$class")}, {header, formOf("[ERROR]$class")}}
+// pythonReports read also the name of an error as Django prints it below the calls, and AWS Lambda above.
+var pythonReports = []markForm{
+	{wrapper, formOf("The above exception was the direct cause$_")}, {wrapper, formOf("During handling of the above exception$_")},
+	{trailer, formOf("Exception Type: $type $_")}, {header, formOf("[ERROR]$_*\t$class")}, {header, formOf("[ERROR]$class")},
+}
 
 // withoutBars drops an exception group's bars.
 func withoutBars(line string) string {
@@ -64,28 +63,12 @@ func withoutBars(line string) string {
 	return line
 }
 
-// pythonMember reads the line above each exception of a group:
-// "+-+---- 1 ----". The first is taken for the group's cause.
-func pythonMember(line string) mark {
-	s := line[leadingSpace(line):]
-	switch {
-	case !strings.HasPrefix(s, "+-"):
-		return mark{}
-	case strings.HasPrefix(s, "+-+--"):
-		return mark{kind: cause}
-	}
-	return mark{kind: otherStack}
-}
-
 func pythonInApp(f *Frame) bool {
-	if f.File == "" || strings.HasPrefix(f.File, "<frozen") {
+	if _, library := after(f.File, "/site-packages/", "/dist-packages/"); library || f.File == "" || strings.HasPrefix(f.File, "<frozen") {
 		return false
 	}
-	if _, ok := after(f.File, "/site-packages/", "/dist-packages/"); ok {
-		return false
-	}
-	rest, ok := after(f.File, "/lib/python", "/lib64/python", "/Lib/")
-	return !ok || strings.HasSuffix(f.File, "/lib/python") || rest == ""
+	rest, standard := after(f.File, "/lib/python", "/lib64/python", "/Lib/")
+	return !standard || rest == ""
 }
 
 // pythonIdentity is module and function. The import machinery does not count.
@@ -104,14 +87,13 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 // comprehensions are calls that Python stopped printing in release 3.12.
 var comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>")
 
-// appendModule appends the name of the module in a
-// file, or of its folder for "__init__" and "__main__".
+// appendModule appends the name of the module in a file, or of its folder for "__init__" and "__main__".
 func appendModule(dst []byte, path string) []byte {
 	name := strings.TrimSuffix(baseName(path), ".py")
 	switch {
 	case strings.HasPrefix(name, "<ipython-input"), strings.HasPrefix(parentName(path), "ipykernel_"):
 		name = "<ipython-input>"
-	case strings.HasPrefix(name, "<command-"), strings.HasPrefix(name, "command-"): // a cell of a notebook
+	case strings.HasPrefix(strings.TrimPrefix(name, "<"), "command-"): // a cell of a notebook
 		name = "<command>"
 	case strings.HasPrefix(name, "<") || strings.HasPrefix(name, autograph): // code that was made at run time
 		name = withoutCounter(name)
@@ -132,17 +114,11 @@ func withoutCounter(name string) string {
 	return strings.TrimRight(name, ".0123456789")
 }
 
-// Python's faulthandler prints how the interpreter died, "Fatal Python error:
-// Segmentation fault", and the innermost call first: `File "/x/a.py", line 12
-// in fn`.
+// Python's faulthandler prints how the interpreter died, "Fatal Python error: Segmentation fault", and the innermost
+// call first: `File "/x/a.py", line 12 in fn`.
 
 var faultForms = []form{formOf(`File "$file", line $line in $fn`)}
 
-var faultMarks = []markForm{{stack, formOf("Thread 0x$_")}, {stack, formOf("Current thread 0x$_")}}
-
-func faultMark(line string) mark {
-	if fault, ok := strings.CutPrefix(line, "Fatal Python error: "); ok {
-		return mark{kind: header, typ: "Fatal Python error", message: fault}
-	}
-	return mark{}
+var faultMarks = []markForm{
+	{stack, formOf("Thread 0x$_")}, {stack, formOf("Current thread 0x$_")}, {header, formOf("$type~error: $msg")},
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// R, as traceback prints it, the innermost call first: "3:
-// total(cart) at cart.R#12".
+// R, as traceback prints it, the innermost call first: "3: total(cart) at cart.R#12".
 
 var rForms = []form{formOf("$n: $fn^($_*) at $file*#$line"), formOf("$n: $fn^($_*)")}
 

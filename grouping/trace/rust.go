@@ -7,33 +7,22 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// Rust prints a frame on two lines, "4:
-// krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
+// Rust prints a frame on two lines, "4: krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
 
 var rustForms = []form{
 	formOf("at $at~.rs"),
-	formOf("$n: $fn").checked(func(f *Frame) bool {
-		f.Function = rustName(f.Function)
-		return strings.Contains(f.Function, "::") && !isOtherCall(f.Function) || f.Function == "main" || f.Function == "rust_begin_unwind"
-	}),
+	formOf("$n: $hex - $fn").checked(isRustCall), formOf("$n: $fn").checked(isRustCall),
 }
 
-// isOtherCall recognizes numbered lines of others: Node's "1: 0xb0
-// node::Abort() [node]", Lisp's "2: (SHOP::TOTAL 7)", and source code.
-func isOtherCall(name string) bool {
-	last := name[len(name)-1]
-	return strings.HasPrefix(name, "0x") || name[0] == '(' || last == ']' || last == '{' || last == ';'
+// isRustCall tells a call from numbered lines of others: Node's "1: 0xb0 node::Abort() [node]", Lisp's
+// "2: (SHOP::TOTAL 7)", and source code.
+func isRustCall(f *Frame) bool {
+	name := f.Function
+	other := strings.HasPrefix(name, "0x") || strings.HasPrefix(name, "(") || endsWithAny(name, otherEnds)
+	return strings.Contains(name, "::") && !other || name == "main" || name == "rust_begin_unwind"
 }
 
-// rustName drops an address in front of the name.
-func rustName(s string) string {
-	if strings.HasPrefix(s, "0x") {
-		if _, name, ok := strings.Cut(s, " - "); ok {
-			return name
-		}
-	}
-	return s
-}
+var otherEnds = strings.Fields("] { ;")
 
 // Before release 1.73, the message was in front of the place.
 var rustMarks = []markForm{
@@ -46,23 +35,20 @@ var rustPlaces = []form{
 	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
 }
 
-// rustCrates are libraries that most programs use. Paths
-// exclude others, where the program has debug information.
+// rustCrates are libraries that most programs use. Paths exclude others, where the program has debug information.
 var rustCrates = wordSet(words.RustCrates)
 
 func rustInApp(f *Frame) bool {
-	if strings.HasPrefix(f.File, "/rustc/") || strings.Contains(f.File, "/.cargo/") || strings.Contains(f.File, "/cargo/registry/") {
-		return false
-	}
-	return f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified)
+	return !containsAny(f.File, rustLibraries) && (f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified))
 }
+
+var rustLibraries = strings.Fields("/rustc/ /.cargo/ /cargo/registry/")
 
 // maxQualified is how deep types are nested in a name that is read.
 const maxQualified = 4
 
-// isOwnRust reports whether a function's crate is not known to be a
-// library. A method is own code if its type or its trait is, except for
-// traits that the standard library implements for all types.
+// isOwnRust reports whether a function's crate is not known to be a library. A method is own code if its type or its
+// trait is, except for traits that the standard library implements for all types.
 func isOwnRust(name string, depth int) bool {
 	typ, trait, _, qualified := cutQualified(name)
 	if qualified && depth > 0 {
@@ -96,16 +82,15 @@ func cutQualified(name string) (typ, trait, rest string, ok bool) {
 	inner, rest := name[1:end], name[end+1:]
 	if impl, ok := strings.CutPrefix(inner, "impl "); ok {
 		if trait, typ, ok = cutOutside(impl, " for "); !ok {
-			return impl, "", rest, true
+			typ, trait = impl, ""
 		}
-		return typ, trait, rest, true
+	} else {
+		typ, trait, _ = cutOutside(inner, " as ")
 	}
-	typ, trait, _ = cutOutside(inner, " as ")
 	return typ, trait, rest, true
 }
 
-// closing is the index of the ">" that closes
-// s, which begins with "<"; -1 if there is none.
+// closing is the index of the ">" that closes s, which begins with "<"; -1 if there is none.
 func closing(s string) int {
 	if !strings.HasPrefix(s, "<") {
 		return -1
@@ -139,22 +124,18 @@ func cutOutside(s, mark string) (before, after string, ok bool) {
 }
 
 // withoutReference is the type in "&mut shop::Cart" and "[shop::Item]".
-func withoutReference(typ string) string {
-	return withoutBegins(typ, "&", "mut ", "dyn ", "[")
-}
+func withoutReference(typ string) string { return withoutBegins(typ, "&", "mut ", "dyn ", "[") }
 
-// rustIdentity is the path of the function or, of a method, of its type.
-// Hashes of symbols and crates, type arguments and closures are left out:
-// they change with the build, or are printed by one way of mangling only.
+// rustIdentity is the path of the function or, of a method, of its type. Hashes of symbols and crates, type arguments
+// and closures are left out: they change with the build, or are printed by one way of mangling only.
 func rustIdentity(dst []byte, f *Frame) []byte {
-	name := f.Function
 	switch {
-	case name == "" && f.File != "": // where a thread panicked
+	case f.Function == "": // where a thread panicked
 		return append(dst, baseName(f.File)...)
-	case !f.InApp && containsAny(name, rustPlumbing):
+	case !f.InApp && containsAny(f.Function, rustPlumbing):
 		return dst
 	}
-	return appendRust(dst, withoutRustHash(name), maxQualified)
+	return appendRust(dst, withoutRustHash(f.Function), maxQualified)
 }
 
 var rustPlumbing = strings.Fields("panicking:: backtrace:: __rust_ rust_begin_unwind")
@@ -207,8 +188,8 @@ func appendRustPath(dst []byte, path string) []byte {
 
 // withoutRustHash drops the hash after a symbol: "::h3e3f989126541ea9".
 func withoutRustHash(name string) string {
-	if i := strings.LastIndex(name, "::h"); i > 0 && len(name) == i+3+16 && isHexTail(name[i+3:]) {
-		return name[:i]
+	if path, hash, ok := cutLast(name, "::h"); ok && len(hash) == rustHash-1 && isHexTail(hash) {
+		return path
 	}
 	return name
 }

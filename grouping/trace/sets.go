@@ -16,8 +16,7 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// prefixes are beginnings of names, sorted, by their
-// first byte; none begins with another and a dot.
+// prefixes are beginnings of names, sorted, by their first byte; none begins with another and a dot.
 type prefixes [256][]string
 
 func prefixesOf(s string, more ...string) *prefixes {
@@ -36,8 +35,8 @@ func (p *prefixes) begin(name string) bool {
 	return ok
 }
 
-// contains reports whether a name or a beginning of it, up to a dot, is among
-// them. "javax" is behind "java.", as letters are behind dots.
+// contains reports whether a name or a beginning of it, up to a dot, is among them. "javax" is behind "java.", as
+// letters are behind dots.
 func (p *prefixes) contains(name string) bool {
 	rest, ok := p.cut(name)
 	return ok && (rest == "" || rest[0] == '.')

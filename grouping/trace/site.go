@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // Frames of an exception that count. Those between are dropped.
@@ -17,12 +18,12 @@ type ident struct{ start, end int }
 // unnamed is that of a frame whose identity nobody asked for yet.
 var unnamed = ident{start: -1}
 
-// judge marks the sender's own frames. Of a thousand
-// calls, only those that count or are shown are examined.
+// judge marks the sender's own frames. Of a thousand calls, only those that count or are shown are examined, and where
+// modules tell own code, the calls of one package once.
 func (t *Trace) judge() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
 	for _, s := range t.spans {
-		module, own := "", false // of the frame before
+		home, own := "", false // of the frame before
 		for i := s.First; i < s.End; i++ {
 			t.idents[i] = unnamed
 			if t.IsMiddle(s, i) {
@@ -32,10 +33,11 @@ func (t *Trace) judge() {
 				}
 			}
 			f := &t.frames[i]
-			if t.syntax.home == nil || f.Module != module || module == "" {
+			if t.syntax.home == nil || !isWithin(f.Module, home) {
 				own = t.syntax.inApp(f) && !t.isLibrary(f)
+				home = withoutLast(f.Module)
 			}
-			f.InApp, module = own, f.Module
+			f.InApp = own
 		}
 		if frames := t.frames[s.First:s.End]; t.syntax.own != nil && len(frames) > 0 {
 			t.syntax.own(frames)
@@ -46,8 +48,12 @@ func (t *Trace) judge() {
 	}
 }
 
-// Site are the frames that locate the error, the innermost
-// first; none without a usable trace.
+// isWithin reports whether a class is in this package itself.
+func isWithin(class, home string) bool {
+	return home != "" && len(class) > len(home) && class[len(home)] == '.' && class[:len(home)] == home && strings.IndexByte(class[len(home)+1:], '.') < 0
+}
+
+// Site are the frames that locate the error, the innermost first; none without a usable trace.
 func (t *Trace) Site() []int { return t.site }
 
 // Repeated reports whether recursion repeated the nth frame of the site.
@@ -64,8 +70,8 @@ func (t *Trace) Identity(i int) []byte {
 	return t.names[at.start:at.end]
 }
 
-// locate chooses the frames that locate the error: own ones of the root
-// cause, else of the exceptions around it, else all of the root cause.
+// locate chooses the frames that locate the error: own ones of the root cause, else of the exceptions around it, else
+// all of the root cause.
 func (t *Trace) locate() {
 	for _, choice := range [...]choice{ownNamed, own, anyFrame} {
 		for _, s := range t.spans {
@@ -93,17 +99,13 @@ const (
 
 func (t *Trace) chosen(i int, c choice) bool {
 	f := &t.frames[i]
-	switch c {
-	case ownNamed:
-		return f.InApp && !(t.syntax.language == JavaScript && isRemote(f.File) && bytes.HasSuffix(t.Identity(i), []byte{':'}))
-	case own:
-		return f.InApp
+	if c != ownNamed || !f.InApp || t.syntax.language != JavaScript || !isRemote(f.File) {
+		return f.InApp || c == anyFrame
 	}
-	return true
+	return !bytes.HasSuffix(t.Identity(i), []byte{':'})
 }
 
-// IsMiddle reports whether frame i is too far
-// from both ends of its exception to count.
+// IsMiddle reports whether frame i is too far from both ends of its exception to count.
 func (t *Trace) IsMiddle(s Span, i int) bool { return i >= s.First+traceHead && i < s.End-traceTail }
 
 // visit adds frame i to the site unless recursion already did.

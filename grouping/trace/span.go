@@ -24,6 +24,14 @@ func (m mark) withNext(line string) mark {
 	return m
 }
 
+// below is the mark of a line that names the error below its calls.
+func (m mark) below() mark {
+	if m.kind == header || m.kind == opening {
+		m.kind = trailer
+	}
+	return m
+}
+
 // chain is the exceptions of a trace. It is made line by line.
 type chain struct {
 	syntax *syntax
@@ -91,22 +99,16 @@ func (c *chain) apply(m mark, line string) bool {
 		} else {
 			open.Type, open.Message = m.typ, m.message
 		}
-	case wrapper:
-		if !empty || m.typ != "" {
-			c.begin(m)
-		}
-	case another:
-		if !empty && open.Type != "" {
+	case wrapper, another:
+		if !empty && (m.kind == wrapper || open.Type != "") {
 			c.begin(m)
 		}
 	case cause:
 		c.begin(m)
 	case otherStack:
 		c.ignoring = true
-	case stack:
-		c.ignoring = false
-		return empty
-	case errorEnd:
+	case stack, errorEnd:
+		c.ignoring = c.ignoring && m.kind == errorEnd
 		return empty
 	case threadDump:
 		c.frames, c.spans, c.open = c.frames[:0], append(c.spans[:0], Span{}), 0
@@ -129,8 +131,8 @@ func (c *chain) begin(m mark) {
 	c.spans, c.open = append(c.spans, s), len(c.spans)
 }
 
-// order puts each exception's innermost call first, and gives
-// the outermost exception the type and message that were sent.
+// order puts each exception's innermost call first, and gives the outermost exception the type and message that were
+// sent.
 func (c *chain) order(e *sent) {
 	if c.syntax.has(crashLast) {
 		for _, s := range c.spans {
@@ -152,8 +154,7 @@ func (c *chain) order(e *sent) {
 	}
 }
 
-// cutPrefix takes what runtimes print before an error, and
-// its own type, off a message: "Uncaught TypeError: x".
+// cutPrefix takes what runtimes print before an error, and its own type, off a message: "Uncaught TypeError: x".
 func (s *Span) cutPrefix() {
 	s.withoutBanner()
 	s.Message = withoutBegins(s.Message, "Uncaught ", "(in promise) ", "  what():  ")
@@ -167,11 +168,11 @@ func (s *Span) cutPrefix() {
 	}
 }
 
-// insertPlace inserts the place of a syntax error before the calls that
-// read the file, or of an error without calls where calls would be.
+// insertPlace inserts the place of a syntax error before the calls that read the file, or of an error without calls
+// where calls would be.
 func (c *chain) insertPlace() {
 	root := &c.spans[0]
-	if c.place.File == "" || !isSyntaxError(root.Type) && len(c.frames) > 0 {
+	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, syntaxErrors) {
 		return
 	}
 	c.frames = slices.Insert(c.frames, root.First, c.place)
@@ -183,12 +184,9 @@ func (c *chain) insertPlace() {
 	}
 }
 
-func isSyntaxError(typ string) bool {
-	return strings.HasSuffix(typ, "SyntaxError") || strings.HasSuffix(typ, "ParseError") || typ == "CompileError"
-}
+var syntaxErrors = strings.Fields("SyntaxError ParseError CompileError")
 
-// Root is the innermost exception with frames. If it
-// has no type, that of the exception around it counts.
+// Root is the innermost exception with frames. If it has no type, that of the exception around it counts.
 func (c *chain) Root() Span {
 	for i, s := range c.spans {
 		if s.First == s.End {

@@ -2,9 +2,8 @@ package trace
 
 import "strings"
 
-// nativeIdentity is the function without arguments, template
-// parameters and suffixes of compilers and linkers; the library
-// where the function has no name.
+// nativeIdentity is the function without arguments, template parameters and suffixes of compilers and linkers; the
+// library where the function has no name.
 func nativeIdentity(dst []byte, f *Frame) []byte {
 	if !f.InApp && nativeReports(f.Function) || f.Function == signalHandler {
 		return dst
@@ -51,9 +50,8 @@ func appendNative(dst []byte, name string) []byte {
 	return trimmed(dst)
 }
 
-// appendUnmangled appends a name of C++ as debuggers print it:
-// "shop::Cart::total" of "_ZN4shop4Cart5totalEi". It does not
-// read names with type arguments.
+// appendUnmangled appends a name of C++ as debuggers print it: "shop::Cart::total" of "_ZN4shop4Cart5totalEi". It does
+// not read names with type arguments.
 func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 	s, ok := strings.CutPrefix(name, "_Z")
 	if !ok {
@@ -75,11 +73,11 @@ func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 			return dst[:len(dst)-2], true
 		}
 	}
-	if len(s) > 1 && s[0] == 'C' && isDigit(s[1]) { // constructor
+	if len(s) > 1 && (s[0] == 'C' || s[0] == 'D') && isDigit(s[1]) { // constructor or destructor
+		if s[0] == 'D' {
+			dst = append(dst, '~')
+		}
 		return append(dst, last...), last != ""
-	}
-	if len(s) > 1 && s[0] == 'D' && isDigit(s[1]) { // destructor
-		return append(append(dst, '~'), last...), last != ""
 	}
 	if len(dst) == start || s == "" || s[0] != 'E' {
 		return dst[:start], false
@@ -90,8 +88,7 @@ func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 // rustHash is the length of the hash that Rust puts at the end of names.
 const rustHash = 17
 
-// compilerParts is what compilers append to the names of parts
-// and copies of functions.
+// compilerParts is what compilers append to the names of parts and copies of functions.
 var compilerParts = strings.Fields(".isra. .part. .constprop. .cold .llvm.")
 
 func trimmed(dst []byte) []byte {
@@ -101,8 +98,7 @@ func trimmed(dst []byte) []byte {
 	return dst
 }
 
-// withoutSwiftWords drops the compiler's remarks about copies of
-// a function, and counters of blocks.
+// withoutSwiftWords drops the compiler's remarks about copies of a function, and counters of blocks.
 func withoutSwiftWords(name string) string {
 	name = withoutBegins(name, "specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic ")
 	if i := strings.Index(name, "_block_invoke"); i > 0 {

@@ -12,8 +12,7 @@ func nativeInApp(f *Frame) bool {
 		!nativeReports(f.Function)
 }
 
-// nativeOwn: what handles a signal, or raises one, is called
-// by the system above the call in which it happened.
+// nativeOwn: what handles a signal, or raises one, is called by the system above the call in which it happened.
 func nativeOwn(frames []Frame) {
 	for i := range slices.Backward(frames) {
 		if name := frames[i].Function; name == signalHandler || signalReturns[bareName(name)] {
@@ -50,12 +49,12 @@ func bareName(name string) string {
 var nativeFunctions = prefixesOf(words.NativeFunctions,
 	"operator new", "operator delete", "void std::")
 
-// nativeLibc are functions of the standard library that sanitizers replace,
-// which are printed as if the program had them, and those that begin threads.
+// nativeLibc are functions of the standard library that sanitizers replace, which are printed as if the program had
+// them, and those that begin threads.
 var nativeLibc = wordSet(words.NativeLibc)
 
-// nativeReports recognizes functions by which errors are raised and
-// reported. They are the same for all errors, and no calls that failed.
+// nativeReports recognizes functions by which errors are raised and reported. They are the same for all errors, and no
+// calls that failed.
 func nativeReports(name string) bool {
 	return nativeReporters[bareName(name)] || loggerMarks&^marksOf(name) == 0 && containsAny(name, nativeLoggers)
 }

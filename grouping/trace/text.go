@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // leadingSpace counts leading blanks and tabs.
 func leadingSpace(s string) int {
@@ -15,11 +18,10 @@ func withoutIndent(line string) string { return line[leadingSpace(line):] }
 
 // trimEnd drops white space at the end of a line.
 func trimEnd(s string) string {
-	end := len(s)
-	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t' || s[end-1] == '\r') {
-		end--
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t' || s[len(s)-1] == '\r') {
+		s = s[:len(s)-1]
 	}
-	return s[:end]
+	return s
 }
 
 func isDigit(c byte) bool { return c-'0' < 10 }
@@ -41,14 +43,8 @@ func allDigits(s string) bool { return s != "" && countDigits(s) == len(s) }
 
 func hasDigit(s string) bool { return marksOf(s).has('0') }
 
-// isHexWord reports whether s can only be a hash, an id
-// or an address: hexadecimal, long enough, with a digit.
-func isHexWord(s string, least int) bool {
-	if len(s) < least || !hasDigit(s) {
-		return false
-	}
-	return isHexTail(s)
-}
+// isHexWord reports whether s can only be a hash, an id or an address: hexadecimal, long enough, with a digit.
+func isHexWord(s string, least int) bool { return len(s) >= least && isHexTail(s) && hasDigit(s) }
 
 func isHexTail(s string) bool {
 	for i := range len(s) {
@@ -87,12 +83,7 @@ func endsWithAny(s string, ends []string) bool {
 }
 
 func containsAny(s string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
 // withoutBegins takes each of these off, one after the other.
@@ -104,12 +95,11 @@ func withoutBegins(s string, begins ...string) string {
 }
 
 // number reads a decimal number; 0 if it does not fit.
-func number(s string) int {
+func number(s string) (n int) {
 	if len(s) > 9 {
 		return 0
 	}
-	n := 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		n = n*10 + int(s[i]-'0')
 	}
 	return n
@@ -117,24 +107,17 @@ func number(s string) int {
 
 // cutNumber takes ":123" off the end of s.
 func cutNumber(s string) (rest string, n int, ok bool) {
-	rest, digits, ok := cutDigits(s)
-	return rest, number(digits), ok
-}
-
-// cutDigits takes ":123" off the end of s.
-func cutDigits(s string) (rest, digits string, ok bool) {
 	i := len(s)
 	for i > 0 && isDigit(s[i-1]) {
 		i--
 	}
 	if i == len(s) || i < 1 || s[i-1] != ':' {
-		return s, "", false
+		return s, 0, false
 	}
-	return s[:i-1], s[i:], true
+	return s[:i-1], number(s[i:]), true
 }
 
-// cutLast cuts s at the last mark. It searches from the
-// front first, which is faster, as most lines have none.
+// cutLast cuts s at the last mark. It searches from the front first, which is faster, as most lines have none.
 func cutLast(s, mark string) (before, after string, ok bool) {
 	if !strings.Contains(s, mark) {
 		return s, "", false
@@ -145,66 +128,51 @@ func cutLast(s, mark string) (before, after string, ok bool) {
 
 // cutPosition takes ":12:34" or ":12" off the end of s.
 func cutPosition(s string) (rest string, line, column int, ok bool) {
-	rest, last, ok := cutNumber(s)
-	if !ok {
-		return s, 0, 0, false
+	rest, line, ok = cutNumber(s)
+	if before, n, two := cutNumber(rest); ok && two {
+		return before, n, line, true
 	}
-	if before, n, ok := cutNumber(rest); ok {
-		return before, n, last, true
-	}
-	return rest, last, 0, true
+	return rest, line, 0, ok
 }
 
 // baseName is what follows the last slash or backslash.
 func baseName(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '/' || path[i] == '\\' {
-			return path[i+1:]
-		}
+	i := len(path)
+	for i > 0 && path[i-1] != '/' && path[i-1] != '\\' {
+		i--
 	}
-	return path
+	return path[i:]
 }
 
 // parentName is the last folder of a path.
-func parentName(path string) string {
-	base := baseName(path)
-	if len(base) == len(path) {
-		return ""
-	}
-	return baseName(path[:len(path)-len(base)-1])
-}
+func parentName(path string) string { return baseName(path[:max(len(path)-len(baseName(path))-1, 0)]) }
 
-// after returns what follows the last of any mark in path, and
-// whether there was one. Marks have "/" and match both slashes.
+// after returns what follows the last of any mark in path, and whether there was one. Marks have "/" and match both
+// slashes.
 func after(path string, marks ...string) (string, bool) {
-	for _, m := range marks {
-		if i := lastIndexSlashed(path, m); i >= 0 {
-			return path[i+len(m):], true
+	backslashed := strings.IndexByte(path, '\\') >= 0
+	for _, mark := range marks {
+		if _, rest, ok := cutLast(path, mark); ok {
+			return rest, true
+		}
+		for i := len(path) - len(mark); i >= 0 && backslashed; i-- {
+			if equalSlashed(path[i:i+len(mark)], mark) {
+				return path[i+len(mark):], true
+			}
 		}
 	}
 	return path, false
 }
 
-// lastIndexSlashed is strings.LastIndex
-// in which "/" of mark also matches "\".
-func lastIndexSlashed(path, mark string) int {
-	if strings.Contains(path, mark) { // much faster than to look from the end
-		return strings.LastIndex(path, mark)
-	}
-	if strings.IndexByte(path, '\\') < 0 {
-		return -1
-	}
-	for i := len(path) - len(mark); i >= 0; i-- {
-		if equalSlashed(path[i:i+len(mark)], mark) {
-			return i
-		}
-	}
-	return -1
+// isBelow reports whether a file is in one of these folders.
+func isBelow(path string, folders ...string) bool {
+	_, ok := after(path, folders...)
+	return ok
 }
 
 func equalSlashed(s, mark string) bool {
-	for i := 0; i < len(mark); i++ {
-		if s[i] != mark[i] && !(s[i] == '\\' && mark[i] == '/') {
+	for i := range len(mark) {
+		if s[i] != mark[i] && (s[i] != '\\' || mark[i] != '/') {
 			return false
 		}
 	}
@@ -213,16 +181,15 @@ func equalSlashed(s, mark string) bool {
 
 // withoutQuery is s without "?query" and "#fragment".
 func withoutQuery(s string) string {
-	if i := strings.IndexAny(s, "?#"); i > 0 {
-		return s[:i]
+	if end := min(cutAt(s, 0, '?'), cutAt(s, 0, '#')); end > 0 {
+		return s[:end]
 	}
 	return s
 }
 
 var notInType = marksOf(" \t\"'()[]{}=,;/")
 
-// typeAndMessage splits "Type: message" where
-// the first part looks like an error's class.
+// typeAndMessage splits "Type: message" where the first part looks like an error's class.
 func typeAndMessage(s string) (typ, message string, ok bool) {
 	s = strings.TrimSpace(s)
 	typ, message, found := strings.Cut(s, ": ")

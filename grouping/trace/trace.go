@@ -33,8 +33,7 @@ type sent struct {
 	pieces       []string // of a trace; one may hold many lines
 }
 
-// stack returns the pieces that hold the trace.
-// Some senders put all of it into the message.
+// stack returns the pieces that hold the trace. Some senders put all of it into the message.
 func (e *sent) stack() []string {
 	if !e.inMessage() || strings.IndexByte(e.message, '\n') < 0 {
 		return e.pieces
@@ -52,14 +51,9 @@ func (e *sent) inMessage() bool {
 	return true
 }
 
-// Read reads an error with the pieces of its trace, as they were
-// sent. Packages in libraries are not the sender's own code.
-func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool) {
-	t.ReadMapped(typ, message, pieces, libraries, nil)
-}
-
-// ReadMapped is Read of an error whose calls have source maps.
-func (t *Trace) ReadMapped(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
+// Read reads an error with the pieces of its trace, as they were sent. Packages in libraries are not the sender's own
+// code, and its calls may have source maps.
+func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
 	e := &sent{typ, message, pieces}
 	t.reset()
 	t.libraries = libraries
@@ -78,8 +72,8 @@ func (t *Trace) ReadMapped(typ, message string, pieces []string, libraries map[s
 	t.locate()
 }
 
-// detect finds the syntax, if need be behind a prefix of all lines.
-// What all lines share may be more than the prefix: "web_1 | at".
+// detect finds the syntax, if need be behind a prefix of all lines. What all lines share may be more than the prefix:
+// "web_1 | at".
 func (t *Trace) detect() {
 	t.syntax = t.scores.detect(t.lines)
 	if t.syntax != &unknownSyntax && !isCollected(t.lines) {
@@ -94,7 +88,7 @@ func (t *Trace) detect() {
 		}
 	}
 	if t.syntax == &unknownSyntax && len(t.lines) > 0 {
-		t.syntax = detectPlaced(t.lines)
+		t.syntax = t.scores.detectPlaced(t.lines)
 	}
 }
 
@@ -139,13 +133,8 @@ func (t *Trace) Relearn(libraries map[string]bool) {
 	t.locate()
 }
 
-// Load takes an error that was read before.
-func (t *Trace) Load(language Language, exceptions []Exception) {
-	t.LoadMapped(language, exceptions, nil)
-}
-
-// LoadMapped is Load of an error whose calls have source maps.
-func (t *Trace) LoadMapped(language Language, exceptions []Exception, mapping Mapping) {
+// Load takes an error that was read before, and whose calls may have source maps.
+func (t *Trace) Load(language Language, exceptions []Exception, mapping Mapping) {
 	t.reset()
 	t.syntax, t.libraries = syntaxOf(language), nil
 	for _, e := range exceptions {

@@ -6,10 +6,9 @@ import (
 	"github.com/weirlog/weir/grouping/trace/words"
 )
 
-// The type of an error is a class or a code. Some programs put ids into
-// it, as in "Timeout<1234>" or "Error_8f3a9c", so that no two errors
-// would be equal: ids are removed before comparison. Parts of names
-// stay: "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
+// The type of an error is a class or a code. Some programs put ids into it, as in "Timeout<1234>" or "Error_8f3a9c", so
+// that no two errors would be equal: ids are removed before comparison. Parts of names stay: "Http2Error",
+// "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
 	minHexID       = 6  // characters of a part that is hexadecimal
@@ -22,37 +21,20 @@ const (
 	uuidLength     = 36
 )
 
-// hasID reports whether there is an id in a type.
-func hasID(typ string) bool {
-	if !hasLetter(typ) { // "23505" is a code
-		return false
-	}
-	for i := 0; i < len(typ); {
+// appendWithoutIDs appends a type with "*" for each id in it, and tells whether there is one.
+func appendWithoutIDs(dst []byte, typ string) (plain []byte, found bool) {
+	coded := !hasLetter(typ) // "23505" is a code
+	for i := 0; i < len(typ) && !coded; {
 		start, end, next := nextID(typ, i)
-		if start < end {
-			return true
+		if dst = append(dst, typ[i:start]...); start < end {
+			dst, found = append(dst, '*'), true
 		}
-		i = next
+		dst, i = append(dst, typ[end:next]...), next
 	}
-	return false
+	return dst, found
 }
 
-// appendWithoutIDs appends a type with "*" for each id in it.
-func appendWithoutIDs(dst []byte, typ string) []byte {
-	for i := 0; i < len(typ); {
-		start, end, next := nextID(typ, i)
-		dst = append(dst, typ[i:start]...)
-		if start < end {
-			dst = append(dst, '*')
-		}
-		dst = append(dst, typ[end:next]...)
-		i = next
-	}
-	return dst
-}
-
-// nextID examines the UUID, the part or the separator at
-// i. It returns its end, and the id in it, if start < end.
+// nextID examines the UUID, the part or the separator at i. It returns its end, and the id in it, if start < end.
 func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
@@ -72,33 +54,31 @@ func idInPart(s string, from, to int) (start, end int) {
 	if from > 0 {
 		before = s[from-1]
 	}
+	number := allDigits(part)
 	switch {
-	case strings.Contains(part, "0x"), allDigits(part) && isJavaCounted(s[:from]): // addresses and counters go in any version
-	case allDigits(part):
-		if isNumberID(part, before, labelBefore(s, from)) {
-			return from, to
-		}
-	case isHexID(part, before), isRandomID(part):
+	case strings.Contains(part, "0x"), number && isJavaCounted(s[:from]): // addresses and counters go in any version
+		return to, to
+	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(from-1, 0)])), !number && (isHexID(part, before) || isRandomID(part)):
 		return from, to
-	default:
-		start, end = numberInWord(part)
-		return from + start, from + end
+	case number:
+		return to, to
 	}
-	return to, to
+	start, end = numberInWord(part)
+	return from + start, from + end
 }
 
-// isNumberID distinguishes counters from codes. before is
-// the byte before the number, label the word before that.
+// notAlnum is what is between the parts of a type.
+var notAlnum = ^(smallLetters | marksOf("A0"))
+
+// isNumberID distinguishes counters from codes. before is the byte before the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
 	switch before {
 	case '#', '<', '@', '(', '{':
 		return true
-	case '[':
-		return !isUpperWord(label)
 	case 0, '`', '$':
 		return false
 	}
-	return len(digits) >= minNumberID && !isUpperWord(label) // "ORA-00942", "ERR_1001"
+	return (len(digits) >= minNumberID || before == '[') && !isUpperWord(label) // "ORA-00942", "ERR_1001"
 }
 
 func isHexID(part string, before byte) bool {
@@ -106,10 +86,8 @@ func isHexID(part string, before byte) bool {
 	if before == '#' || before == '@' {
 		least = minTaggedHexID
 	}
-	if !isHexWord(part, least) || hasUpper(part) && hasLower(part) {
-		return false
-	}
-	return turns(part) > 0 || len(part) >= minPlainHexID && hasLower(part)
+	lower := hasLower(part)
+	return isHexWord(part, least) && !(lower && hasUpper(part)) && (turns(part) > 0 || lower && len(part) >= minPlainHexID)
 }
 
 func isRandomID(part string) bool { return len(part) >= minRandomID && turns(part) >= minTurns }
@@ -147,19 +125,6 @@ func isUUID(s string, i int) bool {
 		}
 	}
 	return i+uuidLength == len(s) || !isHex(s[i+uuidLength])
-}
-
-// labelBefore is the word before i: "ORA" in "ORA-00942".
-func labelBefore(s string, i int) string {
-	if i == 0 {
-		return ""
-	}
-	end := i - 1
-	start := end
-	for start > 0 && isAlnum(s[start-1]) {
-		start--
-	}
-	return s[start:end]
 }
 
 // isUpperWord reports whether s has only upper-case letters.
@@ -214,9 +179,9 @@ func appendType(dst []byte, typ string) []byte {
 	if !hasDigit(typ) {
 		return append(dst, typ...)
 	}
-	if hasID(typ) {
-		var plain [maxLine]byte
-		typ = string(appendWithoutIDs(plain[:0], typ))
+	var plain [maxLine]byte
+	if without, found := appendWithoutIDs(plain[:0], typ); found {
+		typ = string(without)
 	}
 	return appendUnnumbered(dst, typ)
 }

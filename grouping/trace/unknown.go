@@ -6,22 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// An unknown trace is compared line by line, without
-// numbers, addresses and paths. What a report prints of the
-// process, "Version: 1.2", counts where it has nothing else.
+// An unknown trace is compared line by line, without numbers, addresses and paths. What a report prints of the process,
+// "Version: 1.2", counts where it has nothing else.
 
 const (
 	maxUnknownLine    = 300 // bytes of a line that are read
 	minUnknownLetters = 3   // fewer have no meaning
 )
 
-func unknownFrame(line string) (Frame, bool) {
-	s := strings.TrimSpace(line)
-	return Frame{Function: Clip(s, maxUnknownLine)}, s != ""
+func unknownFrame(line string, f *Frame) bool {
+	*f = Frame{Function: Clip(strings.TrimSpace(line), maxUnknownLine)}
+	return f.Function != ""
 }
 
-// unknownOpens reads the error that a report
-// names: "Fatal error: no such cart".
+// unknownOpens reads the error that a report names: "Fatal error: no such cart".
 func unknownOpens(line string) mark {
 	label, value := cutLabel(strings.TrimSpace(line))
 	if !strings.Contains(label, "rror") && !strings.Contains(label, "xception") {
@@ -49,9 +47,8 @@ func unknownInApp(f *Frame) bool {
 	return label == ""
 }
 
-// unknownOwn keeps the lines that name a place, where several do:
-// others are messages, source code and registers. Where places
-// have lines of their own, those before them name the calls.
+// unknownOwn keeps the lines that name a place, where several do: others are messages, source code and registers. Where
+// places have lines of their own, those before them name the calls.
 func unknownOwn(frames []Frame) {
 	placed, apart := countPlaced(frames)
 	if placed < minPlaced {
@@ -59,21 +56,20 @@ func unknownOwn(frames []Frame) {
 	}
 	before := false // whether the line below names a place
 	for i := range slices.Backward(frames) {
-		f := &frames[i]
-		f.InApp = isPlaced(f.Function) || before && apart >= minPlaced && f.InApp
-		before = isPlaced(f.Function)
+		f, is := &frames[i], isPlaced(frames[i].Function)
+		f.InApp, before = is || before && apart >= minPlaced && f.InApp, is
 	}
 }
 
-// nameUnknown finds the error in a report, where nothing else names it: after
-// a label above the calls, or in the first line where calls have places.
+// nameUnknown finds the error in a report, where nothing else names it: after a label above the calls, or in the first
+// line where calls have places.
 func (t *Trace) nameUnknown() {
 	root := &t.spans[0]
 	if t.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
 		return
 	}
 	if t.syntax != &unknownSyntax {
-		if _, ok := placedFrame(t.lines[0]); !ok {
+		if !placedFrame(t.lines[0], &t.scores.call) {
 			root.Message = FirstLine(t.lines[0])
 		}
 		return
@@ -95,53 +91,41 @@ func (t *Trace) nameUnknown() {
 	}
 }
 
-// labelledLines is how many lines of a report are
-// searched for the error's label, half of them at most.
+// labelledLines is how many lines of a report are searched for the error's label, half of them at most.
 const labelledLines = 16
 
-// countPlaced counts the lines that name a place,
-// and those of them after a line that does not.
+// countPlaced counts the lines that name a place, and those of them after a line that does not.
 func countPlaced(frames []Frame) (placed, apart int) {
 	after := true
 	for i := range frames {
 		is := isPlaced(frames[i].Function)
 		if is {
 			placed++
-		}
-		if is && !after {
-			apart++
+			if !after {
+				apart++
+			}
 		}
 		after = is
 	}
 	return placed, apart
 }
 
-// minPlaced is how many lines with a place
-// are calls; one may be in a message.
+// minPlaced is how many lines with a place are calls; one may be in a message.
 const minPlaced = 2
 
-// isPlaced reports whether a line names a line of a
-// file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
+// isPlaced reports whether a line names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func isPlaced(s string) bool {
+	if !hasDigit(s) {
+		return false
+	}
 	for rest, found := s, true; found; {
-		_, rest, found = strings.Cut(rest, "ine ")
-		if found && countDigits(rest) > 0 {
+		if _, rest, found = strings.Cut(rest, "ine "); countDigits(rest) > 0 && found {
 			return true
 		}
 	}
-	for i := 1; i < len(s); i++ {
-		if s[i] == ':' && isLower(s[i-1]) && countDigits(strings.TrimPrefix(s[i+1:], "(")) > 0 && hasExtension(s[:i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasExtension reports whether a text ends
-// in a file's extension: "at cart.pas".
-func hasExtension(s string) bool {
-	dot := strings.LastIndexByte(s, '.')
-	return dot > 0 && len(s)-dot <= maxExtension && isAlnum(s[dot-1]) && strings.IndexFunc(s[dot+1:], func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+	var f Frame
+	_, _, ok := cutPlace(s, &f)
+	return ok
 }
 
 // maxExtension is the longest extension, with its dot.
@@ -156,17 +140,17 @@ func cutLabel(s string) (label, value string) {
 	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
 		return "", s
 	}
-	for i := range len(label) {
-		if !isAlpha(label[i]) && label[i] != ' ' && label[i] != '/' {
-			return "", s
-		}
+	if marksOf(label)&^inLabel != 0 {
+		return "", s
 	}
 	return label, strings.TrimSpace(value)
 }
 
+var inLabel = smallLetters | marksOf("A /")
+
 func unknownIdentity(dst []byte, f *Frame) []byte {
 	if f.File != "" {
-		return append(append(append(dst, baseName(f.File)...), ':'), f.Function...)
+		return appendCall(dst, baseName(f.File), f.Function)
 	}
 	start, letters := len(dst), 0
 	for i, s := 0, f.Function; i < len(s); {
@@ -191,8 +175,7 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// appendUnknownWord appends a word without
-// path and digits, and counts its letters.
+// appendUnknownWord appends a word without path and digits, and counts its letters.
 func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base
@@ -209,8 +192,7 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	return dst, letters + len(dst) - start
 }
 
-// isNumbered recognizes one of many machines:
-// "web-27.example.net". "ORA-00942" is a code.
+// isNumbered recognizes one of many machines: "web-27.example.net". "ORA-00942" is a code.
 func isNumbered(word string) bool {
 	label, number, joined := strings.Cut(word, "-")
 	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
@@ -219,8 +201,7 @@ func isNumbered(word string) bool {
 // Bytes between words, and those without which a word is kept as it is.
 var unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
 
-// Clip cuts s to at most n bytes, before a
-// character. Invalid UTF-8 is cut anywhere.
+// Clip cuts s to at most n bytes, before a character. Invalid UTF-8 is cut anywhere.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s

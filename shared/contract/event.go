@@ -62,6 +62,7 @@ const (
 	TypeErrorGroupUnignored    = "weir.grouping.v1.error_group_unignored"
 	TypeErrorGroupAssigned     = "weir.grouping.v1.error_group_assigned"
 	TypeErrorGroupSpiking      = "weir.grouping.v1.error_group_spiking"
+	TypeErrorGroupQuiet        = "weir.grouping.v1.error_group_quiet"
 	TypeErrorGroupMerged       = "weir.grouping.v1.error_group_merged"
 	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
 	TypeErrorGroupSplit        = "weir.grouping.v1.error_group_split"

@@ -205,12 +205,12 @@ type SearchAlert struct {
 	Addressed
 }
 
-// Addressed are the members of a fact that say who gets mail of it, and where
-// it leads in the console. Receivers get neither: tenants removes the one, and
-// makes a url of the other.
+// Addressed are the members of a fact that say who gets it, and where it leads
+// in the console. Receivers get none of them: tenants makes a url of the path.
 type Addressed struct {
-	MailTo *MailTo `json:"mail_to,omitempty"` // nil: owners and billing members
-	Path   string  `json:"path,omitempty"`
+	MailTo   *MailTo  `json:"mail_to,omitempty"`  // nil: owners and billing members
+	Webhooks []string `json:"webhooks,omitempty"` // ids of those that get it as well as the ones that ask for all facts of its type
+	Path     string   `json:"path,omitempty"`
 }
 
 // MailTo are members of the organization: of some roles, and single ones.
@@ -229,7 +229,7 @@ type ErrorGroupChanged struct {
 	Title        string    `json:"title"`
 	Type         string    `json:"type"`
 	Culprit      string    `json:"culprit"`
-	Status       string    `json:"status"` // unresolved, resolved or ignored
+	Status       string    `json:"status"` // unresolved, resolved, ignored or archived
 	Before       string    `json:"before"`
 	Version      int64     `json:"version"` // one more for each decision about the group
 	Assignee     string    `json:"assignee,omitempty"`
@@ -243,7 +243,9 @@ type ErrorGroupChanged struct {
 	Count        int64     `json:"count,omitempty"`        // of the errors of that hour, when there were too many
 	Expected     float64   `json:"expected,omitempty"`     // how many were expected in it; absent: none
 	Actor        string    `json:"actor,omitempty"`        // id of the member or API key; absent: Weir itself
+	Links        []string  `json:"links,omitempty"`        // addresses of tickets and the like
 	At           time.Time `json:"at"`
+	Addressed
 }
 
 // ErrorAlert is a fact on weir.grouping.v1: what an alert on the errors of a
@@ -268,7 +270,7 @@ type AlertedGroup struct {
 	Culprit     string `json:"culprit"`
 	Count       int64  `json:"count"`                 // of its errors in all, when the message was made
 	Environment string `json:"environment,omitempty"` // of the error that caused it
-	Trigger     string `json:"trigger"`               // new, regressed, unignored, spiking, many
+	Trigger     string `json:"trigger"`               // new, regressed, unignored, spiking, many, users
 	Cause       string `json:"cause"`                 // in words
 	Path        string `json:"path"`                  // in the console
 }
@@ -300,12 +302,13 @@ func Notifications() []Notification {
 		{TypeBudgetRestored, "budget.restored", "an exhausted budget accepts logs again"},
 		{TypeErrorGroupCreated, "error_group.created", "a new kind of error is seen"},
 		{TypeErrorGroupResolved, "error_group.resolved", "an error is resolved"},
-		{TypeErrorGroupReopened, "error_group.reopened", "a resolved error is opened again by hand"},
+		{TypeErrorGroupReopened, "error_group.reopened", "a resolved or archived error is open again"},
 		{TypeErrorGroupRegressed, "error_group.regressed", "a resolved error happens again"},
 		{TypeErrorGroupIgnored, "error_group.ignored", "an error is ignored"},
 		{TypeErrorGroupUnignored, "error_group.unignored", "an ignored error is open again"},
 		{TypeErrorGroupAssigned, "error_group.assigned", "an error is assigned, or no longer is"},
 		{TypeErrorGroupSpiking, "error_group.spiking", "an error happens far more often than before"},
+		{TypeErrorGroupQuiet, "error_group.quiet", "an error has not happened for so long that it is archived"},
 		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},

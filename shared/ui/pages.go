@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -35,11 +36,26 @@ type Pages struct {
 	section   Section
 	templates map[string]*template.Template // by the file's name without .html; bounded by the files
 	named     func(ctx context.Context, organization string) string
+
+	projectNamed func(organization, project string) string // "": the organization has no such project
 }
 
 // Named has the header name the reader's organization; "" or its id: not known.
 func (p *Pages) Named(name func(ctx context.Context, organization string) string) *Pages {
 	p.named = name
+	return p
+}
+
+// Following has the header name the reader's organization and the project that
+// a page is about: that of the query, unless the page names one.
+func (p *Pages) Following(directory *identity.Directory) *Pages {
+	p.named = func(_ context.Context, organization string) string { return directory.OrganizationName(organization) }
+	p.projectNamed = func(organization, project string) string {
+		if !directory.Owns(organization, project) {
+			return ""
+		}
+		return directory.Name(project)
+	}
 	return p
 }
 
@@ -73,6 +89,7 @@ func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(sign
 // A View is what a page shows.
 type View struct {
 	Title string
+	Of    string // name of the project that it is about; empty: that of the query, if it has one
 	Tabs  []Link // other pages of the section
 	Flash *Flash // what just happened, shown once
 	Bare  bool   // without navigation: before sign-in
@@ -88,11 +105,16 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 		View
 		Navigation         []Link
 		Organization, Role string
+		Project, Reader    string
 	}{View: view, Navigation: navigation(r, p.section)}
 	if reader, known := identity.PrincipalOf(r.Context()); known {
 		data.Role = reader.Role()
-		if p.named != nil && page != problemPage { // a refusal shows nothing of the organization
+		if page != problemPage { // a refusal shows nothing of the organization, not even who reads
+			data.Reader = reader.Name
+		}
+		if p.named != nil && page != problemPage {
 			data.Organization = p.named(r.Context(), reader.Organization)
+			data.Project = cmp.Or(view.Of, p.projectOf(r, reader))
 		}
 		if data.Organization == reader.Organization {
 			data.Organization = "" // an id tells nothing
@@ -104,6 +126,14 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(rendered.Bytes())
+}
+
+// projectOf is the name of the project of a request's query; empty: it has none.
+func (p *Pages) projectOf(r *http.Request, reader identity.Principal) string {
+	if project := r.URL.Query().Get("project"); project != "" && p.projectNamed != nil {
+		return p.projectNamed(reader.Organization, project)
+	}
+	return ""
 }
 
 // A Section is an entry of the console's navigation; each page belongs to one.

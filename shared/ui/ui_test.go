@@ -429,3 +429,32 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("the bar by service is %+v", h.Bars[0])
 	}
 }
+
+// The header says who reads, and of which project a page is: never one of others.
+func TestHeaderSaysWhereAndWho(t *testing.T) {
+	directory := identity.NewDirectory()
+	for _, p := range []contract.ProjectCreated{{Organization: "org_1", Project: "prj_1", Name: "Shop & Co"}, {Organization: "org_2", Project: "prj_2", Name: "Lair"}} {
+		fact, _ := json.Marshal(p)
+		testenv.Must(t, directory.Apply(contract.TypeProjectCreated, fact))
+	}
+	pages := ui.NewPages(ui.Logs, formPage).Following(directory)
+	show := func(query, of, name string) string {
+		reader := identity.NewContext(t.Context(), identity.Principal{Organization: "org_1", Name: name, Scopes: []string{identity.RoleScope("viewer")}})
+		view, answer := hostileView(), httptest.NewRecorder()
+		view.Of = of
+		pages.Write(answer, httptest.NewRequest(http.MethodGet, "/console/page"+query, nil).WithContext(reader), http.StatusOK, "form", view)
+		return answer.Body.String()
+	}
+	const project = `<span class="unseen">Project </span><bdi>Shop &amp; Co</bdi>`
+	if body := show("?project=prj_1", "", "Ada <b>"); !strings.Contains(body, project) || !strings.Contains(body, "<bdi>Ada &lt;b&gt;</bdi></summary>") {
+		t.Errorf("of the query: %s", body)
+	}
+	if body := show("", "Shop & Co", ""); !strings.Contains(body, project) || !strings.Contains(body, "<summary>Account</summary>") {
+		t.Errorf("of the page: %s", body)
+	}
+	for _, query := range []string{"?project=prj_2", "?project=prj_9", ""} {
+		if body := show(query, "", ""); strings.Contains(body, `Project </span>`) || strings.Contains(body, "Lair") {
+			t.Errorf("%q: %s", query, body)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (errorsCommand) Help() string { return errorsHelp }
 type errorsList struct {
 	Text []string `arg:"" optional:"" help:"Words that all occur in type, message or place."`
 
-	Status      string        `help:"Only unresolved, resolved or ignored groups."`
+	Status      string        `help:"Only unresolved, resolved, ignored or archived groups."`
 	Level       []string      `help:"Only groups with entries of these levels."`
 	Environment []string      `help:"Only groups with entries of these environments."`
 	Since       time.Duration `help:"How far to look back, instead of --from. 0: without limit." default:"0"`

@@ -222,6 +222,47 @@ func TestAlertsBegin(t *testing.T) {
 	}
 }
 
+// An alert on users tells once as many were affected as it asks for, whatever
+// transactions count them; those of merged groups are users of the head.
+func TestAlertsOnUsers(t *testing.T) {
+	a := newAlerting(t)
+	a.alert(t, func(rule *grouping.AlertRule) {
+		rule.Triggers, rule.Users, rule.UsersPer = []grouping.Trigger{grouping.OnUsers}, 3, time.Hour
+	})
+	affect := func(kind int, user string) int {
+		l := logs(strings.Replace(groupingtest.Failure(kind), "alice", user, 1))
+		l.Time = *a.now
+		r := record(l, a.offset)
+		a.offset++
+		err := pg.InTx(t.Context(), a.pool, func(tx pgx.Tx) error {
+			return bus.Consumer{Service: a.Service}.Consume(t.Context(), tx, []sharedbus.Record{r})
+		})
+		if err := errors.Join(err, a.SendAlerts(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return len(a.told(t))
+	}
+	for _, user := range []string{"ada", "bob", "ada", "bob"} {
+		if n := affect(1, user); n != 0 {
+			t.Errorf("%s: told %d times", user, n)
+		}
+	}
+	affect(2, "cem")
+	found, err := a.Groups(t.Context(), "acme", postgres.GroupQuery{Limit: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Merge(t.Context(), a.request(), groups.Merging{Groups: found.IDs()}); err != nil {
+		t.Fatal(err)
+	}
+	if n := affect(2, "cem"); n != 1 {
+		t.Errorf("the third user of all: told %d times", n)
+	}
+	if n := affect(1, "dan"); n != 1 || a.told(t)[0].Groups[0].Trigger != "users" {
+		t.Errorf("another one: told %+v", a.told(t))
+	}
+}
+
 // Of an organization at most so many messages are sent in an hour; then one
 // tells what has waited.
 func TestAlertsAreBounded(t *testing.T) {

@@ -47,8 +47,8 @@ var factTypes = map[grouping.Kind]string{ // bounded by the kinds
 	grouping.WasResolved: contract.TypeErrorGroupResolved, grouping.WasReopened: contract.TypeErrorGroupReopened,
 	grouping.WasIgnored: contract.TypeErrorGroupIgnored, grouping.WasUnignored: contract.TypeErrorGroupUnignored,
 	grouping.WasRegressed: contract.TypeErrorGroupRegressed, grouping.WasAssigned: contract.TypeErrorGroupAssigned,
-	grouping.WasSpiking: contract.TypeErrorGroupSpiking,
-	grouping.WasMerged:  contract.TypeErrorGroupMerged, grouping.WasUnmerged: contract.TypeErrorGroupUnmerged,
+	grouping.WasSpiking: contract.TypeErrorGroupSpiking, grouping.WasQuiet: contract.TypeErrorGroupQuiet,
+	grouping.WasMerged: contract.TypeErrorGroupMerged, grouping.WasUnmerged: contract.TypeErrorGroupUnmerged,
 	grouping.WasSplit: contract.TypeErrorGroupSplit,
 }
 
@@ -75,6 +75,7 @@ func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
 		Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
 		Release: cmp.Or(d.Release, d.Resolution.Release), NextRelease: d.Resolution.Next, Environment: d.Environment,
 		Into: d.Into, From: d.From, Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(), Hour: d.Spike.Hour, Count: d.Spike.Count, Expected: d.Spike.Expected,
+		Links: linksOf(g.State.Links), Addressed: addressed(g.ID, g.State.Links, d.Kind),
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
@@ -82,4 +83,22 @@ func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
 	// The number of a decision is used again once its group has expired and come back.
 	id := g.ID + "/" + strconv.FormatInt(g.Version, 10) + "/" + d.At.UTC().Format(time.DateOnly)
 	return outbox.Fact{Organization: c.Organization, ID: id, Type: name, At: d.At, Body: body}, true
+}
+
+func linksOf(links []grouping.Link) (addresses []string) {
+	for _, link := range links {
+		addresses = append(addresses, link.URL)
+	}
+	return addresses
+}
+
+// addressed has the webhooks of links told that a group is resolved, or comes back.
+func addressed(group string, links []grouping.Link, kind grouping.Kind) contract.Addressed {
+	to := contract.Addressed{Path: errorsPath + "/" + group}
+	for _, link := range links {
+		if link.Webhook != "" && kind.TellsLinks() && !slices.Contains(to.Webhooks, link.Webhook) {
+			to.Webhooks = append(to.Webhooks, link.Webhook)
+		}
+	}
+	return to
 }

@@ -24,6 +24,9 @@ func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error 
 	for i, m := range told {
 		removed[i] = postgres.RemovedMember{Organization: m.Organization, ID: m.Member, At: m.RemovedAt}
 	}
+	if err := postgres.ForgetOwners(ctx, tx, removed); err != nil { // first: then nothing more is assigned to them
+		return err
+	}
 	changed, err := postgres.Unassign(ctx, tx, removed)
 	if err != nil {
 		return err

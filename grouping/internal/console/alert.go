@@ -89,6 +89,8 @@ func inWords(r *grouping.AlertRule) string {
 			tells = append(tells, "errors that happen far more often than before")
 		case grouping.OnMany:
 			tells = append(tells, fmt.Sprintf("errors that come %s times within one %s", ui.Count(r.Count), perName(r.Per)))
+		case grouping.OnUsers:
+			tells = append(tells, fmt.Sprintf("errors that affect %s users within one %s", ui.Count(r.Users), perName(r.UsersPer)))
 		}
 	}
 	words := "It tells of " + strings.Join(tells, ", of ")
@@ -200,6 +202,7 @@ var triggerTexts = [][2]string{
 	{string(grouping.OnNew), "new errors"}, {string(grouping.OnRegressed), "resolved ones that come again"},
 	{string(grouping.OnUnignored), "ignored ones whose time is over"}, {string(grouping.OnSpiking), "ones that happen far more often than before"},
 	{string(grouping.OnMany), "so many of one kind within a time"},
+	{string(grouping.OnUsers), "ones that affect so many users within a time"},
 }
 
 // checks are boxes, of which some are checked.
@@ -218,6 +221,9 @@ func pairsOf(texts []string) (pairs [][2]string) {
 	return pairs
 }
 
+// spans are those within which errors and users are counted.
+var spans = [][2]string{{"minute", "a minute"}, {"hour", "an hour"}, {"day", "a day"}, {"week", "a week"}}
+
 func (c *console) alertForm(who identity.Principal, project string, rule *grouping.AlertRule, version int64, fault error) (form alertForm, general string) {
 	form.Version, form.Key = version, rand.Text()
 	if version == 0 {
@@ -231,6 +237,10 @@ func (c *console) alertForm(who identity.Principal, project string, rule *groupi
 	if !many {
 		count, per = 100, "hour"
 	}
+	users, usersPer := rule.Users, perName(rule.UsersPer)
+	if !rule.Has(grouping.OnUsers) {
+		users, usersPer = 10, "hour"
+	}
 	number := func(name, label, hint string, value int64) ui.Field {
 		return ui.Field{Name: name, Label: label, Type: "number", Value: strconv.FormatInt(value, 10), Hint: hint, Required: true}
 	}
@@ -242,9 +252,10 @@ func (c *console) alertForm(who identity.Principal, project string, rule *groupi
 	}
 	form.End = []ui.Field{
 		number("new_from", "New after so many", "1: at once. Many errors come only once.", rule.NewFrom),
-		number("count", "So many", "Of one kind, for the last box above.", count),
-		{Name: "per", Label: "Within", Choices: ui.NewChoices(per, [2]string{"minute", "a minute"}, [2]string{"hour", "an hour"}, [2]string{"day", "a day"},
-			[2]string{"week", "a week"})},
+		number("count", "So many", "Of one kind, for “so many of one kind”.", count),
+		{Name: "per", Label: "Within", Choices: ui.NewChoices(per, spans...)},
+		number("users", "So many users", "Of one kind, for “so many users”. Exact to 512; more are estimated, to about 6 %.", users),
+		{Name: "users_per", Label: "Users within", Choices: ui.NewChoices(usersPer, spans...)},
 		{Name: "environments", Label: "Environments", Value: strings.Join(rule.Environments, ", "), Optional: true, Hint: "With commas between them. Empty: all."},
 		{Name: "q", Label: "Title, type or culprit", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "Words that all stand there."},
 		{Name: "gap_seconds", Label: "At most one message in", Choices: ui.NewChoices(seconds(rule.Gap), gaps...)},
@@ -320,6 +331,9 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 	}
 	if rule.Has(grouping.OnMany) {
 		rule.Count, rule.Per = number("count"), grouping.Spans[field("per")]
+	}
+	if rule.Has(grouping.OnUsers) {
+		rule.Users, rule.UsersPer = number("users"), grouping.Spans[field("users_per")]
 	}
 	for _, word := range r.PostForm["levels"] {
 		level, _ := grouping.ParseSeverity(word)
@@ -434,7 +448,7 @@ func (c *console) writeAlert(w http.ResponseWriter, r *http.Request, status int,
 	if errors.Is(fault, postgres.ErrAlertChanged) {
 		page.Fault = "Somebody else has changed this alert meanwhile, to what you see here. Nothing of yours was saved."
 	}
-	c.pages.Write(w, r, status, "alert", ui.View{Title: found.Name, Data: page, Flash: ui.TakeFlash(w, r, alertFlashes)})
+	c.pages.Write(w, r, status, "alert", ui.View{Title: found.Name, Of: page.Project, Data: page, Flash: ui.TakeFlash(w, r, alertFlashes)})
 	return nil
 }
 

@@ -14,7 +14,8 @@ func TestAlertPages(t *testing.T) {
 	shows(t, pages, "/console/errors", `href="/console/errors/alerts"`)
 	shows(t, pages, "/console/errors/alerts", "Nobody is told of errors yet")
 	shows(t, pages, "/console/errors/alerts/new?project=shop", `<option value="shop" selected>`, `name="triggers" value="new" checked`)
-	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
+	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many", "users"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
+		"users": {"50"}, "users_per": {"day"},
 		"environments": {"prod, staging"}, "q": {"pay card"}, "gap_seconds": {"300"}, "hours/from": {"08:00"}, "hours/to": {"18:00"},
 		"hours/time_zone": {"Europe/Berlin"}, "days": {"1", "5"}, "levels": {"error"}, "mail": {"developer", "member:mem_1"}, "key": {"once"}}
 	wrong := maps.Clone(form)
@@ -30,7 +31,7 @@ func TestAlertPages(t *testing.T) {
 	if status, again := post(pages, "/console/errors/alerts/new", form); status != 303 || again != path {
 		t.Errorf("sent again: %d %s, not %s", status, again, path)
 	}
-	shows(t, pages, path, "of errors that come 100 times within one hour; in prod, staging; of level error; with pay card; from 08:00 to 18:00 in Europe/Berlin on Monday, Friday",
+	shows(t, pages, path, "of errors that come 100 times within one hour, of errors that affect 50 users within one day; in prod, staging; of level error; with pay card; from 08:00 to 18:00 in Europe/Berlin on Monday, Friday",
 		`name="hours/from" type="time" value="08:00"`, `name="mail" value="developer" checked`, "Nothing yet.")
 	form.Set("version", "1")
 	form.Del("key")

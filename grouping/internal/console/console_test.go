@@ -125,6 +125,8 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("entries like these: %q, want %s", like, want)
 	}
 	for path, want := range map[string]string{
+		"/console/errors?sort=count&q=alpha": `aria-sort="descending"><a href="/console/errors?q=alpha&amp;sort=count">Count</a>`,
+		"/console/errors?sort=users":         "of the 2,000 seen last", "/console/errors?sort=first_seen": "the newest one comes first",
 		link: `aria-current="page">90 days`, link + "?by=hour": `aria-current="page">24 hours`, "/console/errors?new_since=deploy": "No group matches",
 	} {
 		if status, body := get(pages, path); status != http.StatusOK || !strings.Contains(body, want) {

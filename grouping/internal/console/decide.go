@@ -39,6 +39,8 @@ const (
 	doMerge    = "merge"
 	doUnmerge  = "unmerge"
 	doSplit    = "split"
+	doLink     = "link"
+	doUnlink   = "unlink"
 )
 
 // done are texts for what was done; those of several end in -all.
@@ -51,6 +53,7 @@ var done = map[string]string{ // bounded by what the buttons do
 	"none":  "Nothing is changed: choose errors first.",
 	doMerge: "They are one group now, and what comes is shown here, too.", doMerge + "-all": "They are one group now: the one that was seen first.",
 	doUnmerge: "They are groups of their own again.", "few": "Nothing is merged: choose 2 to 100 errors of one project.",
+	doLink: "The link is kept.", doUnlink: "The link is gone.",
 	doSplit: "From now on errors like it are a group of their own, which the first of them creates. Earlier ones stay here.",
 }
 
@@ -89,6 +92,7 @@ type decider struct {
 	Newest  string // the newest release of the group's package; empty: none is known
 	Release ui.Field
 	Label   ui.Field
+	Link    []ui.Field
 }
 
 func (c *console) decider(r *http.Request, g postgres.Group, newest string) decider {
@@ -100,6 +104,12 @@ func (c *console) decider(r *http.Request, g postgres.Group, newest string) deci
 		Hint: "Its errors, and those of later releases, open it again."}
 	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
 		Hint: "A member's id or a label, such as that of a team. Empty: nobody."}
+	d.Link = []ui.Field{
+		{Name: "url", Label: "Address", Type: "url", MaxLength: grouping.MaxLinkURL, Required: true, Autocomplete: "off", Hint: "Of a ticket, or the like."},
+		{Name: "title", Label: "What it is", MaxLength: grouping.MaxLinkTitle, Optional: true, Autocomplete: "off", Hint: "Such as PAY-7."},
+		{Name: "webhook", Label: "Webhook", Optional: true, Autocomplete: "off",
+			Hint: "Id of one under Settings. It is told when the error is resolved or comes back."},
+	}
 	return d
 }
 
@@ -199,6 +209,11 @@ func (c *console) carryOut(r *http.Request, request groups.Request, id string, i
 		_, err = c.Service.Unmerge(r.Context(), request, merging)
 	case doSplit:
 		_, err = c.Service.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
+	case doLink:
+		field := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
+		_, _, err = c.Service.AddLink(r.Context(), request, id, grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})
+	case doUnlink:
+		_, err = c.Service.RemoveLink(r.Context(), request, id, r.PostForm.Get("link"))
 	default:
 		wish, err := c.wishOf(r)
 		if err != nil {
@@ -311,15 +326,19 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 		case grouping.WasIgnored:
 			s.Did = "ignored it" + ignoredUntil(a.Until)
 		case grouping.WasReopened:
-			s.Did = "opened it again"
+			s.Did = cmp.Or(a.Reason, "opened it again")
 		case grouping.WasUnignored:
 			s.Did = cmp.Or(a.Reason, "no longer ignored it")
-		case grouping.WasRegressed, grouping.WasSpiking:
+		case grouping.WasRegressed, grouping.WasSpiking, grouping.WasQuiet:
 			s.Did = a.Reason
 		case grouping.WasAssigned:
-			s.Did = "assigned it to " + cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody")
+			s.Did = assignedTo(r, a)
 		case grouping.WasNoted:
 			s.Did = "wrote"
+		case grouping.WasLinked:
+			s.Did = "linked it to " + a.Link.Name()
+		case grouping.WasUnlinked:
+			s.Did = "removed the link to " + a.Link.Name()
 		case grouping.WasMerged, grouping.WasUnmerged, grouping.WasSplit:
 			if s.Did = regrouped(a.Decision); a.By.ID == "" && a.Reason != "" {
 				s.Did = a.Reason
@@ -381,4 +400,16 @@ func ignoredUntil(u grouping.Until) (words string) {
 		}
 	}
 	return words
+}
+
+// assignedTo says to whom a group was assigned, and why if nobody did.
+func assignedTo(r *http.Request, a postgres.Activity) string {
+	did := "assigned it to "
+	if a.By.ID == "" {
+		did = "It is assigned to "
+	}
+	if did += cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody"); a.Reason != "" {
+		did += ". " + a.Reason
+	}
+	return did
 }

@@ -70,6 +70,14 @@ func TestDecide(t *testing.T) {
 	send(303, "do", "assign", "assignee", "payments")
 	send(303, "do", "note", "note", "see\r\n#7")
 	shows(t, pages, path, "looked after by <bdi>payments</bdi>", "see\n#7", "assigned it to payments")
+	send(303, "do", "link", "url", "https://tracker.example/PAY-7", "title", "PAY-7", "webhook", "whk_1")
+	shows(t, pages, path, `<a href="https://tracker.example/PAY-7" rel="noopener noreferrer nofollow"><bdi>PAY-7</bdi></a>`, "<code>whk_1</code>", "linked it to PAY-7")
+	if page := send(422, "do", "link", "url", "javascript:alert(1)"); strings.Contains(page, `href="javascript:`) {
+		t.Errorf("a script as link: %s", page)
+	}
+	_, linked := get(pages, path)
+	send(303, "do", "unlink", "link", regexp.MustCompile(`name="link" value="(lnk_[^"]+)"`).FindStringSubmatch(linked)[1])
+	shows(t, pages, path, "removed the link to PAY-7")
 	send(303, "do", "assign-me")
 	shows(t, pages, path, "looked after by <bdi>you</bdi>")
 	if page := send(409, "do", "resolve", "version", "0"); !strings.Contains(page, "Somebody decided meanwhile") {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -47,9 +46,7 @@ type console struct {
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates).Named(func(_ context.Context, organization string) string {
-		return config.Directory.OrganizationName(organization)
-	})}
+	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates).Following(config.Directory)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Post(groupsPath+"/decide", c.pages.Handle(c.decideAll))
@@ -59,6 +56,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
 		c.mountAlerts(r)
+		c.mountSettings(r)
 	})
 }
 
@@ -112,7 +110,9 @@ func (c *console) show(r *http.Request, g postgres.Group) shownGroup {
 type groupsPage struct {
 	decider
 	Views      []ui.Link
-	DecidePath string // with the search
+	Sorts      []sortLink // in the order of the columns
+	Order      string     // of the list, in words
+	DecidePath string     // with the search
 	Filters    ui.Filters
 	Searched   bool // false: the search was not understood
 	Incomplete bool // the search timed out before the page was full
@@ -130,6 +130,8 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	page.decider, page.Views, page.DecidePath = c.decider(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
 	page.Filters.Keep(r, "new_since")
+	page.Filters.Keep(r, "sort")
+	page.Sorts, page.Order = sortsOf(r)
 	if page.Filters.Faulty() {
 		c.write(w, r, http.StatusUnprocessableEntity, page)
 		return nil
@@ -183,10 +185,37 @@ func (c *console) queryOf(r *http.Request) (query postgres.GroupQuery, asked *ht
 // viewsOf links the lists by status.
 func viewsOf(r *http.Request) (views []ui.Link) {
 	chosen, isNew := r.URL.Query().Get("status"), r.URL.Query().Get("new_since") != ""
-	for _, of := range [][2]string{{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"}, {allStates, "All"}} {
+	for _, of := range [][2]string{{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"}, {string(grouping.Archived), "Archived"},
+		{allStates, "All"}} {
 		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0], "new_since", ""), Current: chosen == of[0] && !isNew})
 	}
 	return append(views, ui.Link{Text: "New since the last deploy", Href: ui.With(r, "status", "", "new_since", "deploy"), Current: isNew})
+}
+
+// A sortLink is the head of a column by which a list can be sorted.
+type sortLink struct {
+	ui.Link
+	Number bool // the column has numbers
+}
+
+// sortsOf links the orders of a list, and says which it has.
+func sortsOf(r *http.Request) (links []sortLink, order string) {
+	chosen := r.URL.Query().Get("sort")
+	for _, of := range []struct {
+		by, text, order string
+		number          bool
+	}{
+		{string(postgres.ByCount), "Count", "the most frequent one comes first", true},
+		{string(postgres.ByUsers), "Users", "the one with the most users comes first, of the 2,000 seen last", true},
+		{"", "Last seen", "the one seen last comes first", false},
+		{string(postgres.ByFirstSeen), "Since", "the newest one comes first", false},
+	} {
+		links = append(links, sortLink{ui.Link{Text: of.text, Href: ui.With(r, "sort", of.by, "cursor", ""), Current: of.by == chosen}, of.number})
+		if of.by == chosen {
+			order = of.order
+		}
+	}
+	return links, order
 }
 
 func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page groupsPage) {
@@ -202,6 +231,7 @@ type groupPage struct {
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
+	Links       []grouping.Link
 	MapsHref    string
 	RulesHref   string
 }
@@ -257,7 +287,7 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	page := groupPage{
 		shownNumbers: numbers, shownGroup: c.show(r, found.Group), decider: c.decider(r, found.Group, known.Newest(found.Group.LastRelease)), Why: found.Why,
 		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
-		MapsHref: mapsOf(found.Group.Project), RulesHref: rulesOf(found.Group.Project),
+		MapsHref: mapsOf(found.Group.Project), RulesHref: rulesOf(found.Group.Project), Links: found.Group.State.Links,
 	}
 	for _, member := range found.Members {
 		page.Members = append(page.Members, c.show(r, member))
@@ -266,7 +296,7 @@ func (c *console) writeGroup(w http.ResponseWriter, r *http.Request, status int,
 	if fault == "" {
 		flash = ui.TakeFlash(w, r, done)
 	}
-	c.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Data: page, Flash: flash})
+	c.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Of: page.Project, Data: page, Flash: flash})
 	return nil
 }
 

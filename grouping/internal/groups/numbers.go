@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -62,22 +63,46 @@ func setting(ctx context.Context, tx pgx.Tx, organization pg.Organization, proje
 	return postgres.Setting{Paths: grouping.DefaultPaths()}, err
 }
 
-// SetPaths says where the metadata of a project's entries has the release
-// and other things, for errors that are accepted from now on.
-func (s *Service) SetPaths(ctx context.Context, request Request, project string, paths grouping.Paths) (postgres.Setting, error) {
-	answer, err := once(ctx, s, request, []any{project, paths}, func(tx pgx.Tx) (made answer[postgres.Setting], err error) {
-		if err := paths.Check(); err != nil {
+// Set changes the settings of a project. Paths hold for errors that are
+// accepted from now on. ifSince refuses another present setting than that from then; nil: none.
+func (s *Service) Set(ctx context.Context, request Request, project string, to postgres.Setting, ifSince *time.Time) (postgres.Setting, error) {
+	answer, err := once(ctx, s, request, []any{project, to, ifSince}, func(tx pgx.Tx) (made answer[postgres.Setting], err error) {
+		if err := errors.Join(to.Paths.Check(), grouping.CheckArchiveDays(to.ArchiveDays)); err != nil {
 			return made, err
 		}
 		organization := pg.Organization(request.Who.Organization)
-		last, err := setting(ctx, tx, organization, project)
-		if err != nil || samePaths(last.Paths, paths) {
-			return answerOf(project, last), err
+		if err := postgres.LockSettings(ctx, tx, organization, project); err != nil {
+			return made, err
 		}
-		set := postgres.Setting{Since: s.Clock().UTC().Truncate(time.Microsecond).Add(settledAfter), Paths: paths, By: request.By.ID}
+		last, err := setting(ctx, tx, organization, project)
+		switch {
+		case err != nil:
+			return made, err
+		case ifSince != nil && !ifSince.Equal(last.Since):
+			return made, ErrSettingsChanged
+		case samePaths(last.Paths, to.Paths) && last.ArchiveDays == to.ArchiveDays:
+			return answerOf(project, last), nil
+		}
+		set := postgres.Setting{Since: s.settled(last.Since), Paths: to.Paths, ArchiveDays: to.ArchiveDays, By: request.By.ID}
 		return answerOf(project, set), postgres.SaveSetting(ctx, tx, organization, project, set)
 	})
 	return answer.Body, err
+}
+
+// ErrSettingsChanged means that somebody else has changed settings meanwhile.
+var ErrSettingsChanged = errors.New("the settings were changed meanwhile")
+
+// settled is from when on a change of settings holds, after the one before.
+func (s *Service) settled(last time.Time) time.Time {
+	return s.since(last.Add(-settledAfter)).Add(settledAfter)
+}
+
+// since is now, or just after the change before.
+func (s *Service) since(last time.Time) time.Time {
+	if now := s.Clock().UTC().Truncate(time.Microsecond); now.After(last) {
+		return now
+	}
+	return last.Add(time.Microsecond)
 }
 
 func answerOf[T any](project string, body T) answer[T] { return answer[T]{project, body} }

@@ -101,6 +101,19 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 	return found, err
 }
 
+// Find finds a group without what explains it. If there is none that the
+// principal may read, the error is postgres.ErrNoGroup.
+func (s *Service) Find(ctx context.Context, who identity.Principal, id string) (found postgres.Group, err error) {
+	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		found, _, err = postgres.FindGroup(ctx, tx, organization, id)
+		if err == nil && !s.mayRead(who, found.Project) {
+			err = postgres.ErrNoGroup
+		}
+		return err
+	})
+	return found, err
+}
+
 // mayRead reports whether the principal may read a project's
 // groups. Nobody may once its deletion is requested.
 func (s *Service) mayRead(who identity.Principal, project string) bool {
@@ -117,6 +130,7 @@ func (s *Service) timeUp(span time.Duration) func() bool {
 // maxSearchTime it ends with what was found.
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		query.Now = s.Clock()
 		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)
 		if page, err = postgres.Groups(ctx, tx, organization, query); err != nil {
 			return err

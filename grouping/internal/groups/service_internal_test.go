@@ -38,8 +38,8 @@ func TestPagesHaveATime(t *testing.T) {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `INSERT INTO error_groups
-				(organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments, samples, similar_hash, why, expires)
-			SELECT 'acme', 'grp_' || md5(n::text), 'shop', 'T', 'T', '', 1, at, at, date_trunc('minute', at), 8, '{}', 0, '\x00', '{}', '2027-01-01'
+				(organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments, samples, similar_hash, why, expires, arrived)
+			SELECT 'acme', 'grp_' || md5(n::text), 'shop', 'T', 'T', '', 1, at, at, date_trunc('minute', at), 8, '{}', 0, '\x00', '{}', '2027-01-01', at
 			  FROM generate_series(1, 5000) AS n, LATERAL (SELECT timestamptz '2026-11-20' + n * interval '1 s') AS a (at)`)
 		return err
 	})

@@ -77,10 +77,12 @@ type hoursBody struct {
 
 type newAlertBody struct {
 	Name         string             `json:"name" required:"true" minLength:"1" maxLength:"80"`
-	Triggers     []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; told again when there have been fewer in between"`
+	Triggers     []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both are told again when there have been fewer in between"`
 	NewFrom      int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
 	Count        int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
 	Per          string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
+	Users        int64              `json:"users,omitempty" minimum:"1" maximum:"1000000000" description:"With users: of one group, as the project's error settings find them. Exact to 512; more are estimated, with a standard error of 4 to 6 %"`
+	UsersPer     string             `json:"users_per,omitempty" enum:"minute,hour,day,week" description:"With users: counted by acceptance, to a tenth of it"`
 	Levels       []string           `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
 	Environments []string           `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
 	Words        string             `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
@@ -135,9 +137,12 @@ func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: strings.Fields(b.Words),
 		Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
 	}
-	var known bool
-	if rule.Per, known = grouping.Spans[b.Per]; !known && b.Per != "" {
-		return rule, grouping.Invalid{Field: "per", Detail: fmt.Sprintf("The span is %q.", b.Per), Fix: "Use minute, hour, day or week."}
+	rule.Users = b.Users
+	if rule.Per, err = spanNamed("per", b.Per); err == nil {
+		rule.UsersPer, err = spanNamed("users_per", b.UsersPer)
+	}
+	if err != nil {
+		return rule, err
 	}
 	for _, word := range b.Levels {
 		level, known := grouping.ParseSeverity(word)
@@ -153,6 +158,25 @@ func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 		rule.Hours, err = b.Hours.hours()
 	}
 	return rule, err
+}
+
+// spanNamed is a span by its name; none if it has none.
+func spanNamed(field, name string) (time.Duration, error) {
+	span, known := grouping.Spans[name]
+	if !known && name != "" {
+		return 0, grouping.Invalid{Field: field, Detail: fmt.Sprintf("The span is %q.", name), Fix: "Use minute, hour, day or week."}
+	}
+	return span, nil
+}
+
+// nameOf is the name of a span; empty: it is none.
+func nameOf(span time.Duration) string {
+	for _, name := range slices.Sorted(maps.Keys(grouping.Spans)) {
+		if grouping.Spans[name] == span {
+			return name
+		}
+	}
+	return ""
 }
 
 func (b *hoursBody) hours() (h grouping.Hours, err error) {
@@ -188,11 +212,7 @@ func showAlert(a *postgres.Alert) alertBody {
 			Members: append([]string{}, a.Members...), MutedUntil: timeOrNull(a.MutedUntil),
 		},
 	}
-	for _, name := range slices.Sorted(maps.Keys(grouping.Spans)) {
-		if grouping.Spans[name] == a.Per {
-			body.Per = name
-		}
-	}
+	body.Per, body.Users, body.UsersPer = nameOf(a.Per), a.Users, nameOf(a.UsersPer)
 	if !a.Hours.IsZero() {
 		body.Hours = &hoursBody{Days: []string{}, From: Clock(a.Hours.From), To: Clock(a.Hours.To), TimeZone: a.Hours.Zone}
 		for _, day := range a.Hours.Days {

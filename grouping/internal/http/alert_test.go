@@ -57,7 +57,9 @@ func TestAlertRefusals(t *testing.T) {
 	api := newAPI(t)
 	for body, pointer := range map[string]string{
 		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"count":3}`: "/count",
-		`{"name":"S","triggers":["many"],"count":3,"per":"year"}`: "/per", `{"name":"S","triggers":["new"],"levels":["loud"]}`: "/levels",
+		`{"name":"S","triggers":["many"],"count":3,"per":"year"}`:        "/per",
+		`{"name":"S","triggers":["users"],"users":3,"users_per":"year"}`: "/users_per", `{"name":"S","triggers":["users"],"users_per":"day"}`: "/users",
+		`{"name":"S","triggers":["new"],"users":1}`: "/users", `{"name":"S","triggers":["new"],"levels":["loud"]}`: "/levels",
 		`{"name":"S","triggers":["new"],"hours":{"from":"8","to":"18:00"}}`: "/hours/from", `{"name":"S","triggers":["new"],"new_from":0}`: "/new_from",
 		`{"name":"S","triggers":["new"],"hours":{"from":"08:00","to":"18:00","days":["someday"]}}`: "/hours/days",
 		`{"name":"S","triggers":["new"],"mail_roles":["billing"]}`:                                 "/mail_roles", `{"name":"S","triggers":["new"],"muted_until":"2999-01-01T00:00:00Z"}`: "/muted_until",

@@ -3,9 +3,7 @@ package http
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,9 +109,8 @@ func (b untilBody) until() (u grouping.Until, err error) {
 	if b.At != nil {
 		u.At = b.At.UTC().Truncate(time.Microsecond)
 	}
-	var known bool
-	if u.Per, known = grouping.Spans[b.Per]; !known && b.Per != "" {
-		return u, grouping.Invalid{Field: "until/per", Detail: fmt.Sprintf("The span is %q.", b.Per), Fix: "Use minute, hour, day or week."}
+	if u.Per, err = spanNamed("until/per", b.Per); err != nil {
+		return u, err
 	}
 	if u.Count = b.Count; u == (grouping.Until{}) {
 		return u, grouping.Invalid{Field: "until", Detail: "It names no end.", Fix: "Send at or count, or leave until out."}
@@ -207,6 +204,8 @@ func Refusal(err error) error {
 		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
+	case errors.Is(err, groups.ErrSettingsChanged):
+		return httpapi.NewProblem(http.StatusConflict, "version_conflict", "Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
 	case errors.Is(err, postgres.ErrMerging):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Others merge or split these groups at this moment. Send the request again.")
 	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
@@ -253,7 +252,7 @@ func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,unignored,regressed,spiking"`
+	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,linked,unlinked,unignored,regressed,spiking,quiet"`
 	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
 	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
 	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`
@@ -262,6 +261,7 @@ type activityBody struct {
 	Until       *untilBody    `json:"until,omitempty" description:"Of ignored"`
 	Assignee    *string       `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
 	Note        string        `json:"note,omitempty"`
+	Link        *linkBody     `json:"link,omitempty" description:"Of linked and unlinked"`
 	Into        string        `json:"into,omitempty"   description:"Of merged: the group that it was merged into; of split: the one that was split off"`
 	From        string        `json:"from,omitempty"   description:"Of unmerged: the group that it was taken out of"`
 	Groups      []string      `json:"groups,omitempty" maxItems:"100" description:"Of merged, unmerged and split: groups that were merged into this one, taken out of it or split off from one of its members, the first 100"`
@@ -277,6 +277,10 @@ func newActivityBody(a postgres.Activity) activityBody {
 	}
 	if a.By.ID != "" {
 		body.Actor = &a.By.ID
+	}
+	if !a.Link.IsZero() {
+		link := showLink(a.Link)
+		body.Link = &link
 	}
 	if a.Kind == grouping.WasAssigned {
 		body.Assignee = &a.Assignee.ID
@@ -300,11 +304,7 @@ func newUntilBody(u grouping.Until) *untilBody {
 		at := u.At.UTC()
 		body.At = &at
 	}
-	for _, name := range slices.Sorted(maps.Keys(grouping.Spans)) {
-		if grouping.Spans[name] == u.Per {
-			body.Per = name
-		}
-	}
+	body.Per = nameOf(u.Per)
 	return body
 }
 

@@ -159,6 +159,23 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// A list has the order that is asked for.
+func TestSort(t *testing.T) {
+	api := newAPI(t)
+	for by, first := range map[string]string{"": "AlphaError", "last_seen": "AlphaError", "first_seen": "BetaError", "count": "AlphaError", "users": ""} {
+		status, list := get(t, api, "/v1/projects/shop/error-groups?limit=1&sort="+by)
+		if got := list["items"].([]any)[0].(map[string]any)["type"]; status != 200 || first != "" && got != first || list["next_cursor"] == nil {
+			t.Errorf("by %s: %d %v", by, status, list)
+		}
+		if _, rest := get(t, api, "/v1/projects/shop/error-groups?limit=1&sort="+by+"&cursor="+list["next_cursor"].(string)); len(rest["items"].([]any)) != 1 || rest["next_cursor"] != nil {
+			t.Errorf("the next by %s: %v", by, rest)
+		}
+	}
+	if status, _ := get(t, api, "/v1/projects/shop/error-groups?sort=age"); status != 400 {
+		t.Errorf("by age: %d", status)
+	}
+}
+
 // A project says where the metadata of its entries has what errors are counted by.
 func TestSettings(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 30, 0, 0, time.UTC)
@@ -180,6 +197,7 @@ func TestSettings(t *testing.T) {
 	}
 	for body, want := range map[string]int{
 		`{"user":["a","b","c","d"]}`: 400, `{"user":[""]}`: 400, `{"host":["a..b"]}`: 400, `{"release":["` + strings.Repeat("x", 101) + `"]}`: 400, `{"users":["id"]}`: 400,
+		`{"archive_after_days":-1}`: 400, `{"archive_after_days":366}`: 400, `{"if_since":"2026-11-22T10:30:05Z"}`: 409,
 	} {
 		if status, answer := put(body); status != want {
 			t.Errorf("%s: %d %v", body, status, answer)
@@ -189,6 +207,13 @@ func TestSettings(t *testing.T) {
 	if status != 200 || set["since"] != "2026-11-22T10:30:05Z" || set["actor"] != "key_1" || set["release"] != nil {
 		t.Errorf("%d %v", status, set)
 	}
+	if _, next := put(`{"user":["account.id"],"archive_after_days":30,"if_since":"2026-11-22T10:30:05Z"}`); next["since"] != "2026-11-22T10:30:05.000001Z" || next["archive_after_days"] != 30.0 {
+		t.Errorf("another setting at the same time: %v", next)
+	}
+	if status, refused := put(`{"if_since":"2026-11-22T10:30:05Z"}`); status != 409 || refused["code"] != "version_conflict" {
+		t.Errorf("the second of two: %d %v", status, refused)
+	}
+	_, set = put(`{"user":["account.id"]}`)
 	now = now.Add(time.Hour)
 	if _, again := put(`{"user":["account.id"]}`); again["since"] != set["since"] {
 		t.Errorf("the same again: %v", again)

@@ -31,20 +31,22 @@ func (a *API) numbersOperations() []openapi.Operation {
 		},
 		{
 			Route: "GET /v1/projects/{project}/error-settings", Handle: a.settings, ID: "getErrorSettings",
-			Summary:  "Where the metadata of a project's entries has the release, service, user and host of an error",
+			Summary:  "Where the metadata of a project's entries has the release, service, user and host of an error, and when errors are archived",
 			Query:    struct{}{},
 			Answer:   openapi.Answer{Type: settingsBody{}, Description: "The settings"},
 			Problems: noProject,
 		},
 		{
 			Route: "PUT /v1/projects/{project}/error-settings", Handle: a.setSettings, ID: "setErrorSettings",
-			Summary:     "Say where the metadata of a project's entries has the release, service, user and host of an error",
-			Description: "It holds for entries that are accepted 5 seconds later or after that. What is left out is found nowhere.",
-			Headers:     idempotent{}, Query: struct{}{},
-			Body:   openapi.Body{Type: pathsBody{}},
+			Summary: "Say where the metadata of a project's entries has the release, service, user and host of an error, and when errors are archived",
+			Description: "Paths hold for entries that are accepted 5 seconds later or after that. What is left out is found nowhere, and without " +
+				"archive_after_days nothing is archived.",
+			Headers: idempotent{}, Query: struct{}{},
+			Body:   openapi.Body{Type: setSettingsBody{}},
 			Answer: openapi.Answer{Type: settingsBody{}, Description: "The settings"},
 			Problems: map[int]string{
 				http.StatusNotFound: noProject[http.StatusNotFound], http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
+				http.StatusConflict: "version_conflict: somebody else has changed the settings since if_since",
 			},
 		},
 	}
@@ -195,14 +197,21 @@ type pathsBody struct {
 	Host    []string `json:"host,omitempty" maxItems:"3" description:"Default: host, host.name"`
 }
 
+type setSettingsBody struct {
+	pathsBody
+	ArchiveAfterDays int        `json:"archive_after_days,omitempty" minimum:"0" maximum:"365" description:"Unresolved groups without an error for so many days are archived, until one comes. 0 or left out: never"`
+	IfSince          *time.Time `json:"if_since,omitempty" description:"Refuse with version_conflict unless the present settings are those from this time on"`
+}
+
 type settingsBody struct {
 	pathsBody
-	Since *time.Time `json:"since" description:"For entries accepted from this time on; null: these are the defaults"`
-	Actor *string    `json:"actor" description:"Id of the member or API key that set them"`
+	ArchiveAfterDays int        `json:"archive_after_days" minimum:"0" maximum:"365" description:"Unresolved groups without an error for so many days are archived; 0: none is"`
+	Since            *time.Time `json:"since" description:"For entries accepted from this time on; null: these are the defaults"`
+	Actor            *string    `json:"actor" description:"Id of the member or API key that set them"`
 }
 
 func newSettingsBody(s postgres.Setting) settingsBody {
-	body := settingsBody{pathsBody: pathsBody(s.Paths), Actor: orNull(s.By)}
+	body := settingsBody{pathsBody: pathsBody(s.Paths), ArchiveAfterDays: s.ArchiveDays, Actor: orNull(s.By)}
 	if since := s.Since.UTC(); !since.IsZero() {
 		body.Since = &since
 	}
@@ -231,11 +240,11 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if !a.mayRead(r, project) {
 		return httpapi.NotFound("project", project)
 	}
-	var body pathsBody
+	var body setSettingsBody
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
-	set, err := a.Service.SetPaths(r.Context(), request, project, grouping.Paths(body))
+	set, err := a.Service.Set(r.Context(), request, project, postgres.Setting{Paths: grouping.Paths(body.pathsBody), ArchiveDays: body.ArchiveAfterDays}, body.IfSince)
 	if err != nil {
 		return Refusal(err)
 	}

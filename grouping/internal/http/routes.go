@@ -53,7 +53,8 @@ func OpenAPI() []byte { return module.Document(new(API).operations()) }
 
 func (a *API) operations() []openapi.Operation {
 	noGroup := map[int]string{http.StatusNotFound: "There is no such group in the key's organization"}
-	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.ruleOperations(), a.alertOperations())
+	operations := slices.Concat(a.decisionOperations(), a.mergeOperations(), a.mapOperations(), a.numbersOperations(), a.ruleOperations(), a.alertOperations(),
+		a.ownerOperations(), a.linkOperations())
 	return append(operations, []openapi.Operation{
 		{
 			Route: "GET /v1/projects/{project}/error-groups", Handle: a.groups, ID: "listErrorGroups",
@@ -104,7 +105,7 @@ type errorGroupBody struct {
 	Title        string          `json:"title" description:"Type and message of the first occurrence, on one line; its first 200 bytes"`
 	Type         string          `json:"type" description:"Type of the error as sent, its first 200 bytes; empty when none was"`
 	Culprit      string          `json:"culprit" description:"The innermost frame of the sender's own code, its first 200 bytes; empty without a usable stack trace"`
-	Status       grouping.Status `json:"status" enum:"unresolved,resolved,ignored"`
+	Status       grouping.Status `json:"status" enum:"unresolved,resolved,ignored,archived" description:"Weir itself archives what has not happened for as many days as the project's error settings say, and opens it again when it does"`
 	Count        int64           `json:"count" minimum:"1" description:"How many accepted entries carried this error; exact"`
 	FirstSeen    time.Time       `json:"first_seen" description:"Earliest timestamp of an entry of the group"`
 	LastSeen     time.Time       `json:"last_seen" description:"Latest timestamp of an entry of the group"`
@@ -167,12 +168,13 @@ type errorGroupDetailBody struct {
 // groupsQuery are the filters of a list, and its page.
 type groupsQuery struct {
 	groupFilters
+	Sort string `query:"sort" enum:"last_seen,first_seen,count,users" default:"last_seen" description:"The highest or newest first. By first_seen and count 100,000 groups that match are sorted, those last seen; by users, of the last 7 days, 2,000"`
 	httpapi.Page
 }
 
 // groupFilters choose groups.
 type groupFilters struct {
-	Status       string    `query:"status" enum:"unresolved,resolved,ignored" description:"Groups with this status"`
+	Status       string    `query:"status" enum:"unresolved,resolved,ignored,archived" description:"Groups with this status"`
 	From         time.Time `query:"from" description:"Groups last seen at or after this time, by the entries' timestamps"`
 	To           time.Time `query:"to" description:"Groups first seen before this time, by the entries' timestamps"`
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
@@ -345,7 +347,7 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	q.Limit = page.Limit
 	values := r.URL.Query()
 	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{
-		parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince,
+		parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseAssignee, parseNewSince, parseSort,
 	} {
 		if err := parse(&q, values); err != nil {
 			return q, err
@@ -364,7 +366,7 @@ func parseStatus(q *postgres.GroupQuery, values url.Values) error {
 	}
 	status, ok := grouping.ParseStatus(word)
 	if !ok {
-		return invalid("status", word, "Use unresolved, resolved or ignored.")
+		return invalid("status", word, "Use unresolved, resolved, ignored or archived.")
 	}
 	q.Status = status
 	return nil
@@ -427,6 +429,17 @@ func parseNewSince(q *postgres.GroupQuery, values url.Values) error {
 	word := values.Get("new_since")
 	if q.NewSince = word == "deploy"; word != "" && !q.NewSince {
 		return invalid("new_since", word, "Use deploy.")
+	}
+	return nil
+}
+
+func parseSort(q *postgres.GroupQuery, values url.Values) error {
+	switch by := postgres.Sorting(values.Get("sort")); by {
+	case "", "last_seen":
+	case postgres.ByFirstSeen, postgres.ByCount, postgres.ByUsers:
+		q.Sort = by
+	default:
+		return invalid("sort", string(by), "Use last_seen, first_seen, count or users.")
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func alertCounted(ctx context.Context, tx pgx.Tx, changes []*change, decided []C
 	for _, ch := range changes {
 		key := ch.Organization + "/" + ch.group
 		for _, a := range byProject[Project{ch.Organization, ch.Project}] {
-			if a.mayBeNew(ch) || len(many[burstKey{a.ID, ch.group}]) > 0 || followed[key] != nil {
+			if a.mayBeNew(ch) || many[burstKey{a.ID, ch.group}].Any() || followed[key] != nil {
 				interesting[key] = ch
 			}
 		}
@@ -301,11 +301,11 @@ type bursts map[string]*grouping.Burst // bounded by the alerts of a project
 // countMany counts errors for those alerts that do, and returns when there
 // were too many. All counts of a group are one row, and the group's lock
 // orders who writes it.
-func countMany(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, changes []*change) (map[burstKey][]time.Time, error) {
+func countMany(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, changes []*change) (map[burstKey]grouping.Reached, error) {
 	var organizations, groups []string
 	var watched []*change
 	for _, ch := range changes {
-		if !ch.decided && slices.ContainsFunc(byProject[Project{ch.Organization, ch.Project}], func(a *Alert) bool { return a.Has(grouping.OnMany) }) {
+		if !ch.decided && slices.ContainsFunc(byProject[Project{ch.Organization, ch.Project}], func(a *Alert) bool { return a.Counts() }) {
 			organizations, groups, watched = append(organizations, ch.Organization), append(groups, ch.group), append(watched, ch)
 		}
 	}
@@ -316,7 +316,7 @@ func countMany(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, c
 	if err != nil {
 		return nil, err
 	}
-	many := map[burstKey][]time.Time{} // bounded by the groups of a transaction and the alerts of their projects
+	many := map[burstKey]grouping.Reached{} // bounded by the groups of a transaction and the alerts of their projects
 	texts, newest := make([]string, len(watched)), make([]time.Time, len(watched))
 	for i, ch := range watched {
 		before, counts := known[[2]string{ch.Organization, ch.group}], bursts{}
@@ -326,8 +326,11 @@ func countMany(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, c
 			if before[a.ID] != nil {
 				burst = before[a.ID]
 			}
-			if at := a.Many(a.Since, seen, burst); at != nil {
-				many[burstKey{a.ID, ch.group}] = at
+			if !a.Counts() {
+				continue
+			}
+			if reached := a.Reach(a.Since, seen, burst); reached.Any() {
+				many[burstKey{a.ID, ch.group}] = reached
 			}
 			if !burst.At.IsZero() {
 				counts[a.ID] = burst
@@ -368,7 +371,7 @@ func findBursts(ctx context.Context, tx pgx.Tx, organizations, groups []string) 
 }
 
 // tell has alerts take what they have to say, and stores that.
-func tell(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, counted []countedGroup, many map[burstKey][]time.Time, now time.Time) error {
+func tell(ctx context.Context, tx pgx.Tx, byProject map[Project][]*Alert, counted []countedGroup, many map[burstKey]grouping.Reached, now time.Time) error {
 	notices := map[string][]grouping.Notice{} // by alert; bounded by the alerts of a transaction's projects
 	var organizations, ids []string
 	for _, g := range counted {

@@ -48,6 +48,9 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err != nil {
 		return Effect{}, fmt.Errorf("cannot find what was decided before: %w", err)
 	}
+	if err := findOwned(ctx, tx, changes, restored); err != nil {
+		return Effect{}, fmt.Errorf("cannot find who looks after new groups: %w", err)
+	}
 	rows, err := withHeads(ctx, tx, changes)
 	if err != nil {
 		return Effect{}, fmt.Errorf("cannot find what is merged: %w", err)
@@ -97,8 +100,9 @@ type change struct {
 	count           int64           // of its errors, including these
 	about           grouping.Description
 	why             grouping.Explanation
-	calls           []int32  // of a new group, see grouping.Outline
-	packages        []string // of a new group, see grouping.PackagesOf
+	assigned        grouping.Decision // of a new group, by the rules about owners; zero: none matched
+	calls           []int32           // of a new group, see grouping.Outline
+	packages        []string          // of a new group, see grouping.PackagesOf
 }
 
 func effectOf(changes []*change) (e Effect) {

@@ -174,7 +174,7 @@ func observe(ctx context.Context, tx pgx.Tx, changes []*change, restored []event
 	}
 	watched := map[string]*change{} // by organization and id; bounded by the groups of a transaction
 	for _, ch := range changes {
-		if ch.decided && !ch.created || len(spikes[ch]) > 0 {
+		if ch.decided && !ch.created || len(spikes[ch]) > 0 || ch.assigned.Kind != "" {
 			watched[ch.Organization+"/"+ch.group] = ch
 		}
 	}
@@ -214,6 +214,9 @@ func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[stri
 		ch := watched[m.Organization+"/"+m.Group.ID]
 		if d, follows := m.Group.State.Observe(storableSeen(ch.observed()), known[of]); follows {
 			m.Decisions = append(m.Decisions, d)
+		}
+		if ch.assigned.Kind != "" {
+			m.Decisions = append(m.Decisions, ch.assigned)
 		}
 		m.spike(spikes[ch], ch.Last)
 		switch {

@@ -120,6 +120,7 @@ func TestRegression(t *testing.T) {
 	want := contract.ErrorGroupChanged{
 		Organization: "acme", Project: "shop", Group: id, Title: g.Title, Type: "AlphaError", Culprit: g.Culprit, Status: "unresolved", Before: "resolved",
 		Version: 3, Environment: "prod", Cause: "It happened in prod after it was resolved.", At: noon.Add(61 * time.Minute),
+		Addressed: contract.Addressed{Path: "/console/errors/" + id},
 	}
 	if len(facts) != 2 || facts[0].Status != "resolved" || facts[0].Actor != "mem_1" || !reflect.DeepEqual(facts[1], want) {
 		t.Errorf("announced: %+v, want %+v", facts, want)
@@ -129,6 +130,44 @@ func TestRegression(t *testing.T) {
 	})
 	if len(activity) != 3 || activity[0].Kind != grouping.WasRegressed || activity[0].By.ID != "" || activity[1].Note != "mended" || activity[2].By.Name != "Ada" {
 		t.Errorf("activity: %+v", activity)
+	}
+}
+
+// The webhooks of a group's links are told that it is resolved and comes back,
+// and nothing else.
+func TestLinksAreTold(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("AlphaError", 0))
+	id := only(t, pool).ID
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(t.Context(), tx, "acme"); err != nil {
+			return err
+		}
+		made, err := postgres.LockHeads(t.Context(), tx, "acme", []string{id})
+		if err != nil {
+			return err
+		}
+		for i, webhook := range []string{"whk_1", "", "whk_1"} {
+			link := grouping.Link{ID: fmt.Sprint(i), URL: fmt.Sprint("https://tracker.example/", i), Webhook: webhook}
+			made[0].Decisions = append(made[0].Decisions, grouping.Decision{Kind: grouping.WasLinked, At: noon, Link: link})
+		}
+		_, err = postgres.Record(t.Context(), tx, made, ada)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustDecide(t, pool, time.Hour, grouping.Command{Assign: &grouping.Assignee{ID: "payments"}}, id)
+	mustDecide(t, pool, time.Hour, grouping.Command{Status: grouping.Resolved}, id)
+	mustApply(t, pool, seen("AlphaError", 2*time.Hour))
+	var told []string
+	for _, fact := range announced(t, pool) {
+		if told = append(told, fmt.Sprint(fact.Status, fact.Webhooks)); len(fact.Links) != 3 {
+			t.Errorf("links: %+v", fact)
+		}
+	}
+	if want := []string{"unresolved[]", "resolved[whk_1]", "unresolved[whk_1]"}; !slices.Equal(told, want) {
+		t.Errorf("told: %q, want %q", told, want)
 	}
 }
 

@@ -77,7 +77,7 @@ func (w *Explanation) bound() {
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced int) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys, calls []string
 	var counts, samples []int64
-	var firsts, lasts, expiries []time.Time
+	var firsts, lasts, expiries, arrived []time.Time
 	var levels []int16
 	var similar [][]byte
 	var firstReleases, lastReleases []string
@@ -91,17 +91,18 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
 		similar, samples = append(similar, hashBytes(ch.Similar)), append(samples, int64(len(ch.Samples)))
 		expiries, calls = append(expiries, ch.Expires), append(calls, numbers(ch.calls))
+		arrived = append(arrived, ch.LastAccepted().UTC())
 	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, calls, first_release, last_release)
+			similar_hash, why, samples, expires, calls, first_release, last_release, arrived)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
-			environments::text[], similar_hash, why::jsonb, samples, expires, calls::integer[], first_release, last_release
+			environments::text[], similar_hash, why::jsonb, samples, expires, calls::integer[], first_release, last_release, arrived
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
 		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[],
-		              $20::text[], $21::text[]) WITH ORDINALITY
+		              $20::text[], $21::text[], $22::date[]) WITH ORDINALITY
 		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples,
-		             expires, calls, first_release, last_release, n)
+		             expires, calls, first_release, last_release, arrived, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
@@ -110,7 +111,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
 		       levels = g.levels | excluded.levels, similar_hash = coalesce(nullif(excluded.similar_hash, ''), g.similar_hash),
-		       expires = greatest(g.expires, excluded.expires),
+		       expires = greatest(g.expires, excluded.expires), arrived = greatest(g.arrived, excluded.arrived),
 		       first_release = CASE WHEN excluded.first_seen < g.first_seen AND excluded.first_release <> '' THEN excluded.first_release ELSE g.first_release END,
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
@@ -118,7 +119,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		RETURNING organization, id, samples, count, xmax = 0, status <> 'unresolved', merged_into, members > 0,
 		       coalesce((decided->>'splits')::integer, 0), (decided->'spike'->>'hour')::timestamptz`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases)
+		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases, arrived)
 	if err != nil {
 		return err
 	}

@@ -234,18 +234,18 @@ func Regroup(ctx context.Context, tx pgx.Tx, organization string, ids []string) 
 func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) error {
 	for _, statement := range [...]string{`
 		INSERT INTO error_groups (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, first_release, last_release, merged_into)
+			similar_hash, why, samples, expires, arrived, first_release, last_release, merged_into)
 		SELECT organization, id || ` + ownRow + `, project, '', '', '', count, first_seen, last_seen, seen_minute, levels, environments,
-		       '', '{}', samples, expires, first_release, last_release, id
+		       '', '{}', samples, expires, arrived, first_release, last_release, id
 		  FROM error_groups head WHERE organization = $1 AND id = ANY ($2) AND members = 0
 		   AND EXISTS (SELECT FROM error_groups m WHERE m.organization = $1 AND m.merged_into = head.id)`, `
 		UPDATE error_groups head SET count = all_of.count, first_seen = all_of.first_seen, last_seen = all_of.last_seen, seen_minute = all_of.seen_minute,
-		       levels = all_of.levels, expires = all_of.expires, samples = all_of.samples, members = all_of.members,
+		       levels = all_of.levels, expires = all_of.expires, arrived = all_of.arrived, samples = all_of.samples, members = all_of.members,
 		       first_release = coalesce(all_of.first_release, ''), last_release = coalesce(all_of.last_release, ''),
 		       environments = array(SELECT DISTINCT e FROM error_groups m, unnest(m.environments) AS e
 		           WHERE m.organization = $1 AND m.merged_into = head.id ORDER BY e LIMIT ` + strconv.Itoa(grouping.MaxEnvironments) + `)
 		  FROM (SELECT merged_into AS id, sum(count)::bigint AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen,
-		               max(seen_minute) AS seen_minute, bit_or(levels) AS levels, max(expires) AS expires, sum(samples)::bigint AS samples, count(*) - 1 AS members,
+		               max(seen_minute) AS seen_minute, bit_or(levels) AS levels, max(expires) AS expires, max(arrived) AS arrived, sum(samples)::bigint AS samples, count(*) - 1 AS members,
 		               (array_agg(first_release ORDER BY first_seen, id) FILTER (WHERE first_release <> ''))[1] AS first_release,
 		               (array_agg(last_release ORDER BY last_seen DESC, id) FILTER (WHERE last_release <> ''))[1] AS last_release
 		          FROM error_groups WHERE organization = $1 AND merged_into = ANY ($2) GROUP BY merged_into) all_of

@@ -18,7 +18,9 @@ import (
 
 // Bounds of a search.
 const (
-	scanBatch    = 2000    // groups that are scanned between two checks of the time
+	scanBatch    = 2000    // groups that are scanned before the first check of the time
+	scanGrowth   = 4       // how many times more before the next one
+	maxScan      = 32_000  // at most
 	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
 )
 
@@ -32,9 +34,12 @@ type GroupQuery struct {
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	Assignee     string
+	Unassigned   bool // only those that nobody looks after
 	Unlike       Unlike
 	NewSince     bool // only those that are new since the last deploy of their project, to one of Environments if there are any
 	deploys      deploys
+	Sort         Sorting
+	Now          time.Time `json:"-"` // of ByUsers
 	After        GroupCursor
 	Limit        int
 	TimeUp       func() bool `json:"-"` // called now and then: when true, the page ends with what was found; nil: never
@@ -50,10 +55,11 @@ type Unlike struct {
 type GroupCursor struct {
 	LastSeen time.Time `json:"l"`
 	ID       string    `json:"i"`
+	Key      int64     `json:"k,omitempty"` // in another order
 }
 
 // Cursor is the group's place in a list.
-func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
+func (g Group) Cursor() GroupCursor { return GroupCursor{LastSeen: g.LastSeen, ID: g.ID} }
 
 func (c GroupCursor) args() []any { return []any{minute(c.LastSeen), c.LastSeen, c.ID} }
 
@@ -86,8 +92,11 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	if err := q.findDeploys(ctx, tx, organization); err != nil {
 		return page, err
 	}
-	for after := q.After; ; {
-		border, err := q.rangeEnd(ctx, tx, organization, after)
+	if q.Sort != "" {
+		return sorted(ctx, tx, organization, q, q.Now)
+	}
+	for after, stretch := q.After, scanBatch; ; stretch = min(stretch*scanGrowth, maxScan) {
+		border, err := q.rangeEnd(ctx, tx, organization, after, stretch)
 		if err != nil {
 			return page, fmt.Errorf("cannot look at the list of groups: %w", err)
 		}
@@ -114,8 +123,8 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 	if err := q.findDeploys(ctx, tx, organization); err != nil {
 		return found, err
 	}
-	for after := q.After; ; {
-		border, err := q.rangeEnd(ctx, tx, organization, after)
+	for after, stretch := q.After, scanBatch; ; stretch = min(stretch*scanGrowth, maxScan) {
+		border, err := q.rangeEnd(ctx, tx, organization, after, stretch)
 		if err != nil {
 			return found, fmt.Errorf("cannot look at the list of groups: %w", err)
 		}
@@ -142,7 +151,7 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || q.Assignee != "" || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
+	return q.Status != "" || q.Assignee != "" || q.Unassigned || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
 		len(q.Environments) > 0 || len(q.Words) > 0
 }
 
@@ -158,13 +167,13 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 }
 
 // rangeEnd is the end of the next range; zero: that of the list.
-func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
+func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor, stretch int) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
 	}
 	s := q.list(organization, after)
 	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
-		s.where(), newestFirst, scanBatch-1), s.args...).Scan(&border.LastSeen, &border.ID)
+		s.where(), newestFirst, stretch-1), s.args...).Scan(&border.LastSeen, &border.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return GroupCursor{}, nil
 	}
@@ -189,6 +198,7 @@ func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCu
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
 	s.add(q.Assignee != "", "assignee = ?", q.Assignee)
+	s.add(q.Unassigned, "assignee = ''")
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee == nil, "status <> ?", string(q.Unlike.Status))
 	s.add(q.Unlike.Status == "" && q.Unlike.Assignee != nil, "assignee <> ?", q.Unlike.Assignee)
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee != nil, "(status <> ? OR assignee <> ?)", string(q.Unlike.Status), q.Unlike.Assignee)

@@ -48,8 +48,8 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		}
 		_, err := tx.Exec(t.Context(), `INSERT INTO error_groups
 			(organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments, samples,
-				similar_hash, why, expires)
-			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), date_trunc('minute', to_timestamp(n), 'UTC'), 8, '{}', 0, '', '{}', 'tomorrow' FROM generate_series(1, 2000) AS n`)
+				similar_hash, why, expires, arrived)
+			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), date_trunc('minute', to_timestamp(n), 'UTC'), 8, '{}', 0, '', '{}', 'tomorrow', 'today' FROM generate_series(1, 2000) AS n`)
 		return err
 	})
 	if err != nil {

@@ -17,7 +17,9 @@ import (
 type Setting struct {
 	Since time.Time // for errors accepted from then on
 	Paths grouping.Paths
-	By    string // id of the member or API key
+	// ArchiveDays is after how many days without an error a group is archived; 0: it never is.
+	ArchiveDays int
+	By          string // id of the member or API key
 }
 
 // maxSettings is how many settings of a project are kept, so that
@@ -43,7 +45,7 @@ func FindSettings(ctx context.Context, tx pgx.Tx, projects []Project) (Settings,
 		return nil, nil
 	}
 	organizations, names := projectColumns(distinct(projects))
-	rows, err := tx.Query(ctx, `SELECT organization, project, since, paths, actor FROM unnest($1::text[], $2::text[]) AS k (organization, project)
+	rows, err := tx.Query(ctx, `SELECT organization, project, since, paths, archive_days, actor FROM unnest($1::text[], $2::text[]) AS k (organization, project)
 		JOIN error_settings USING (organization, project) ORDER BY since`, organizations, names)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func FindSettings(ctx context.Context, tx pgx.Tx, projects []Project) (Settings,
 	all := Settings{}
 	var of Project
 	var s Setting
-	_, err = pgx.ForEachRow(rows, []any{&of.Organization, &of.Name, &s.Since, &s.Paths, &s.By}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&of.Organization, &of.Name, &s.Since, &s.Paths, &s.ArchiveDays, &s.By}, func() error {
 		all[of] = append(all[of], s)
 		s = Setting{}
 		return nil
@@ -65,12 +67,18 @@ func SaveSetting(ctx context.Context, tx pgx.Tx, organization pg.Organization, p
 	if err != nil {
 		return fmt.Errorf("cannot encode paths: %w", err)
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO error_settings (organization, project, since, paths, actor) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (organization, project, since) DO UPDATE SET paths = excluded.paths, actor = excluded.actor`, organization, project, s.Since, paths, s.By)
+	_, err = tx.Exec(ctx, `INSERT INTO error_settings (organization, project, since, paths, archive_days, actor) VALUES ($1, $2, $3, $4, $5, $6)`,
+		organization, project, s.Since, paths, s.ArchiveDays, s.By)
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `DELETE FROM error_settings WHERE organization = $1 AND project = $2 AND since < (SELECT min(since) FROM
 		(SELECT since FROM error_settings WHERE organization = $1 AND project = $2 ORDER BY since DESC LIMIT $3) kept)`, organization, project, maxSettings)
+	return err
+}
+
+// LockSettings has those wait who would change settings of a project at the same time.
+func LockSettings(ctx context.Context, tx pgx.Tx, organization pg.Organization, project string) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir grouping settings ' || $1 || '/' || $2, 0))`, organization, storable(project))
 	return err
 }

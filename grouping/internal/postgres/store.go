@@ -84,6 +84,7 @@ const ofStreams = `organization = $1 AND ($2 = '' OR stream = '` + rulesStream +
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_days", ofGroups), erasure.Rows("error_settings", erasure.OfProject),
+		erasure.Rows("error_owners", erasure.OfProject),
 		erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
 		erasure.Rows("group_packages", erasure.OfProject), erasure.Rows("group_splits", erasure.OfProject), erasure.Rows("releases", erasure.OfProject),
 		erasure.Rows("answers", `organization = $1 AND ($2 = '' OR answer->>'project' = $2)`), erasure.Rows("events", ofStreams),
@@ -101,6 +102,7 @@ var rights = pg.Rights{
 	"error_alert_log":     "SELECT, INSERT, UPDATE, DELETE",
 	"error_alerts":        "SELECT, INSERT, UPDATE, DELETE",
 	"error_groups":        "SELECT, INSERT, UPDATE, DELETE",
+	"error_owners":        "SELECT, INSERT, UPDATE, DELETE",
 	"error_settings":      "SELECT, INSERT, UPDATE, DELETE",
 	"group_budgets":       "SELECT, INSERT, UPDATE, DELETE",
 	"group_days":          "SELECT, INSERT, UPDATE, DELETE",
@@ -150,6 +152,7 @@ func Fixed() []prune.Bound {
 		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},
 		{Table: "error_settings", Keeps: "100 of each project, the newest", By: "maxSettings; they go with the project"},
+		{Table: "error_owners", Keeps: "20 of each project, the newest, with 50 rules each", By: "maxOwners; they go with the project"},
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, 100 of later versions, and 100 of rules",
 			By: "maxHashes; they go with their group"},
 		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes and 1,000 places of values in messages",

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -52,9 +51,7 @@ type console struct {
 
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates).Named(func(_ context.Context, organization string) string {
-		return config.Directory.OrganizationName(organization)
-	})}
+	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates).Following(config.Directory)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))

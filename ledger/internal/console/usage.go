@@ -51,7 +51,7 @@ type site struct {
 
 func newSite(config Config) site {
 	s := site{directory: config.Directory, operators: config.Operators}
-	s.pages = ui.NewPages(ui.Usage, templates).Named(func(_ context.Context, organization string) string { return s.directory.OrganizationName(organization) })
+	s.pages = ui.NewPages(ui.Usage, templates).Following(s.directory)
 	return s
 }
 

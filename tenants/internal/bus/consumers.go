@@ -152,11 +152,11 @@ func (c FactsConsumer) readFact(record weirbus.Record, name string) (tenants.Fac
 	return fact, c.address(&fact)
 }
 
-// address takes what says who gets mail out of the data, and makes a link of
-// where the fact leads.
+// address takes what says who gets the fact out of the data, and makes a link of
+// where it leads.
 func (c FactsConsumer) address(fact *tenants.Fact) error {
 	var of contract.Addressed
-	if err := json.Unmarshal(fact.Data, &of); err != nil || of.MailTo == nil && of.Path == "" {
+	if err := json.Unmarshal(fact.Data, &of); err != nil || of.MailTo == nil && of.Path == "" && len(of.Webhooks) == 0 {
 		return err
 	}
 	if of.MailTo != nil {
@@ -165,11 +165,13 @@ func (c FactsConsumer) address(fact *tenants.Fact) error {
 			fact.MailTo.Roles = append(fact.MailTo.Roles, tenants.Role(role))
 		}
 	}
+	fact.Webhooks = of.Webhooks
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(fact.Data, &members); err != nil {
 		return err
 	}
 	delete(members, "mail_to")
+	delete(members, "webhooks")
 	delete(members, "path")
 	link, err := json.Marshal(c.Origin + of.Path)
 	if err != nil {

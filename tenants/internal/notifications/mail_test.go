@@ -335,3 +335,31 @@ func TestMailTexts(t *testing.T) {
 		t.Errorf("a text wants what its event does not have:\n%s", all)
 	}
 }
+
+// A fact that names webhooks goes to these as well, whatever they ask for; never
+// to those of others, and nobody reads which they were.
+func TestFactsForOneWebhook(t *testing.T) {
+	to, others := newReceiver(t, 200), newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	of := func(organization, url string) string {
+		created, _, err := r.service.Create(t.Context(), by(organization), notifications.NewWebhook{Organization: organization, URL: url, Events: []string{"quota.exhausted"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return created.ID
+	}
+	named, foreign := of("org_a", to.URL), of("org_b", others.URL)
+	of("org_a", others.URL) // not named
+	r.run(t)
+	r.consume(t, r.record(t, "grp_1/3", contract.TypeErrorGroupRegressed, "org_a", contract.ErrorGroupChanged{
+		Organization: "org_a", Group: "grp_1", Status: "unresolved", Links: []string{"https://tracker.example/1"},
+		Addressed: contract.Addressed{Webhooks: []string{named, foreign, "whk_gone"}, Path: "/console/errors/grp_1"},
+	}))
+	body := string(to.await(t, 1)[0].body)
+	if !strings.Contains(body, `"url":"https://weir.example/console/errors/grp_1"`) || strings.Contains(body, "webhooks") || !strings.Contains(body, "tracker.example") {
+		t.Errorf("sent %s", body)
+	}
+	if n := len(others.received()); n != 0 {
+		t.Errorf("others were sent %d messages", n)
+	}
+}

@@ -164,6 +164,7 @@ var idle = map[string]string{
 	"grouping.error_alert_counts":  "nobody sets an alert",
 	"grouping.error_alert_log":     "nobody sets an alert",
 	"grouping.error_alerts":        "nobody sets an alert",
+	"grouping.error_owners":        "nobody says who looks after errors",
 	"grouping.error_settings":      "nobody changes where metadata has the user",
 	"grouping.group_splits":        "nobody decides about errors",
 	"grouping.releases":            "no entry names a release",

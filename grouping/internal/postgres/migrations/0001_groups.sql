@@ -8,7 +8,7 @@ CREATE TABLE error_groups (
 	title        text        NOT NULL,
 	type         text        NOT NULL,
 	culprit      text        NOT NULL,
-	status       text        NOT NULL DEFAULT 'unresolved' CHECK (status IN ('unresolved', 'resolved', 'ignored')),
+	status       text        NOT NULL DEFAULT 'unresolved' CHECK (status IN ('unresolved', 'resolved', 'ignored', 'archived')),
 	count        bigint      NOT NULL CHECK (count >= 0),
 	first_seen   timestamptz NOT NULL,
 	last_seen    timestamptz NOT NULL CHECK (last_seen >= first_seen),
@@ -19,6 +19,7 @@ CREATE TABLE error_groups (
 	why          jsonb       NOT NULL,
 	expires      date        NOT NULL, -- from this day (UTC) on the group is removed: the log store then has none of its entries
 	seen_minute  timestamptz NOT NULL,
+	arrived      date        NOT NULL, -- the day (UTC) on which an error of it was last accepted
 	calls        integer[]   NOT NULL DEFAULT '{}', -- numbers of its calls, innermost first; groups that share rare calls are similar
 	first_release text       NOT NULL DEFAULT '',
 	last_release text        NOT NULL DEFAULT '',
@@ -127,6 +128,18 @@ CREATE TABLE error_settings (
 	project      text        NOT NULL,
 	since        timestamptz NOT NULL,
 	paths        jsonb       NOT NULL, -- where the metadata of its entries has the release and other things
+	archive_days smallint    NOT NULL DEFAULT 0 CHECK (archive_days >= 0), -- without an error, after which a group is archived; 0: it never is
+	actor        text        NOT NULL,
+	PRIMARY KEY (organization, project, since)
+);
+
+-- Who looks after new groups of a project, for errors accepted from a time on: see Owners in the domain. The last row counts;
+-- others say what was before, and who changed it.
+CREATE TABLE error_owners (
+	organization text        NOT NULL,
+	project      text        NOT NULL,
+	since        timestamptz NOT NULL,
+	rules        jsonb       NOT NULL,
 	actor        text        NOT NULL,
 	PRIMARY KEY (organization, project, since)
 );
@@ -190,7 +203,7 @@ CREATE TABLE error_alert_log (
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'answers',
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'group_days', 'group_budgets', 'group_packages', 'group_splits', 'releases', 'error_settings', 'error_owners', 'answers',
 		'error_alerts', 'error_alert_counts', 'error_alert_log'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
