@@ -23,7 +23,7 @@ type sender struct {
 	accepted atomic.Uint64
 	denied   atomic.Pointer[error] // not nil: nothing is sent any more
 	failing  atomic.Bool           // the last attempt failed
-	resume   time.Time             // nothing is sent before
+	resume   time.Time             // Weir asks to be sent nothing before
 }
 
 func newSender(o Options, transport http.RoundTripper, c *Client) *sender {
@@ -69,12 +69,12 @@ func (s *sender) deliver(ctx context.Context, b *batch) bool {
 		}
 	}
 	sent := *b // repaired, it has fewer entries
-	deadline, last := b.since.Add(s.giveUp), deferred
+	at, last := time.Now(), deferred
 	for attempt := 0; ; attempt++ {
-		if later(s.resume, time.Now()).After(deadline) {
+		if at = later(at, s.resume); at.After(b.since.Add(s.giveUp)) {
 			return s.expire(ctx, b, last)
 		}
-		if !sleep(ctx, s.resume) {
+		if !sleep(ctx, at) {
 			return false
 		}
 		a := s.post(ctx, &sent)
@@ -98,7 +98,8 @@ func (s *sender) deliver(ctx context.Context, b *batch) bool {
 			}
 			continue
 		}
-		last, s.resume = a.verdict, later(s.resume, time.Now().Add(a.wait+backoff(attempt)))
+		s.resume = later(s.resume, time.Now().Add(a.wait))
+		at, last = s.resume.Add(backoff(attempt)), a.verdict
 	}
 }
 
