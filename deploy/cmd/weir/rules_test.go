@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/terminal"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Rules are read and tried as a file has them.
@@ -34,15 +35,15 @@ func TestRulesCommands(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	api, err := client.New(server.URL, "", 2)
-	must(t, err)
+	testenv.Must(t, err)
 	of := projectReader{Project: "prj_1"}
 	var out strings.Builder
-	must(t, (&rulesGet{projectReader: of}).print(t.Context(), api, terminal.Screen{}, &out))
+	testenv.Must(t, (&rulesGet{projectReader: of}).print(t.Context(), api, terminal.Screen{}, &out))
 	if out.String() != "# people\nscrub email\n" {
 		t.Errorf("printed %q", out.String())
 	}
 	out.Reset()
-	must(t, (&rulesPreview{projectReader: of}).print(t.Context(), api, terminal.Screen{}, &out, "scrub ip"))
+	testenv.Must(t, (&rulesPreview{projectReader: of}).print(t.Context(), api, terminal.Screen{}, &out, "scrub ip"))
 	for _, text := range []string{"joined:\n  grp_01234567  A", "(1,200 errors)", "  → new  All\n", "taken apart:\n  grp_2  C\n  → grp_2  C\n  → new  C  metadata.tenant: a\n",
 		"goes on in a new group:\n  grp_3  D\n  → new  D\n", "and 1 more changes", "7 samples of 3 groups", "there are more", "not on 2 others"} {
 		if !strings.Contains(out.String(), text) || strings.Contains(out.String(), "\x1b") {
@@ -50,9 +51,9 @@ func TestRulesCommands(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "errors.rules")
-	must(t, os.WriteFile(file, []byte("ignore function:a\n"), 0o600))
+	testenv.Must(t, os.WriteFile(file, []byte("ignore function:a\n"), 0o600))
 	text, err := rulesFile{file}.read()
-	must(t, err)
+	testenv.Must(t, err)
 	change := rulesNote{Note: "n", IfVersion: -1}.change()
 	change.Rules = &text
 	if rules, err := api.SetRules(t.Context(), "key", "prj_1", change); err != nil || rules.Version != 2 {
