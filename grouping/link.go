@@ -48,7 +48,8 @@ func (l Link) Check() error {
 	case utf8.RuneCountInString(l.Title) > MaxLinkTitle || !isLine(l.Title):
 		return Invalid{"title", fmt.Sprintf("title is %q.", trace.Clip(l.Title, MaxLinkTitle)), fmt.Sprintf("Use one line of at most %d characters.", MaxLinkTitle)}
 	case len(l.Webhook) > maxWebhookID || strings.ContainsFunc(l.Webhook, notInID):
-		return Invalid{"webhook", fmt.Sprintf("webhook is %q.", trace.Clip(l.Webhook, maxWebhookID)), "Use the id of one of the organization's webhooks, or leave it out."}
+		return Invalid{"webhook", fmt.Sprintf("webhook is %q.", trace.Clip(l.Webhook, maxWebhookID)),
+			"Use the id of one of the organization's webhooks, or leave it out."}
 	}
 	return nil
 }

@@ -66,7 +66,8 @@ func (o Owners) Check() error {
 	for i, rule := range o {
 		field := fmt.Sprintf("rules/%d/", i)
 		if rule.String() == "" {
-			return Invalid{strings.TrimSuffix(field, "/"), fmt.Sprintf("Rule %d has no pattern.", i+1), "Name a " + strings.Join(OwnerFields[:], ", ") + "; path:** is any."}
+			return Invalid{strings.TrimSuffix(field, "/"), fmt.Sprintf("Rule %d has no pattern.", i+1),
+				"Name a " + strings.Join(OwnerFields[:], ", ") + "; path:** is any."}
 		}
 		for _, name := range OwnerFields {
 			if pattern := *rule.Pattern(name); len(pattern) > maxOwnerPattern || !isLine(pattern) || strings.Contains(pattern, `"`) {
@@ -229,7 +230,7 @@ func parseOwner(line string) (rule OwnerRule, fault string) {
 		if !found || !slices.Contains(OwnerFields[:], name) {
 			return rule, fmt.Sprintf("%q is none of %s.", trace.Clip(name, maxOwnerPattern), strings.Join(OwnerFields[:], ", "))
 		}
-		value := ""
+		var value string
 		if quoted, is := strings.CutPrefix(after, `"`); is {
 			value, rest, _ = strings.Cut(quoted, `"`)
 		} else {

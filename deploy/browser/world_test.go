@@ -98,7 +98,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 		"environments": []string{say.environment}, "mail_roles": []string{"owner"}})
 	rules := "# " + say.search + "\nlibrary path:src/generated/*\nscrub email"
 	_, err = in.api.SetRules(t.Context(), w.key.Key, project.ID, client.RulesChange{Rules: &rules, Note: say.search})
-	must(t, err)
+	testenv.Must(t, err)
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }

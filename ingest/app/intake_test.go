@@ -168,7 +168,7 @@ func TestIntake(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *rig, *replica){
 		"PostAnswers": testPostAnswers, "PostFollowsState": testPostFollowsState, "ReadBack": testReadBack,
 		"ReadBackLargeRequest": testReadBackLargeRequest, "KeysThatReadLess": testKeysThatReadLess,
-		"Tail": testTail, "TailsEnd": testTailsEnd, "OpenTelemetry": testOpenTelemetry,
+		"Tail": testTail, "TailsEnd": testTailsEnd, "OpenTelemetry": testOpenTelemetry, "SDK": testSDK,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *p

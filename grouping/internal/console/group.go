@@ -185,8 +185,10 @@ func (c *console) queryOf(r *http.Request) (query postgres.GroupQuery, asked *ht
 // viewsOf links the lists by status.
 func viewsOf(r *http.Request) (views []ui.Link) {
 	chosen, isNew := r.URL.Query().Get("status"), r.URL.Query().Get("new_since") != ""
-	for _, of := range [][2]string{{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"}, {string(grouping.Archived), "Archived"},
-		{allStates, "All"}} {
+	for _, of := range [][2]string{
+		{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"},
+		{string(grouping.Archived), "Archived"}, {allStates, "All"},
+	} {
 		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0], "new_since", ""), Current: chosen == of[0] && !isNew})
 	}
 	return append(views, ui.Link{Text: "New since the last deploy", Href: ui.With(r, "status", "", "new_since", "deploy"), Current: isNew})

@@ -32,7 +32,8 @@ func (c *console) mountSettings(r chi.Router) {
 }
 
 var settingsFlashes = map[string]string{ // bounded by what the page does
-	"set": "The settings are kept. Errors accepted from now on are counted by them.", "owners-set": "The rules are kept. They hold for errors that are new from now on.",
+	"set":            "The settings are kept. Errors accepted from now on are counted by them.",
+	"owners-set":     "The rules are kept. They hold for errors that are new from now on.",
 	"owners-applied": "The rules were applied to errors that nobody looked after.",
 	"owners-more":    "The rules were applied to the 1,000 errors last seen that nobody looked after. Apply them again for the others.",
 }
@@ -125,7 +126,8 @@ func instant(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 func settingFields(s postgres.Setting) (fields []ui.Field) {
 	for _, of := range pathLabels {
-		fields = append(fields, ui.Field{Name: of[0], Label: of[1], Value: strings.Join(*s.Paths.Each()[of[0]], ", "), Optional: true, Code: true, Autocomplete: "off"})
+		paths := strings.Join(*s.Paths.Each()[of[0]], ", ")
+		fields = append(fields, ui.Field{Name: of[0], Label: of[1], Value: paths, Optional: true, Code: true, Autocomplete: "off"})
 	}
 	return append(fields, ui.Field{Name: "archive_after_days", Label: "Archive after so many days without an error", Type: "number",
 		Value: strconv.Itoa(s.ArchiveDays), Required: true, Hint: "0: never. Any new error opens it again."})

@@ -205,7 +205,8 @@ func Refusal(err error) error {
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.Is(err, groups.ErrSettingsChanged):
-		return httpapi.NewProblem(http.StatusConflict, "version_conflict", "Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
+		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
+			"Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
 	case errors.Is(err, postgres.ErrMerging):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Others merge or split these groups at this moment. Send the request again.")
 	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):

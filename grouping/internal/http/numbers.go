@@ -244,7 +244,8 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
-	set, err := a.Service.Set(r.Context(), request, project, postgres.Setting{Paths: grouping.Paths(body.pathsBody), ArchiveDays: body.ArchiveAfterDays}, body.IfSince)
+	to := postgres.Setting{Paths: grouping.Paths(body.pathsBody), ArchiveDays: body.ArchiveAfterDays}
+	set, err := a.Service.Set(r.Context(), request, project, to, body.IfSince)
 	if err != nil {
 		return Refusal(err)
 	}

@@ -122,7 +122,8 @@ func (ch *change) owned() *grouping.Owned {
 // FindOwned returns what rules look at of groups of an organization, by their first samples and
 // what was counted on their last day. tx must act as the organization.
 func FindOwned(ctx context.Context, tx pgx.Tx, organization pg.Organization, groups []string) (map[string]*grouping.Owned, error) {
-	rows, err := tx.Query(ctx, `SELECT k.id, coalesce((SELECT exceptions FROM occurrences o WHERE o.organization = $1 AND o.error_group = k.id ORDER BY slot LIMIT 1), '[]'),
+	rows, err := tx.Query(ctx, `SELECT k.id,
+		coalesce((SELECT exceptions FROM occurrences o WHERE o.organization = $1 AND o.error_group = k.id ORDER BY slot LIMIT 1), '[]'),
 		       coalesce((SELECT counted FROM group_days d WHERE d.organization = $1 AND d.error_group = k.id ORDER BY day DESC LIMIT 1), '{}')
 		  FROM unnest($2::text[]) AS k (id)`, organization, groups)
 	if err != nil {

@@ -37,6 +37,7 @@ const key = "weir_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // subjects are our clients.
 var subjects = map[string][]string{
+	"go":         {"go", "run", "../go/conformance/subject"},
 	"javascript": {"node", "../javascript/subject.js"},
 	"python":     {"python3", "../python/subject.py"},
 }
@@ -75,7 +76,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.fault(n, func() { s.accept(r.Header.Get("Idempotency-Key"), body) }, w) {
 		s.accept(r.Header.Get("Idempotency-Key"), body)
-		answer(w, http.StatusOK, "{}")
+		answer(w, http.StatusOK, `{"processed":1,"rejected":0}`)
 	}
 }
 

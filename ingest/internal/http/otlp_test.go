@@ -172,7 +172,7 @@ func BenchmarkPostOTLP(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				w := httptest.NewRecorder()
+				var w *httptest.ResponseRecorder
 				if name == "otlp" {
 					w = serveOTLP(in, body)
 				} else {

@@ -1,0 +1,3 @@
+module github.com/weirlog/weir/ingest/client/go
+
+go 1.25.0
