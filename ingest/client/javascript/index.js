@@ -9,6 +9,11 @@ const maxMessage = 10 * 1024;
 const maxEntry = 512 * 1024;
 const maxBatch = 512 * 1024;
 const encoder = new TextEncoder();
+const clients = new Set(); // that are open
+
+process.on("beforeExit", () => {
+  for (const client of clients) client.close();
+});
 
 export class Client {
   #options;
@@ -34,7 +39,7 @@ export class Client {
     if (!String(given.apiKey).startsWith("weir_")) throw new TypeError("apiKey must begin with weir_; create one under API Keys");
     this.#options = given;
     this.#queue = new Queue({ entries: given.maxEntries, bytes: given.maxBytes });
-    process.once("beforeExit", () => this.close());
+    clients.add(this);
   }
 
   debug(message, metadata) { this.log("debug", message, metadata); }
@@ -98,6 +103,7 @@ export class Client {
     this.#ended.abort();
     clearTimeout(this.#timer);
     this.#drop("closed", this.#queue.size);
+    clients.delete(this);
     return done;
   }
 

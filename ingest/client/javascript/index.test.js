@@ -69,6 +69,12 @@ test("messages are within the limit", () => {
   assert.ok(Buffer.byteLength(shortened("é".repeat(5121))) <= 10240);
 });
 
+test("many clients listen once", async () => {
+  const before = process.listenerCount("beforeExit");
+  for (let i = 0; i < 3; i++) await new Client(settings).close();
+  assert.equal(process.listenerCount("beforeExit"), before);
+});
+
 test("settings are checked", () => {
   for (const [given, want] of [[{ baseURL: "http://x" }, /https:/], [{ apiKey: "k" }, /weir_/], [{ baseURL: "" }, /WEIR_BASE_URL/]]) {
     assert.throws(() => new Client({ ...settings, ...given }), want);
