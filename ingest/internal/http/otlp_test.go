@@ -136,7 +136,8 @@ func TestOTLPWithoutRoom(t *testing.T) {
 	in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 16 << 20, Requests: 8, LargeBodies: 8}, in.Service.Clock)
 	for _, size := range []int{600 << 10, 3 << 20} {
 		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"` + strings.Repeat("x", size) + `"}}]}]}]}`
-		if w := serveOTLP(in, []byte(body), "Content-Type", "application/json"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "body_too_large") {
+		w := serveOTLP(in, []byte(body), "Content-Type", "application/json")
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "body_too_large") {
 			t.Errorf("%d bytes: %d %s", size, w.Code, w.Body)
 		}
 	}

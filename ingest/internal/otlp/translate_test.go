@@ -204,7 +204,8 @@ func TestWorkingMemory(t *testing.T) {
 	for _, of := range []struct{ begin, each, end string }{
 		{`{"resourceLogs":[`, `{}`, `]}`},
 		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, `{}`, `]}]}]}`},
-		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, `{"timeUnixNano":"1","body":{"stringValue":"cart opened"},"attributes":[{"key":"a","value":{"intValue":"4"}}]}`, `]}]}]}`},
+		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`,
+			`{"timeUnixNano":"1","body":{"stringValue":"cart opened"},"attributes":[{"key":"a","value":{"intValue":"4"}}]}`, `]}]}]}`},
 	} {
 		body := []byte(of.begin + strings.Repeat(of.each+",", 50_000) + of.each + of.end)
 		var before, after runtime.MemStats
