@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
@@ -85,7 +86,11 @@ func invalidBody(err error) error {
 		return err
 	}
 	problem := httpapi.NewProblem(http.StatusBadRequest, string(invalid.Code), invalid.Detail)
-	problem.Faults = []httpapi.Fault{{Pointer: invalid.Pointer, Code: string(invalid.Code), Detail: invalid.Detail, Fix: invalid.Fix}}
+	fault := httpapi.Fault{Pointer: invalid.Pointer, Code: string(invalid.Code), Detail: invalid.Detail, Fix: invalid.Fix}
+	if index, err := strconv.Atoi(strings.TrimPrefix(invalid.Pointer, "/logs/")); err == nil {
+		fault.Index = &index // so that a client can send the others
+	}
+	problem.Faults = []httpapi.Fault{fault}
 	return problem.With("offset", invalid.Offset)
 }
 
