@@ -389,7 +389,7 @@ func parseEpoch(text []byte) (Instant, bool) {
 		}
 	}
 	n, err := strconv.ParseInt(string(whole), 10, 64)
-	if err != nil {
+	if err != nil || len(bytes.Trim(part, "0123456789")) > 0 {
 		return Instant{}, false
 	}
 	below := uint32(0) // billionths of a unit

@@ -83,6 +83,8 @@ func TestNormalizeMembers(t *testing.T) {
 		`"timestamp":-5`:                              "",
 		`"timestamp":1.7e9`:                           "",
 		`"timestamp":"1769860800."`:                   "",
+		`"timestamp":1769860800.123456789e3`:          "",
+		`"timestamp":"1769860800.123456789 UTC"`:      "",
 		`"timestamp":true`:                            "",
 
 		`"error":{"stack_trace":"E: x\n\tat f (\"a.js\":1)\r\n  at g\u000a\n"}`: `"error":{"stack_trace":["E: x","\tat f (\"a.js\":1)","  at g"]}`,

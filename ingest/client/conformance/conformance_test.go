@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"math/big"
@@ -47,6 +48,7 @@ var subjects = map[string][]string{
 type server struct {
 	t     *testing.T
 	fault func(n int, accept func(), w http.ResponseWriter) (answered bool)
+	odd   string // bodies with it are refused; "": none
 
 	mu       sync.Mutex
 	requests int
@@ -69,6 +71,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests++
 	n := s.requests
 	s.mu.Unlock()
+	if before, _, found := bytes.Cut(body, []byte(s.odd)); s.odd != "" && found {
+		index := bytes.Count(before, []byte(`"timestamp":`)) - 1
+		answer(w, http.StatusBadRequest, fmt.Sprintf(`{"code":"invalid_json","detail":"It nests too deep.","errors":[{"index":%d}]}`, index))
+		return
+	}
 	if !s.fault(n, func() { s.accept(r.Header.Get("Idempotency-Key"), body) }, w) {
 		s.accept(r.Header.Get("Idempotency-Key"), body)
 		answer(w, http.StatusOK, `{"processed":1,"rejected":0}`)
@@ -124,6 +131,7 @@ func cut(w http.ResponseWriter) bool {
 var faults = map[string]struct {
 	does  func(n int, accept func(), w http.ResponseWriter) bool
 	drops string // the reason; "": none may be
+	odd   string // of the one entry that makes a body invalid; only this may be dropped
 }{
 	"none": {does: func(int, func(), http.ResponseWriter) bool { return false }},
 	"slow": {does: func(int, func(), http.ResponseWriter) bool { time.Sleep(200 * time.Millisecond); return false }},
@@ -158,6 +166,7 @@ var faults = map[string]struct {
 		}
 		return n > 3
 	}},
+	"odd entry":         {does: func(int, func(), http.ResponseWriter) bool { return false }, drops: "invalid_json", odd: `"entry 17"`},
 	"wrong certificate": {drops: "no_answer"},
 }
 
@@ -186,7 +195,7 @@ type printed struct {
 func try(t *testing.T, command []string, fault string) {
 	t.Parallel()
 	harm := faults[fault]
-	s := &server{t: t, fault: harm.does, accepted: map[string]int{}, keys: map[string]bool{}, parser: ingest.NewParser(ingest.DefaultLimits())}
+	s := &server{t: t, fault: harm.does, odd: harm.odd, accepted: map[string]int{}, keys: map[string]bool{}, parser: ingest.NewParser(ingest.DefaultLimits())}
 	listening := httptest.NewTLSServer(s)
 	defer listening.Close()
 	authority := listening.Certificate().Raw
@@ -211,6 +220,12 @@ func try(t *testing.T, command []string, fault string) {
 	}
 	if s.accepted["after close"] > 0 || kept+dropped != *entries || got.Accepted != kept {
 		t.Errorf("of %d entries %d were accepted; the client says %+v", *entries, kept, got)
+	}
+	if harm.odd != "" && dropped > 1 {
+		t.Errorf("%d entries were dropped for one", dropped)
+	}
+	if harm.odd != "" && got.Dropped["rejected"] == dropped { // as the Go client calls it
+		harm.drops = "rejected"
 	}
 	if (dropped > 0) != (harm.drops != "") || dropped != got.Dropped[harm.drops] {
 		t.Errorf("dropped: %v, want by %q alone", got.Dropped, harm.drops)

@@ -9,6 +9,11 @@ const maxMessage = 10 * 1024;
 const maxEntry = 512 * 1024;
 const maxBatch = 512 * 1024;
 const encoder = new TextEncoder();
+const clients = new Set(); // that are open
+
+process.on("beforeExit", () => {
+  for (const client of clients) client.close();
+});
 
 export class Client {
   #options;
@@ -34,7 +39,7 @@ export class Client {
     if (!String(given.apiKey).startsWith("weir_")) throw new TypeError("apiKey must begin with weir_; create one under API Keys");
     this.#options = given;
     this.#queue = new Queue({ entries: given.maxEntries, bytes: given.maxBytes });
-    process.once("beforeExit", () => this.close());
+    clients.add(this);
   }
 
   debug(message, metadata) { this.log("debug", message, metadata); }
@@ -47,7 +52,6 @@ export class Client {
   log(level, message, metadata, time = new Date()) {
     try {
       const entry = { timestamp: new Date(time).toISOString(), level: levels.includes(level) ? level : "info", message: shortened(String(message)) };
-      if (this.#options.environment) entry.environment = this.#options.environment;
       if (metadata instanceof Error) metadata = { error: metadata };
       const { error, err, ...others } = metadata ?? {};
       const failure = [error, err].find((one) => one instanceof Error);
@@ -66,6 +70,7 @@ export class Client {
     if (this.#closed || this.#refused) return this.#drop(this.#closed ? "closed" : this.#refused, 1);
     let text;
     try {
+      if (this.#options.environment && entry.environment === undefined) entry = { ...entry, environment: this.#options.environment };
       const changed = this.#options.redact ? this.#options.redact(entry) : entry;
       if (!changed) return;
       text = encoded(changed);
@@ -81,12 +86,13 @@ export class Client {
 
   /** Resolves once all that was queued before was sent or dropped; false: not in so many milliseconds. */
   async flush(timeout = 10_000) {
-    const over = new Promise((resolve) => unref(setTimeout(resolve, timeout, false)));
+    let timer; // keeps the program from its end, as that of a retry does not
+    const over = new Promise((resolve) => { timer = setTimeout(resolve, timeout, false); });
     const all = (async () => {
       while (this.#queue.size > 0 || this.#sending) await this.#begin();
       return true;
     })();
-    return Promise.race([all, over]);
+    return Promise.race([all, over]).finally(() => clearTimeout(timer));
   }
 
   /** Flushes, and ends: what comes later, or is left then, is dropped. */
@@ -97,6 +103,7 @@ export class Client {
     this.#ended.abort();
     clearTimeout(this.#timer);
     this.#drop("closed", this.#queue.size);
+    clients.delete(this);
     return done;
   }
 
@@ -137,8 +144,12 @@ export class Client {
       if (Date.now() + wait > until || await this.#sleep(wait)) break;
     }
     if (answer.status !== 200) this.#keepUnreported(reported);
-    this.#settle(answer, batch.length);
+    const odd = answer.body.code === "invalid_json" && batch.length > 1; // one entry, such as one that nests too deep
+    if (!odd) this.#settle(answer, batch.length);
     if (answer.remaining === 0 && answer.limit > 0) await this.#sleep(60_000 / answer.limit);
+    if (!odd) return;
+    await this.#deliver(batch.slice(0, batch.length >> 1));
+    await this.#deliver(batch.slice(batch.length >> 1));
   }
 
   #settle(answer, entries) {
@@ -157,7 +168,7 @@ export class Client {
     const { signal } = this.#ended;
     if (signal.aborted) return Promise.resolve(true);
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds, false);
+      const timer = unref(setTimeout(resolve, milliseconds, false));
       signal.addEventListener("abort", () => { clearTimeout(timer); resolve(true); }, { once: true });
     });
   }

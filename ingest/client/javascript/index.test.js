@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
 import { Client, errorOf, shortened, waitOf } from "./index.js";
@@ -68,11 +69,26 @@ test("messages are within the limit", () => {
   assert.ok(Buffer.byteLength(shortened("é".repeat(5121))) <= 10240);
 });
 
+test("many clients listen once", async () => {
+  const before = process.listenerCount("beforeExit");
+  for (let i = 0; i < 3; i++) await new Client(settings).close();
+  assert.equal(process.listenerCount("beforeExit"), before);
+});
+
 test("settings are checked", () => {
   for (const [given, want] of [[{ baseURL: "http://x" }, /https:/], [{ apiKey: "k" }, /weir_/], [{ baseURL: "" }, /WEIR_BASE_URL/]]) {
     assert.throws(() => new Client({ ...settings, ...given }), want);
   }
   assert.ok(!JSON.stringify(new Client(settings)).includes("weir_x"));
+});
+
+test("a program ends while a client waits to send again", () => {
+  const program = `import { Client } from ${JSON.stringify(new URL("index.js", import.meta.url).href)};
+    const client = new Client({ baseURL: "https://127.0.0.1:1/v1", apiKey: "weir_x", interval: 0 });
+    client.info("m");
+    if (await client.flush(500)) process.exit(3);
+    process.on("beforeExit", () => process.exit(7));`;
+  assert.equal(spawnSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 10_000 }).status, 7);
 });
 
 test("it waits as it is told", () => {
@@ -90,4 +106,17 @@ test("pino's records become entries", () => {
     error: { type: "TypeError", message: "x", stack_trace: ["TypeError: x", "    at f"], context: { code: "E" } },
   });
   assert.equal(sent[1].message, "no JSON");
+});
+
+test("pino's settings change nothing of that", () => {
+  const { client, sent } = collecting({ environment: "prod" });
+  const to = pino({ client });
+  to.write('{"level":"error","time":"no time","msg":"m"}\n');
+  to.write('{"level":"trace","time":"2026-01-31T12:00:00.000Z"}\n');
+  to.write("null\n");
+  to.write(JSON.stringify({ level: 30, time: 0, msg: "é".repeat(6000) }));
+  assert.deepEqual(sent.map((entry) => entry.level), ["error", "debug", "info", "info"]);
+  assert.deepEqual(sent.map((entry) => entry.environment), ["prod", "prod", "prod", "prod"]);
+  assert.equal(sent[1].timestamp, "2026-01-31T12:00:00.000Z");
+  assert.ok(Buffer.byteLength(sent[3].message) <= 10240);
 });

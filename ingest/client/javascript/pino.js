@@ -1,11 +1,20 @@
 /** A destination of pino: pino(options, weir()). */
 
-import { Client } from "./index.js";
+import { Client, shortened } from "./index.js";
+import { levels } from "./queue.js";
 
 const names = { 10: "debug", 20: "debug", 30: "info", 40: "warn", 50: "error", 60: "fatal" };
 
-function levelOf(number) {
-  return names[Math.min(Math.max(Math.floor(number / 10) * 10, 10), 60)] ?? "info";
+/** The level of a number, or of a label, as formatters write. */
+function levelOf(level) {
+  if (levels.includes(level)) return level;
+  if (level === "trace") return "debug";
+  return names[Math.min(Math.max(Math.floor(level / 10) * 10, 10), 60)] ?? "info";
+}
+
+function timeOf(time) {
+  const at = new Date(time ?? Date.now());
+  return (Number.isNaN(at.getTime()) ? new Date() : at).toISOString();
 }
 
 export default function weir(options = {}) {
@@ -17,10 +26,11 @@ export default function weir(options = {}) {
       try {
         record = JSON.parse(line);
       } catch {
-        return client.info(line.trimEnd());
+        record = undefined;
       }
+      if (record === null || typeof record !== "object") return client.info(line.trimEnd());
       const { level, time, msg, err, ...others } = record;
-      const entry = { timestamp: new Date(time ?? Date.now()).toISOString(), level: levelOf(level), message: String(msg ?? err?.message ?? ""), metadata: others };
+      const entry = { timestamp: timeOf(time), level: levelOf(level), message: shortened(String(msg ?? err?.message ?? "")), metadata: others };
       if (err) {
         const { type, message, stack, ...context } = err;
         entry.error = { type, message, stack_trace: String(stack ?? "").split("\n").filter(Boolean), context };

@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import threading
+import time
 import unittest
 
 import weir
@@ -53,6 +55,14 @@ class TestEntries(unittest.TestCase):
         of.log("info", "hello")
         self.assertEqual([entry["message"] for entry in sent], ["hello"])
 
+    def test_have_the_environment_of_the_client(self):
+        sent = []
+        of = client(redact=sent.append, environment="prod")
+        of.log("info", "m")
+        of.log("info", "m", environment="dev")
+        of.send({"timestamp": "2026-01-31T12:00:00Z", "level": "info", "message": "m"})
+        self.assertEqual([entry["environment"] for entry in sent], ["prod", "dev", "prod"])
+
     def test_that_cannot_be_sent_harm_nobody(self):
         class Evil:
             def __str__(self):
@@ -63,10 +73,37 @@ class TestEntries(unittest.TestCase):
         log.propagate = False
         of.log("info", "m", metadata={"evil": Evil()})
         log.warning("m", extra={"evil": Evil()})
-        self.assertEqual(of.stats().dropped, {"not_json": 2})
+        of.log("info", Evil())
+        of.log("info", "m", metadata=[1])
+        self.assertEqual(of.stats().dropped, {"not_json": 4})
+
+    def test_can_come_while_another_is_queued(self):
+        """From a signal handler or a finalizer, in the thread that holds the lock."""
+        of = client()
+        done = threading.Event()
+
+        def log():
+            with of._buffer._lock, of._counts, of._starting:
+                of.log("info", "m")
+                of.log("info", "m", metadata=[1])
+            done.set()
+
+        threading.Thread(target=log, daemon=True).start()
+        self.assertTrue(done.wait(5))
+        self.assertEqual(len(of._buffer), 1)
 
 
 class TestClient(unittest.TestCase):
+    def test_closes_once(self):
+        of = client()
+        for _ in range(1500):
+            of.log("info", "m")
+        self.assertFalse(of.close(0.2))
+        dropped, begun = of.stats().dropped["closed"], time.monotonic()
+        self.assertFalse(of.close(5.0))
+        self.assertLess(time.monotonic() - begun, 1)
+        self.assertEqual(of.stats().dropped["closed"], dropped)
+
     def test_says_what_is_missing(self):
         for given, want in ((("http://x", "weir_x"), "https://"), (("https://x", "k"), "weir_"), (("", "weir_x"), "WEIR_BASE_URL")):
             with self.assertRaisesRegex(ValueError, want):

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
@@ -85,7 +86,11 @@ func invalidBody(err error) error {
 		return err
 	}
 	problem := httpapi.NewProblem(http.StatusBadRequest, string(invalid.Code), invalid.Detail)
-	problem.Faults = []httpapi.Fault{{Pointer: invalid.Pointer, Code: string(invalid.Code), Detail: invalid.Detail, Fix: invalid.Fix}}
+	fault := httpapi.Fault{Pointer: invalid.Pointer, Code: string(invalid.Code), Detail: invalid.Detail, Fix: invalid.Fix}
+	if index, err := strconv.Atoi(strings.TrimPrefix(invalid.Pointer, "/logs/")); err == nil {
+		fault.Index = &index // so that a client can send the others
+	}
+	problem.Faults = []httpapi.Fault{fault}
 	return problem.With("offset", invalid.Offset)
 }
 
@@ -243,6 +248,9 @@ func (b *Bodies) problem(err error, how encoding) error {
 		return errors.Join(overloaded(), errNoFault)
 	case errors.Is(err, errBodyTooLarge):
 		return b.tooLarge()
+	case errors.Is(err, errNeverFits):
+		return httpapi.NewProblem(http.StatusBadRequest, "body_too_large",
+			"The body takes more memory to be rewritten to entries than there is. Send fewer in one request, and OTLP as protobuf.")
 	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
 		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body",
 			fmt.Sprintf("The body came too slowly. After the first %s and within %s in all, the minimum upload rate is %d bytes a second, "+

@@ -148,3 +148,13 @@ func TestRefusalsArePublished(t *testing.T) {
 		}
 	}
 }
+
+// A body that one entry makes invalid is refused whole: the answer names the entry.
+func TestInvalidBodyNamesTheEntry(t *testing.T) {
+	const entry = `{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"m","metadata":`
+	deep := `{"logs":[` + entry + `{}},` + entry + `{"a":` + strings.Repeat("[", 128) + strings.Repeat("]", 128) + `}}]}`
+	w := serve(newIntake(t, new(memoryLog), plenty), newPost(strings.NewReader(deep)))
+	if !strings.Contains(w.Body.String(), `"errors":[{"index":1,`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

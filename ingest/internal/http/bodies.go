@@ -45,6 +45,7 @@ type Bodies struct {
 	clock func() time.Time
 
 	small, large *fairshare.Limiter // of bytes
+	most         [2]int64           // that one small and one large body may ever take
 	throttle     *admission.Throttle
 
 	buffers       buffers
@@ -77,7 +78,7 @@ func (b *Bodies) count(err error) {
 func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	reserve := limits.Bytes / reserveShare
 	return &Bodies{
-		max: limits.Max, clock: clock,
+		max: limits.Max, clock: clock, most: [2]int64{reserve / holderShare, limits.Bytes - reserve},
 		small: fairshare.NewLimiter(fairshare.Limits{
 			Capacity: reserve, PerKey: reserve / holderShare, Leases: limits.Requests, Wait: smallWait, Clock: clock,
 		}),

@@ -80,7 +80,7 @@ type Format struct {
 	encoding  encoding
 	digested  bool
 	translate func(body []byte, to io.Writer) error // to what the parser reads; nil: the body is that
-	working   int64                                 // memory of translate, in sizes of the body
+	working   func(body []byte) int64               // memory of translate beside both; nil: none
 }
 
 // A reading is a body being read.
@@ -99,6 +99,7 @@ var (
 	errBodyTooLarge = errors.New("the body is larger than the limit")
 	errTooSlow      = errors.New("the body comes too slowly")
 	errPadded       = errors.New("most of the body is not content")
+	errNeverFits    = errors.New("the body takes more memory to be translated than there is")
 )
 
 // Read reads the body of r for a holder. The body must be closed. After
@@ -306,7 +307,17 @@ func (r *reading) convert() error {
 // beginTranslation lends memory as large as the source, which is kept until
 // the translation ends.
 func (r *reading) beginTranslation(source *Buffer) (err error) {
-	working := r.format.working * int64(len(source.Bytes))
+	working := int64(0)
+	if r.format.working != nil {
+		working = r.format.working(source.Bytes)
+	}
+	most := r.bodies.most[0]
+	if source.large != nil {
+		most = r.bodies.most[1]
+	}
+	if 2*int64(len(source.Bytes))+working > most { // to wait for it would be for nothing, and so to send it again
+		return errNeverFits
+	}
 	if err := r.share.grow(r.lease, min(source.size(), firstStep)+working); err != nil {
 		return err
 	}

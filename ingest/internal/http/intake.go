@@ -217,7 +217,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	format := Format{encoding: q.options.encoding, digested: q.options.idempotency != ""}
 	switch {
 	case q.otlp != nil:
-		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory()
+		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory
 	case q.options.lenient:
 		format.translate = q.normalize
 	}

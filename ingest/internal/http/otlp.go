@@ -52,7 +52,7 @@ func answersOTLP(handle func(http.ResponseWriter, *http.Request) error) func(htt
 			message += " " + faultText(problem.Faults[0].Pointer, problem.Faults[0].Detail, problem.Faults[0].Fix)
 		}
 		encoding := otlp.JSON
-		if r.Header.Get("Content-Type") == string(otlp.Protobuf) {
+		if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == string(otlp.Protobuf) {
 			encoding = otlp.Protobuf
 		}
 		writeOTLP(w, status, encoding, encoding.Status(message))
@@ -89,9 +89,9 @@ func (o *otlpRequest) readHeaders(header http.Header) (options requestOptions, e
 	return options, err
 }
 
-func (o *otlpRequest) workingMemory() int64 {
+func (o *otlpRequest) workingMemory(body []byte) int64 {
 	if o.encoding == otlp.JSON {
-		return otlp.WorkingMemory
+		return otlp.WorkingMemory(body)
 	}
 	return 0
 }

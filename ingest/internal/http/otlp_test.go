@@ -113,6 +113,7 @@ func TestOTLPRefusals(t *testing.T) {
 		{"no OTLP", down, []byte("x"), nil, 400, false, "invalid_otlp"},
 		{"no OTLP in JSON", down, []byte("[]"), []string{"Content-Type", "application/json"}, 400, false, "invalid_otlp"},
 		{"media type", down, fine, []string{"Content-Type", "text/plain"}, 400, false, "application/x-protobuf"},
+		{"protobuf with a parameter", down, []byte("x"), []string{"Content-Type", "application/x-protobuf; charset=utf-8"}, 400, false, "invalid_otlp"},
 		{"no valid record", down, logRecords(false, strings.Repeat("x", 10241)), nil, 400, false, "/logs/0/message"},
 		{"too many", down, logRecords(false, make([]string, maxRecords+1)...), nil, 400, false, "20000"},
 	} {
@@ -120,9 +121,28 @@ func TestOTLPRefusals(t *testing.T) {
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || (w.Header().Get("Retry-After") != "") != c.retry {
 			t.Errorf("%s: %d %s %v", c.name, w.Code, w.Body, w.Header())
 		}
+		if strings.HasPrefix(c.name, "protobuf") && w.Header().Get("Content-Type") != string(otlp.Protobuf) {
+			t.Errorf("%s: %v", c.name, w.Header())
+		}
 		if w.Header().Get("Content-Type") == "application/json" && !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s: %s", c.name, w.Body)
 		}
+	}
+}
+
+// What never has room is not to be sent again.
+func TestOTLPWithoutRoom(t *testing.T) {
+	in := newIntake(t, new(memoryLog), plenty)
+	in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 16 << 20, Requests: 8, LargeBodies: 8}, in.Service.Clock)
+	for _, size := range []int{600 << 10, 3 << 20} {
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"` + strings.Repeat("x", size) + `"}}]}]}]}`
+		w := serveOTLP(in, []byte(body), "Content-Type", "application/json")
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "body_too_large") {
+			t.Errorf("%d bytes: %d %s", size, w.Code, w.Body)
+		}
+	}
+	if use := in.Bodies.Use(); use.SmallBytes+use.LargeBytes > 0 {
+		t.Errorf("memory is still lent: %+v", use)
 	}
 }
 

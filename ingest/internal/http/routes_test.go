@@ -55,6 +55,8 @@ func TestRoutes(t *testing.T) {
 	}{
 		{http.MethodPost, "/v1/logs", secret, http.StatusOK},
 		{http.MethodPost, "/v1/logs", "", http.StatusUnauthorized},
+		{http.MethodPost, "/v1/otlp/v1/logs", secret, http.StatusOK},
+		{http.MethodPost, "/v1/otlp/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/logs", secret, http.StatusOK},
 		{http.MethodGet, "/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/logs/tail", secret, http.StatusOK},

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -21,9 +22,17 @@ const (
 	JSON     Encoding = "application/json"
 )
 
-// WorkingMemory is how many times the size of a request in JSON ToProtobuf
-// holds beside it.
-const WorkingMemory = 8
+// What ToProtobuf holds beside a request: its texts and numbers, and a
+// message for each brace, which may be empty.
+const (
+	perByte    = 8
+	perMessage = 256
+)
+
+// WorkingMemory is how much ToProtobuf holds beside a request in JSON.
+func WorkingMemory(request []byte) int64 {
+	return max(perByte*int64(len(request)), perMessage*int64(bytes.Count(request, []byte("{"))))
+}
 
 // ToProtobuf encodes a request in JSON as one in protobuf. The error is an *Invalid.
 func ToProtobuf(request []byte) ([]byte, error) {

@@ -31,7 +31,7 @@ func (t *Translator) entry() error {
 		return err
 	}
 	t.write("}")
-	return nil
+	return t.failed // no record after it is read: each repeats its resource, so a few bytes would be the work of many
 }
 
 func (t *Translator) noteUID() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -55,6 +56,9 @@ func (t *Translator) Translate(request []byte, received time.Time, to io.Writer)
 		}
 		return nil
 	})
+	if t.failed != nil {
+		return Translation{}, t.failed
+	}
 	if err != nil {
 		return Translation{}, &Invalid{fmt.Sprintf("Log record %d can't be read: %v.", t.records, err)}
 	}
@@ -153,7 +157,9 @@ func (r *record) read(text []byte) error {
 		case 3:
 			r.severityText = f.bytes
 		case 5:
-			r.body = f.bytes
+			if len(f.bytes) > 0 { // a Collector writes an empty one where there was none
+				r.body = f.bytes
+			}
 		case 9:
 			r.traceID = f.bytes
 		case 10:
@@ -176,11 +182,21 @@ type attribute struct{ name, value []byte }
 
 type attributes []attribute
 
+// maxAttributes is how many a record, a resource or a scope may have: an
+// empty one takes 2 bytes of a request and 48 of memory, and those of a
+// record are compared with those of its resource.
+const maxAttributes = 1000
+
+var errAttributes = errors.New("it, its resource or its scope has more than " + strconv.Itoa(maxAttributes) + " attributes")
+
 // add adds the attributes that are the field with a number of a message.
 func (a *attributes) add(message []byte, number protowire.Number) error {
 	return fields(message, func(f field) error {
 		if f.number != number {
 			return nil
+		}
+		if len(*a) == maxAttributes {
+			return errAttributes
 		}
 		one, err := readAttribute(f.bytes)
 		*a = append(*a, one)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirlog/weir/ingest"
@@ -72,6 +74,8 @@ func TestRecordsBecomeEntries(t *testing.T) {
 		{"observed", nil, &logs.LogRecord{ObservedTimeUnixNano: at, SeverityNumber: 17}, `{"timestamp":"2026-01-31T12:00:00.123456789Z","level":"error","message":"","metadata":{}}`},
 		{"receipt", nil, &logs.LogRecord{SeverityText: "WARNING", EventName: "cart.opened"},
 			`{"timestamp":"2026-11-29T08:00:00Z","level":"warn","message":"cart.opened","metadata":{}}`},
+		{"empty body", nil, &logs.LogRecord{TimeUnixNano: 1e9, Body: new(common.AnyValue), EventName: "cart.opened"},
+			`{"timestamp":"1970-01-01T00:00:01Z","level":"info","message":"cart.opened","metadata":{}}`},
 		{"attributes", []*common.KeyValue{attr("service.name", text("cart")), attr("region", text("eu"))},
 			&logs.LogRecord{TimeUnixNano: 1e9, Body: text(`say "a"` + "\n"), EventName: "e", TraceId: []byte{0xab, 1}, SpanId: []byte{2}, SeverityNumber: 5, SeverityText: "loud",
 				Attributes: []*common.KeyValue{attr("region", text("us")), attr("n", number(-5)), attr("o", mapOf(attr("k", nil), attr("x", mapOf())))}},
@@ -92,6 +96,29 @@ func TestRecordsBecomeEntries(t *testing.T) {
 		if got, _ := translate(t, request(c.of, c.record)); got != `{"logs":[`+c.want+`]}` {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
+	}
+}
+
+// full is a writer that has no room.
+type full struct{}
+
+var errFull = errors.New("full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// A small request can become a large body, as each record repeats the
+// attributes of its resource. What has no room is not translated to the end.
+func TestStopsWithItsWriter(t *testing.T) {
+	large := []*common.KeyValue{attr("a", text(strings.Repeat("x", flushed)))}
+	records := make([]*logs.LogRecord, 100)
+	for i := range records {
+		records[i] = new(logs.LogRecord)
+	}
+	wire, err := proto.Marshal(request(large, records...))
+	testenv.Must(t, err)
+	translator := new(Translator)
+	if _, err := translator.Translate(wire, receipt, full{}); !errors.Is(err, errFull) || translator.records != 1 {
+		t.Errorf("%d records were translated: %v", translator.records, err)
 	}
 }
 
@@ -136,7 +163,15 @@ func TestRefusesWhatIsNotOTLP(t *testing.T) {
 		deep = mapOf(attr("k", deep))
 	}
 	wire, _ := proto.Marshal(request(nil, &logs.LogRecord{Body: deep}))
-	for name, body := range map[string][]byte{"text": []byte("no"), "cut": wire[:len(wire)-1], "deep": wire} {
+	many := make([]*common.KeyValue, maxAttributes+1)
+	for i := range many {
+		many[i] = new(common.KeyValue)
+	}
+	ofRecord, _ := proto.Marshal(request(nil, &logs.LogRecord{Attributes: many}))
+	ofResource, _ := proto.Marshal(request(many, &logs.LogRecord{}))
+	for name, body := range map[string][]byte{
+		"text": []byte("no"), "cut": wire[:len(wire)-1], "deep": wire, "attributes of a record": ofRecord, "of a resource": ofResource,
+	} {
 		var invalid *Invalid
 		if _, err := new(Translator).Translate(body, receipt, new(bytes.Buffer)); !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", name, err)
@@ -161,6 +196,29 @@ func TestJSON(t *testing.T) {
 		`"span_id":"eee19b7ec3c1b174","scope":{"name":"s","version":"1"}}}]}`
 	if to.String() != want {
 		t.Errorf("%s\nwant\n%s", &to, want)
+	}
+}
+
+// What a request in JSON takes is known before, also of many empty messages.
+func TestWorkingMemory(t *testing.T) {
+	for _, of := range []struct{ begin, each, end string }{
+		{`{"resourceLogs":[`, `{}`, `]}`},
+		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, `{}`, `]}]}]}`},
+		{`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`,
+			`{"timeUnixNano":"1","body":{"stringValue":"cart opened"},"attributes":[{"key":"a","value":{"intValue":"4"}}]}`, `]}]}]}`},
+	} {
+		body := []byte(of.begin + strings.Repeat(of.each+",", 50_000) + of.each + of.end)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		data := new(logs.LogsData)
+		testenv.Must(t, protojson.Unmarshal(body, data))
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(data)
+		if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > WorkingMemory(body) { //nolint:gosec // both fit
+			t.Errorf("%s: %d bytes hold %d, not %d", of.each, len(body), held, WorkingMemory(body))
+		}
 	}
 }
 

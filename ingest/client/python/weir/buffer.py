@@ -17,7 +17,7 @@ class Buffer:
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self.max_entries = max_entries
         self.max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler or a finalizer may log in between
         self._filled = threading.Condition(self._lock)
         self._queues: Dict[str, Deque[Tuple[int, bytes]]] = {level: deque() for level in LEVELS}
         self._order = 0

@@ -87,18 +87,22 @@ class Client:
         environment: Optional[str] = None,
     ) -> None:
         """Queues an entry. It never waits, and never raises for a value that can't be sent."""
-        at = timestamp or datetime.now(timezone.utc)
-        entry: Entry = {
-            "timestamp": at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "level": level if level in LEVELS else "info",
-            "message": shortened(str(message)),
-        }
-        if environment or self._environment:
-            entry["environment"] = environment or self._environment
-        if metadata:
-            entry["metadata"] = dict(metadata)
-        if error:
-            entry["error"] = dict(error)
+        try:
+            at = timestamp or datetime.now(timezone.utc)
+            entry: Entry = {
+                "timestamp": at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "level": level if level in LEVELS else "info",
+                "message": shortened(str(message)),
+            }
+            if environment:
+                entry["environment"] = environment
+            if metadata:
+                entry["metadata"] = dict(metadata)
+            if error:
+                entry["error"] = dict(error)
+        except Exception:  # a logger must not harm its program
+            self._drop("not_json", 1)
+            return
         self.send(entry)
 
     def send(self, entry: Entry) -> None:
@@ -107,6 +111,8 @@ class Client:
             self._drop("closed" if self._closed else self._refused, 1)
             return
         try:
+            if self._environment and entry.get("environment") is None:
+                entry = {**entry, "environment": self._environment}
             if self._redact is not None:
                 changed = self._redact(entry)
                 if changed is None:
@@ -143,6 +149,8 @@ class Client:
     def close(self, timeout: float = 10.0) -> bool:
         """Flushes, and ends. Entries that come later, and those left after the timeout, are dropped."""
         self._closed = True
+        if self._ended.is_set():  # by another handler, or at exit
+            return len(self._buffer) == 0
         done = self.flush(timeout)
         self._ended.set()
         self._buffer.hurry()
@@ -157,7 +165,7 @@ class Client:
     def _begin(self) -> None:
         self._buffer = Buffer(*self._bounds)
         self._idle = threading.Condition()
-        self._counts = threading.Lock()
+        self._counts = threading.RLock()  # a signal handler or a finalizer may log in between
         self._stats = Stats()
         self._unreported: Dict[str, int] = {}
         self._sending = False
@@ -165,7 +173,7 @@ class Client:
         self._refused = ""  # the code with which the server refused the key
         self._ended = threading.Event()
         self._worker: Optional[threading.Thread] = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()
 
     def _start(self) -> None:
         with self._starting:
@@ -210,10 +218,15 @@ class Client:
                 break
         if reported and answer.status != 200:
             self._keep_unreported(reported)
-        self._settle(answer, len(batch))
+        odd = answer.code == "invalid_json" and len(batch) > 1  # one entry, such as one that nests too deep
+        if not odd:
+            self._settle(answer, len(batch))
         pause = answer.pause()
         if pause > 0:
             self._ended.wait(pause)
+        if odd:
+            self._deliver(transport, batch[: len(batch) // 2])
+            self._deliver(transport, batch[len(batch) // 2 :])
 
     def _settle(self, answer: Answer, entries: int) -> None:
         if answer.status != 200:
