@@ -102,7 +102,7 @@ func (a *App) openModules(ctx context.Context) error {
 	shared := given{
 		databaseURL: httpapi.Secret(b.databaseURL), brokers: b.brokers, access: b.access, proxies: a.config.TrustedProxies,
 		stateDir: a.dir.state(), drain: a.config.Drain, operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry,
-		origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"), webhookKeys: httpapi.Secret(a.env.WebhookKeys), start: randomHex(16),
+		origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"), caFile: a.env.CAFile, webhookKeys: httpapi.Secret(a.env.WebhookKeys), start: randomHex(16),
 	}
 	var err error
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {

@@ -83,6 +83,7 @@ type given struct {
 	drain       time.Duration
 	operator    httpapi.Secret
 	origin      string         // where people reach the console
+	caFile      string         // by which programs know it
 	webhookKeys httpapi.Secret // if the module has none of its own
 	start       string         // names this start of the process
 	metrics     *telemetry.Registry
@@ -130,6 +131,7 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 		g.apply(config)
 	}
 	m.Tenants.OperatorToken, m.Tenants.ConsoleOrigin = g.operator, cmp.Or(m.Tenants.ConsoleOrigin, g.origin)
+	m.Tenants.ConsoleCAFile = cmp.Or(m.Tenants.ConsoleCAFile, g.caFile)
 	if m.Tenants.Webhooks.Keys == "" {
 		m.Tenants.Webhooks.Keys = g.webhookKeys
 	}

@@ -17,7 +17,8 @@ import (
 
 const introduction = "# API reference\n\n" +
 	"Every operation of the API, made from the modules' OpenAPI parts by `make docs`. The whole document, with the shapes of bodies and answers, is\n" +
-	"`GET /v1/openapi.json` of the gateway or of a module. Each operation may also answer 400, 401, 403, 429 and 500, as `application/problem+json`\n" +
+	"`GET /v1/openapi.json` of the gateway or of a module, and `GET /v1/openapi-3.0.json` of the gateway for generators that can't\n" +
+	"read OpenAPI 3.1. Each operation may also answer 400, 401, 403, 429 and 500, as `application/problem+json`\n" +
 	"with a [code](errors.md).\n"
 
 // everywhere are the statuses that the introduction names.

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -22,6 +26,32 @@ func TestOperations(t *testing.T) {
 		if o.Summary == "" || o.answers() == "" {
 			t.Errorf("%s %s: summary %q, answers %q", o.Method, o.Path, o.Summary, o.answers())
 		}
+	}
+}
+
+// All parts together are a document of OpenAPI 3.0 that a strict reader of
+// that version accepts.
+func TestVersion30(t *testing.T) {
+	var whole httpapi.OpenAPI
+	whole.Version, whole.Info = "3.1.0", map[string]string{"title": "Weir", "version": "1"}
+	for _, module := range modules {
+		testenv.Must(t, whole.Add(module.openAPI()))
+	}
+	text, err := json.Marshal(whole)
+	testenv.Must(t, err)
+	older, err := openapi.Version30(text)
+	testenv.Must(t, err)
+	document, err := openapi3.NewLoader().LoadFromData(older)
+	testenv.Must(t, err)
+	testenv.Must(t, document.Validate(t.Context()))
+	for _, unknown := range []string{`"null"`, `"const"`} {
+		if strings.Contains(string(older), unknown) {
+			t.Errorf("the document has %s, which OpenAPI 3.0 has not", unknown)
+		}
+	}
+	group := document.Components.Schemas["GroupingErrorGroup"]
+	if group == nil || !group.Value.Properties["first_release"].Value.Nullable || !group.Value.Properties["first_release"].Value.Type.Is("string") {
+		t.Errorf("the first release of an error group is %+v", group)
 	}
 }
 

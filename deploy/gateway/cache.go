@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
 // How often the modules are asked for their parts of the OpenAPI
@@ -28,11 +29,30 @@ type openAPI struct {
 	loading sync.Mutex // held while the modules are asked
 
 	mu       sync.Mutex
-	document http.Handler // nil before the first join
-	next     time.Time    // when to ask again
+	document *documents // nil before the first join
+	next     time.Time  // when to ask again
 }
 
+// documents are the joined one, and the same in OpenAPI 3.0.
+type documents struct{ present, older http.Handler }
+
 func (o *openAPI) serve(w http.ResponseWriter, r *http.Request) error {
+	document, err := o.get()
+	if err == nil {
+		document.present.ServeHTTP(w, r)
+	}
+	return err
+}
+
+func (o *openAPI) serveOlder(w http.ResponseWriter, r *http.Request) error {
+	document, err := o.get()
+	if err == nil {
+		document.older.ServeHTTP(w, r)
+	}
+	return err
+}
+
+func (o *openAPI) get() (*documents, error) {
 	document, due := o.current()
 	switch {
 	case document == nil:
@@ -46,21 +66,20 @@ func (o *openAPI) serve(w http.ResponseWriter, r *http.Request) error {
 		}()
 	}
 	if document == nil {
-		return httpapi.Unavailable("The description of the API can't be put together for the moment.", openAPIRetry)
+		return nil, httpapi.Unavailable("The description of the API can't be put together for the moment.", openAPIRetry)
 	}
-	document.ServeHTTP(w, r)
-	return nil
+	return document, nil
 }
 
 // current returns the cached document, and whether a new one is due.
-func (o *openAPI) current() (document http.Handler, due bool) {
+func (o *openAPI) current() (document *documents, due bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.document, !o.clock().Before(o.next)
 }
 
 // first waits for the first document; nil if it can't be joined.
-func (o *openAPI) first() http.Handler {
+func (o *openAPI) first() *documents {
 	o.loading.Lock()
 	defer o.loading.Unlock()
 	document, due := o.current()
@@ -76,6 +95,10 @@ func (o *openAPI) load() {
 	ctx, cancel := context.WithTimeout(context.Background(), openAPITimeout)
 	defer cancel()
 	text, err := o.join(ctx)
+	older := []byte(nil)
+	if err == nil {
+		older, err = openapi.Version30(text)
+	}
 	if err != nil {
 		o.logger.Warn("cannot join the OpenAPI document", slog.String("error", err.Error()))
 	}
@@ -85,5 +108,5 @@ func (o *openAPI) load() {
 		o.next = o.clock().Add(openAPIRetry)
 		return
 	}
-	o.document, o.next = httpapi.Document(text), o.clock().Add(openAPIFresh)
+	o.document, o.next = &documents{httpapi.Document(text), httpapi.Document(older)}, o.clock().Add(openAPIFresh)
 }

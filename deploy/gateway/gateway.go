@@ -41,6 +41,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock, Proxies: proxies})
 	httpapi.Health(router, g.Ready)
 	router.With(httpapi.PublicDocument).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
+	router.With(httpapi.PublicDocument).Get(openAPI30Path, httpapi.Handle(g.openAPI.serveOlder))
 	router.With(httpapi.PublicDocument).Get("/", http.RedirectHandler("/console", http.StatusSeeOther).ServeHTTP)
 	g.own = router
 	return g, nil
@@ -126,8 +127,12 @@ func NewUnreached(registerer prometheus.Registerer) *prometheus.CounterVec {
 	return unreached
 }
 
-// openAPIPath is where each module serves its own part, and the gateway the whole.
-const openAPIPath = "/v1/openapi.json"
+// openAPIPath is where each module serves its own part, and the gateway the
+// whole; openAPI30Path where that is as generators without OpenAPI 3.1 read it.
+const (
+	openAPIPath   = "/v1/openapi.json"
+	openAPI30Path = "/v1/openapi-3.0.json"
+)
 
 // joinOpenAPI joins all modules' parts in one document.
 func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {

@@ -144,6 +144,14 @@ func TestGatewayJoinsOpenAPI(t *testing.T) {
 	}
 }
 
+// Generators that can't read OpenAPI 3.1 get the same as 3.0.
+func TestGatewayServesOpenAPI30(t *testing.T) {
+	w := get(local(t, nil), "GET", "/v1/openapi-3.0.json")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"openapi":"3.0.3"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // Endless requests for the OpenAPI document are refused in the end.
 func TestDocumentIsLimited(t *testing.T) {
 	g := local(t, nil)

@@ -43,6 +43,7 @@ var policies = []policy{
 	{route: "GET /healthz", who: everybody},
 	{route: "GET /readyz", who: everybody},
 	{route: "GET /v1/openapi.json", who: everybody},
+	{route: "GET /v1/openapi-3.0.json", who: everybody},
 
 	// Entries: an API key reads those of its whole organization, unless
 	// it is restricted.
@@ -372,7 +373,7 @@ var unreached = []string{
 }
 
 // ownOfGateway are the routes that the gateway itself answers, for all modules.
-var ownOfGateway = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json"}
+var ownOfGateway = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json"}
 
 // A gate decides who has access, and how others are refused.
 type gate struct {
@@ -459,7 +460,7 @@ func members(needs tenants.Permission) gate {
 
 // open are the routes without authentication that always
 // answer everybody alike.
-var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /console/assets/{version}/{name}"}
+var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json", "GET /console/assets/{version}/{name}"}
 
 // Every authenticated route limits its callers and sends the limit,
 // also to callers without the scope or permission.

@@ -36,6 +36,8 @@ type Config struct {
 
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
 
+	ConsoleCAFile string `help:"File of the certificate authority that the console's examples of sending logs name, as its users have it. Empty: the certificate is publicly trusted." env:"WEIR_CONSOLE_CA_FILE"`
+
 	Bounds BoundsConfig `embed:""`
 
 	OIDC OIDCConfig `embed:"" prefix:"oidc-"`

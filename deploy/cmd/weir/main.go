@@ -22,6 +22,7 @@ and groups the errors.
 
   weir run     starts everything on https://localhost:8443 and prints what to do next
   weir demo    sends a minute of traffic to it, in a second terminal
+  weir send    sends lines of a program or of files; ingest/client has libraries
   weir logs    searches what was sent; weir errors and weir usage show what became of it
   weir doctor  says what is wrong with it, or with an installation, and what to do
 
@@ -33,6 +34,7 @@ type commands struct {
 
 	Run      runCommand      `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
 	Demo     demoCommand     `cmd:"" help:"Send a minute of realistic traffic through the public API."`
+	Send     sendCommand     `cmd:"" help:"Send lines of files or standard input as log entries."`
 	Logs     logsCommand     `cmd:"" help:"Search logs in a terminal."`
 	Tail     tailCommand     `cmd:"" help:"Print logs as they are accepted."`
 	Searches searchesCommand `cmd:"" help:"List the saved searches that everybody sees."`

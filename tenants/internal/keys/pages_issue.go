@@ -77,59 +77,11 @@ func (p issuePages) writeCreated(w http.ResponseWriter, r *http.Request, key ten
 	p.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
 		Title: "Save your new API key now", Tabs: pages.Tabs(r, pages.APIKeysPath),
 		Data: createdKeyPage{
-			Key: showKey(listed, p.Clock()), Old: old, Try: p.firstSteps(secret.Reveal()), Awaited: firstEvent(listed),
+			Key: showKey(listed, p.Clock()), Old: old, Try: firstSteps(p.Origin, p.CAFile, secret.Reveal(), p.Clock()), Awaited: firstEvent(listed),
 			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
 		},
 	})
 	return nil
-}
-
-// firstSteps are examples of sending a first entry with a key.
-func (p issuePages) firstSteps(key string) ui.Variants {
-	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
-		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(p.Origin, key, p.Clock()), Copy: "Copy command"}},
-		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(p.Origin, key), Copy: "Copy program"}},
-	}}
-}
-
-// curl is a command that sends one entry with a key.
-func curl(origin, key string, now time.Time) string {
-	return fmt.Sprintf(`curl '%s/v1/logs' \
-  -H 'x-api-key: %s' \
-  -H 'Content-Type: application/json' \
-  -d '{"logs": [{"timestamp": "%s", "level": "info", "message": "Hello, Weir"}]}'`,
-		origin, key, now.UTC().Format(time.RFC3339))
-}
-
-// program is a Go program that sends one entry
-// with a key, with the standard library alone.
-func program(origin, key string) string {
-	return fmt.Sprintf(`package main
-
-import (
-	"fmt"
-	"log"
-	"net/http"
-	"strings"
-	"time"
-)
-
-func main() {
-	entry := fmt.Sprintf(`+"`"+`{"logs": [{"timestamp": %%q, "level": "info", "message": "Hello from Go"}]}`+"`"+`,
-		time.Now().UTC().Format(time.RFC3339Nano))
-	request, err := http.NewRequest(http.MethodPost, "%s/v1/logs", strings.NewReader(entry))
-	if err != nil {
-		log.Fatal(err)
-	}
-	request.Header.Set("x-api-key", "%s")
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer response.Body.Close()
-	fmt.Println(response.Status)
-}`, origin, key)
 }
 
 // When a new key ends: after so many days, never, or on a date.
@@ -205,7 +157,7 @@ type newKeyPage struct {
 
 func (p issuePages) showNew(w http.ResponseWriter, r *http.Request) error {
 	form := newKeyForm{
-		settings: settingsForm{access: string(tenants.FullAccess)},
+		settings: settingsForm{access: string(tenants.WriteAccess)},
 		project:  r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault,
 	}
 	return p.writeNew(w, r, http.StatusOK, form, nil)

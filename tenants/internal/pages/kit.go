@@ -30,13 +30,14 @@ type Directory interface {
 	Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error)
 }
 
-// Config is what pages need. Only TrustedProxies may be empty.
+// Config is what pages need. CAFile and TrustedProxies may be empty.
 type Config struct {
 	Directory      Directory
 	Guard          *identity.Guard
 	Clock          func() time.Time
 	IDs            func() string  // unique and at most 60 URL-safe characters
 	Origin         string         // of links and examples, such as https://weir.example; a request's Host can be forged
+	CAFile         string         // that examples name; empty: the certificate is publicly trusted
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is trusted
 }
 

@@ -1,0 +1,2 @@
+// Package shipper sends lines of files and streams as log entries.
+package shipper
