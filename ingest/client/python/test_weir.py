@@ -2,10 +2,12 @@
 
 import json
 import logging
+import multiprocessing
 import os
 import threading
 import time
 import unittest
+from unittest import mock
 
 import weir
 from weir.buffer import Buffer
@@ -119,6 +121,22 @@ class TestClient(unittest.TestCase):
             os._exit(0 if empty and len(of._buffer) == 1 and of._worker is not None else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(len(of._buffer), 1)
+
+    def test_sends_at_the_end_of_a_child_of_multiprocessing(self):
+        fork = multiprocessing.get_context("fork")
+        sent, sending = fork.Pipe(duplex=False)
+
+        def post(_, entries, key):
+            sending.send(entries)
+            return Answer(200, {}, {})
+
+        of = client()
+        with mock.patch("weir.client.Transport.post", post):
+            child = fork.Process(target=of.log, args=("info", "of the child"))
+            child.start()
+            child.join(30)
+        self.assertTrue(sent.poll(0))
+        self.assertIn(b"of the child", sent.recv()[0])
 
     def test_waits_as_it_is_told(self):
         told = Answer(429, {"retry-after": "7", "x-ratelimit-remaining": "0", "x-ratelimit-limit": "120"}, {})

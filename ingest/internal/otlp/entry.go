@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"time"
 
@@ -14,7 +13,9 @@ func (t *Translator) entry() error {
 	if t.records++; t.records > 1 {
 		t.write(",")
 	}
-	t.noteUID()
+	if t.record.attributes.text("log.record.uid") != nil {
+		t.unique++
+	}
 	t.timestamp()
 	t.write(`","level":"`)
 	t.write(t.record.level().String())
@@ -32,16 +33,6 @@ func (t *Translator) entry() error {
 	}
 	t.write("}")
 	return t.failed // no record after it is read: each repeats its resource, so a few bytes would be the work of many
-}
-
-func (t *Translator) noteUID() {
-	uid := t.record.attributes.text("log.record.uid")
-	if uid == nil {
-		return
-	}
-	t.unique++
-	t.uids.Write(binary.AppendUvarint(nil, uint64(len(uid))))
-	t.uids.Write(uid)
 }
 
 func (t *Translator) timestamp() {
@@ -218,7 +209,7 @@ func (t *Translator) context(m *object) {
 		name  string
 		bytes []byte
 	}{{"trace_id", t.record.traceID}, {"span_id", t.record.spanID}} {
-		if len(id.bytes) > 0 && !t.record.attributes.has(id.name) {
+		if len(bytes.Trim(id.bytes, "\x00")) > 0 && !t.record.attributes.has(id.name) {
 			m.name(id.name)
 			t.write(`"`)
 			t.out = hex.AppendEncode(t.out, id.bytes)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"strconv"
 	"time"
@@ -15,8 +14,9 @@ import (
 // A Translation is what is known of a request after it was translated.
 type Translation struct {
 	Records int
-	// Identity is the same for requests of the same records: a hash of
-	// their attributes log.record.uid. Empty unless each has one.
+	// Identity is a hash of the request, by which a repetition is known.
+	// Empty unless each record has an attribute log.record.uid: others may
+	// be equal and yet tell of two events.
 	Identity []byte
 }
 
@@ -30,7 +30,6 @@ type Translator struct {
 	scope    scope
 	record   record
 	records  int
-	uids     hash.Hash
 	unique   int // records with a uid
 }
 
@@ -45,10 +44,6 @@ var errMalformed = errors.New("it is malformed")
 // was received at a time. The error is an *Invalid, else that of the writer.
 func (t *Translator) Translate(request []byte, received time.Time, to io.Writer) (Translation, error) {
 	t.to, t.failed, t.out, t.received, t.records, t.unique = to, nil, t.out[:0], received, 0, 0
-	if t.uids == nil {
-		t.uids = sha256.New()
-	}
-	t.uids.Reset()
 	t.write(`{"logs":[`)
 	err := fields(request, func(f field) error {
 		if f.number == 1 {
@@ -66,7 +61,8 @@ func (t *Translator) Translate(request []byte, received time.Time, to io.Writer)
 	t.flush()
 	done := Translation{Records: t.records}
 	if t.records > 0 && t.unique == t.records {
-		done.Identity = t.uids.Sum(nil)
+		sum := sha256.Sum256(request)
+		done.Identity = sum[:]
 	}
 	return done, t.failed
 }

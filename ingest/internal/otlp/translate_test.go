@@ -71,7 +71,7 @@ func TestRecordsBecomeEntries(t *testing.T) {
 	}{
 		{"time", nil, &logs.LogRecord{TimeUnixNano: at, ObservedTimeUnixNano: 1, Body: text("m")},
 			`{"timestamp":"2026-01-31T12:00:00.123456789Z","level":"info","message":"m","metadata":{}}`},
-		{"observed", nil, &logs.LogRecord{ObservedTimeUnixNano: at, SeverityNumber: 17}, `{"timestamp":"2026-01-31T12:00:00.123456789Z","level":"error","message":"","metadata":{}}`},
+		{"observed", nil, &logs.LogRecord{ObservedTimeUnixNano: at, SeverityNumber: 17, TraceId: make([]byte, 16)}, `{"timestamp":"2026-01-31T12:00:00.123456789Z","level":"error","message":"","metadata":{}}`},
 		{"receipt", nil, &logs.LogRecord{SeverityText: "WARNING", EventName: "cart.opened"},
 			`{"timestamp":"2026-11-29T08:00:00Z","level":"warn","message":"cart.opened","metadata":{}}`},
 		{"empty body", nil, &logs.LogRecord{TimeUnixNano: 1e9, Body: new(common.AnyValue), EventName: "cart.opened"},
@@ -135,7 +135,7 @@ func TestSeverities(t *testing.T) {
 }
 
 // A request has an identity if each record has one: the same for the same
-// records, another for others.
+// request, another for one of another sender whose ids are not unique.
 func TestIdentity(t *testing.T) {
 	uid := func(ids ...string) []byte {
 		var records []*logs.LogRecord
@@ -151,6 +151,11 @@ func TestIdentity(t *testing.T) {
 	}
 	if a := uid("a", "b"); a == nil || !bytes.Equal(a, uid("a", "b")) || bytes.Equal(a, uid("ab", "")) || bytes.Equal(a, uid("a", "c")) {
 		t.Errorf("%x", a)
+	}
+	record := &logs.LogRecord{Body: text("m"), Attributes: []*common.KeyValue{attr("log.record.uid", text("1"))}}
+	_, one := translate(t, request([]*common.KeyValue{attr("host.name", text("a"))}, record))
+	if _, other := translate(t, request([]*common.KeyValue{attr("host.name", text("b"))}, record)); bytes.Equal(one.Identity, other.Identity) {
+		t.Error("two hosts with one counter are taken for one request")
 	}
 	if uid("a", "") != nil || uid() != nil {
 		t.Error("an identity without that of each record")

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -67,11 +68,21 @@ func (t *Translator) value(value []byte, depth int) error {
 	case kvlistValue:
 		return t.kvlist(last.bytes, depth)
 	case bytesValue:
-		t.text([]byte(base64.StdEncoding.EncodeToString(last.bytes)))
+		t.base64(last.bytes)
 	default:
 		t.write("null")
 	}
 	return nil
+}
+
+// base64 writes bytes as a string, in pieces that need no padding.
+func (t *Translator) base64(of []byte) {
+	t.write(`"`)
+	for piece := range slices.Chunk(of, 3<<12) {
+		t.out = base64.StdEncoding.AppendEncode(t.out, piece)
+		t.write("")
+	}
+	t.write(`"`)
 }
 
 func (t *Translator) array(text []byte, depth int) error {

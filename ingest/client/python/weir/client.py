@@ -12,6 +12,7 @@ import uuid
 import weakref
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from multiprocessing import util as processes
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .buffer import LEVELS, MAX_ENTRIES, Buffer
@@ -326,6 +327,17 @@ def _begin_all() -> None:
         client._begin()
 
 
+def _close_at_end(_: object) -> None:
+    """A child of multiprocessing ends without atexit, but with finalizers."""
+    processes.Finalize(None, _close_all, exitpriority=0)
+
+
+class _Child:
+    """What a child of multiprocessing calls its hooks with."""
+
+
+_child = _Child()
+processes.register_after_fork(_child, _close_at_end)
 atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_all)
