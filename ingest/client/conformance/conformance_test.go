@@ -118,6 +118,18 @@ func answer(w http.ResponseWriter, status int, body string, headers ...string) {
 	_, _ = io.WriteString(w, body)
 }
 
+// clockOff refuses by a rate whose times are those of another clock.
+func clockOff(by time.Duration) func(int, func(), http.ResponseWriter) bool {
+	return func(n int, _ func(), w http.ResponseWriter) bool {
+		now := time.Now().Add(by)
+		if n%2 == 0 {
+			answer(w, http.StatusTooManyRequests, `{"code":"rate_limited"}`, "Date", now.UTC().Format(http.TimeFormat), "Retry-After", "1",
+				"X-RateLimit-Limit", "60000", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(now.Add(time.Minute).Unix(), 10))
+		}
+		return n%2 == 0
+	}
+}
+
 // cut ends the connection without an answer.
 func cut(w http.ResponseWriter) bool {
 	connection, _, err := http.NewResponseController(w).Hijack()
@@ -154,6 +166,18 @@ var faults = map[string]struct {
 		}
 		return n%2 == 0 && cut(w)
 	}},
+	"answer cut off": {does: func(n int, accept func(), w http.ResponseWriter) bool {
+		if n%2 == 0 {
+			accept()
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `{"processed":1,`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	}},
+	"clock ahead":  {does: clockOff(2 * 365 * 24 * time.Hour)},
+	"clock behind": {does: clockOff(-2 * 365 * 24 * time.Hour)},
 	"revoked key": {drops: "api_key_revoked", does: func(n int, _ func(), w http.ResponseWriter) bool {
 		if n > 3 {
 			answer(w, http.StatusUnauthorized, `{"code":"api_key_revoked","detail":"The API key was revoked."}`)

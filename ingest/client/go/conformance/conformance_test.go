@@ -2,15 +2,10 @@ package conformance
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"flag"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,42 +21,16 @@ const key = "weir_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // A scenario is what goes wrong, and what an SDK may drop by it.
 type scenario struct {
-	fault    func(n int, keep func(), w http.ResponseWriter) bool
-	limits   weir.Limits
-	patience time.Duration // of Close; default 5 min
-	stranger bool          // the client trusts another authority
-	drops    []weir.Reason
+	fault  func(n int, keep func(), w http.ResponseWriter) bool
+	limits weir.Limits
+	drops  []weir.Reason
 }
 
-// every lets a fault happen to each second request, and to the first three.
-func every(fault func(keep func(), w http.ResponseWriter)) func(int, func(), http.ResponseWriter) bool {
-	return func(n int, keep func(), w http.ResponseWriter) bool {
-		if n%2 == 0 && n > 2 {
-			return false
-		}
-		fault(keep, w)
-		return true
-	}
-}
-
+// scenarios are those that need settings of this SDK: client/conformance of
+// the server has what all clients go through.
 func scenarios() map[string]scenario {
 	return map[string]scenario{
-		"nothing":    {},
-		"it is slow": {fault: func(int, func(), http.ResponseWriter) bool { time.Sleep(50 * time.Millisecond); return false }},
-		"overloaded": {fault: every(func(_ func(), w http.ResponseWriter) {
-			w.Header().Set("Retry-After", "1")
-			Problem(w, http.StatusTooManyRequests, "overloaded")
-		})},
-		"errors":              {fault: every(func(_ func(), w http.ResponseWriter) { Problem(w, http.StatusInternalServerError, "unavailable") })},
-		"broken connections":  {fault: every(func(func(), http.ResponseWriter) { Cut() })},
-		"lost answers":        {fault: every(func(keep func(), _ http.ResponseWriter) { keep(); Cut() })},
-		"answers cut off":     {fault: every(func(keep func(), w http.ResponseWriter) { keep(); cutOff(w) })},
-		"answers come late":   {fault: late, limits: weir.Limits{Request: time.Second}},
-		"its clock is ahead":  {fault: every(func(_ func(), w http.ResponseWriter) { Limited(w, 2*365*24*time.Hour) })},
-		"its clock is behind": {fault: every(func(_ func(), w http.ResponseWriter) { Limited(w, -2*365*24*time.Hour) })},
-		"another certificate": {stranger: true, patience: 2 * time.Second, drops: []weir.Reason{weir.Closed, weir.QueueFull}},
-		"the key is revoked":  {fault: from(6, http.StatusUnauthorized, "api_key_revoked"), drops: []weir.Reason{weir.Unauthorized}},
-		"the quota is spent":  {fault: from(6, http.StatusTooManyRequests, "quota_exceeded"), limits: weir.Limits{GiveUpAfter: time.Second}, patience: 3 * time.Second, drops: []weir.Reason{weir.QuotaExceeded, weir.Closed, weir.QueueFull}},
+		"answers come late": {fault: late, limits: weir.Limits{Request: time.Second}},
 		"more than can be held": {fault: func(int, func(), http.ResponseWriter) bool { time.Sleep(20 * time.Millisecond); return false },
 			limits: weir.Limits{QueueEntries: 1000}, drops: []weir.Reason{weir.QueueFull}},
 	}
@@ -75,22 +44,6 @@ func late(n int, keep func(), _ http.ResponseWriter) bool {
 	keep()
 	time.Sleep(2 * time.Second)
 	return false
-}
-
-func from(first, status int, code string) func(int, func(), http.ResponseWriter) bool {
-	return func(n int, _ func(), w http.ResponseWriter) bool {
-		if n >= first {
-			Problem(w, status, code)
-		}
-		return n >= first
-	}
-}
-
-func cutOff(w http.ResponseWriter) {
-	w.Header().Set("Content-Length", "1000")
-	_, _ = w.Write([]byte(`{"processed":1,`))
-	_ = http.NewResponseController(w).Flush()
-	Cut()
 }
 
 func TestEachEntryIsStoredOnceOrToldAsDropped(t *testing.T) {
@@ -133,9 +86,6 @@ func judge(t *testing.T, server *Server, dropped int, mayDrop bool) {
 // it dropped.
 func send(t *testing.T, server *Server, s scenario) (dropped int) {
 	file, err := server.CAFile(t.TempDir())
-	if err == nil && s.stranger {
-		err = os.WriteFile(file, otherAuthority(t), 0o600)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,11 +100,7 @@ func send(t *testing.T, server *Server, s scenario) (dropped int) {
 		t.Fatal(err)
 	}
 	calls(t, slog.New(weir.NewHandler(c, weir.HandlerOptions{})))
-	patience := s.patience
-	if patience == 0 {
-		patience = 5 * time.Minute
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_ = c.Close(ctx)
 	stats := c.Stats()
@@ -166,9 +112,6 @@ func send(t *testing.T, server *Server, s scenario) (dropped int) {
 	}
 	if told != dropped || int(stats.Accepted)+dropped != *entries || stats.Waiting != 0 {
 		t.Errorf("OnDrop was told %d, stats are %+v", told, stats)
-	}
-	if s.stranger && (len(errs) != 1 || !strings.Contains(errs[0].Error(), "certificate")) {
-		t.Errorf("told %v, want the certificate", errs)
 	}
 	return dropped
 }
@@ -227,19 +170,4 @@ func heap() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
-}
-
-// otherAuthority returns a certificate that has signed nothing.
-func otherAuthority(t *testing.T) []byte {
-	t.Helper()
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	certificate, err := x509.CreateCertificate(nil, template, template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 }

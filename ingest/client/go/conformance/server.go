@@ -11,9 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
-	"time"
 )
 
 // A Server answers as Weir does, and fails as it is told.
@@ -133,17 +131,3 @@ func Problem(w http.ResponseWriter, status int, code string) {
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"As the test has it."}`, status, code)
 }
-
-// Limited answers 429 by a clock that is skewed.
-func Limited(w http.ResponseWriter, skew time.Duration) {
-	now := time.Now().Add(skew)
-	h := w.Header()
-	h.Set("Date", now.UTC().Format(http.TimeFormat))
-	h.Set("X-RateLimit-Limit", "60000")
-	h.Set("X-RateLimit-Remaining", "0")
-	h.Set("X-RateLimit-Reset", strconv.FormatInt(now.Add(time.Minute).Unix(), 10))
-	Problem(w, http.StatusTooManyRequests, "rate_limited")
-}
-
-// Cut breaks the connection without an answer.
-func Cut() { panic(http.ErrAbortHandler) }
