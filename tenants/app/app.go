@@ -255,7 +255,8 @@ func (a *App) routes() nethttp.Handler {
 	}.operations())
 	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
 	kit := pages.NewKit(pages.Config{
-		Directory: readers, Guard: guard, Clock: a.base.Clock, IDs: newID, Origin: a.config.linkOrigin(), CAFile: a.config.ConsoleCAFile, TrustedProxies: a.base.Proxies,
+		Directory: readers, Guard: guard, Clock: a.base.Clock, IDs: newID,
+		Origin: a.config.linkOrigin(), CAFile: a.config.ConsoleCAFile, TrustedProxies: a.base.Proxies,
 	})
 	ofSignIn := signin.NewPages(kit, a.rooms.signIn, a.base.Metrics)
 	ofSignIn.MountOpen(router)
