@@ -138,12 +138,16 @@ const (
 // RuleHistory are the versions of a project's rules, the first one first.
 type RuleHistory []RuleVersion
 
-// At is the version that holds for an error that was accepted at a time; 0: none does.
+// At is the version that holds for an error that was accepted at a time; 0:
+// none does. For one from before the oldest version that is kept, that does.
 func (h RuleHistory) At(accepted time.Time) int64 {
 	for _, v := range slices.Backward(h) {
 		if !v.Since.After(accepted) {
 			return v.Version
 		}
+	}
+	if len(h) > 0 && h[0].Version > 1 {
+		return h[0].Version
 	}
 	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/grouping/trace"
 )
@@ -253,5 +254,22 @@ func TestReadmeRules(t *testing.T) {
 	}
 	if tried != 3 {
 		t.Errorf("%d examples", tried)
+	}
+}
+
+// Errors are read by the version that held when they were accepted, and
+// those from before all that is kept by the oldest.
+func TestRuleHistoryAt(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 11, 21, 12, minute, 0, 0, time.UTC) }
+	first := RuleHistory{{Version: 1, Since: at(10)}, {Version: 2, Since: at(20)}}
+	kept := RuleHistory{{Version: 7, Since: at(10)}, {Version: 8, Since: at(20)}}
+	for _, c := range []struct {
+		history RuleHistory
+		minute  int
+		want    int64
+	}{{nil, 0, 0}, {first, 9, 0}, {first, 10, 1}, {first, 19, 1}, {first, 20, 2}, {kept, 9, 7}, {kept, 20, 8}} {
+		if got := c.history.At(at(c.minute)); got != c.want {
+			t.Errorf("%+v at minute %d: %d, want %d", c.history, c.minute, got, c.want)
+		}
 	}
 }

@@ -36,7 +36,7 @@ type problem struct {
 	Processed *int
 	Rejected  int
 	Errors    []struct {
-		Index             int
+		Index             *int // nil: the whole request is at fault
 		Code, Detail, Fix string
 	}
 }

@@ -18,8 +18,8 @@ func (s *sender) accept(b, sent *batch, p problem) {
 // name tells which entries Weir rejects, and how many.
 func (s *sender) name(sent *batch, p problem) (named int) {
 	for _, e := range p.Errors {
-		if e.Index >= 0 && e.Index < sent.entries && named < sent.entries { // the notice is no entry of the caller
-			s.losses.addRejected(Drop{Reason: Rejected, Entries: 1, Index: e.Index, Code: e.Code, Detail: e.Detail, Fix: e.Fix})
+		if e.Index != nil && *e.Index >= 0 && *e.Index < sent.entries && named < sent.entries { // the notice is no entry of the caller
+			s.losses.addRejected(Drop{Reason: Rejected, Entries: 1, Index: *e.Index, Code: e.Code, Detail: e.Detail, Fix: e.Fix})
 			named++
 		}
 	}
@@ -31,7 +31,9 @@ func (s *sender) name(sent *batch, p problem) (named int) {
 func (s *sender) repair(sent *batch, p problem) bool {
 	faults := map[int]bool{}
 	for _, e := range p.Errors {
-		faults[e.Index] = true
+		if e.Index != nil {
+			faults[*e.Index] = true
+		}
 	}
 	named := s.name(sent, p)
 	if named > 0 && named < sent.entries && p.Rejected < sent.entries {

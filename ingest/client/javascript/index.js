@@ -73,7 +73,7 @@ export class Client {
       if (this.#options.environment && entry.environment === undefined) entry = { ...entry, environment: this.#options.environment };
       const changed = this.#options.redact ? this.#options.redact(entry) : entry;
       if (!changed) return;
-      text = encoded(changed);
+      text = encodedWithout(changed);
       entry = changed;
     } catch {
       return this.#drop("not_json", 1);
@@ -209,6 +209,15 @@ export function errorOf(failure) {
     lines.push(...(lines.length > 0 ? [`Caused by: ${stack[0]}`, ...stack.slice(1)] : stack));
   }
   return { type: failure.name, message: failure.message, stack_trace: lines };
+}
+
+/** encoded, without metadata that can't be, such as a ring of objects. */
+function encodedWithout(entry) {
+  try {
+    return encoded(entry);
+  } catch (failure) {
+    return encoded({ ...entry, metadata: { not_json: String(failure.message).split("\n")[0] } });
+  }
 }
 
 /** JSON as Weir reads it: without cycles, bigints as text, and without lone surrogates. */

@@ -77,7 +77,8 @@ class TestEntries(unittest.TestCase):
         log.warning("m", extra={"evil": Evil()})
         of.log("info", Evil())
         of.log("info", "m", metadata=[1])
-        self.assertEqual(of.stats().dropped, {"not_json": 4})
+        self.assertEqual(of.stats().dropped, {"not_json": 2})
+        self.assertEqual([json.loads(text)["metadata"] for _, text in of._buffer.take()], [{"not_json": ""}] * 2)
 
     def test_can_come_while_another_is_queued(self):
         """From a signal handler or a finalizer, in the thread that holds the lock."""

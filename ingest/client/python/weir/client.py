@@ -119,7 +119,7 @@ class Client:
                 if changed is None:
                     return
                 entry = changed
-            text = encoded(entry)
+            text = encoded_without(entry)
         except Exception:  # a logger must not harm its program
             self._drop("not_json", 1)
             return
@@ -276,6 +276,14 @@ def encoded(value: Any) -> bytes:
     except ValueError:
         text = json.dumps(finite(value), separators=(",", ":"), default=str, allow_nan=False, ensure_ascii=False)
     return text.encode(errors="replace")
+
+
+def encoded_without(entry: Entry) -> bytes:
+    """encoded, without metadata that can't be, such as a ring of lists."""
+    try:
+        return encoded(entry)
+    except Exception as failure:
+        return encoded({**entry, "metadata": {"not_json": str(failure)}})
 
 
 def finite(value: Any) -> Any:
