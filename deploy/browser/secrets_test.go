@@ -187,7 +187,7 @@ func TestWithoutScripts(t *testing.T) {
 	b.mustShowOnly("curl")
 	b.reach("input", "curl")
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
-	b.mustShowOnly("go")
+	b.mustShowOnly("python")
 	if buttons := ask[[]string](b, `[...document.querySelectorAll("main button")].filter((e) => e.checkVisibility()).map((e) => e.innerText)`); len(buttons) > 0 {
 		t.Errorf("buttons that do nothing: %q", buttons)
 	}

@@ -33,12 +33,15 @@ import (
 // with the reason.
 var unproduced = map[string]string{
 	"PATCH /v1/error-groups/{group} 409":                        "two people at once: TestDecideAtOnce in grouping/internal/http",
+	"POST /v1/error-groups/{group}/links 409":                   "a group with 20 links: TestLinkFaults in grouping",
+	"DELETE /v1/error-groups/{group}/links/{link} 409":          "a group with 1,000 decisions: TestDecisions in grouping",
 	"POST /v1/error-groups/{group}/split 200":                   "a group whose samples differ: TestSplit in grouping/internal/http",
 	"POST /v1/error-groups/{group}/split 409":                   "two people at once: the same",
 	"POST /v1/error-groups/{group}/merge 409":                   "two people at once: TestMerge in grouping/internal/http",
 	"POST /v1/error-groups/{group}/unmerge 409":                 "two people at once: TestMerge in grouping/internal/http",
 	"PATCH /v1/projects/{project}/error-groups 409":             "a group with 1,000 decisions: TestDecisions in grouping",
 	"POST /v1/logs 403":                                         "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
+	"POST /v1/otlp/v1/logs 403":                                 "the same",
 	"POST /v1/projects/{project}/error-alerts 409":              "a project with 50 alerts: TestAlertRefusals in grouping/internal/http",
 	"POST /v1/projects/{project}/error-alerts/{alert}/test 409": "a test within a minute: TestAlerts in grouping/internal/http",
 	"POST /v1/projects/{project}/source-maps 409":               "an organization with 5,000 maps: TestMapsAreBounded in grouping/internal/postgres",
@@ -109,6 +112,8 @@ var situations = []situation{
 	{409, []string{`PUT /v1/projects/{project}/error-alerts/{new-alert} {"name":"B","triggers":["new"],"version":2}`}},
 	{409, []string{`DELETE /v1/projects/{project}/error-alerts/{new-alert}?version=2`}},
 	{409, []string{`PUT /v1/projects/{project}/error-rules {"rules":"","if_version":99}`}},
+	{409, []string{`PUT /v1/projects/{project}/error-settings {"if_since":"2026-11-20T00:00:00Z"}`}},
+	{409, []string{`PUT /v1/projects/{project}/error-owners {"rules":[],"if_since":"2026-11-20T00:00:00Z"}`}},
 	{409, []string{`POST /v1/projects/{project}/error-rules/versions/1/restore {"if_version":99}`}},
 
 	{200, []string{`DELETE /v1/projects/{new-project}`, `POST /v1/projects/{new-project}/restore`}},
@@ -204,8 +209,11 @@ func (w *world) isAskedTooOften(t *testing.T, of *tenant) {
 	slow := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": of.things["project"], "environment": "dev", "name": "slow", "rate_per_minute": 1})
 	of.key = slow.get("key")
 	for _, r := range w.faulty(t, of) {
-		if r.path == "/v1/logs" { // counts what it accepts
+		switch r.path { // these count what they accept
+		case "/v1/logs":
 			r = request{method: r.method, path: r.path, body: logs(of.name), header: asKey(of.key)}
+		case otlpPath:
+			r = request{method: r.method, path: r.path, body: otlpRecord, header: asKey(of.key)}
 		}
 		got := answer{}
 		for range 2 * readsPerMinute {

@@ -17,7 +17,6 @@ func (a *API) ownerOperations() []openapi.Operation {
 	read := map[int]string{http.StatusNotFound: "There is no such project in the key's organization"}
 	changed := map[int]string{
 		http.StatusNotFound: read[http.StatusNotFound], http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
-		http.StatusConflict: "version_conflict: somebody else has changed the rules since if_since",
 	}
 	const path = "/v1/projects/{project}/error-owners"
 	return []openapi.Operation{
@@ -30,7 +29,11 @@ func (a *API) ownerOperations() []openapi.Operation {
 			Description: "The first rule that matches in all its patterns counts. They hold for groups whose first error is accepted from now on. " +
 				"The rules of a member who is removed from the organization go as well.",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: setOwnersBody{}},
-			Answer: openapi.Answer{Type: ownersBody{}, Description: "The rules"}, Problems: changed,
+			Answer: openapi.Answer{Type: ownersBody{}, Description: "The rules"},
+			Problems: map[int]string{
+				http.StatusNotFound: changed[http.StatusNotFound], http.StatusForbidden: changed[http.StatusForbidden],
+				http.StatusConflict: "version_conflict: somebody else has changed the rules since if_since",
+			},
 		},
 		{
 			Route: "POST " + path + "/apply", Handle: a.applyOwners, ID: "applyErrorOwners",
