@@ -45,12 +45,7 @@ var errMalformed = errors.New("it is malformed")
 func (t *Translator) Translate(request []byte, received time.Time, to io.Writer) (Translation, error) {
 	t.to, t.failed, t.out, t.received, t.records, t.unique = to, nil, t.out[:0], received, 0, 0
 	t.write(`{"logs":[`)
-	err := fields(request, func(f field) error {
-		if f.number == 1 {
-			return t.resourceLogs(f.bytes)
-		}
-		return nil
-	})
+	err := repeated(request, 1, t.resourceLogs)
 	if t.failed != nil {
 		return Translation{}, t.failed
 	}
@@ -70,21 +65,10 @@ func (t *Translator) Translate(request []byte, received time.Time, to io.Writer)
 // resourceLogs reads ResourceLogs, whose resource may stand anywhere.
 func (t *Translator) resourceLogs(text []byte) error {
 	t.resource = t.resource[:0]
-	err := fields(text, func(f field) error {
-		if f.number == 1 {
-			return t.resource.add(f.bytes, 1)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := repeated(text, 1, func(resource []byte) error { return t.resource.add(resource, 1) }); err != nil {
 		return err
 	}
-	return fields(text, func(f field) error {
-		if f.number == 2 {
-			return t.scopeLogs(f.bytes)
-		}
-		return nil
-	})
+	return repeated(text, 2, t.scopeLogs)
 }
 
 // A scope is an InstrumentationScope.
@@ -95,20 +79,11 @@ type scope struct {
 
 func (t *Translator) scopeLogs(text []byte) error {
 	t.scope = scope{attributes: t.scope.attributes[:0]}
-	err := fields(text, func(f field) error {
-		if f.number == 1 {
-			return t.scope.read(f.bytes)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := repeated(text, 1, t.scope.read); err != nil {
 		return err
 	}
-	return fields(text, func(f field) error {
-		if f.number != 2 {
-			return nil
-		}
-		if err := t.record.read(f.bytes); err != nil {
+	return repeated(text, 2, func(record []byte) error {
+		if err := t.record.read(record); err != nil {
 			return err
 		}
 		return t.entry()
@@ -187,14 +162,11 @@ var errAttributes = errors.New("it, its resource or its scope has more than " + 
 
 // add adds the attributes that are the field with a number of a message.
 func (a *attributes) add(message []byte, number protowire.Number) error {
-	return fields(message, func(f field) error {
-		if f.number != number {
-			return nil
-		}
+	return repeated(message, number, func(text []byte) error {
 		if len(*a) == maxAttributes {
 			return errAttributes
 		}
-		one, err := readAttribute(f.bytes)
+		one, err := readAttribute(text)
 		*a = append(*a, one)
 		return err
 	})
@@ -269,4 +241,14 @@ func fields(message []byte, each func(field) error) error {
 		}
 	}
 	return nil
+}
+
+// repeated calls each with the content of a message's fields of one number.
+func repeated(message []byte, number protowire.Number, each func(text []byte) error) error {
+	return fields(message, func(f field) error {
+		if f.number != number {
+			return nil
+		}
+		return each(f.bytes)
+	})
 }

@@ -87,13 +87,10 @@ func (t *Translator) base64(of []byte) {
 
 func (t *Translator) array(text []byte, depth int) error {
 	open := "["
-	err := fields(text, func(f field) error {
-		if f.number != 1 {
-			return nil
-		}
+	err := repeated(text, 1, func(item []byte) error {
 		t.write(open)
 		open = ","
-		return t.value(f.bytes, depth+1)
+		return t.value(item, depth+1)
 	})
 	if open == "[" {
 		t.write(open)
@@ -104,11 +101,8 @@ func (t *Translator) array(text []byte, depth int) error {
 
 func (t *Translator) kvlist(text []byte, depth int) error {
 	o := object{t: t, depth: depth}
-	err := fields(text, func(f field) error {
-		if f.number != 1 {
-			return nil
-		}
-		a, err := readAttribute(f.bytes)
+	err := repeated(text, 1, func(member []byte) error {
+		a, err := readAttribute(member)
 		if err != nil {
 			return err
 		}
