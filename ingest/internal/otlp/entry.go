@@ -80,8 +80,8 @@ func (t *Translator) message() error {
 		return nil
 	}
 	quoted := &Translator{to: inText{t}}
-	err := quoted.value(t.record.body, 1)
 	t.write(`"`)
+	err := quoted.value(t.record.body, 1)
 	quoted.flush()
 	t.write(`"`)
 	return err

@@ -122,6 +122,16 @@ func TestStopsWithItsWriter(t *testing.T) {
 	}
 }
 
+// A body that is no text and larger than what is written at once is still
+// one string: its record alone is at fault, not the request.
+func TestLargeBodyOfNoText(t *testing.T) {
+	body, _ := translate(t, request(nil, &logs.LogRecord{Body: mapOf(attr("k", text(strings.Repeat("x", 2*flushed))))}, &logs.LogRecord{Body: text("m")}))
+	batch, err := ingest.NewParser(ingest.DefaultLimits()).Parse([]byte(body))
+	if err != nil || len(batch.Accepted) != 1 || batch.Faults[0].Code != ingest.CodeMessageTooLarge {
+		t.Errorf("%v, %+v", err, batch)
+	}
+}
+
 func TestSeverities(t *testing.T) {
 	for n := range int32(26) {
 		want := []string{"debug", "debug", "info", "warn", "error", "fatal"}[max(0, min(n-1, 23))/4]
