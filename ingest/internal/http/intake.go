@@ -230,10 +230,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 }
 
 func (q *request) normalize(body []byte, to io.Writer) error {
-	normalizer, ok := q.in.normalizers.Get().(*ingest.Normalizer)
-	if !ok {
-		normalizer = new(ingest.Normalizer)
-	}
+	normalizer := borrow(&q.in.normalizers, func() *ingest.Normalizer { return new(ingest.Normalizer) })
 	defer q.in.normalizers.Put(normalizer)
 	changes, err := normalizer.Normalize(body, to)
 	q.changes = &changes
@@ -241,10 +238,15 @@ func (q *request) normalize(body []byte, to io.Writer) error {
 }
 
 func (q *request) parser() *ingest.Parser {
-	if parser, ok := q.in.parsers.Get().(*ingest.Parser); ok {
-		return parser
+	return borrow(&q.in.parsers, func() *ingest.Parser { return ingest.NewParser(q.in.Limits) })
+}
+
+// borrow takes what a pool has, or makes one.
+func borrow[T any](pool *sync.Pool, create func() *T) *T {
+	if idle, ok := pool.Get().(*T); ok {
+		return idle
 	}
-	return ingest.NewParser(q.in.Limits)
+	return create()
 }
 
 // accept accepts a body's entries or returns its fault. It answers 200

@@ -51,9 +51,9 @@ func answersOTLP(handle func(http.ResponseWriter, *http.Request) error) func(htt
 		if len(problem.Faults) > 0 {
 			message += " " + faultText(problem.Faults[0].Pointer, problem.Faults[0].Detail, problem.Faults[0].Fix)
 		}
-		encoding := otlp.JSON
-		if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == string(otlp.Protobuf) {
-			encoding = otlp.Protobuf
+		encoding, known := otlpEncoding(r.Header.Get("Content-Type"))
+		if !known {
+			encoding = otlp.JSON
 		}
 		writeOTLP(w, status, encoding, encoding.Status(message))
 		return nil
@@ -77,8 +77,8 @@ func (o *otlpRequest) readHeaders(header http.Header) (options requestOptions, e
 	if err != nil {
 		return options, err
 	}
-	media, _, _ := mime.ParseMediaType(contentType)
-	if o.encoding = otlp.Encoding(media); o.encoding != otlp.Protobuf && o.encoding != otlp.JSON {
+	known := false
+	if o.encoding, known = otlpEncoding(contentType); !known {
 		return options, httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type",
 			fmt.Sprintf("The content type is %.100q. Send %s or %s.", contentType, otlp.Protobuf, otlp.JSON))
 	}
@@ -87,6 +87,12 @@ func (o *otlpRequest) readHeaders(header http.Header) (options requestOptions, e
 	}
 	options.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
 	return options, err
+}
+
+func otlpEncoding(contentType string) (encoding otlp.Encoding, known bool) {
+	media, _, _ := mime.ParseMediaType(contentType)
+	encoding = otlp.Encoding(media)
+	return encoding, encoding == otlp.Protobuf || encoding == otlp.JSON
 }
 
 func (o *otlpRequest) workingMemory(body []byte) int64 {
@@ -104,10 +110,7 @@ func (q *request) translateOTLP(body []byte, to io.Writer) (err error) {
 			return notOTLP(err)
 		}
 	}
-	translator, ok := q.in.translators.Get().(*otlp.Translator)
-	if !ok {
-		translator = new(otlp.Translator)
-	}
+	translator := borrow(&q.in.translators, func() *otlp.Translator { return new(otlp.Translator) })
 	defer q.in.translators.Put(translator)
 	q.otlp.translation, err = translator.Translate(body, q.in.Service.Clock(), to)
 	return notOTLP(err)
@@ -129,12 +132,11 @@ func (q *request) acceptOTLP(body *Body) error {
 	if id := q.otlp.translation.Identity; id != nil && q.options.idempotency == "" {
 		q.options.idempotency, q.digest = "log.record.uid "+hex.EncodeToString(id), admission.Digest(id)
 	}
-	parser, ok := q.in.otlpParsers.Get().(*ingest.Parser)
-	if !ok {
+	parser := borrow(&q.in.otlpParsers, func() *ingest.Parser {
 		limits := q.in.Limits
 		limits.Entries = maxRecords
-		parser = ingest.NewParser(limits)
-	}
+		return ingest.NewParser(limits)
+	})
 	defer q.in.otlpParsers.Put(parser)
 	return q.accept(parsed(body, parser.ParseKeyed))
 }
