@@ -174,21 +174,27 @@ func (c *console) setSettings(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	set := settingIn(r)
-	_, err = c.Service.Set(r.Context(), request, project, set, ifSince)
+	if _, err = c.Service.Set(r.Context(), request, project, set, ifSince); err != nil {
+		return c.refuseSettings(w, r, project, err, groupinghttp.Refusal(err), func(page *settingsPage, invalid grouping.Invalid) {
+			if page.Fields = settingFields(set); !placed(page.Fields, invalid) {
+				page.Fault = invalid.Error()
+			}
+		})
+	}
+	return alertDone(w, r, "set", settingsOf(project))
+}
+
+// refuseSettings shows the page again with what was changed meanwhile, or
+// what is invalid; any other error is answered as such.
+func (c *console) refuseSettings(w http.ResponseWriter, r *http.Request, project string, err, other error, show func(*settingsPage, grouping.Invalid)) error {
 	var invalid grouping.Invalid
 	switch {
 	case errors.Is(err, groups.ErrSettingsChanged):
 		return c.writeSettings(w, r, project, http.StatusConflict, func(page *settingsPage) { page.Fault = settingsChanged })
 	case errors.As(err, &invalid):
-		return c.writeSettings(w, r, project, http.StatusUnprocessableEntity, func(page *settingsPage) {
-			if page.Fields = settingFields(set); !placed(page.Fields, invalid) {
-				page.Fault = invalid.Error()
-			}
-		})
-	case err != nil:
-		return groupinghttp.Refusal(err)
+		return c.writeSettings(w, r, project, http.StatusUnprocessableEntity, func(page *settingsPage) { show(page, invalid) })
 	}
-	return alertDone(w, r, "set", settingsOf(project))
+	return other
 }
 
 // settingsOf is the address of a project's page.
@@ -204,16 +210,10 @@ func (c *console) setOwners(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		_, err = c.Service.SetOwners(r.Context(), request, project, rules, ifSince)
 	}
-	var invalid grouping.Invalid
-	switch {
-	case errors.Is(err, groups.ErrSettingsChanged):
-		return c.writeSettings(w, r, project, http.StatusConflict, func(page *settingsPage) { page.Fault = settingsChanged })
-	case errors.As(err, &invalid):
-		return c.writeSettings(w, r, project, http.StatusUnprocessableEntity, func(page *settingsPage) {
+	if err != nil {
+		return c.refuseSettings(w, r, project, err, groupinghttp.AlertProblem(err, project, ""), func(page *settingsPage, invalid grouping.Invalid) {
 			page.Owners.Text, page.Owners.Fault = text, invalid.Error()
 		})
-	case err != nil:
-		return groupinghttp.AlertProblem(err, project, "")
 	}
 	return alertDone(w, r, "owners-set", settingsOf(project)+"#owners")
 }
