@@ -108,7 +108,7 @@ func (c *Client) push(level int, e *encoder, tail string) {
 	c.queue.push(level, bytes.Clone(e.buf))
 }
 
-// Flush waits until every entry of before the call is accepted or dropped.
+// Flush waits until every earlier entry is accepted or dropped.
 func (c *Client) Flush(ctx context.Context) error {
 	last, done := c.queue.urge(), false
 	err := c.backlog.await(ctx, func() bool {

@@ -93,12 +93,12 @@ func TestEntriesAtFaultAreToldWithTheirFix(t *testing.T) {
 		accepted uint64
 		messages []string
 	}{
-		"the others are accepted":         {answers(200, `{"processed":2,"rejected":1,"errors":[`+fault+`]}`), 2, []string{"a", "b", "c", "dropped 1 entries: 1 rejected"}},
-		"the others are not, and go anew": {answers(400, `{"code":"invalid_entries","rejected":1,"errors":[`+fault+`]}`), 2, []string{"a", "b", "c", "a", "c", "dropped 1 entries: 1 rejected"}},
-		"there are no others":             {answers(400, `{"code":"invalid_entries","rejected":3,"errors":[`+fault+`]}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
-		"a fault of no entry":             {answers(400, `{"code":"batch_too_large","errors":[{"pointer":"/logs","code":"batch_too_large"}]}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
-		"the batch is at fault":           {answers(400, `{"code":"invalid_json","detail":"No."}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
-		"more than are named":             {answers(200, `{"processed":0,"rejected":3,"errors":[`+fault+`],"errors_truncated":true}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
+		"the others are accepted":          {answers(200, `{"processed":2,"rejected":1,"errors":[`+fault+`]}`), 2, []string{"a", "b", "c", "dropped 1 entries: 1 rejected"}},
+		"the others are not, and go again": {answers(400, `{"code":"invalid_entries","rejected":1,"errors":[`+fault+`]}`), 2, []string{"a", "b", "c", "a", "c", "dropped 1 entries: 1 rejected"}},
+		"there are no others":              {answers(400, `{"code":"invalid_entries","rejected":3,"errors":[`+fault+`]}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
+		"a fault of no entry":              {answers(400, `{"code":"batch_too_large","errors":[{"pointer":"/logs","code":"batch_too_large"}]}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
+		"the batch is at fault":            {answers(400, `{"code":"invalid_json","detail":"No."}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
+		"more than are named":              {answers(200, `{"processed":0,"rejected":3,"errors":[`+fault+`],"errors_truncated":true}`), 0, []string{"a", "b", "c", "dropped 3 entries: 3 rejected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

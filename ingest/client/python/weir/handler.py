@@ -22,7 +22,7 @@ class Handler(logging.Handler):
         self.client = client if client is not None else Client()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.threadName == "weir":  # what sending itself logs would be sent for ever
+        if record.threadName == "weir":  # what sending itself logs would never end
             return
         try:
             self.client.log(
