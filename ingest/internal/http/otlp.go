@@ -77,7 +77,7 @@ func (o *otlpRequest) readHeaders(header http.Header) (options requestOptions, e
 	if err != nil {
 		return options, err
 	}
-	known := false
+	var known bool
 	if o.encoding, known = otlpEncoding(contentType); !known {
 		return options, httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type",
 			fmt.Sprintf("The content type is %.100q. Send %s or %s.", contentType, otlp.Protobuf, otlp.JSON))
