@@ -98,7 +98,7 @@ func (a *App) build() error {
 
 func (a *App) buildConsumers() (err error) {
 	count := countErrors(a.base.Metrics)
-	grouper := bus.Consumer{Service: a.groups, Count: countEffects(a.base.Metrics)}
+	grouper := bus.Consumer{Errors: a.groups.Errors, Count: countEffects(a.base.Metrics)}
 	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
 		Group: contract.GroupGrouping, Handle: grouper.Consume, Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
@@ -174,7 +174,7 @@ const dueEvery = 10 * time.Second
 func (a *App) endDue(ctx context.Context) error {
 	return lifecycle.Every(ctx, dueEvery, func(ctx context.Context) error {
 		defer a.relay.Wake()
-		return a.groups.EndDue(ctx)
+		return a.groups.Decisions.ReopenDue(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot open groups again whose time is over"))
 }
 
@@ -189,7 +189,7 @@ func (a *App) archive(ctx context.Context) error {
 			return nil
 		}
 		defer a.relay.Wake()
-		return a.groups.Archive(ctx)
+		return a.groups.Decisions.Archive(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot archive groups that are quiet"))
 }
 
@@ -199,7 +199,7 @@ const mapAnewEvery = 5 * time.Second
 func (a *App) mapAnew(ctx context.Context) error {
 	return lifecycle.Every(ctx, mapAnewEvery, func(ctx context.Context) error {
 		defer a.relay.Wake()
-		return a.groups.SearchDue(ctx)
+		return a.groups.SourceMaps.Remap(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot map samples by source maps that came later"))
 }
 
@@ -209,7 +209,7 @@ const alertsEvery = 2 * time.Second
 func (a *App) sendAlerts(ctx context.Context) error {
 	return lifecycle.Every(ctx, alertsEvery, func(ctx context.Context) error {
 		defer a.relay.Wake()
-		return a.groups.SendAlerts(ctx)
+		return a.groups.Alerts.SendDue(ctx)
 	}, lifecycle.Warn(a.base.Logger, "cannot send what alerts tell"))
 }
 

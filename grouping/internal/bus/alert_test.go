@@ -56,7 +56,7 @@ func (a *alerting) alert(t *testing.T, change func(rule *grouping.AlertRule)) *p
 	if change != nil {
 		change(&rule)
 	}
-	made, err := a.CreateAlert(t.Context(), a.request(), "shop", rule)
+	made, err := a.Alerts.Create(t.Context(), a.request(), "shop", rule)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (a *alerting) come(ctx context.Context, rolledBack bool, kinds ...int) erro
 	}
 	undone := errors.New("rolled back")
 	err := pg.InTx(ctx, a.pool, func(tx pgx.Tx) error {
-		if err := (bus.Consumer{Service: a.Service}).Consume(ctx, tx, records); err != nil || !rolledBack {
+		if err := (bus.Consumer{Errors: a.Errors}).Consume(ctx, tx, records); err != nil || !rolledBack {
 			return err
 		}
 		return undone
@@ -111,7 +111,7 @@ func (a *alerting) told(t *testing.T) (facts []contract.ErrorAlert) {
 
 func (a *alerting) outcomes(t *testing.T, id string) (text string) {
 	t.Helper()
-	_, log, err := a.Alert(t.Context(), identity.Principal{Organization: "acme"}, "shop", id)
+	log, err := a.Alerts.Log(t.Context(), identity.Principal{Organization: "acme"}, "shop", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAlertsTellOnce(t *testing.T) {
 	var senders sync.WaitGroup
 	for range 4 {
 		senders.Go(func() {
-			if err := a.SendAlerts(context.WithoutCancel(t.Context())); err != nil {
+			if err := a.Alerts.SendDue(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)
 			}
 		})
@@ -147,14 +147,14 @@ func TestAlertsTellOnce(t *testing.T) {
 		t.Errorf("told %+v", told)
 	}
 	*a.now = a.now.Add(time.Minute)
-	if err := errors.Join(a.come(t.Context(), false, 3), a.come(t.Context(), false, 4, 1), a.SendAlerts(t.Context())); err != nil {
+	if err := errors.Join(a.come(t.Context(), false, 3), a.come(t.Context(), false, 4, 1), a.Alerts.SendDue(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.told(t); len(told) != 1 {
 		t.Errorf("within the gap: %+v", told)
 	}
 	*a.now = a.now.Add(5 * time.Minute)
-	if err := a.SendAlerts(t.Context()); err != nil {
+	if err := a.Alerts.SendDue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.told(t); len(told) != 2 || len(told[1].Groups) != 2 {
@@ -172,7 +172,7 @@ func TestAlertsOnSpikes(t *testing.T) {
 	a.alert(t, func(rule *grouping.AlertRule) { rule.Triggers = []grouping.Trigger{grouping.OnSpiking} })
 	storm := make([]int, 2*grouping.MinSpike)
 	for range 2 {
-		if err := errors.Join(a.come(t.Context(), false, storm...), a.SendAlerts(t.Context())); err != nil {
+		if err := errors.Join(a.come(t.Context(), false, storm...), a.Alerts.SendDue(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		*a.now = a.now.Add(10 * time.Minute)
@@ -195,13 +195,13 @@ func TestAlertsBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	*a.now = a.now.Add(2 * time.Minute)
-	if err := errors.Join(a.come(t.Context(), false, 1, 1, 2), a.SendAlerts(t.Context())); err != nil {
+	if err := errors.Join(a.come(t.Context(), false, 1, 1, 2), a.Alerts.SendDue(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.told(t); len(told) != 0 {
 		t.Errorf("too early: %+v", told)
 	}
-	if err := errors.Join(a.come(t.Context(), false, 1, 2), a.SendAlerts(t.Context())); err != nil {
+	if err := errors.Join(a.come(t.Context(), false, 1, 2), a.Alerts.SendDue(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.told(t); len(told) != 2 || told[0].Groups[0].Trigger == told[1].Groups[0].Trigger {
@@ -216,7 +216,7 @@ func TestAlertsBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := a.Alerts(t.Context(), identity.Principal{Organization: "acme"}, "shop")
+	found, err := a.Alerts.List(t.Context(), identity.Principal{Organization: "acme"}, "shop")
 	if err != nil || len(found) != 2 || len(found[0].Members) != 1 || found[0].Members[0] != "mem_1" {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -235,9 +235,9 @@ func TestAlertsOnUsers(t *testing.T) {
 		r := record(l, a.offset)
 		a.offset++
 		err := pg.InTx(t.Context(), a.pool, func(tx pgx.Tx) error {
-			return bus.Consumer{Service: a.Service}.Consume(t.Context(), tx, []sharedbus.Record{r})
+			return bus.Consumer{Errors: a.Errors}.Consume(t.Context(), tx, []sharedbus.Record{r})
 		})
-		if err := errors.Join(err, a.SendAlerts(t.Context())); err != nil {
+		if err := errors.Join(err, a.Alerts.SendDue(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		return len(a.told(t))
@@ -248,11 +248,11 @@ func TestAlertsOnUsers(t *testing.T) {
 		}
 	}
 	affect(2, "cem")
-	found, err := a.Groups(t.Context(), "acme", postgres.GroupQuery{Limit: 9})
+	found, err := a.Groups.List(t.Context(), "acme", postgres.GroupQuery{Limit: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Merge(t.Context(), a.request(), groups.Merging{Groups: found.IDs()}); err != nil {
+	if _, err := a.Merges.Merge(t.Context(), a.request(), groups.Merging{Groups: found.IDs()}); err != nil {
 		t.Fatal(err)
 	}
 	if n := affect(2, "cem"); n != 1 {
@@ -274,14 +274,14 @@ func TestAlertsAreBounded(t *testing.T) {
 			another.ID, a.now.Truncate(time.Hour), postgres.MaxMessages)
 		return err
 	})
-	if err := errors.Join(err, a.come(t.Context(), false, 1), a.SendAlerts(t.Context())); err != nil {
+	if err := errors.Join(err, a.come(t.Context(), false, 1), a.Alerts.SendDue(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.told(t); len(told) != 0 {
 		t.Errorf("told %+v", told)
 	}
 	*a.now = a.now.Add(time.Hour)
-	if err := errors.Join(a.come(t.Context(), false, 2), a.SendAlerts(t.Context())); err != nil {
+	if err := errors.Join(a.come(t.Context(), false, 2), a.Alerts.SendDue(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if told := a.told(t); len(told) != 1 || len(told[0].Groups) != 2 {

@@ -54,7 +54,7 @@ func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Recor
 
 // consumeWithin is consume with a budget of new groups.
 func consumeWithin(ctx context.Context, pool *pgxpool.Pool, newGroups int, records ...sharedbus.Record) error {
-	consumer := bus.Consumer{Service: groups.New(groups.Config{NewGroups: grouping.Budgets{Project: newGroups, Organization: math.MaxInt}, Metrics: prometheus.NewRegistry()})}
+	consumer := bus.Consumer{Errors: groups.New(groups.Config{NewGroups: grouping.Budgets{Project: newGroups, Organization: math.MaxInt}, Metrics: prometheus.NewRegistry()}).Errors}
 	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
 }
 

@@ -39,9 +39,9 @@ func TestMergesDoNotStopTheCount(t *testing.T) {
 	go func() {
 		for at := 0; ; at = (at + 2) % len(ids) {
 			wish := groups.Merging{Into: ids[at], Groups: ids[at+1 : at+2]}
-			_, err := a.Merge(ctx, a.request(), wish)
+			_, err := a.Merges.Merge(ctx, a.request(), wish)
 			if err == nil {
-				_, err = a.Unmerge(ctx, a.request(), wish)
+				_, err = a.Merges.Unmerge(ctx, a.request(), wish)
 			}
 			if err != nil {
 				ended <- err

@@ -23,7 +23,7 @@ import (
 // owns sets the rules of the shop.
 func (a *alerting) owns(t *testing.T, rules ...grouping.OwnerRule) postgres.OwnerRules {
 	t.Helper()
-	set, err := a.SetOwners(t.Context(), a.request(), "shop", rules, nil)
+	set, err := a.Owners.Set(t.Context(), a.request(), "shop", rules, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (a *alerting) owns(t *testing.T, rules ...grouping.OwnerRule) postgres.Owne
 // assignees are those of all groups, sorted.
 func (a *alerting) assignees(t *testing.T) (all []string) {
 	t.Helper()
-	found, err := a.Groups(t.Context(), "acme", postgres.GroupQuery{Limit: 100})
+	found, err := a.Groups.List(t.Context(), "acme", postgres.GroupQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +74,11 @@ func TestOwnersOfNewGroups(t *testing.T) {
 	if got := a.assignees(t); !slices.Equal(got, []string{"", "", "payments"}) {
 		t.Errorf("assigned to %q", got)
 	}
-	found, err := a.Groups(t.Context(), "acme", postgres.GroupQuery{Limit: 9, Assignee: "payments"})
+	found, err := a.Groups.List(t.Context(), "acme", postgres.GroupQuery{Limit: 9, Assignee: "payments"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	activity, err := a.Activity(t.Context(), a.request().Who, found.Groups[0].ID, 100, 10)
+	activity, err := a.Groups.Activity(t.Context(), a.request().Who, found.Groups[0].ID, 100, 10)
 	if err != nil || len(activity) != 1 || activity[0].By.ID != "" || activity[0].Reason != "Rule 2 matched: function:com.acme.pay.*." {
 		t.Errorf("activity: %+v, %v", activity, err)
 	}
@@ -87,7 +87,7 @@ func TestOwnersOfNewGroups(t *testing.T) {
 	for i := range done {
 		appliers.Go(func() {
 			var err error
-			if done[i], err = a.ApplyOwners(t.Context(), a.request(), "shop", postgres.GroupCursor{}); err != nil {
+			if done[i], err = a.Owners.Apply(t.Context(), a.request(), "shop", postgres.GroupCursor{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestOwnersWithoutRemovedMembers(t *testing.T) {
 	if got := a.assignees(t); slices.Contains(got, "mem_2") || len(got) != 20 {
 		t.Errorf("assigned to %q", got)
 	}
-	versions, err := a.Owners(t.Context(), a.request().Who, "shop")
+	versions, err := a.Owners.Versions(t.Context(), "acme", "shop")
 	if err != nil || len(versions) != 1 || len(versions[0].Rules) != 1 || versions[0].Rules[0].Assignee != "carts" {
 		t.Errorf("rules: %+v, %v", versions, err)
 	}
@@ -132,7 +132,7 @@ func TestOwnersChangedAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	for i := range 4 {
 		people.Go(func() {
-			_, err := a.SetOwners(t.Context(), a.request(), "shop", grouping.Owners{{Path: fmt.Sprint(i), Assignee: "a"}}, &time.Time{})
+			_, err := a.Owners.Set(t.Context(), a.request(), "shop", grouping.Owners{{Path: fmt.Sprint(i), Assignee: "a"}}, &time.Time{})
 			mu.Lock()
 			defer mu.Unlock()
 			if set++; errors.Is(err, groups.ErrSettingsChanged) {
@@ -149,7 +149,7 @@ func TestOwnersChangedAtOnce(t *testing.T) {
 	for i := range 25 {
 		a.owns(t, grouping.OwnerRule{Path: fmt.Sprint("b", i), Assignee: "a"})
 	}
-	versions, err := a.Owners(t.Context(), a.request().Who, "shop")
+	versions, err := a.Owners.Versions(t.Context(), "acme", "shop")
 	if err != nil || len(versions) != 20 || versions[0].Rules[0].Path != "b24" {
 		t.Errorf("%d versions: %+v, %v", len(versions), versions[0], err)
 	}

@@ -44,7 +44,7 @@ func newMapped(t *testing.T) *mapped {
 // upload uploads a map of a script in this moment.
 func (m *mapped) upload(upload groups.Upload) (postgres.SourceMap, bool) {
 	m.t.Helper()
-	kept, created, err := m.service.UploadMap(m.t.Context(), identity.Principal{Organization: "acme", ID: "key_1"}, "shop", upload)
+	kept, created, err := m.service.SourceMaps.Upload(m.t.Context(), identity.Principal{Organization: "acme", ID: "key_1"}, "shop", upload)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (m *mapped) accept(at time.Time, lines ...string) sharedbus.Record {
 
 func (m *mapped) consume(records ...sharedbus.Record) {
 	m.t.Helper()
-	err := pg.InTx(m.t.Context(), m.pool, func(tx pgx.Tx) error { return bus.Consumer{Service: m.service}.Consume(m.t.Context(), tx, records) })
+	err := pg.InTx(m.t.Context(), m.pool, func(tx pgx.Tx) error { return bus.Consumer{Errors: m.service.Errors}.Consume(m.t.Context(), tx, records) })
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (m *mapped) frames(culprit string) []postgres.Frame {
 	m.t.Helper()
 	for _, g := range groupsOf(m.t, m.pool, "acme") {
 		if g.Culprit == culprit {
-			detail, err := m.service.Group(m.t.Context(), identity.Principal{Organization: "acme"}, g.ID)
+			detail, err := m.service.Groups.Detail(m.t.Context(), identity.Principal{Organization: "acme"}, g.ID)
 			if err != nil {
 				m.t.Fatal(err)
 			}
@@ -157,14 +157,14 @@ func TestMapsAreReplaced(t *testing.T) {
 	kept, _ = m.upload(other)
 	renewed := m.accept(m.now.Add(time.Minute), line)
 	m.now = m.now.Add(time.Hour)
-	if err := m.service.DeleteMap(t.Context(), "acme", "shop", kept.ID); err != nil {
+	if err := m.service.SourceMaps.Delete(t.Context(), "acme", "shop", kept.ID); err != nil {
 		t.Fatal(err)
 	}
 	m.consume(m.accept(m.now.Add(time.Minute), line), renewed, old)
 	if got, want := m.culprits(), []string{"priceOf (basket.ts)", asWritten, asPrinted}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if found, err := m.service.Maps(t.Context(), "acme", "shop", "", postgres.MapPlace{}, 10); err != nil || len(found) != 0 {
+	if found, err := m.service.SourceMaps.List(t.Context(), "acme", "shop", "", postgres.MapPlace{}, 10); err != nil || len(found) != 0 {
 		t.Errorf("listed are %v, %v", found, err)
 	}
 }
@@ -218,23 +218,23 @@ func TestMapsThatComeLater(t *testing.T) {
 	m.consume(m.accept(m.now, lines...), m.accept(m.now, printed(t, "esbuild", `"release":"other"`)))
 	m.now = m.now.Add(time.Hour)
 	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-	if err := m.service.SearchDue(t.Context()); err != nil {
+	if err := m.service.SourceMaps.Remap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if f := m.frames(asPrinted)[0]; f.Printed != nil {
 		t.Errorf("at once: %+v", f)
 	}
 	m.now = m.now.Add(time.Minute)
-	if err := m.service.SearchDue(t.Context()); err != nil {
+	if err := m.service.SourceMaps.Remap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	search, err := m.service.MapSearch(t.Context(), "acme", "shop")
+	search, err := m.service.SourceMaps.Progress(t.Context(), "acme", "shop")
 	if err != nil || !search.Ended || search.Groups != 2 || search.Samples != 1 {
 		t.Errorf("searched %+v, %v", search, err)
 	}
 	var written, as int
 	for _, g := range groupsOf(t, m.pool, "acme") {
-		detail, err := m.service.Group(t.Context(), identity.Principal{Organization: "acme"}, g.ID)
+		detail, err := m.service.Groups.Detail(t.Context(), identity.Principal{Organization: "acme"}, g.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestMapsThatComeLater(t *testing.T) {
 func (m *mapped) search() {
 	m.t.Helper()
 	m.now = m.now.Add(time.Minute)
-	if err := m.service.SearchDue(m.t.Context()); err != nil {
+	if err := m.service.SourceMaps.Remap(m.t.Context()); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -285,11 +285,11 @@ func TestMapsJoinGroups(t *testing.T) {
 		if head.Count != 2 || head.Members != 1 {
 			t.Errorf("%s first: %+v", first, head)
 		}
-		activity, err := m.service.Activity(t.Context(), who, head.ID, 100, 10)
+		activity, err := m.service.Groups.Activity(t.Context(), who, head.ID, 100, 10)
 		if err != nil || len(activity) != 1 || activity[0].Kind != grouping.WasMerged || !strings.Contains(activity[0].Reason, "The source map of release 1.0 came") {
 			t.Fatalf("%s first: %+v, %v", first, activity, err)
 		}
-		if _, err := m.service.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
+		if _, err := m.service.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
 			t.Fatal(err)
 		}
 		m.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
@@ -311,7 +311,7 @@ func TestMappedStatements(t *testing.T) {
 		counted := &counting{}
 		err := pg.InTx(t.Context(), m.pool, func(tx pgx.Tx) error {
 			counted.Tx = tx
-			return bus.Consumer{Service: m.service}.Consume(t.Context(), counted, records)
+			return bus.Consumer{Errors: m.service.Errors}.Consume(t.Context(), counted, records)
 		})
 		if err != nil {
 			t.Fatal(err)

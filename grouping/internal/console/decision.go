@@ -1,14 +1,11 @@
 package console
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,10 +14,8 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -83,8 +78,8 @@ func untilCount(n int64, per time.Duration) func(time.Time) grouping.Until {
 	return func(time.Time) grouping.Until { return grouping.Until{Count: n, Per: per} }
 }
 
-// decider is what the forms of a page need.
-type decider struct {
+// decideForms is what the forms of a page need.
+type decideForms struct {
 	May     bool   // the reader's role permits it
 	Key     string // idempotency key
 	Version int64
@@ -95,8 +90,8 @@ type decider struct {
 	Link    []ui.Field
 }
 
-func (c *console) decider(r *http.Request, g postgres.Group, newest string) decider {
-	d := decider{May: identity.RoleDecides(identity.FromContext(r.Context()).Role()), Key: rand.Text(), Version: g.Version, Newest: newest}
+func newDecideForms(r *http.Request, g postgres.Group, newest string) decideForms {
+	d := decideForms{May: may(r), Key: rand.Text(), Version: g.Version, Newest: newest}
 	for _, u := range untils {
 		d.Untils = append(d.Untils, ui.Choice{Value: u.value, Text: u.text})
 	}
@@ -113,32 +108,8 @@ func (c *console) decider(r *http.Request, g postgres.Group, newest string) deci
 	return d
 }
 
-// requestOf is the request of a member who may decide, with its form read.
-func requestOf(w http.ResponseWriter, r *http.Request) (request groups.Request, err error) {
-	who := identity.FromContext(r.Context())
-	if !identity.RoleDecides(who.Role()) {
-		return request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-			"Your role here is "+who.Role()+", which may not resolve, ignore or assign errors. Ask one of the owners, admins or developers.")
-	}
-	err = ui.ReadForm(w, r)
-	request = groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}}
-	if r.PostForm.Get("key") != "" {
-		request.Key = r.PostForm.Encode()
-	}
-	return request, err
-}
-
-// unlessRepeated is an error, unless the same form was sent before: its key
-// is all of it, and its times may differ.
-func unlessRepeated(err error) error {
-	if errors.Is(err, idempotency.ErrReused) {
-		return nil
-	}
-	return err
-}
-
 // wishOf reads what a button does.
-func (c *console) wishOf(r *http.Request) (wish groups.Wish, err error) {
+func (p *groupPages) wishOf(r *http.Request) (wish groups.Wish, err error) {
 	switch does := r.PostForm.Get("do"); does {
 	case doResolve, doNext, doRelease:
 		wish.Status = grouping.Resolved
@@ -150,7 +121,7 @@ func (c *console) wishOf(r *http.Request) (wish groups.Wish, err error) {
 		wish.Status = grouping.Ignored
 		for _, u := range untils {
 			if does == doUntil && u.value == r.PostForm.Get("until") {
-				wish.Until = u.until(c.Clock())
+				wish.Until = u.until(p.clock())
 			}
 		}
 	case doReopen:
@@ -171,56 +142,48 @@ func (c *console) wishOf(r *http.Request) (wish groups.Wish, err error) {
 
 // decide does what a button of a group's page says. If somebody
 // decided meanwhile, the page shows that first.
-func (c *console) decide(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(w, r)
-	if err != nil {
-		return err
-	}
+func (p *groupPages) decide(w http.ResponseWriter, r *http.Request, request groups.Request) error {
 	var ifVersion *int64
 	if version, err := strconv.ParseInt(r.PostForm.Get("version"), 10, 64); err == nil {
 		ifVersion = &version
 	}
 	id := chi.URLParam(r, "group")
-	err = unlessRepeated(c.carryOut(r, request, id, ifVersion))
+	err := unlessRepeated(p.carryOut(r, request, id, ifVersion))
 	var conflict grouping.Conflict
 	var invalid grouping.Invalid
 	switch {
 	case errors.As(err, &conflict):
-		return c.writeGroup(w, r, http.StatusConflict, "Somebody decided meanwhile: see Activity. If what you wanted still makes sense, do it again.")
+		return p.writeGroup(w, r, http.StatusConflict, "Somebody decided meanwhile: see Activity. If what you wanted still makes sense, do it again.")
 	case errors.As(err, &invalid):
-		return c.writeGroup(w, r, http.StatusUnprocessableEntity, invalid.Error())
-	case errors.Is(err, postgres.ErrNoGroup):
-		return httpapi.NotFound("error group", id)
+		return p.writeGroup(w, r, http.StatusUnprocessableEntity, invalid.Error())
 	case err != nil:
-		return groupinghttp.Refusal(err)
+		return err
 	}
-	ui.SetFlash(w, r.PostForm.Get("do"))
-	http.Redirect(w, r, groupsPath+"/"+id, http.StatusSeeOther)
-	return nil
+	return redirect(w, r, r.PostForm.Get("do"), groupsPath+"/"+id)
 }
 
 // carryOut does what a button of a group's page says.
-func (c *console) carryOut(r *http.Request, request groups.Request, id string, ifVersion *int64) (err error) {
+func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string, ifVersion *int64) (err error) {
 	merging := groups.Merging{Into: id, Groups: r.PostForm["group"], IfVersion: ifVersion}
 	switch r.PostForm.Get("do") {
 	case doMerge:
-		_, err = c.Service.Merge(r.Context(), request, merging)
+		_, err = p.service.Merges.Merge(r.Context(), request, merging)
 	case doUnmerge:
-		_, err = c.Service.Unmerge(r.Context(), request, merging)
+		_, err = p.service.Merges.Unmerge(r.Context(), request, merging)
 	case doSplit:
-		_, err = c.Service.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
+		_, err = p.service.Merges.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
 	case doLink:
 		field := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
-		_, _, err = c.Service.AddLink(r.Context(), request, id, grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})
+		_, _, err = p.service.Links.Add(r.Context(), request, id, grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})
 	case doUnlink:
-		_, err = c.Service.RemoveLink(r.Context(), request, id, r.PostForm.Get("link"))
+		_, err = p.service.Links.Remove(r.Context(), request, id, r.PostForm.Get("link"))
 	default:
-		wish, err := c.wishOf(r)
+		wish, err := p.wishOf(r)
 		if err != nil {
 			return err
 		}
 		wish.IfVersion = ifVersion
-		_, err = c.Service.Decide(r.Context(), request, id, wish)
+		_, err = p.service.Decisions.Decide(r.Context(), request, id, wish)
 		return err
 	}
 	return err
@@ -228,24 +191,20 @@ func (c *console) carryOut(r *http.Request, request groups.Request, id string, i
 
 // decideAll does what a button of the list says, to the chosen groups or
 // to all that the search finds, and shows the list again.
-func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(w, r)
-	if err != nil {
-		return err
-	}
+func (p *groupPages) decideAll(w http.ResponseWriter, r *http.Request, request groups.Request) error {
 	chosen, flash := r.PostForm["group"], r.PostForm.Get("do")+"-all"
 	if r.PostForm.Get("do") == doMerge {
-		return c.mergeChosen(w, r, request, chosen)
+		return p.mergeChosen(w, r, request, chosen)
 	}
-	wish, err := c.wishOf(r)
+	wish, err := p.wishOf(r)
 	if err != nil {
 		return err
 	}
 	switch {
 	case r.PostForm.Get("all") != "":
-		left, err := c.decideSearch(r, request, wish)
+		left, err := p.decideSearch(r, request, wish)
 		if err != nil {
-			return groupinghttp.Refusal(err)
+			return err
 		}
 		if left {
 			flash = "left"
@@ -253,163 +212,38 @@ func (c *console) decideAll(w http.ResponseWriter, r *http.Request) error {
 	case len(chosen) == 0 || len(chosen) > groups.MaxBulk:
 		flash = "none"
 	default:
-		_, err := c.Service.DecideEach(r.Context(), request, chosen, wish)
-		err = unlessRepeated(err)
-		if errors.Is(err, postgres.ErrNoGroup) {
-			return httpapi.NotFound("error group", chosen[0])
-		}
-		if err != nil {
-			return groupinghttp.Refusal(err)
+		_, err := p.service.Decisions.DecideEach(r.Context(), request, chosen, wish)
+		if err = unlessRepeated(err); err != nil {
+			return err
 		}
 	}
-	backToList(w, r, flash)
-	return nil
+	return backToList(w, r, flash)
 }
 
 // mergeChosen merges the chosen groups into the one that was seen first.
-func (c *console) mergeChosen(w http.ResponseWriter, r *http.Request, request groups.Request, chosen []string) error {
+func (p *groupPages) mergeChosen(w http.ResponseWriter, r *http.Request, request groups.Request, chosen []string) error {
 	if len(chosen) < 2 || len(chosen) > grouping.MaxMerged || r.PostForm.Get("all") != "" {
-		backToList(w, r, "few")
-		return nil
+		return backToList(w, r, "few")
 	}
-	_, err := c.Service.Merge(r.Context(), request, groups.Merging{Groups: chosen})
-	if err = unlessRepeated(err); errors.Is(err, postgres.ErrNoGroup) {
-		return httpapi.NotFound("error group", chosen[0])
+	_, err := p.service.Merges.Merge(r.Context(), request, groups.Merging{Groups: chosen})
+	if err = unlessRepeated(err); err != nil {
+		return err
 	}
-	if err != nil {
-		return groupinghttp.Refusal(err)
-	}
-	backToList(w, r, doMerge+"-all")
-	return nil
+	return backToList(w, r, doMerge+"-all")
 }
 
-func backToList(w http.ResponseWriter, r *http.Request, flash string) {
-	ui.SetFlash(w, flash)
+func backToList(w http.ResponseWriter, r *http.Request, flash string) error {
 	back := url.URL{Path: groupsPath, RawQuery: r.URL.RawQuery}
-	http.Redirect(w, r, back.String(), http.StatusSeeOther)
+	return redirect(w, r, flash, back.String())
 }
 
 // decideSearch decides about all groups that the address finds.
-func (c *console) decideSearch(r *http.Request, request groups.Request, wish groups.Wish) (left bool, err error) {
-	_, asked := ui.WithTimes(r, ui.AnyTime, c.Clock())
-	query, _, err := c.queryOf(ui.Without(asked, "cursor"))
+func (p *groupPages) decideSearch(r *http.Request, request groups.Request, wish groups.Wish) (left bool, err error) {
+	_, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
+	query, _, err := p.queryOf(ui.Without(asked, "cursor"))
 	if err != nil {
 		return false, err
 	}
-	bulk, err := c.Service.DecideAll(r.Context(), request, query, wish)
+	bulk, err := p.service.Decisions.DecideAll(r.Context(), request, query, wish)
 	return bulk.Left > 0 || bulk.Incomplete, unlessRepeated(err)
-}
-
-// shownActivity is a decision as the page shows it.
-type shownActivity struct {
-	At        time.Time
-	Who, Did  string
-	Note      string
-	Other     string // the address of the other group; empty: none, or several
-	Regressed bool
-}
-
-// who names an author or an assignee to the reader.
-func who(r *http.Request, id, name string) string {
-	if id != "" && id == identity.FromContext(r.Context()).Member {
-		return "you"
-	}
-	return cmp.Or(name, id)
-}
-
-func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActivity) {
-	for _, a := range found {
-		s := shownActivity{At: a.At, Who: who(r, a.By.ID, a.By.Name), Note: a.Note, Regressed: a.Kind == grouping.WasRegressed}
-		switch a.Kind {
-		case grouping.WasResolved:
-			s.Did = "resolved it" + resolvedIn(a.Resolution)
-		case grouping.WasIgnored:
-			s.Did = "ignored it" + ignoredUntil(a.Until)
-		case grouping.WasReopened:
-			s.Did = cmp.Or(a.Reason, "opened it again")
-		case grouping.WasUnignored:
-			s.Did = cmp.Or(a.Reason, "no longer ignored it")
-		case grouping.WasRegressed, grouping.WasSpiking, grouping.WasQuiet:
-			s.Did = a.Reason
-		case grouping.WasAssigned:
-			s.Did = assignedTo(r, a)
-		case grouping.WasNoted:
-			s.Did = "wrote"
-		case grouping.WasLinked:
-			s.Did = "linked it to " + a.Link.Name()
-		case grouping.WasUnlinked:
-			s.Did = "removed the link to " + a.Link.Name()
-		case grouping.WasMerged, grouping.WasUnmerged, grouping.WasSplit:
-			if s.Did = regrouped(a.Decision); a.By.ID == "" && a.Reason != "" {
-				s.Did = a.Reason
-			}
-			if other := cmp.Or(a.Into, a.From); other != "" {
-				s.Other = groupsPath + "/" + other
-			}
-		}
-		shown = append(shown, s)
-	}
-	return shown
-}
-
-// regrouped says how groups were merged or split.
-func regrouped(d grouping.Decision) string {
-	n := fmt.Sprintf("%d groups", len(d.Groups))
-	if len(d.Groups) == 1 {
-		n = "a group"
-	}
-	switch {
-	case d.Into != "" && d.Kind == grouping.WasMerged:
-		return "merged it into another group"
-	case d.From != "":
-		return "took it out of another group"
-	case d.Into != "":
-		return "split errors off, as another group from then on"
-	case d.Kind == grouping.WasMerged:
-		return "merged " + n + " into it"
-	case d.Kind == grouping.WasUnmerged:
-		return "took " + n + " out of it"
-	}
-	return "split errors off from a group that was merged into it"
-}
-
-func resolvedIn(in grouping.Resolution) string {
-	if in.Next {
-		known := slices.Compact(slices.Sorted(maps.Values(in.After)))
-		return " in the release after " + strings.Join(known, ", ")
-	}
-	if in.Release != "" {
-		return " in " + in.Release
-	}
-	return ""
-}
-
-func ignoredUntil(u grouping.Until) (words string) {
-	if !u.At.IsZero() {
-		words = " until " + ui.Instant(u.At)
-	}
-	if u.Count == 1 {
-		return words + " until it happens again"
-	}
-	if u.Count > 1 {
-		words += " until it happens " + ui.Count(u.Count) + " times"
-	}
-	for name, span := range grouping.Spans {
-		if u.Per == span {
-			words += " within one " + name
-		}
-	}
-	return words
-}
-
-// assignedTo says to whom a group was assigned, and why if nobody did.
-func assignedTo(r *http.Request, a postgres.Activity) string {
-	did := "assigned it to "
-	if a.By.ID == "" {
-		did = "It is assigned to "
-	}
-	if did += cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody"); a.Reason != "" {
-		did += ". " + a.Reason
-	}
-	return did
 }

@@ -3,68 +3,57 @@ package groups
 import (
 	"cmp"
 	"context"
-	"errors"
-	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/replica"
 )
 
-// A Service groups errors and serves the
-// groups. It is safe for concurrent use.
-type Service struct {
-	Config
-	limiter    *httpapi.Limiter
-	uploads    *httpapi.Limiter // of source maps
+// Groups finds groups. One that the principal may not read is not found.
+type Groups struct {
+	db         *store
 	incomplete prometheus.Counter
-	late       prometheus.Gauge // messages of alerts
-	rules      *postgres.RuleBook
-	patient    atomic.Int64 // until then writers wait for those who merge, in nanoseconds
 }
 
-// Config is what a Service needs.
-type Config struct {
-	NewGroups   grouping.Budgets // that the errors of one hour may create
-	Projects    *identity.Directory
-	Pool        *pgxpool.Pool   // for decisions
-	Announce    Announce        // tells others of decisions
-	Tell        Tell            // hands on what alerts tell
-	MaxAlerts   int             // of a project
-	Reads       *pgxpool.Pool   // for requests, so that they take no connection of the consumer
-	Replica     *replica.Reader // for the same; nil: there is none
-	Concurrency int             // concurrent reads, at least 1; one organization has at most half of them, rounded up
-	Clock       func() time.Time
-	Metrics     prometheus.Registerer
+func incompletePages(registerer prometheus.Registerer) prometheus.Counter {
+	return promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
+	})
 }
 
-// New makes a service.
-func New(config Config) *Service {
-	return &Service{
-		Config:  config,
-		late:    lateAlerts(config.Metrics),
-		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: config.Concurrency, Module: "weir_grouping", Noun: "reads"}, config.Metrics),
-		rules:   postgres.NewRuleBook(),
-		uploads: httpapi.NewLimiter(uploadsAtOnce, config.Metrics),
-		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
-			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
-		}),
+// Now is the time until which errors are counted.
+func (g *Groups) Now() time.Time { return g.db.clock() }
+
+// maxSearchTime ends the page of a long search.
+const maxSearchTime = 2 * time.Second
+
+// List finds a page of groups. After maxSearchTime it ends with what was found.
+func (g *Groups) List(ctx context.Context, organization string, query postgres.GroupQuery) (postgres.Page, error) {
+	page, err := read(ctx, g.db, organization, func(tx pgx.Tx, of pg.Organization) (page postgres.Page, err error) {
+		query.Now, query.Hidden, query.TimeUp = g.db.clock(), g.db.hidden(organization), g.db.timeUp(maxSearchTime)
+		if page, err = postgres.Groups(ctx, tx, of, query); err != nil {
+			return page, err
+		}
+		page.Recent, err = postgres.FindRecent(ctx, tx, of, page.IDs(), query.Now)
+		return page, err
+	})
+	if page.Incomplete {
+		g.incomplete.Inc()
 	}
+	return page, err
 }
 
-// Announce tells others of decisions, at the end of their transaction.
-type Announce func(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error
+// Find finds a group without what explains it.
+func (g *Groups) Find(ctx context.Context, who identity.Principal, id string) (postgres.Group, error) {
+	return readGroup(ctx, g.db, who, id, func(_ pgx.Tx, group postgres.Group) (postgres.Group, error) { return group, nil })
+}
 
 // A Detail is a group with its samples, why it is
 // one, and similar groups, the most alike first.
@@ -76,118 +65,47 @@ type Detail struct {
 	Similar     []Similar
 }
 
-// Group finds a group. If there is none that the
-// principal may read, the error is postgres.ErrNoGroup.
-func (s *Service) Group(ctx context.Context, who identity.Principal, id string) (found Detail, err error) {
-	var alike postgres.Candidates
-	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
-			return err
-		}
-		if !s.mayRead(who, found.Group.Project) {
-			return postgres.ErrNoGroup
+// Detail finds a group with what explains it.
+func (g *Groups) Detail(ctx context.Context, who identity.Principal, id string) (Detail, error) {
+	return read(ctx, g.db, who.Organization, func(tx pgx.Tx, organization pg.Organization) (found Detail, err error) {
+		if found.Group, found.Why, err = g.db.group(ctx, tx, who, id); err != nil {
+			return found, err
 		}
 		id = found.Group.ID // the head's, perhaps
 		if found.Members, err = postgres.FindMembers(ctx, tx, organization, id); err != nil {
-			return err
+			return found, err
 		}
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
-			return err
+			return found, err
 		}
-		alike, err = postgres.Similar(ctx, tx, organization, id)
-		return err
+		candidates, err := postgres.Similar(ctx, tx, organization, id)
+		found.Similar = rank(candidates)
+		return found, err
 	})
-	found.Similar = rank(alike)
-	return found, err
 }
 
-// Find finds a group without what explains it. If there is none that the
-// principal may read, the error is postgres.ErrNoGroup.
-func (s *Service) Find(ctx context.Context, who identity.Principal, id string) (found postgres.Group, err error) {
-	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		found, _, err = postgres.FindGroup(ctx, tx, organization, id)
-		if err == nil && !s.mayRead(who, found.Project) {
-			err = postgres.ErrNoGroup
-		}
-		return err
+// Activity finds decisions about a group, the newest first: at most limit of
+// those before a number.
+func (g *Groups) Activity(ctx context.Context, who identity.Principal, id string, before int64, limit int) ([]postgres.Activity, error) {
+	return readGroup(ctx, g.db, who, id, func(tx pgx.Tx, _ postgres.Group) ([]postgres.Activity, error) {
+		return postgres.FindActivity(ctx, tx, pg.Organization(who.Organization), id, before, limit)
 	})
-	return found, err
 }
 
-// mayRead reports whether the principal may read a project's
-// groups. Nobody may once its deletion is requested.
-func (s *Service) mayRead(who identity.Principal, project string) bool {
-	return who.ReadsProject(project) && !s.Projects.Hides(who.Organization, project)
+// A Count is how often a group happened, where and to whom.
+type Count struct {
+	postgres.Numbers
+	Releases grouping.Sights // all known ones of the project
 }
 
-// timeUp returns a function that reports whether span has passed.
-func (s *Service) timeUp(span time.Duration) func() bool {
-	ends := s.Clock().Add(span)
-	return func() bool { return !s.Clock().Before(ends) }
-}
-
-// Groups finds a page of groups. After
-// maxSearchTime it ends with what was found.
-func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
-	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		query.Now = s.Clock()
-		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)
-		if page, err = postgres.Groups(ctx, tx, organization, query); err != nil {
-			return err
+// Count counts the errors of a group, and of what is merged into it, on the days from one instant to another.
+func (g *Groups) Count(ctx context.Context, who identity.Principal, id string, from, to time.Time) (Count, error) {
+	return readGroup(ctx, g.db, who, id, func(tx pgx.Tx, group postgres.Group) (found Count, err error) {
+		if found.Releases, err = postgres.FindReleases(ctx, tx, postgres.Project{Organization: who.Organization, Name: group.Project}); err != nil {
+			return found, err
 		}
-		page.Recent, err = postgres.FindRecent(ctx, tx, organization, page.IDs(), s.Clock())
-		return err
-	})
-	if page.Incomplete {
-		s.incomplete.Inc()
-	}
-	return page, err
-}
-
-// Learned returns what was learned of those projects of which something
-// was. The caller's transaction must see all organizations.
-func (s *Service) Learned(ctx context.Context, tx pgx.Tx, projects []postgres.Project) (map[postgres.Project]grouping.Learned, error) {
-	if until := s.patient.Load(); until > 0 && s.Clock().UnixNano() < until {
-		organizations := make([]string, len(projects))
-		for i, p := range projects {
-			organizations[i] = p.Organization
-		}
-		if err := postgres.AwaitMerges(ctx, tx, organizations); err != nil {
-			return nil, err
-		}
-	}
-	return postgres.FindLearned(ctx, tx, projects)
-}
-
-// patience is how long writers wait for those who merge, once that made one start over.
-const patience = 10 * time.Second
-
-// Count adds errors to their groups and creates groups as far as the
-// budgets allow. The caller's transaction must see all organizations.
-func (s *Service) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
-	effect, err := postgres.Writer{NewGroups: s.NewGroups, Clock: s.Clock, Rules: s.rules}.Apply(ctx, tx, tally.Counts())
-	if errors.Is(err, postgres.ErrMoved) {
-		s.patient.Store(s.Clock().Add(patience).UnixNano())
-	}
-	return effect, err
-}
-
-// maxSearchTime ends the page of a long search.
-const maxSearchTime = 2 * time.Second
-
-// read runs fn in a snapshot of the organization's rows. Organizations take
-// turns. A Problem 429 means that the organization's share is used up.
-func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
-	release, err := s.limiter.Acquire(ctx, organization)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return s.Replica.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
-			return err
-		}
-		return fn(tx, pg.Organization(organization))
+		found.Numbers, err = postgres.FindNumbers(ctx, tx, pg.Organization(who.Organization), []string{group.ID}, from, to)
+		return found, err
 	})
 }
 
@@ -199,28 +117,19 @@ type Similar struct {
 	OnlyThere  []string
 }
 
-// Similar finds the groups most like one. If the principal
-// may not read it, the error is postgres.ErrNoGroup.
-func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) ([]Similar, error) {
-	var alike postgres.Candidates
-	err := s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		alike, err = postgres.Similar(ctx, tx, organization, id)
-		return err
+// Similar finds the groups most like one.
+func (g *Groups) Similar(ctx context.Context, who identity.Principal, id string) ([]Similar, error) {
+	return readGroup(ctx, g.db, who, id, func(tx pgx.Tx, group postgres.Group) ([]Similar, error) {
+		found, err := postgres.Similar(ctx, tx, pg.Organization(who.Organization), group.ID)
+		return rank(found), err
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case !s.mayRead(who, alike.Of.Project):
-		return nil, postgres.ErrNoGroup
-	}
-	return rank(alike), nil
 }
 
 // rank sorts groups by similarity, and adds differing calls.
-func rank(alike postgres.Candidates) []Similar {
-	of, ranked := alike.Of, []Similar(nil)
-	for _, other := range alike.Others {
-		similarity := of.Outline.Similarity(other.Outline, alike.Rarity)
+func rank(found postgres.Candidates) []Similar {
+	of, ranked := found.Of, []Similar(nil)
+	for _, other := range found.Others {
+		similarity := of.Outline.Similarity(other.Outline, found.Rarity)
 		if here, there := of.Outline.Differences(other.Outline); similarity >= grouping.MinSimilarity {
 			ranked = append(ranked, Similar{Group: other.Group, Similarity: similarity, OnlyHere: here, OnlyThere: there})
 		}

@@ -6,20 +6,18 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
-	"github.com/weirlog/weir/shared/identity"
 )
 
-func (a *API) numbersOperations() []openapi.Operation {
-	noProject := map[int]string{http.StatusNotFound: "There is no such project in the key's organization"}
+func countOperations(a *access, of *groups.Groups) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "GET /v1/error-groups/{group}/counts", Handle: a.counts, ID: "countErrorGroup",
+			Route: "GET /v1/error-groups/{group}/counts", Handle: a.reads(counting(of)), ID: "countErrorGroup",
 			Summary: "How often the errors of a group happened by hour or day, whom they affected, and where they came from",
 			Description: "By the entries' timestamps, and of the last 90 days: an error that happened longer before its acceptance is only in the group's count. " +
 				"users and tags are those of whole days (UTC).",
@@ -28,26 +26,6 @@ func (a *API) numbersOperations() []openapi.Operation {
 				{Media: httpapi.TypeCSV, Description: "A head and a row for each item: at, count"},
 			}},
 			Problems: map[int]string{http.StatusNotFound: "There is no such group in the key's organization"},
-		},
-		{
-			Route: "GET /v1/projects/{project}/error-settings", Handle: a.settings, ID: "getErrorSettings",
-			Summary:  "Where the metadata of a project's entries has the release, service, user and host of an error, and when errors are archived",
-			Query:    struct{}{},
-			Answer:   openapi.Answer{Type: settingsBody{}, Description: "The settings"},
-			Problems: noProject,
-		},
-		{
-			Route: "PUT /v1/projects/{project}/error-settings", Handle: a.setSettings, ID: "setErrorSettings",
-			Summary: "Say where the metadata of a project's entries has the release, service, user and host of an error, and when errors are archived",
-			Description: "Paths hold for entries that are accepted 5 seconds later or after that. What is left out is found nowhere, and without " +
-				"archive_after_days nothing is archived.",
-			Headers: idempotent{}, Query: struct{}{},
-			Body:   openapi.Body{Type: setSettingsBody{}},
-			Answer: openapi.Answer{Type: settingsBody{}, Description: "The settings"},
-			Problems: map[int]string{
-				http.StatusNotFound: noProject[http.StatusNotFound], http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
-				http.StatusConflict: "version_conflict: somebody else has changed the settings since if_since",
-			},
 		},
 	}
 }
@@ -85,10 +63,10 @@ type valueBody struct {
 	Count int64  `json:"count"`
 }
 
-func newCountsBody(n postgres.Numbers, span Span) countsBody {
-	body := countsBody{Items: []countBody{}, From: span.From, To: span.To, Users: n.Users, UsersError: postgres.UsersError, Tags: []tagBody{}}
-	for i, count := range n.Every(span.From, span.To, span.Every) {
-		body.Items = append(body.Items, countBody{span.From.Add(time.Duration(i) * span.Every), count})
+func newCountsBody(n postgres.Numbers, s span) countsBody {
+	body := countsBody{Items: []countBody{}, From: s.From, To: s.To, Users: n.Users, UsersError: postgres.UsersError, Tags: []tagBody{}}
+	for i, count := range n.Every(s.From, s.To, s.Every) {
+		body.Items = append(body.Items, countBody{s.From.Add(time.Duration(i) * s.Every), count})
 		body.Count += count
 	}
 	for i, of := range n.Tags {
@@ -108,8 +86,8 @@ func newCountsBody(n postgres.Numbers, span Span) countsBody {
 	return body
 }
 
-// A Span is what is counted, in whole hours or days.
-type Span struct {
+// A span is what is counted, in whole hours or days.
+type span struct {
 	From, To time.Time
 	Every    time.Duration
 }
@@ -121,8 +99,8 @@ const (
 	defaultDays  = 30
 )
 
-// SpanOf reads what is to be counted, up to now and within the days that are kept.
-func SpanOf(r *http.Request, now time.Time) (s Span, err error) {
+// spanOf reads what is to be counted, up to now and within the days that are kept.
+func spanOf(r *http.Request, now time.Time) (s span, err error) {
 	values := r.URL.Query()
 	if s.From, err = httpapi.QueryTime(values, "from"); err != nil {
 		return s, err
@@ -140,7 +118,7 @@ func SpanOf(r *http.Request, now time.Time) (s Span, err error) {
 	case "hour":
 		s.Every, count = time.Hour, defaultHours
 	default:
-		return s, invalid("by", by, "Use hour or day.")
+		return s, query.Invalid("by", by, "Use hour or day.")
 	}
 	end := now.UTC().Truncate(s.Every).Add(s.Every)
 	if s.To.IsZero() || s.To.After(end) {
@@ -162,23 +140,23 @@ func SpanOf(r *http.Request, now time.Time) (s Span, err error) {
 	return s, nil
 }
 
-// counts returns the numbers of a group.
-func (a *API) counts(w http.ResponseWriter, r *http.Request) error {
-	span, err := SpanOf(r, a.Service.Clock())
-	if err != nil {
-		return err
+// counting returns the numbers of a group.
+func counting(of *groups.Groups) handler {
+	return func(c *call) (any, error) {
+		span, err := spanOf(c.r, of.Now())
+		if err != nil {
+			return nil, err
+		}
+		found, err := of.Count(c.ctx(), c.who, c.param("group"), span.From, span.To)
+		if err != nil {
+			return nil, err
+		}
+		body := newCountsBody(found.Numbers, span)
+		if httpapi.Preferred(c.r, httpapi.TypeJSON, httpapi.TypeCSV) == httpapi.TypeCSV {
+			return nil, writeCounts(c.w, body.Items)
+		}
+		return body, nil
 	}
-	id := chi.URLParam(r, "group")
-	found, _, err := a.Service.Numbers(r.Context(), identity.FromContext(r.Context()), id, span.From, span.To)
-	if err != nil {
-		return notFound(err, id)
-	}
-	body := newCountsBody(found, span)
-	if httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeCSV) == httpapi.TypeCSV {
-		return writeCounts(w, body.Items)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, body)
-	return nil
 }
 
 func writeCounts(w http.ResponseWriter, items []countBody) error {
@@ -188,67 +166,4 @@ func writeCounts(w http.ResponseWriter, items []countBody) error {
 		rows = append(rows, []string{item.At.Format(time.RFC3339), strconv.FormatInt(item.Count, 10)})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
-}
-
-type pathsBody struct {
-	Release []string `json:"release,omitempty" maxItems:"3" description:"Paths in the metadata of an entry, of which the first one with a text counts: names with dots between, each a member of the object before, or one with dots in its name. Default: release, version, service.version"`
-	Service []string `json:"service,omitempty" maxItems:"3" description:"Default: service, service.name"`
-	User    []string `json:"user,omitempty" maxItems:"3" description:"Whom the error affected: a text or a number, of which only a hash is kept. Default: user.id, user"`
-	Host    []string `json:"host,omitempty" maxItems:"3" description:"Default: host, host.name"`
-}
-
-type setSettingsBody struct {
-	pathsBody
-	ArchiveAfterDays int        `json:"archive_after_days,omitempty" minimum:"0" maximum:"365" description:"Unresolved groups without an error for so many days are archived, until one comes. 0 or left out: never"`
-	IfSince          *time.Time `json:"if_since,omitempty" description:"Refuse with version_conflict unless the present settings are those from this time on"`
-}
-
-type settingsBody struct {
-	pathsBody
-	ArchiveAfterDays int        `json:"archive_after_days" minimum:"0" maximum:"365" description:"Unresolved groups without an error for so many days are archived; 0: none is"`
-	Since            *time.Time `json:"since" description:"For entries accepted from this time on; null: these are the defaults"`
-	Actor            *string    `json:"actor" description:"Id of the member or API key that set them"`
-}
-
-func newSettingsBody(s postgres.Setting) settingsBody {
-	body := settingsBody{pathsBody: pathsBody(s.Paths), ArchiveAfterDays: s.ArchiveDays, Actor: orNull(s.By)}
-	if since := s.Since.UTC(); !since.IsZero() {
-		body.Since = &since
-	}
-	return body
-}
-
-func (a *API) settings(w http.ResponseWriter, r *http.Request) error {
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	set, err := a.Service.Setting(r.Context(), identity.FromContext(r.Context()).Organization, project)
-	if err != nil {
-		return err
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newSettingsBody(set))
-	return nil
-}
-
-func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
-	if err != nil {
-		return err
-	}
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	var body setSettingsBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
-	}
-	to := postgres.Setting{Paths: grouping.Paths(body.pathsBody), ArchiveDays: body.ArchiveAfterDays}
-	set, err := a.Service.Set(r.Context(), request, project, to, body.IfSince)
-	if err != nil {
-		return Refusal(err)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newSettingsBody(set))
-	return nil
 }

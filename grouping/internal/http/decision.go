@@ -1,27 +1,25 @@
 package http
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
-	"github.com/weirlog/weir/shared/idempotency"
-	"github.com/weirlog/weir/shared/identity"
 )
 
-func (a *API) decisionOperations() []openapi.Operation {
+type decisionRoutes struct{ decisions *groups.Decisions }
+
+func decisionOperations(a *access, decisions *groups.Decisions) []openapi.Operation {
+	d := decisionRoutes{decisions}
 	return []openapi.Operation{
 		{
-			Route: "PATCH /v1/error-groups/{group}", Handle: a.decide, ID: "decideErrorGroup",
+			Route: "PATCH /v1/error-groups/{group}", Handle: a.changes(d.decide), ID: "decideErrorGroup",
 			Summary:     "Resolve, ignore, reopen or assign an error group, or add a note",
 			Description: "What is left out stays as it is; what is so already makes no decision. A later error of a resolved group is a regression.",
 			Headers:     idempotent{}, Query: struct{}{},
@@ -30,7 +28,7 @@ func (a *API) decisionOperations() []openapi.Operation {
 			Problems: refused,
 		},
 		{
-			Route: "PATCH /v1/projects/{project}/error-groups", Handle: a.decideAll, ID: "decideErrorGroups",
+			Route: "PATCH /v1/projects/{project}/error-groups", Handle: a.changes(d.decideAll), ID: "decideErrorGroups",
 			Summary: "Resolve, ignore, reopen or assign all error groups of a search",
 			Description: "At most 1,000 groups that this changes, those last seen first; all of them or, where one can't be, none. " +
 				"Send it again while left is above 0.",
@@ -40,7 +38,7 @@ func (a *API) decisionOperations() []openapi.Operation {
 			Problems: refused,
 		},
 		{
-			Route: "GET /v1/error-groups/{group}/activity", Handle: a.activity, ID: "listErrorGroupActivity",
+			Route: "GET /v1/error-groups/{group}/activity", Handle: a.reads(activity(a.groups)), ID: "listErrorGroupActivity",
 			Summary:  "What was decided about an error group, the newest first: by whom, or why by itself",
 			Query:    httpapi.Page{},
 			Answer:   openapi.Answer{Type: httpapi.List[activityBody]{}, Description: "A page of decisions"},
@@ -55,10 +53,6 @@ var refused = map[int]string{ // bounded by these
 	http.StatusConflict: "version_conflict: somebody decided about the group meanwhile; version is its present one, and activity what was decided since. " +
 		"limit_reached: there are as many decisions about the group as there may be, or as many splits of the project",
 	http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
-}
-
-type idempotent struct {
-	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" description:"1 to 255 printable ASCII characters. The same request with the same key within 30 days is answered as it was and has no further effect; another one is refused: idempotency_key_reused"`
 }
 
 type untilBody struct {
@@ -118,101 +112,17 @@ func (b untilBody) until() (u grouping.Until, err error) {
 	return u, nil
 }
 
-// requestOf is a deciding request with an API key,
-// which must read its whole organization.
-func requestOf(r *http.Request) (request groups.Request, err error) {
-	who := identity.FromContext(r.Context())
-	if _, alone := who.OnlyProject(); alone {
-		return request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-			fmt.Sprintf(`The access of the API key is %q. Use a key whose access is "full", or change that of this one under API Keys.`, who.Access))
-	}
-	key, err := httpapi.IdempotencyKey(r)
-	return groups.Request{Who: who, By: postgres.Author{ID: who.ID, Request: httpapi.RequestID(r.Context())}, Key: key}, err
-}
-
-func (a *API) decide(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
-	if err != nil {
-		return err
-	}
+func (d decisionRoutes) decide(c *call) (any, error) {
 	var body decisionBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
+	if err := c.read(&body); err != nil {
+		return nil, err
 	}
-	id := chi.URLParam(r, "group")
 	wish, err := body.wish()
 	if err != nil {
-		return Refusal(err)
+		return nil, err
 	}
 	wish.IfVersion = body.IfVersion
-	group, err := a.Service.Decide(r.Context(), request, id, wish)
-	return a.answer(w, r, id, group, err)
-}
-
-// answer answers a decision about a group.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, id string, group postgres.Group, err error) error {
-	var conflict grouping.Conflict
-	if errors.As(err, &conflict) {
-		return a.conflict(r, conflict)
-	}
-	if err != nil {
-		return notFound(Refusal(err), id)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newErrorGroupBody(group))
-	return nil
-}
-
-// problemBody is an error answer of the module.
-type problemBody struct {
-	httpapi.ProblemBody
-	Version  int64          `json:"version,omitempty" description:"version_conflict: that of the group, or of the rules"`
-	Activity []activityBody `json:"activity,omitempty" maxItems:"20" description:"version_conflict: what was decided since if_version, the newest first"`
-}
-
-// conflict tells the second of two what the first one did.
-func (a *API) conflict(r *http.Request, conflict grouping.Conflict) error {
-	since, err := a.Service.Activity(r.Context(), identity.FromContext(r.Context()), conflict.Group, conflict.Version+1, maxSince)
-	if err != nil {
-		return notFound(err, conflict.Group)
-	}
-	missed := []activityBody{}
-	for _, activity := range since {
-		if activity.Version > conflict.Wanted {
-			missed = append(missed, newActivityBody(activity))
-		}
-	}
-	return httpapi.NewProblem(http.StatusConflict, "version_conflict",
-		conflict.Error()+" See activity, and send the request again with the new version if it still makes sense.").
-		With("version", conflict.Version).With("activity", missed)
-}
-
-// maxGroups is how many groups a decision shows.
-const maxGroups = 100
-
-// maxSince is how many decisions a conflict shows.
-const maxSince = 20
-
-// Refusal is the answer to an error of a decision.
-func Refusal(err error) error {
-	var invalid grouping.Invalid
-	switch {
-	case errors.As(err, &invalid):
-		pointer := ""
-		if invalid.Field != "" {
-			pointer = "/" + invalid.Field
-		}
-		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
-	case errors.Is(err, idempotency.ErrReused):
-		return httpapi.IdempotencyKeyReused()
-	case errors.Is(err, groups.ErrSettingsChanged):
-		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
-			"Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
-	case errors.Is(err, postgres.ErrMerging):
-		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Others merge or split these groups at this moment. Send the request again.")
-	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
-	}
-	return err
+	return as(newErrorGroupBody)(d.decisions.Decide(c.ctx(), c.request, c.param("group"), wish))
 }
 
 type bulkBody struct {
@@ -221,35 +131,26 @@ type bulkBody struct {
 	Incomplete bool  `json:"incomplete,omitempty" description:"true where the search timed out before all groups were looked at: more may be left. Else absent"`
 }
 
-func (a *API) decideAll(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
+func (d decisionRoutes) decideAll(c *call) (any, error) {
+	asked, err := query.Parse(c.r)
 	if err != nil {
-		return err
-	}
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	query, err := ParseQuery(r)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	var body bulkDecisionBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
+	if err := c.read(&body); err != nil {
+		return nil, err
 	}
 	wish, err := body.wish()
 	if err != nil {
-		return Refusal(err)
+		return nil, err
 	}
-	query.Project = project
-	bulk, err := a.Service.DecideAll(r.Context(), request, query, wish)
-	if err != nil {
-		return Refusal(err)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, bulkBody(bulk))
-	return nil
+	asked.Project = c.project
+	bulk, err := d.decisions.DecideAll(c.ctx(), c.request, asked, wish)
+	return bulkBody(bulk), err
 }
+
+// maxGroups is how many groups a decision shows.
+const maxGroups = 100
 
 type activityBody struct {
 	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
@@ -272,12 +173,9 @@ type activityBody struct {
 
 func newActivityBody(a postgres.Activity) activityBody {
 	body := activityBody{
-		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), ActorName: a.By.Name, Reason: a.Reason, InRelease: inRelease(a.Resolution),
+		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: orNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason, InRelease: inRelease(a.Resolution),
 		Until: newUntilBody(a.Until), Note: a.Note, Into: a.Into, From: a.From,
 		Groups: a.Groups[:min(len(a.Groups), maxGroups)], Release: a.Release, Environment: a.Environment,
-	}
-	if a.By.ID != "" {
-		body.Actor = &a.By.ID
 	}
 	if !a.Link.IsZero() {
 		link := showLink(a.Link)
@@ -300,32 +198,22 @@ func newUntilBody(u grouping.Until) *untilBody {
 	if u == (grouping.Until{}) {
 		return nil
 	}
-	body := &untilBody{Count: u.Count}
-	if !u.At.IsZero() {
-		at := u.At.UTC()
-		body.At = &at
-	}
-	body.Per = nameOf(u.Per)
-	return body
+	return &untilBody{At: timeOrNull(u.At), Count: u.Count, Per: groups.SpanName(u.Per)}
 }
 
 // activity lists the decisions about a group, the newest first.
-func (a *API) activity(w http.ResponseWriter, r *http.Request) error {
-	page, err := httpapi.ParsePage(r)
-	if err != nil {
-		return err
-	}
-	before := int64(grouping.MaxDecisions) * 3 // more than there are
-	if page.Cursor != "" {
-		if err := httpapi.DecodeCursor(r, page.Cursor, &before); err != nil {
-			return err
+func activity(of *groups.Groups) handler {
+	return func(c *call) (any, error) {
+		before := int64(grouping.MaxDecisions) * 3 // more than there are
+		limit, err := c.page(&before)
+		if err != nil {
+			return nil, err
 		}
+		found, err := of.Activity(c.ctx(), c.who, c.param("group"), before, limit+1)
+		if err != nil {
+			return nil, err
+		}
+		httpapi.WriteList(c.w, c.r, found, limit, newActivityBody, func(last postgres.Activity) int64 { return last.Version })
+		return nil, nil
 	}
-	id := chi.URLParam(r, "group")
-	found, err := a.Service.Activity(r.Context(), identity.FromContext(r.Context()), id, before, page.Limit+1)
-	if err != nil {
-		return notFound(err, id)
-	}
-	httpapi.WriteList(w, r, found, page.Limit, newActivityBody, func(last postgres.Activity) int64 { return last.Version })
-	return nil
 }

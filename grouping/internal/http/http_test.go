@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -27,8 +28,7 @@ func newAPI(t *testing.T) nethttp.Handler { return newAPIAt(t, time.Now) }
 
 func newAPIAt(t *testing.T, clock func() time.Time) nethttp.Handler {
 	t.Helper()
-	service := groupingtest.New(t)
-	service.Clock = clock
+	service := groupingtest.With(t, func(config *groups.Config) { config.Clock = clock })
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "acme", Project: "shop",
 		State: contract.CredentialActive, Version: 1})
