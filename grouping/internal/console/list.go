@@ -34,26 +34,15 @@ const pageSize = 50
 
 // shownGroup is a group as the pages show it.
 type shownGroup struct {
-	ID           string
-	Href         string
-	Title        string
-	Type         string
-	Culprit      string
-	Project      string
-	Status       string
-	Count        int64
-	FirstSeen    time.Time
-	LastSeen     time.Time
-	Levels       []ui.Level
-	Environments []string
-	More         int64 // environments that are not shown
-	Regressed    bool
-	How          string // it is resolved or ignored
-	FirstRelease string
-	LastRelease  string
-	Assignee     string
-	Merged       int64 // groups that were merged into it
-	Spiking      bool  // it began to within a day
+	postgres.Group
+	Href     string
+	Project  string // its name
+	Levels   []ui.Level
+	More     int64  // environments that are not shown
+	How      string // it is resolved or ignored
+	Assignee string
+	Merged   int64 // groups that were merged into it
+	Spiking  bool  // it began to within a day
 }
 
 // maxListed is how many environments a row of the list names.
@@ -70,11 +59,8 @@ func (g shownGroup) clipped() shownGroup {
 
 func (p *groupPages) show(r *http.Request, g postgres.Group) shownGroup {
 	return shownGroup{
-		ID: g.ID, Href: groupsPath + "/" + g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Project: p.directory.Name(g.Project),
-		Status: string(g.Status), Count: g.Count, FirstSeen: g.FirstSeen, LastSeen: g.LastSeen,
-		Levels: ui.Levels(g.Severities.Names()), Environments: g.Environments,
-		Regressed: g.State.Regressed, How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until),
-		FirstRelease: g.FirstRelease, LastRelease: g.LastRelease, Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
+		Group: g, Href: groupsPath + "/" + g.ID, Project: p.directory.Name(g.Project), Levels: ui.Levels(g.Severities.Names()),
+		How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until), Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
 		Merged: int64(g.Members), Spiking: p.clock().Sub(g.State.Spike.Hour) < 24*time.Hour,
 	}
 }

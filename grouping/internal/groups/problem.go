@@ -13,7 +13,6 @@ import (
 
 // Problem is what clients and people read of an error of a use case.
 func Problem(err error) error {
-	conflict := func(code, detail string) error { return httpapi.NewProblem(http.StatusConflict, code, detail) }
 	var invalid grouping.Invalid
 	var rules RulesConflict
 	var full postgres.TooManyAlerts
@@ -30,17 +29,21 @@ func Problem(err error) error {
 		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
 			rules.Error()+" Read them, and send the request again with the new version if it still makes sense.").With("version", rules.Rules.Version)
 	case errors.Is(err, ErrSettingsChanged):
-		return conflict("version_conflict", "Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
+		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
+			"Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")
 	case errors.Is(err, postgres.ErrAlertChanged):
-		return conflict(httpapi.CodeConflict, "Somebody else has changed the alert since. Read it again, and change what you find.")
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"Somebody else has changed the alert since. Read it again, and change what you find.")
 	case errors.Is(err, postgres.ErrTested):
-		return conflict(httpapi.CodeConflict, "A test was sent within the last minute. Wait for it, or send another one later.")
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"A test was sent within the last minute. Wait for it, or send another one later.")
 	case errors.Is(err, postgres.ErrMerging):
-		return conflict(httpapi.CodeConflict, "Others merge or split these groups at this moment. Send the request again.")
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"Others merge or split these groups at this moment. Send the request again.")
 	case errors.As(err, &full):
-		return conflict("limit_reached", full.Error())
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
 	case errors.Is(err, grouping.ErrFull), errors.Is(err, postgres.ErrManySplits):
-		return conflict("limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
 	}
 	return err
 }

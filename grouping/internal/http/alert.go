@@ -11,7 +11,6 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
@@ -75,21 +74,33 @@ type hoursBody struct {
 }
 
 type newAlertBody struct {
-	Name         string             `json:"name" required:"true" minLength:"1" maxLength:"80"`
-	Triggers     []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both are told again when there have been fewer in between"`
-	NewFrom      int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
-	Count        int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
-	Per          string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
-	Users        int64              `json:"users,omitempty" minimum:"1" maximum:"1000000000" description:"With users: of one group, as the project's error settings find them. Exact to 512; more are estimated, with a standard error of 4 to 6 %"`
-	UsersPer     string             `json:"users_per,omitempty" enum:"minute,hour,day,week" description:"With users: counted by acceptance, to a tenth of it"`
-	Levels       []string           `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
-	Environments []string           `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
-	Words        string             `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
-	Hours        *hoursBody         `json:"hours" nullable:"true" description:"When it is told. What comes outside is told in one message when they begin. null: always"`
-	Gap          int64              `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
-	Roles        []string           `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
-	Members      []string           `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
-	MutedUntil   *time.Time         `json:"muted_until" nullable:"true" description:"What is accepted until then is not told, within 90 days; null: it is not muted"`
+	Name string `json:"name" required:"true" minLength:"1" maxLength:"80"`
+	alertTriggersBody
+	alertFilterBody
+	alertDeliveryBody
+}
+
+type alertTriggersBody struct {
+	Triggers []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both are told again when there have been fewer in between"`
+	NewFrom  int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
+	Count    int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
+	Per      string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
+	Users    int64              `json:"users,omitempty" minimum:"1" maximum:"1000000000" description:"With users: of one group, as the project's error settings find them. Exact to 512; more are estimated, with a standard error of 4 to 6 %"`
+	UsersPer string             `json:"users_per,omitempty" enum:"minute,hour,day,week" description:"With users: counted by acceptance, to a tenth of it"`
+}
+
+type alertFilterBody struct {
+	Levels       []string `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
+	Environments []string `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
+	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
+}
+
+type alertDeliveryBody struct {
+	Hours      *hoursBody `json:"hours" nullable:"true" description:"When it is told. What comes outside is told in one message when they begin. null: always"`
+	Gap        int64      `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
+	Roles      []string   `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
+	Members    []string   `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
+	MutedUntil *time.Time `json:"muted_until" nullable:"true" description:"What is accepted until then is not told, within 90 days; null: it is not muted"`
 }
 
 type changedAlertBody struct {
@@ -134,9 +145,8 @@ var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 	rule = grouping.AlertRule{
 		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: strings.Fields(b.Words),
-		Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
+		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
 	}
-	rule.Users = b.Users
 	if rule.Per, err = spanNamed("per", b.Per); err == nil {
 		rule.UsersPer, err = spanNamed("users_per", b.UsersPer)
 	}
@@ -184,12 +194,11 @@ func showAlert(a *postgres.Alert) alertBody {
 		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: timeOrNull(a.Due), SentAt: timeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
-			Name: a.Name, Triggers: a.Triggers, NewFrom: a.NewFrom, Count: a.AlertRule.Count, Levels: a.Severities.Names(), Words: strings.Join(a.Words, " "),
-			Environments: append([]string{}, a.Environments...), Gap: int64(a.Gap / time.Second), Roles: append([]string{}, a.Roles...),
-			Members: append([]string{}, a.Members...), MutedUntil: timeOrNull(a.MutedUntil),
+			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},
+			alertFilterBody{a.Severities.Names(), append([]string{}, a.Environments...), strings.Join(a.Words, " ")},
+			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), timeOrNull(a.MutedUntil)},
 		},
 	}
-	body.Per, body.Users, body.UsersPer = groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)
 	if !a.Hours.IsZero() {
 		body.Hours = &hoursBody{Days: []string{}, From: groups.Clock(a.Hours.From), To: groups.Clock(a.Hours.To), TimeZone: a.Hours.Zone}
 		for _, day := range a.Hours.Days {
@@ -218,7 +227,7 @@ func (l alertRoutes) log(c *call) (any, error) {
 // defaultAlert is what a rule has unless the body says otherwise.
 func defaultAlert() newAlertBody {
 	rule := grouping.DefaultAlertRule()
-	return newAlertBody{NewFrom: rule.NewFrom, Gap: int64(rule.Gap / time.Second)}
+	return newAlertBody{alertTriggersBody: alertTriggersBody{NewFrom: rule.NewFrom}, alertDeliveryBody: alertDeliveryBody{Gap: int64(rule.Gap / time.Second)}}
 }
 
 func (l alertRoutes) create(c *call) (any, error) {
@@ -254,7 +263,7 @@ func (l alertRoutes) delete(c *call) (any, error) {
 	if text := c.r.URL.Query().Get("version"); text != "" {
 		var err error
 		if version, err = strconv.ParseInt(text, 10, 64); err != nil || version < 1 {
-			return nil, query.Invalid("version", text, "Use the version that you have read.")
+			return nil, httpapi.Invalid("?version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %q.", text), "Use the version that you have read.")
 		}
 	}
 	return as(showAlert)(l.alerts.Delete(c.ctx(), c.request, c.project, c.param("alert"), version))

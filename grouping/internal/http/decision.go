@@ -153,29 +153,39 @@ func (d decisionRoutes) decideAll(c *call) (any, error) {
 const maxGroups = 100
 
 type activityBody struct {
-	Version     int64         `json:"version" description:"Number of the decision: the version of the group after it"`
-	Kind        grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,linked,unlinked,unignored,regressed,spiking,quiet"`
-	At          time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
-	Actor       *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
-	ActorName   string        `json:"actor_name,omitempty" description:"Of the member"`
-	Reason      string        `json:"reason,omitempty" description:"Why it followed by itself"`
-	InRelease   string        `json:"in_release,omitempty" description:"Of resolved; next is the one after those that were known"`
-	Until       *untilBody    `json:"until,omitempty" description:"Of ignored"`
-	Assignee    *string       `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
-	Note        string        `json:"note,omitempty"`
-	Link        *linkBody     `json:"link,omitempty" description:"Of linked and unlinked"`
-	Into        string        `json:"into,omitempty"   description:"Of merged: the group that it was merged into; of split: the one that was split off"`
-	From        string        `json:"from,omitempty"   description:"Of unmerged: the group that it was taken out of"`
-	Groups      []string      `json:"groups,omitempty" maxItems:"100" description:"Of merged, unmerged and split: groups that were merged into this one, taken out of it or split off from one of its members, the first 100"`
-	Release     string        `json:"release,omitempty" description:"Of the error that it followed from"`
-	Environment string        `json:"environment,omitempty" description:"Of that error"`
+	Version   int64         `json:"version" description:"Number of the decision: the version of the group after it"`
+	Kind      grouping.Kind `json:"kind" enum:"resolved,ignored,reopened,assigned,noted,merged,unmerged,split,linked,unlinked,unignored,regressed,spiking,quiet"`
+	At        time.Time     `json:"at" description:"When it was decided; of what followed by itself, when the error happened or the time was over"`
+	Actor     *string       `json:"actor" description:"Id of the member or API key; null: it followed by itself"`
+	ActorName string        `json:"actor_name,omitempty" description:"Of the member"`
+	Reason    string        `json:"reason,omitempty" description:"Why it followed by itself"`
+	decidedBody
+	movedBody
+	Release     string `json:"release,omitempty" description:"Of the error that it followed from"`
+	Environment string `json:"environment,omitempty" description:"Of that error"`
+}
+
+// decidedBody is what a person decided.
+type decidedBody struct {
+	InRelease string     `json:"in_release,omitempty" description:"Of resolved; next is the one after those that were known"`
+	Until     *untilBody `json:"until,omitempty" description:"Of ignored"`
+	Assignee  *string    `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
+	Note      string     `json:"note,omitempty"`
+	Link      *linkBody  `json:"link,omitempty" description:"Of linked and unlinked"`
+}
+
+// movedBody says which groups were merged, taken out or split off.
+type movedBody struct {
+	Into   string   `json:"into,omitempty"   description:"Of merged: the group that it was merged into; of split: the one that was split off"`
+	From   string   `json:"from,omitempty"   description:"Of unmerged: the group that it was taken out of"`
+	Groups []string `json:"groups,omitempty" maxItems:"100" description:"Of merged, unmerged and split: groups that were merged into this one, taken out of it or split off from one of its members, the first 100"`
 }
 
 func newActivityBody(a postgres.Activity) activityBody {
 	body := activityBody{
-		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: orNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason, InRelease: inRelease(a.Resolution),
-		Until: newUntilBody(a.Until), Note: a.Note, Into: a.Into, From: a.From,
-		Groups: a.Groups[:min(len(a.Groups), maxGroups)], Release: a.Release, Environment: a.Environment,
+		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: orNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason,
+		decidedBody: decidedBody{InRelease: inRelease(a.Resolution), Until: newUntilBody(a.Until), Note: a.Note},
+		movedBody:   movedBody{a.Into, a.From, a.Groups[:min(len(a.Groups), maxGroups)]}, Release: a.Release, Environment: a.Environment,
 	}
 	if !a.Link.IsZero() {
 		link := showLink(a.Link)

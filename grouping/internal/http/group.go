@@ -47,21 +47,34 @@ func groupOperations(a *access, of *groups.Groups) []openapi.Operation {
 }
 
 type errorGroupBody struct {
-	ID           string          `json:"id" maxLength:"64"`
-	Project      string          `json:"project" maxLength:"64"`
-	Title        string          `json:"title" description:"Type and message of the first occurrence, on one line; its first 200 bytes"`
-	Type         string          `json:"type" description:"Type of the error as sent, its first 200 bytes; empty when none was"`
-	Culprit      string          `json:"culprit" description:"The innermost frame of the sender's own code, its first 200 bytes; empty without a usable stack trace"`
-	Status       grouping.Status `json:"status" enum:"unresolved,resolved,ignored,archived" description:"Weir itself archives what has not happened for as many days as the project's error settings say, and opens it again when it does"`
-	Count        int64           `json:"count" minimum:"1" description:"How many accepted entries carried this error; exact"`
-	FirstSeen    time.Time       `json:"first_seen" description:"Earliest timestamp of an entry of the group"`
-	LastSeen     time.Time       `json:"last_seen" description:"Latest timestamp of an entry of the group"`
-	Levels       []string        `json:"levels" enum:"debug,info,warn,error,fatal"`
-	Environments []string        `json:"environments"`
-	FirstRelease *string         `json:"first_release" description:"Release of the earliest error that named one, in release or version of its metadata; null: none did"`
-	LastRelease  *string         `json:"last_release"`
+	groupIdentityBody
+	Status grouping.Status `json:"status" enum:"unresolved,resolved,ignored,archived" description:"Weir itself archives what has not happened for as many days as the project's error settings say, and opens it again when it does"`
+	groupErrorsBody
+	groupStateBody
+}
 
-	Merged       int        `json:"merged" minimum:"0" maximum:"1000" description:"How many groups were merged into it: count, times, levels, environments and releases are those of all together"`
+type groupIdentityBody struct {
+	ID      string `json:"id" maxLength:"64"`
+	Project string `json:"project" maxLength:"64"`
+	Title   string `json:"title" description:"Type and message of the first occurrence, on one line; its first 200 bytes"`
+	Type    string `json:"type" description:"Type of the error as sent, its first 200 bytes; empty when none was"`
+	Culprit string `json:"culprit" description:"The innermost frame of the sender's own code, its first 200 bytes; empty without a usable stack trace"`
+}
+
+// groupErrorsBody is what the errors of a group have in common.
+type groupErrorsBody struct {
+	Count        int64     `json:"count" minimum:"1" description:"How many accepted entries carried this error; exact"`
+	FirstSeen    time.Time `json:"first_seen" description:"Earliest timestamp of an entry of the group"`
+	LastSeen     time.Time `json:"last_seen" description:"Latest timestamp of an entry of the group"`
+	Levels       []string  `json:"levels" enum:"debug,info,warn,error,fatal"`
+	Environments []string  `json:"environments"`
+	FirstRelease *string   `json:"first_release" description:"Release of the earliest error that named one, in release or version of its metadata; null: none did"`
+	LastRelease  *string   `json:"last_release"`
+	Merged       int       `json:"merged" minimum:"0" maximum:"1000" description:"How many groups were merged into it: count, times, levels, environments and releases are those of all together"`
+}
+
+// groupStateBody is what was decided about a group.
+type groupStateBody struct {
 	Version      int64      `json:"version" description:"How many decisions there are about the group"`
 	Since        *time.Time `json:"since" description:"Since when it has its status; null: since it was first seen"`
 	Regressed    bool       `json:"regressed" description:"It was resolved, and an error came again; until somebody decides about its status"`
@@ -69,8 +82,7 @@ type errorGroupBody struct {
 	Until        *untilBody `json:"until" description:"When it is no longer ignored; null: never, or it is not"`
 	Assignee     *string    `json:"assignee" description:"Who looks after it: the id of a member, or a label; null: nobody"`
 	AssigneeName *string    `json:"assignee_name" description:"Of the member, where it was known; else null"`
-
-	Spike *spikeBody `json:"spike" description:"The last hour in which far more errors came than before; null: none"`
+	Spike        *spikeBody `json:"spike" description:"The last hour in which far more errors came than before; null: none"`
 }
 
 type spikeBody struct {
@@ -80,18 +92,23 @@ type spikeBody struct {
 }
 
 func newErrorGroupBody(g postgres.Group) errorGroupBody {
-	body := errorGroupBody{
-		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
-		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Names(), Environments: g.Environments,
-		FirstRelease: orNull(g.FirstRelease), LastRelease: orNull(g.LastRelease), Merged: g.Members, Version: g.Version,
-		Since: timeOrNull(g.State.Since), Regressed: g.State.Regressed,
-		InRelease: orNull(inRelease(g.State.Resolution)), Until: newUntilBody(g.State.Until), Assignee: orNull(g.State.Assignee.ID),
-		AssigneeName: orNull(g.State.Assignee.Name),
+	return errorGroupBody{
+		groupIdentityBody{g.ID, g.Project, g.Title, g.Type, g.Culprit}, g.Status,
+		groupErrorsBody{
+			g.Count, g.FirstSeen.UTC(), g.LastSeen.UTC(), g.Severities.Names(), g.Environments, orNull(g.FirstRelease), orNull(g.LastRelease), g.Members,
+		},
+		groupStateBody{
+			g.Version, timeOrNull(g.State.Since), g.State.Regressed, orNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
+			orNull(g.State.Assignee.ID), orNull(g.State.Assignee.Name), newSpikeBody(g.State.Spike),
+		},
 	}
-	if spike := g.State.Spike; !spike.Hour.IsZero() {
-		body.Spike = &spikeBody{spike.Hour.UTC(), spike.Count, spike.Expected}
+}
+
+func newSpikeBody(s grouping.Spike) *spikeBody {
+	if s.Hour.IsZero() {
+		return nil
 	}
-	return body
+	return &spikeBody{s.Hour.UTC(), s.Count, s.Expected}
 }
 
 type errorGroupDetailBody struct {
