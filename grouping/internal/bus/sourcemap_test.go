@@ -11,40 +11,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// mapped is grouping with a clock, for source maps.
-type mapped struct {
-	t       *testing.T
-	pool    *pgxpool.Pool
-	service *groups.Service
-	now     time.Time
-	offset  int64
-}
-
-func newMapped(t *testing.T) *mapped {
-	m := &mapped{t: t, pool: open(t), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	m.service = groups.New(groups.Config{
-		NewGroups: grouping.Budgets{Project: 100, Organization: 100}, Projects: identity.NewDirectory(), Pool: m.pool, Reads: m.pool, Concurrency: 2,
-		Announce: bus.Announce, Clock: func() time.Time { return m.now }, Metrics: prometheus.NewRegistry(),
-	})
-	return m
-}
-
 // upload uploads a map of a script in this moment.
-func (m *mapped) upload(upload groups.Upload) (postgres.SourceMap, bool) {
+func (m *world) upload(upload groups.Upload) (postgres.SourceMap, bool) {
 	m.t.Helper()
-	kept, created, err := m.service.SourceMaps.Upload(m.t.Context(), identity.Principal{Organization: "acme", ID: "key_1"}, "shop", upload)
+	kept, created, err := m.SourceMaps.Upload(m.t.Context(), member, "shop", upload)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -71,24 +50,8 @@ func fixture(t *testing.T, bundler string) []byte {
 	return text
 }
 
-// accept is a record of entries that was accepted at a time.
-func (m *mapped) accept(at time.Time, lines ...string) sharedbus.Record {
-	l := logs(lines...)
-	l.Time = at
-	m.offset++
-	return record(l, m.offset)
-}
-
-func (m *mapped) consume(records ...sharedbus.Record) {
-	m.t.Helper()
-	err := pg.InTx(m.t.Context(), m.pool, func(tx pgx.Tx) error { return bus.Consumer{Errors: m.service.Errors}.Consume(m.t.Context(), tx, records) })
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
 // culprits are those of all groups.
-func (m *mapped) culprits() (found []string) {
+func (m *world) culprits() (found []string) {
 	for _, g := range groupsOf(m.t, m.pool, "acme") {
 		found = append(found, g.Culprit)
 	}
@@ -97,11 +60,11 @@ func (m *mapped) culprits() (found []string) {
 }
 
 // frames are those of the newest sample of the group with a culprit.
-func (m *mapped) frames(culprit string) []postgres.Frame {
+func (m *world) frames(culprit string) []postgres.Frame {
 	m.t.Helper()
 	for _, g := range groupsOf(m.t, m.pool, "acme") {
 		if g.Culprit == culprit {
-			detail, err := m.service.Groups.Detail(m.t.Context(), identity.Principal{Organization: "acme"}, g.ID)
+			detail, err := m.Groups.Detail(m.t.Context(), member, g.ID)
 			if err != nil {
 				m.t.Fatal(err)
 			}
@@ -121,7 +84,7 @@ const (
 // A map holds for the errors that are accepted after it came, whenever and
 // however often they are read.
 func TestMapsHoldFromTheirUpload(t *testing.T) {
-	m := newMapped(t)
+	m := newWorld(t)
 	line := printed(t, "esbuild", release1)
 	before, during, after := m.accept(m.now.Add(-time.Second), line), m.accept(m.now.Add(time.Second), line), m.accept(m.now.Add(time.Minute), line)
 	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
@@ -143,7 +106,7 @@ func TestMapsHoldFromTheirUpload(t *testing.T) {
 // Another map of the same script holds for later errors, the same one
 // changes nothing, and a deleted one holds for none that come later.
 func TestMapsAreReplaced(t *testing.T) {
-	m := newMapped(t)
+	m := newWorld(t)
 	line := printed(t, "esbuild", release1)
 	first := groups.Upload{Release: "1.0", Name: "https://cdn.example/static/esbuild.min.js?v=1", Text: fixture(t, "esbuild")}
 	kept, created := m.upload(first)
@@ -157,21 +120,21 @@ func TestMapsAreReplaced(t *testing.T) {
 	kept, _ = m.upload(other)
 	renewed := m.accept(m.now.Add(time.Minute), line)
 	m.now = m.now.Add(time.Hour)
-	if err := m.service.SourceMaps.Delete(t.Context(), "acme", "shop", kept.ID); err != nil {
+	if err := m.SourceMaps.Delete(t.Context(), "acme", "shop", kept.ID); err != nil {
 		t.Fatal(err)
 	}
 	m.consume(m.accept(m.now.Add(time.Minute), line), renewed, old)
 	if got, want := m.culprits(), []string{"priceOf (basket.ts)", asWritten, asPrinted}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if found, err := m.service.SourceMaps.List(t.Context(), "acme", "shop", "", postgres.MapPlace{}, 10); err != nil || len(found) != 0 {
+	if found, err := m.SourceMaps.List(t.Context(), "acme", "shop", "", postgres.MapPlace{}, 10); err != nil || len(found) != 0 {
 		t.Errorf("listed are %v, %v", found, err)
 	}
 }
 
 // A debug id says more than a release, which may have been built twice.
 func TestDebugIDs(t *testing.T) {
-	m := newMapped(t)
+	m := newWorld(t)
 	const id = "85314830-023f-4cf1-a267-535f4e37bb17"
 	esbuild := string(fixture(t, "esbuild"))
 	m.upload(groups.Upload{Name: "app.js", Text: []byte(strings.Replace(esbuild, "{", `{"debugId":"`+id+`",`, 1))})
@@ -185,7 +148,7 @@ func TestDebugIDs(t *testing.T) {
 
 // What is not mapped says why, once the project has maps.
 func TestWhyNotMapped(t *testing.T) {
-	m := newMapped(t)
+	m := newWorld(t)
 	m.upload(groups.Upload{Release: "1.0", Name: "static/app.js", Text: fixture(t, "esbuild")})
 	at := m.now.Add(time.Minute)
 	failure := func(metadata, frame string) string {
@@ -210,7 +173,7 @@ func TestWhyNotMapped(t *testing.T) {
 // Samples are shown as they were written once their map has come. They are
 // looked at in steps, also by several at once.
 func TestMapsThatComeLater(t *testing.T) {
-	m := newMapped(t)
+	m := newWorld(t)
 	var lines []string
 	for _, bundler := range []string{"esbuild", "terser"} {
 		lines = append(lines, printed(t, bundler, release1))
@@ -218,23 +181,23 @@ func TestMapsThatComeLater(t *testing.T) {
 	m.consume(m.accept(m.now, lines...), m.accept(m.now, printed(t, "esbuild", `"release":"other"`)))
 	m.now = m.now.Add(time.Hour)
 	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-	if err := m.service.SourceMaps.Remap(t.Context()); err != nil {
+	if err := m.SourceMaps.Remap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if f := m.frames(asPrinted)[0]; f.Printed != nil {
 		t.Errorf("at once: %+v", f)
 	}
 	m.now = m.now.Add(time.Minute)
-	if err := m.service.SourceMaps.Remap(t.Context()); err != nil {
+	if err := m.SourceMaps.Remap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	search, err := m.service.SourceMaps.Progress(t.Context(), "acme", "shop")
+	search, err := m.SourceMaps.Progress(t.Context(), "acme", "shop")
 	if err != nil || !search.Ended || search.Groups != 2 || search.Samples != 1 {
 		t.Errorf("searched %+v, %v", search, err)
 	}
 	var written, as int
 	for _, g := range groupsOf(t, m.pool, "acme") {
-		detail, err := m.service.Groups.Detail(t.Context(), identity.Principal{Organization: "acme"}, g.ID)
+		detail, err := m.Groups.Detail(t.Context(), member, g.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,10 +215,10 @@ func TestMapsThatComeLater(t *testing.T) {
 }
 
 // search has samples mapped anew.
-func (m *mapped) search() {
+func (m *world) search() {
 	m.t.Helper()
 	m.now = m.now.Add(time.Minute)
-	if err := m.service.SourceMaps.Remap(m.t.Context()); err != nil {
+	if err := m.SourceMaps.Remap(m.t.Context()); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -265,7 +228,7 @@ func (m *mapped) search() {
 // takes them apart again is not overruled.
 func TestMapsJoinGroups(t *testing.T) {
 	for _, first := range []string{"the error", "the search"} {
-		m := newMapped(t)
+		m := newWorld(t)
 		line := printed(t, "esbuild", release1)
 		m.consume(m.accept(m.now, line))
 		m.now = m.now.Add(time.Hour)
@@ -280,16 +243,16 @@ func TestMapsJoinGroups(t *testing.T) {
 		if got := m.culprits(); !slices.Equal(got, []string{asPrinted}) {
 			t.Fatalf("%s first: %v", first, got)
 		}
-		who := identity.Principal{Organization: "acme"}
+		who := member
 		head := groupsOf(t, m.pool, "acme")[0]
 		if head.Count != 2 || head.Members != 1 {
 			t.Errorf("%s first: %+v", first, head)
 		}
-		activity, err := m.service.Groups.Activity(t.Context(), who, head.ID, 100, 10)
+		activity, err := m.Groups.Activity(t.Context(), who, head.ID, 100, 10)
 		if err != nil || len(activity) != 1 || activity[0].Kind != grouping.WasMerged || !strings.Contains(activity[0].Reason, "The source map of release 1.0 came") {
 			t.Fatalf("%s first: %+v, %v", first, activity, err)
 		}
-		if _, err := m.service.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
+		if _, err := m.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
 			t.Fatal(err)
 		}
 		m.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
@@ -302,7 +265,7 @@ func TestMapsJoinGroups(t *testing.T) {
 
 // A storm of mapped errors costs the statements of any, and one more.
 func TestMappedStatements(t *testing.T) {
-	m := newMapped(t)
+	m := newWorld(t)
 	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
 	at := m.now.Add(time.Minute)
 	lines := slices.Repeat([]string{printed(t, "esbuild", release1)}, 500)
@@ -311,7 +274,7 @@ func TestMappedStatements(t *testing.T) {
 		counted := &counting{}
 		err := pg.InTx(t.Context(), m.pool, func(tx pgx.Tx) error {
 			counted.Tx = tx
-			return bus.Consumer{Errors: m.service.Errors}.Consume(t.Context(), counted, records)
+			return bus.Consumer{Errors: m.Errors}.Consume(t.Context(), counted, records)
 		})
 		if err != nil {
 			t.Fatal(err)
