@@ -11,7 +11,7 @@ import (
 func (a *App) runJobs(ctx context.Context) error {
 	return lifecycle.Run(ctx,
 		a.job(10*time.Second, a.groups.Decisions.ReopenDue, "cannot open groups again whose time is over"),
-		a.job(2*time.Second, a.groups.Alerts.SendDue, "cannot send what alerts tell"),
+		a.job(2*time.Second, a.groups.Alerts.SendDue, "cannot send messages of alerts"),
 		a.job(5*time.Second, a.groups.SourceMaps.Remap, "cannot map samples by source maps that came later"),
 		a.job(10*time.Minute, a.archive, "cannot archive groups that are quiet"), // days decide
 	)

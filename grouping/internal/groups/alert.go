@@ -23,14 +23,14 @@ import (
 // Alerts tell webhooks and members of errors. Where a
 // project is asked for, an empty one stands for any.
 type Alerts struct {
-	db   *store
-	tell Tell
-	most int // of a project
-	late prometheus.Gauge
+	db    *store
+	send  Send
+	limit int // of a project
+	late  prometheus.Gauge
 }
 
-// Tell hands on what alerts tell, at the end of its transaction.
-type Tell func(ctx context.Context, tx pgx.Tx, messages []postgres.Message) error
+// Send hands on messages, at the end of their transaction.
+type Send func(ctx context.Context, tx pgx.Tx, messages []postgres.Message) error
 
 func lateAlerts(registerer prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
@@ -82,7 +82,7 @@ func (a *Alerts) Create(ctx context.Context, request Request, project string, ru
 			Organization: request.Who.Organization, Project: project, ID: "alr_" + strings.ToLower(rand.Text()), Version: 1, UpdatedBy: request.By.ID,
 			UpdatedAt: now, ErrorAlert: grouping.ErrorAlert{AlertRule: rule, Since: now},
 		}
-		return project, alert, postgres.InsertAlert(ctx, tx, alert, a.most)
+		return project, alert, postgres.InsertAlert(ctx, tx, alert, a.limit)
 	})
 }
 
@@ -139,7 +139,7 @@ func (a *Alerts) Test(ctx context.Context, request Request, project, id string) 
 		if err := postgres.SaveAlerts(ctx, tx, []*postgres.Alert{alert}, lines, now); err != nil {
 			return err
 		}
-		return a.tell(ctx, tx, []postgres.Message{{Alert: alert, At: now, Test: true}})
+		return a.send(ctx, tx, []postgres.Message{{Alert: alert, At: now, Test: true}})
 	})
 }
 
@@ -156,7 +156,7 @@ func (a *Alerts) change(ctx context.Context, request Request, project, id string
 	})
 }
 
-// SendDue sends what alerts have to tell until nothing is due.
+// SendDue sends messages of alerts until nothing is due.
 func (a *Alerts) SendDue(ctx context.Context) error {
 	var first time.Time
 	err := repeat(ctx, a.db.pool, func(tx pgx.Tx) (more bool, err error) {
@@ -165,7 +165,7 @@ func (a *Alerts) SendDue(ctx context.Context) error {
 			return false, err
 		}
 		if due > 0 {
-			return true, a.tell(ctx, tx, messages)
+			return true, a.send(ctx, tx, messages)
 		}
 		first, err = postgres.FirstDue(ctx, tx)
 		return false, err

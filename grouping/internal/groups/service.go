@@ -35,7 +35,7 @@ type Config struct {
 	Projects    *identity.Directory
 	Pool        *pgxpool.Pool // for changes
 	Announce    Announce
-	Tell        Tell
+	Send        Send
 	MaxAlerts   int             // of a project
 	Reads       *pgxpool.Pool   // for reads, so that they take no connection of the consumer
 	Replica     *replica.Reader // for the same; nil: there is none
@@ -60,7 +60,7 @@ func New(config Config) *Service {
 		Owners:     &Owners{db: db, announce: config.Announce},
 		Rules:      &Rules{db: db, book: rules},
 		Settings:   &Settings{db: db},
-		Alerts:     &Alerts{db: db, tell: config.Tell, most: config.MaxAlerts, late: lateAlerts(config.Metrics)},
+		Alerts:     &Alerts{db: db, send: config.Send, limit: config.MaxAlerts, late: lateAlerts(config.Metrics)},
 		SourceMaps: &SourceMaps{db: db, announce: config.Announce, rules: rules, uploads: httpapi.NewLimiter(uploadsAtOnce, config.Metrics)},
 	}
 }
