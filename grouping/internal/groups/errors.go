@@ -19,15 +19,15 @@ type Errors struct {
 	Rules     *postgres.RuleBook
 	newGroups grouping.Budgets
 	clock     func() time.Time
-	patient   atomic.Int64 // until then writers wait for those who merge, in nanoseconds
+	waitUntil atomic.Int64 // until then writers wait for merges, in nanoseconds
 }
 
-// patience is how long writers wait for those who merge, once that made one start over.
-const patience = 10 * time.Second
+// mergeWait is how long writers wait for merges, once one made them start over.
+const mergeWait = 10 * time.Second
 
 // Learned returns what was learned of those projects of which something was.
 func (e *Errors) Learned(ctx context.Context, tx pgx.Tx, projects []postgres.Project) (map[postgres.Project]grouping.Learned, error) {
-	if until := e.patient.Load(); until > 0 && e.clock().UnixNano() < until {
+	if until := e.waitUntil.Load(); until > 0 && e.clock().UnixNano() < until {
 		organizations := make([]string, len(projects))
 		for i, p := range projects {
 			organizations[i] = p.Organization
@@ -43,7 +43,7 @@ func (e *Errors) Learned(ctx context.Context, tx pgx.Tx, projects []postgres.Pro
 func (e *Errors) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
 	effect, err := postgres.Writer{NewGroups: e.newGroups, Clock: e.clock, Rules: e.Rules}.Apply(ctx, tx, tally.Counts())
 	if errors.Is(err, postgres.ErrMoved) {
-		e.patient.Store(e.clock().Add(patience).UnixNano())
+		e.waitUntil.Store(e.clock().Add(mergeWait).UnixNano())
 	}
 	return effect, err
 }
