@@ -39,9 +39,9 @@ func (p *alertPages) mount(r chi.Router) {
 }
 
 var alertFlashes = map[string]string{ // bounded by what can be done to an alert
-	"alert-set": "The alert is set. It tells of errors that come from now on.", "alert-changed": "The alert is changed.",
-	"alert-deleted": "The alert is gone. Nothing is told by it any more.", "alert-muted": "Nothing is told by the alert until then.",
-	"alert-unmuted": "The alert tells again.", "alert-tested": "A test is sent to all who are told by this alert.",
+	"alert-set": "The alert is set. It notifies of errors from now on.", "alert-changed": "The alert is changed.",
+	"alert-deleted": "The alert is deleted.", "alert-muted": "The alert is muted until then.",
+	"alert-unmuted": "The alert is no longer muted.", "alert-tested": "A test was sent to all recipients of this alert.",
 }
 
 type alertsPage struct {
@@ -76,26 +76,26 @@ func (p *alertPages) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// inWords says what a rule tells, and when.
+// inWords says of what a rule notifies, and when.
 func inWords(r *grouping.AlertRule) string {
-	var tells []string
+	var of []string
 	for _, t := range r.Triggers {
 		switch t {
 		case grouping.OnNew:
-			tells = append(tells, newInWords(r.NewFrom))
+			of = append(of, newInWords(r.NewFrom))
 		case grouping.OnRegressed:
-			tells = append(tells, "resolved errors that come again")
+			of = append(of, "resolved errors that come again")
 		case grouping.OnUnignored:
-			tells = append(tells, "ignored errors whose time is over")
+			of = append(of, "ignored errors whose time is over")
 		case grouping.OnSpiking:
-			tells = append(tells, "errors that happen far more often than before")
+			of = append(of, "errors that happen far more often than before")
 		case grouping.OnMany:
-			tells = append(tells, fmt.Sprintf("errors that come %s times within one %s", ui.Count(r.Count), groups.SpanName(r.Per)))
+			of = append(of, fmt.Sprintf("errors that come %s times within one %s", ui.Count(r.Count), groups.SpanName(r.Per)))
 		case grouping.OnUsers:
-			tells = append(tells, fmt.Sprintf("errors that affect %s users within one %s", ui.Count(r.Users), groups.SpanName(r.UsersPer)))
+			of = append(of, fmt.Sprintf("errors that affect %s users within one %s", ui.Count(r.Users), groups.SpanName(r.UsersPer)))
 		}
 	}
-	words := "It tells of " + strings.Join(tells, ", of ")
+	words := "It notifies of " + strings.Join(of, ", of ")
 	if len(r.Environments) > 0 {
 		words += "; in " + strings.Join(r.Environments, ", ")
 	}
@@ -231,7 +231,7 @@ func (p *alertPages) write(w http.ResponseWriter, r *http.Request, status int, s
 	}
 	page := alertPage{
 		shownAlert: p.shown(found), Set: true, May: may(r),
-		Mute: ui.Field{Name: "for", Label: "Tell nothing for", Choices: ui.NewChoices("3600", [2]string{"3600", "an hour"}, [2]string{"14400", "4 hours"},
+		Mute: ui.Field{Name: "for", Label: "Mute for", Choices: ui.NewChoices("3600", [2]string{"3600", "an hour"}, [2]string{"14400", "4 hours"},
 			[2]string{"86400", "a day"}, [2]string{"604800", "a week"})},
 	}
 	for _, line := range log {

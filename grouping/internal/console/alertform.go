@@ -73,7 +73,7 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		return ui.Field{Name: name, Label: label, Type: "number", Value: strconv.FormatInt(value, 10), Hint: hint, Required: true}
 	}
 	form.Begin = append(form.Begin, ui.Field{Name: "name", Label: "Name", Value: rule.Name, MaxLength: grouping.MaxAlertName, Required: true, Autocomplete: "off"})
-	form.Triggers = checks("triggers", "It tells of", triggerTexts, func(value string) bool { return rule.Has(grouping.Trigger(value)) })
+	form.Triggers = checks("triggers", "Notify of", triggerTexts, func(value string) bool { return rule.Has(grouping.Trigger(value)) })
 	hours := [2]string{groups.Clock(rule.Hours.From), groups.Clock(rule.Hours.To)}
 	if rule.Hours.IsZero() {
 		hours = [2]string{}
@@ -87,8 +87,8 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		{Name: "environments", Label: "Environments", Value: strings.Join(rule.Environments, ", "), Optional: true, Hint: "With commas between them. Empty: all."},
 		{Name: "q", Label: "Title, type or culprit", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "Words that all stand there."},
 		{Name: "gap_seconds", Label: "At most one message in", Choices: ui.NewChoices(seconds(rule.Gap), gaps...)},
-		{Name: "hours/from", Label: "Told from", Type: "time", Value: hours[0], Optional: true, Hint: "What comes outside waits. Empty: at any time."},
-		{Name: "hours/to", Label: "Told to", Type: "time", Value: hours[1], Optional: true},
+		{Name: "hours/from", Label: "Send from", Type: "time", Value: hours[0], Optional: true, Hint: "What comes outside waits. Empty: at any time."},
+		{Name: "hours/to", Label: "Send to", Type: "time", Value: hours[1], Optional: true},
 		{Name: "hours/time_zone", Label: "Time zone", Value: rule.Hours.Zone, Optional: true, Hint: "Such as Europe/Berlin. Empty: UTC."},
 	}
 	var invalid grouping.Invalid

@@ -103,7 +103,7 @@ func newDecideForms(r *http.Request, g postgres.Group, newest string) decideForm
 		{Name: "url", Label: "Address", Type: "url", MaxLength: grouping.MaxLinkURL, Required: true, Autocomplete: "off", Hint: "Of a ticket, or the like."},
 		{Name: "title", Label: "What it is", MaxLength: grouping.MaxLinkTitle, Optional: true, Autocomplete: "off", Hint: "Such as PAY-7."},
 		{Name: "webhook", Label: "Webhook", Optional: true, Autocomplete: "off",
-			Hint: "Id of one under Settings. It is told when the error is resolved or comes back."},
+			Hint: "Id of one under Settings. It is notified when the error is resolved or comes back."},
 	}
 	return d
 }

@@ -32,7 +32,7 @@ func alertOperations(a *access, alerts *groups.Alerts) []openapi.Operation {
 			Query: struct{}{}, Answer: openapi.Answer{Type: alertListBody{}, Description: "All of them"}, Problems: read,
 		},
 		{
-			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert", Summary: "Tell webhooks and members of new, returning or many errors of a project",
+			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert", Summary: "Notify webhooks and members of new, returning or many errors of a project",
 			Description: "It holds for errors that are accepted from now on. Webhooks that ask for error_alert.fired get it.",
 			Headers:     idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: alertBody{}, Description: "The alert"}, Problems: changed,
@@ -47,12 +47,12 @@ func alertOperations(a *access, alerts *groups.Alerts) []openapi.Operation {
 		},
 		{
 			Route: "DELETE " + path + "/{alert}", Handle: a.changes(l.delete), ID: "deleteErrorAlert",
-			Summary: "Delete an alert on a project's errors. What waits is not told",
+			Summary: "Delete an alert on a project's errors. What waits is not sent",
 			Headers: idempotent{}, Query: versionQuery{}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert, as it was"}, Problems: changed,
 		},
 		{
 			Route: "POST " + path + "/{alert}/test", Handle: a.changes(l.test), ID: "testErrorAlert",
-			Summary: "Send a message that is marked as a test to all who are told. Once a minute",
+			Summary: "Send a message that is marked as a test to all recipients. Once a minute",
 			Headers: idempotent{}, Answer: openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
@@ -81,7 +81,7 @@ type newAlertBody struct {
 }
 
 type alertTriggersBody struct {
-	Triggers []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both are told again when there have been fewer in between"`
+	Triggers []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"When to notify. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both again when there have been fewer in between"`
 	NewFrom  int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
 	Count    int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
 	Per      string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
@@ -96,11 +96,11 @@ type alertFilterBody struct {
 }
 
 type alertDeliveryBody struct {
-	Hours      *hoursBody `json:"hours" nullable:"true" description:"When it is told. What comes outside is told in one message when they begin. null: always"`
+	Hours      *hoursBody `json:"hours" nullable:"true" description:"When messages are sent. What comes outside is sent in one message when they begin. null: always"`
 	Gap        int64      `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
 	Roles      []string   `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
 	Members    []string   `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
-	MutedUntil *time.Time `json:"muted_until" nullable:"true" description:"What is accepted until then is not told, within 90 days; null: it is not muted"`
+	MutedUntil *time.Time `json:"muted_until" nullable:"true" description:"What is accepted until then is not sent, within 90 days; null: it is not muted"`
 }
 
 type changedAlertBody struct {
@@ -112,7 +112,7 @@ type alertBody struct {
 	ID      string `json:"id" maxLength:"64"`
 	Project string `json:"project" maxLength:"64"`
 	newAlertBody
-	Waiting   int64      `json:"waiting" description:"Groups that wait to be told"`
+	Waiting   int64      `json:"waiting" description:"Groups that wait to be sent"`
 	NextAt    *time.Time `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
 	SentAt    *time.Time `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
 	Version   int64      `json:"version"`

@@ -26,7 +26,7 @@ func linkOperations(a *access, links *groups.Links, of *groups.Groups) []openapi
 		},
 		{
 			Route: "POST " + path, Handle: a.changes(l.add), ID: "addErrorGroupLink", Summary: "Link an error group to a ticket or the like",
-			Description: "A link to the same address is replaced. Facts about the group have the addresses of its links, and the webhook of a link is told " +
+			Description: "A link to the same address is replaced. Facts about the group have the addresses of its links, and the webhook of a link is notified " +
 				"when the group is resolved, reopened or regresses, whether or not it asks for these events.",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: newLinkBody{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: linkBody{}, Description: "The link"}, Problems: refused,
@@ -42,7 +42,7 @@ func linkOperations(a *access, links *groups.Links, of *groups.Groups) []openapi
 type newLinkBody struct {
 	URL     string `json:"url" required:"true" maxLength:"2000" description:"Begins with https:// or http://. Weir never opens it"`
 	Title   string `json:"title,omitempty" maxLength:"200" description:"What people read instead of the address"`
-	Webhook string `json:"webhook,omitempty" maxLength:"64" description:"Id of a webhook of the organization that is told when the group is resolved, reopened or regresses. Left out: none"`
+	Webhook string `json:"webhook,omitempty" maxLength:"64" description:"Id of a webhook of the organization that is notified when the group is resolved, reopened or regresses. Left out: none"`
 }
 
 type linkBody struct {
