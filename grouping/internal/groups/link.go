@@ -40,7 +40,9 @@ func (l *Links) Remove(ctx context.Context, request Request, id, link string) (p
 }
 
 // decide decides about a group, once.
-func (l *Links) decide(ctx context.Context, request Request, id string, input any, decide func(of postgres.Group) ([]grouping.Decision, error)) (postgres.Group, error) {
+func (l *Links) decide(ctx context.Context, request Request, id string, input any,
+	decide func(of postgres.Group) ([]grouping.Decision, error),
+) (postgres.Group, error) {
 	return once(ctx, l.db, request, input, func(tx pgx.Tx) (project string, _ postgres.Group, err error) {
 		locked, err := postgres.LockHeads(ctx, tx, pg.Organization(request.Who.Organization), []string{id})
 		if err == nil && (len(locked) == 0 || !l.db.mayRead(request.Who, locked[0].Group.Project)) {

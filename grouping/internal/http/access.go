@@ -44,6 +44,17 @@ func (c *call) param(name string) string { return chi.URLParam(c.r, name) }
 // read reads the body.
 func (c *call) read(body any) error { return httpapi.ReadJSON(c.w, c.r, body) }
 
+// with reads the body of a request for a handler.
+func with[B any](fn func(c *call, body B) (any, error)) handler {
+	return func(c *call) (any, error) {
+		var body B
+		if err := c.read(&body); err != nil {
+			return nil, err
+		}
+		return fn(c, body)
+	}
+}
+
 // page reads the page of a list, and where it begins, unless it is the first.
 func (c *call) page(after any) (limit int, err error) {
 	page, err := httpapi.ParsePage(c.r)

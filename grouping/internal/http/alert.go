@@ -32,7 +32,8 @@ func alertOperations(a *access, alerts *groups.Alerts) []openapi.Operation {
 			Query: struct{}{}, Answer: openapi.Answer{Type: alertListBody{}, Description: "All of them"}, Problems: read,
 		},
 		{
-			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert", Summary: "Notify webhooks and members of new, returning or many errors of a project",
+			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert",
+			Summary:     "Notify webhooks and members of new, returning or many errors of a project",
 			Description: "It holds for errors that are accepted from now on. Webhooks that ask for error_alert.fired get it.",
 			Headers:     idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: alertBody{}, Description: "The alert"}, Problems: changed,

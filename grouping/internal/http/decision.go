@@ -19,7 +19,7 @@ func decisionOperations(a *access, decisions *groups.Decisions) []openapi.Operat
 	d := decisionRoutes{decisions}
 	return []openapi.Operation{
 		{
-			Route: "PATCH /v1/error-groups/{group}", Handle: a.changes(d.decide), ID: "decideErrorGroup",
+			Route: "PATCH /v1/error-groups/{group}", Handle: a.changes(with(d.decide)), ID: "decideErrorGroup",
 			Summary:     "Resolve, ignore, reopen or assign an error group, or add a note",
 			Description: "What is left out stays as it is; what is so already makes no decision. A later error of a resolved group is a regression.",
 			Headers:     idempotent{}, Query: struct{}{},
@@ -112,11 +112,7 @@ func (b untilBody) until() (u grouping.Until, err error) {
 	return u, nil
 }
 
-func (d decisionRoutes) decide(c *call) (any, error) {
-	var body decisionBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (d decisionRoutes) decide(c *call, body decisionBody) (any, error) {
 	wish, err := body.wish()
 	if err != nil {
 		return nil, err

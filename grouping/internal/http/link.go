@@ -25,7 +25,7 @@ func linkOperations(a *access, links *groups.Links, of *groups.Groups) []openapi
 			Problems: map[int]string{http.StatusNotFound: refused[http.StatusNotFound]},
 		},
 		{
-			Route: "POST " + path, Handle: a.changes(l.add), ID: "addErrorGroupLink", Summary: "Link an error group to a ticket or the like",
+			Route: "POST " + path, Handle: a.changes(with(l.add)), ID: "addErrorGroupLink", Summary: "Link an error group to a ticket or the like",
 			Description: "A link to the same address is replaced. Facts about the group have the addresses of its links, and the webhook of a link is notified " +
 				"when the group is resolved, reopened or regresses, whether or not it asks for these events.",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: newLinkBody{}},
@@ -67,11 +67,7 @@ func (l linkRoutes) list(c *call) (any, error) {
 	return as(showLinks)(l.groups.Find(c.ctx(), c.who, c.param("group")))
 }
 
-func (l linkRoutes) add(c *call) (any, error) {
-	var body newLinkBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (l linkRoutes) add(c *call, body newLinkBody) (any, error) {
 	c.status = http.StatusCreated
 	link := grouping.Link{URL: body.URL, Title: body.Title, Webhook: body.Webhook}
 	_, added, err := l.links.Add(c.ctx(), c.request, c.param("group"), link)

@@ -50,13 +50,9 @@ type splitBody struct {
 }
 
 func splitting(merges *groups.Merges) handler {
-	return func(c *call) (any, error) {
-		var body splitBody
-		if err := c.read(&body); err != nil {
-			return nil, err
-		}
+	return with(func(c *call, body splitBody) (any, error) {
 		return as(newErrorGroupBody)(merges.Split(c.ctx(), c.request, c.param("group"), body.Occurrence, body.IfVersion))
-	}
+	})
 }
 
 type mergeBody struct {
@@ -66,13 +62,9 @@ type mergeBody struct {
 
 // merging handles a use case that merges or the other way round.
 func merging(change func(context.Context, groups.Request, groups.Merging) (postgres.Group, error)) handler {
-	return func(c *call) (any, error) {
-		var body mergeBody
-		if err := c.read(&body); err != nil {
-			return nil, err
-		}
+	return with(func(c *call, body mergeBody) (any, error) {
 		return as(newErrorGroupBody)(change(c.ctx(), c.request, groups.Merging{Into: c.param("group"), Groups: body.Groups, IfVersion: body.IfVersion}))
-	}
+	})
 }
 
 // memberBody is a group that was merged into another.

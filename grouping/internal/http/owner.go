@@ -26,7 +26,7 @@ func ownerOperations(a *access, owners *groups.Owners) []openapi.Operation {
 			Query: struct{}{}, Answer: openapi.Answer{Type: ownersBody{}, Description: "The rules"}, Problems: read,
 		},
 		{
-			Route: "PUT " + path, Handle: a.changes(o.set), ID: "setErrorOwners", Summary: "Say who looks after new error groups of a project",
+			Route: "PUT " + path, Handle: a.changes(with(o.set)), ID: "setErrorOwners", Summary: "Say who looks after new error groups of a project",
 			Description: "The first rule that matches in all its patterns counts. They hold for groups whose first error is accepted from now on. " +
 				"The rules of a member who is removed from the organization go as well.",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: setOwnersBody{}},
@@ -90,11 +90,7 @@ func (o ownerRoutes) get(c *call) (any, error) {
 	return newOwnersBody(last), err
 }
 
-func (o ownerRoutes) set(c *call) (any, error) {
-	var body setOwnersBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (o ownerRoutes) set(c *call, body setOwnersBody) (any, error) {
 	rules := itemsOf(body.Rules, func(rule ownerBody) grouping.OwnerRule { return grouping.OwnerRule(rule) })
 	return as(newOwnersBody)(o.owners.Set(c.ctx(), c.request, c.project, rules, body.IfSince))
 }

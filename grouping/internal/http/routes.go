@@ -44,7 +44,9 @@ func OpenAPI() []byte { return module.Document(operations(&groups.Service{}, nil
 
 func operations(s *groups.Service, projects *identity.Directory) []openapi.Operation {
 	a := &access{projects, s.Groups}
-	return slices.Concat(decisionOperations(a, s.Decisions), mergeOperations(a, s.Merges), sourceMapOperations(a, s.SourceMaps), countOperations(a, s.Groups),
-		settingOperations(a, s.Settings), ruleOperations(a, s.Rules), alertOperations(a, s.Alerts), ownerOperations(a, s.Owners), linkOperations(a, s.Links, s.Groups),
-		groupOperations(a, s.Groups))
+	return slices.Concat(
+		decisionOperations(a, s.Decisions), mergeOperations(a, s.Merges), sourceMapOperations(a, s.SourceMaps), countOperations(a, s.Groups),
+		settingOperations(a, s.Settings), ruleOperations(a, s.Rules), alertOperations(a, s.Alerts), ownerOperations(a, s.Owners),
+		linkOperations(a, s.Links, s.Groups), groupOperations(a, s.Groups),
+	)
 }

@@ -30,7 +30,7 @@ func ruleOperations(a *access, rules *groups.Rules) []openapi.Operation {
 			Query:   struct{}{}, Answer: openapi.Answer{Type: rulesBody{}, Description: "The newest version"}, Problems: missing,
 		},
 		{
-			Route: "PUT " + path, Handle: a.changes(u.set), ID: "setErrorRules",
+			Route: "PUT " + path, Handle: a.changes(with(u.set)), ID: "setErrorRules",
 			Summary: "Set the rules by which errors of a project are grouped",
 			Description: "They hold for errors that are accepted two seconds later or after that; groups keep what they have. The same rules again change nothing. " +
 				"A fault names its line and character.",
@@ -38,7 +38,7 @@ func ruleOperations(a *access, rules *groups.Rules) []openapi.Operation {
 			Answer: openapi.Answer{Type: rulesBody{}, Description: "The newest version"}, Problems: changed,
 		},
 		{
-			Route: "POST " + path + "/preview", Handle: a.repeats(u.preview), ID: "previewErrorRules",
+			Route: "POST " + path + "/preview", Handle: a.repeats(with(u.preview)), ID: "previewErrorRules",
 			Summary: "What rules would do to errors like those of the last 7 days",
 			Description: "Rules are tried on the newest 10 samples of each group that was seen in the last 7 days, up to 2,000 groups and 4 seconds, " +
 				"those last seen first. Nothing is changed. Of metadata, samples have only what rules asked for when they came.",
@@ -56,7 +56,7 @@ func ruleOperations(a *access, rules *groups.Rules) []openapi.Operation {
 			Query:   struct{}{}, Answer: openapi.Answer{Type: rulesBody{}, Description: "The version"}, Problems: missing,
 		},
 		{
-			Route: "POST " + path + "/versions/{version}/restore", Handle: a.changes(u.restore), ID: "restoreErrorRules",
+			Route: "POST " + path + "/versions/{version}/restore", Handle: a.changes(with(u.restore)), ID: "restoreErrorRules",
 			Summary: "Set the rules of a project as they were in an earlier version. That makes a new version",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: ruleChangeBody{}},
 			Answer: openapi.Answer{Type: rulesBody{}, Description: "The newest version"}, Problems: changed,
@@ -128,20 +128,12 @@ func (u ruleRoutes) versions(c *call) (any, error) {
 	return nil, nil
 }
 
-func (u ruleRoutes) set(c *call) (any, error) {
-	var body setRulesBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (u ruleRoutes) set(c *call, body setRulesBody) (any, error) {
 	change := groups.RulesChange{Text: body.Rules, Note: body.Note, IfVersion: body.IfVersion}
 	return as(newRulesBody)(u.rules.Set(c.ctx(), c.request, c.project, change))
 }
 
-func (u ruleRoutes) restore(c *call) (any, error) {
-	var body ruleChangeBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (u ruleRoutes) restore(c *call, body ruleChangeBody) (any, error) {
 	version, err := groups.ParseRulesVersion(c.param("version"))
 	if err != nil {
 		return nil, err
@@ -206,10 +198,6 @@ func newPreviewBody(p groups.RulesPreview) previewBody {
 	}
 }
 
-func (u ruleRoutes) preview(c *call) (any, error) {
-	var body triedRulesBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (u ruleRoutes) preview(c *call, body triedRulesBody) (any, error) {
 	return as(newPreviewBody)(u.rules.Preview(c.ctx(), c.who.Organization, c.project, body.Rules))
 }

@@ -24,7 +24,7 @@ func settingOperations(a *access, settings *groups.Settings) []openapi.Operation
 			Problems: noProject,
 		},
 		{
-			Route: "PUT /v1/projects/{project}/error-settings", Handle: a.changes(s.set), ID: "setErrorSettings",
+			Route: "PUT /v1/projects/{project}/error-settings", Handle: a.changes(with(s.set)), ID: "setErrorSettings",
 			Summary: "Say where the metadata of a project's entries has the release, service, user and host of an error, and when errors are archived",
 			Description: "Paths hold for entries that are accepted 5 seconds later or after that. What is left out is found nowhere, and without " +
 				"archive_after_days nothing is archived.",
@@ -67,11 +67,7 @@ func (s settingRoutes) get(c *call) (any, error) {
 	return as(newSettingsBody)(s.settings.Find(c.ctx(), c.who.Organization, c.project))
 }
 
-func (s settingRoutes) set(c *call) (any, error) {
-	var body setSettingsBody
-	if err := c.read(&body); err != nil {
-		return nil, err
-	}
+func (s settingRoutes) set(c *call, body setSettingsBody) (any, error) {
 	to := postgres.Setting{Paths: grouping.Paths(body.pathsBody), ArchiveDays: body.ArchiveAfterDays}
 	return as(newSettingsBody)(s.settings.Set(c.ctx(), c.request, c.project, to, body.IfSince))
 }
