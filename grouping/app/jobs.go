@@ -29,8 +29,8 @@ func (a *App) job(every time.Duration, do func(context.Context) error, failed st
 // archive waits until what was in the log when it began is applied: errors of
 // what seems quiet may be there.
 func (a *App) archive(ctx context.Context) error {
-	if _, behind := a.logs.Backlog(); behind || a.logs.Ready() != nil {
-		return nil
+	if _, behind := a.logs.Backlog(); !behind && a.logs.Ready() == nil {
+		return a.groups.Decisions.Archive(ctx)
 	}
-	return a.groups.Decisions.Archive(ctx)
+	return nil
 }
