@@ -64,7 +64,7 @@ func glob(t *testing.T, pattern string) []string {
 // remedy is written.
 func TestAlertsNameRemedies(t *testing.T) {
 	for _, alert := range rules(t, "alerts.yaml") {
-		if want := "deploy/docs/runbooks/" + alert.Alert + ".md"; alert.Annotations["runbook_url"] != want {
+		if want := "https://github.com/weirlog/weir/blob/main/deploy/docs/runbooks/" + alert.Alert + ".md"; alert.Annotations["runbook_url"] != want {
 			t.Errorf("%s: the runbook is %q, want %q", alert.Alert, alert.Annotations["runbook_url"], want)
 		}
 		if severity := alert.Labels["severity"]; severity != "page" && severity != "ticket" {
