@@ -232,17 +232,23 @@ func decide(t testing.TB, process *app.App, key, group, body string) {
 	}
 }
 
+type group struct {
+	ID, Type             string
+	Count                int64
+	FirstSeen            time.Time `json:"first_seen"`
+	LastSeen             time.Time `json:"last_seen"`
+	Levels, Environments []string
+	Occurrences          []any
+}
+
 // page is a list of groups, or a problem.
 type page struct {
-	Items []struct {
-		ID, Type string
-		Count    int64
-	}
+	Items        []group
 	Code, Detail string
 }
 
 // get reads path into an answer and returns the status.
-func get(t testing.TB, process *app.App, key, path string, into *page) int {
+func get(t testing.TB, process *app.App, key, path string, into any) int {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, path, nil)
 	if key != "" {
