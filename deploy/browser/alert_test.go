@@ -87,7 +87,7 @@ func TestAlertsStory(t *testing.T) {
 	b.leave("button", "Send a test", "New faults")
 	b.awaitText("a test was sent")
 	b.leave("button", "Mute", "New faults")
-	b.awaitText("Nothing is told by the alert until then.")
+	b.awaitText("The alert is muted until then.")
 	b.check("a muted alert on errors")
 	b.open("/console/errors/alerts")
 	b.awaitText("muted")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
-	"time"
 
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/console"
@@ -22,7 +21,6 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
@@ -32,22 +30,18 @@ import (
 // An App groups errors and serves the groups.
 // Several may share one database and the work.
 type App struct {
-	config      Config
-	base        *service.Base
-	groups      *groups.Service
-	logs        *consumer.Consumer
-	tenants     *consumer.Consumer // of deletions
-	relay       *relay.Relay
-	pruner      *prune.Pruner
-	eraser      *erasure.Eraser
-	credentials *state.Reader
-	compared    func() error // of the credentials
-	directory   *identity.Directory
-	projects    *state.Reader
-	plaintext   *keyfact.Watch
-	meter       *keyfact.Meter // of uses of API keys
-	keyFacts    *keyfact.Publisher
-	handler     nethttp.Handler
+	config    Config
+	base      *service.Base
+	groups    *groups.Service
+	logs      *consumer.Consumer
+	tenants   *consumer.Consumer // of deletions
+	relay     *relay.Relay
+	pruner    *prune.Pruner
+	eraser    *erasure.Eraser
+	keys      keys
+	directory *identity.Directory
+	projects  *state.Reader
+	handler   nethttp.Handler
 }
 
 // New connects, migrates the schema and builds the process, without
@@ -82,12 +76,12 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.build(); err != nil {
 		return err
 	}
-	return a.base.Listen(a.handler, a.plaintext.See)
+	return a.base.Listen(a.handler, a.keys.plaintext.See)
 }
 
 func (a *App) build() error {
 	a.groups = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Tell: bus.SaveMessages, MaxAlerts: a.config.maxAlerts(),
+		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: a.config.maxAlerts(),
 		Reads: a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
@@ -98,7 +92,7 @@ func (a *App) build() error {
 
 func (a *App) buildConsumers() (err error) {
 	count := countErrors(a.base.Metrics)
-	grouper := bus.Consumer{Service: a.groups, Count: countEffects(a.base.Metrics)}
+	grouper := bus.Consumer{Errors: a.groups.Errors, Count: countEffects(a.base.Metrics)}
 	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
 		Group: contract.GroupGrouping, Handle: grouper.Consume, Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
@@ -116,15 +110,9 @@ func (a *App) buildConsumers() (err error) {
 }
 
 func (a *App) buildAPI() {
-	credentials := a.config.NewCredentials()
-	a.compared = credentials.Compared
-	a.credentials, a.projects = credentials.Follow(a.base.States, a.base.Logger), a.directory.Follow(a.base.States, a.base.Logger)
-	a.keyFacts = &keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
-	a.meter = keyfact.NewMeter(a.base.Clock)
-	a.meter.Measure(a.base.Metrics)
-	a.plaintext = keyfact.NewWatch(credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
+	a.keys, a.projects = newKeys(a.config, a.base), a.directory.Follow(a.base.States, a.base.Logger)
 	router := a.base.NewRouter(a.Ready, a.Behind)
-	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded, Used: a.meter.Seen(a.base.Proxies)})
+	guard := a.base.NewGuard(identity.GuardConfig{Credentials: a.keys.Credentials, Ready: a.loaded, Used: a.keys.meter.Seen(a.base.Proxies)})
 	api := &http.API{Service: a.groups, Guard: guard, Projects: a.directory}
 	api.Mount(router)
 	console.Mount(router, console.Config{Service: a.groups, Directory: a.directory, Guard: guard, Clock: a.base.Clock})
@@ -139,7 +127,7 @@ func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
 // loaded is nil once credentials and projects are loaded.
 func (a *App) loaded() error {
-	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete(), a.compared()))
+	return httpapi.Part("keys and projects", errors.Join(a.keys.reader.Complete(), a.projects.Complete(), a.keys.Compared()))
 }
 
 // Ready is nil once credentials and projects are read and the consumer
@@ -160,57 +148,9 @@ func (a *App) Behind() []httpapi.Backlog {
 // others have created the topics that it reads.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	defer a.meter.Finish(a.keyFacts.Used)
-	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.pruner.Run, a.plaintext.Run, a.publishUses, a.endDue, a.sendAlerts, a.mapAnew, a.archive, a.base.Endpoint.Run, a.base.Telemetry.Run)
-}
-
-func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
-
-// dueEvery is how often groups are looked for that
-// were ignored until a time that has come.
-const dueEvery = 10 * time.Second
-
-func (a *App) endDue(ctx context.Context) error {
-	return lifecycle.Every(ctx, dueEvery, func(ctx context.Context) error {
-		defer a.relay.Wake()
-		return a.groups.EndDue(ctx)
-	}, lifecycle.Warn(a.base.Logger, "cannot open groups again whose time is over"))
-}
-
-// archiveEvery is how often groups are looked for that are quiet: days decide.
-const archiveEvery = 10 * time.Minute
-
-// archive waits until what was in the log when it began is applied: errors of
-// what seems quiet may be there.
-func (a *App) archive(ctx context.Context) error {
-	return lifecycle.Every(ctx, archiveEvery, func(ctx context.Context) error {
-		if _, behind := a.logs.Backlog(); behind || a.logs.Ready() != nil {
-			return nil
-		}
-		defer a.relay.Wake()
-		return a.groups.Archive(ctx)
-	}, lifecycle.Warn(a.base.Logger, "cannot archive groups that are quiet"))
-}
-
-// mapAnewEvery is how often projects are looked for to which source maps have come.
-const mapAnewEvery = 5 * time.Second
-
-func (a *App) mapAnew(ctx context.Context) error {
-	return lifecycle.Every(ctx, mapAnewEvery, func(ctx context.Context) error {
-		defer a.relay.Wake()
-		return a.groups.SearchDue(ctx)
-	}, lifecycle.Warn(a.base.Logger, "cannot map samples by source maps that came later"))
-}
-
-// alertsEvery is how often messages of alerts are looked for that are due.
-const alertsEvery = 2 * time.Second
-
-func (a *App) sendAlerts(ctx context.Context) error {
-	return lifecycle.Every(ctx, alertsEvery, func(ctx context.Context) error {
-		defer a.relay.Wake()
-		return a.groups.SendAlerts(ctx)
-	}, lifecycle.Warn(a.base.Logger, "cannot send what alerts tell"))
+	defer a.keys.meter.Finish(a.keys.facts.Used)
+	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.keys.reader.Run, a.projects.Run,
+		a.pruner.Run, a.keys.plaintext.Run, a.keys.publishUses, a.runJobs, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 // Close releases what New acquired, if Run is never called.

@@ -117,16 +117,8 @@ func logs(organization, project string, errors int, entries ...string) contract.
 
 // failure is an entry with an error of a type, that long after noon.
 func failure(typ string, after time.Duration) string {
-	return entry(after, "error", "", map[string]any{"type": typ, "message": "it broke", "stack_trace": stack(typ)})
-}
-
-// entry is an entry's compact text. An empty environment is left out.
-func entry(after time.Duration, level, environment string, payload any) string {
-	members := map[string]any{"timestamp": noon.Add(after).Format(time.RFC3339Nano), "level": level, "message": "an entry", "error": payload}
-	if environment != "" {
-		members["environment"] = environment
-	}
-	text, err := json.Marshal(members)
+	text, err := json.Marshal(map[string]any{"timestamp": noon.Add(after).Format(time.RFC3339Nano), "level": "error", "message": "an entry",
+		"error": map[string]any{"type": typ, "message": "it broke", "stack_trace": stack(typ)}})
 	if err != nil {
 		panic(err)
 	}
@@ -150,7 +142,7 @@ func (r *rig) awaitApplied() {
 		applied := contract.Positions{}
 		var partition int
 		var next int64
-		err := r.asSystem(func(tx pgx.Tx) error {
+		err := pg.InTxAsSystem(r.t.Context(), r.pool, func(tx pgx.Tx) error {
 			rows, err := tx.Query(r.t.Context(), `SELECT partition, next FROM bus_positions WHERE group_name = $1`, contract.GroupGrouping)
 			if err != nil {
 				return err
@@ -177,19 +169,10 @@ func (r *rig) awaitApplied() {
 	})
 }
 
-func (r *rig) asSystem(fn func(tx pgx.Tx) error) error {
-	return pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-}
-
 // number queries the database for a number.
 func (r *rig) number(query string, args ...any) (n int) {
 	r.t.Helper()
-	err := r.asSystem(func(tx pgx.Tx) error { return tx.QueryRow(r.t.Context(), query, args...).Scan(&n) })
+	err := pg.InTxAsSystem(r.t.Context(), r.pool, func(tx pgx.Tx) error { return tx.QueryRow(r.t.Context(), query, args...).Scan(&n) })
 	if err != nil {
 		r.t.Fatalf("%s: %v", query, err)
 	}
@@ -249,49 +232,19 @@ func decide(t testing.TB, process *app.App, key, group, body string) {
 	}
 }
 
-// occurrence is a sample as clients read it.
-type occurrence struct {
-	EntryID     string    `json:"entry_id"`
-	Time        time.Time `json:"time"`
-	Level       string    `json:"level"`
-	Environment string    `json:"environment"`
-	Message     string    `json:"message"`
-	Exceptions  []struct {
-		Type, Message string
-	} `json:"exceptions"`
-	Frames []struct {
-		Function, File string
-		Line           int
-	} `json:"frames"`
-}
-
-// group is an error group as clients read it.
 type group struct {
-	ID           string       `json:"id"`
-	Project      string       `json:"project"`
-	Title        string       `json:"title"`
-	Type         string       `json:"type"`
-	Culprit      string       `json:"culprit"`
-	Status       string       `json:"status"`
-	Count        int64        `json:"count"`
-	FirstSeen    time.Time    `json:"first_seen"`
-	LastSeen     time.Time    `json:"last_seen"`
-	Levels       []string     `json:"levels"`
-	Environments []string     `json:"environments"`
-	Occurrences  []occurrence `json:"occurrences"`
-	Why          struct {
-		Rule  string
-		Parts []struct{ Kind, Value string }
-	} `json:"why"`
+	ID, Type             string
+	Count                int64
+	FirstSeen            time.Time `json:"first_seen"`
+	LastSeen             time.Time `json:"last_seen"`
+	Levels, Environments []string
+	Occurrences          []any
 }
 
 // page is a list of groups, or a problem.
 type page struct {
-	Items      []group `json:"items"`
-	NextCursor *string `json:"next_cursor"`
-	Code       string  `json:"code"`
-	Detail     string  `json:"detail"`
-	Errors     []struct{ Pointer, Fix string }
+	Items        []group
+	Code, Detail string
 }
 
 // get reads path into an answer and returns the status.

@@ -16,7 +16,7 @@ import (
 // errorsPath is the list of groups in the console.
 const errorsPath = "/console/errors"
 
-// SaveMessages puts what alerts tell into the outbox.
+// SaveMessages puts messages of alerts into the outbox.
 func SaveMessages(ctx context.Context, tx pgx.Tx, messages []postgres.Message) error {
 	facts := make([]outbox.Fact, len(messages))
 	for i := range messages {

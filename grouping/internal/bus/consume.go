@@ -20,8 +20,8 @@ import (
 
 // A Consumer groups the errors of records.
 type Consumer struct {
-	Service *groups.Service
-	Count   func(postgres.Effect) // counts the effects of transactions, repeated ones too; may be nil
+	Errors *groups.Errors
+	Count  func(postgres.Effect) // counts the effects of transactions, repeated ones too; may be nil
 }
 
 // Consume groups the errors of complete requests in the transaction that
@@ -33,11 +33,11 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	learned, err := c.Service.Learned(ctx, tx, projectsOf(received.Logs))
+	learned, err := c.Errors.Learned(ctx, tx, projectsOf(received.Logs))
 	if err != nil {
 		return err
 	}
-	paths, err := c.Service.Paths(ctx, tx, projectsOf(received.Logs))
+	paths, err := postgres.FindSettings(ctx, tx, projectsOf(received.Logs))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	}
 	err = received.Each(ctx, tx, func(source bus.Record, logs contract.LogsAccepted) error {
 		of := learned[projectOf(logs)]
-		if of.Rules, err = c.Service.RulesAt(ctx, tx, projectOf(logs), of, logs.Time); err != nil {
+		if of.Rules, err = c.Errors.Rules.At(ctx, tx, projectOf(logs), of, logs.Time); err != nil {
 			return err
 		}
 		return bus.PermanentRecord(source, count(add, logs, of, paths.Of(projectOf(logs), logs.Time)))
@@ -56,13 +56,13 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	if err := c.Service.Map(ctx, tx, mapped); err != nil {
+	if err := c.Errors.Map(ctx, tx, mapped); err != nil {
 		return err
 	}
 	for _, o := range mapped {
 		tally.Add(o)
 	}
-	effect, err := c.Service.Count(ctx, tx, tally)
+	effect, err := c.Errors.Count(ctx, tx, tally)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -14,10 +15,12 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
@@ -47,6 +50,71 @@ func record(l contract.LogsAccepted, offset int64) sharedbus.Record {
 	return r
 }
 
+// world is grouping by a clock that the test moves.
+type world struct {
+	*groups.Service
+	t      *testing.T
+	pool   *pgxpool.Pool
+	now    time.Time
+	offset int64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, pool: open(t), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	w.Service = groups.New(groups.Config{
+		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: identity.NewDirectory(), Pool: w.pool, Reads: w.pool, Concurrency: 2,
+		Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: 50, Clock: func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(),
+	})
+	return w
+}
+
+var member = identity.Principal{Organization: "acme", ID: "mem_1"}
+
+func (w *world) request() groups.Request {
+	return groups.Request{Who: member, By: postgres.Author{ID: member.ID}}
+}
+
+// accept is a record of entries that was accepted at a time.
+func (w *world) accept(at time.Time, lines ...string) sharedbus.Record {
+	l := logs(lines...)
+	l.Time = at
+	w.offset++
+	return record(l, w.offset)
+}
+
+// apply consumes records.
+func (w *world) apply(ctx context.Context, records ...sharedbus.Record) error {
+	return pg.InTx(ctx, w.pool, func(tx pgx.Tx) error { return bus.Consumer{Errors: w.Errors}.Consume(ctx, tx, records) })
+}
+
+// consume consumes records without a fault.
+func (w *world) consume(records ...sharedbus.Record) {
+	w.t.Helper()
+	if err := w.apply(w.t.Context(), records...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// failures are entries of kinds, accepted now, each in a record of its own.
+func (w *world) failures(kinds ...int) (records []sharedbus.Record) {
+	for _, kind := range kinds {
+		records = append(records, w.accept(w.now, groupingtest.Failure(kind)))
+	}
+	return records
+}
+
+// removed tells that a member was removed.
+func (w *world) removed(id string) {
+	w.t.Helper()
+	gone, _ := json.Marshal(contract.MemberRemoved{Organization: "acme", Member: id, RemovedAt: w.now})
+	removal := sharedbus.Record{Topic: contract.TopicTenants, Value: gone, Headers: []sharedbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeMemberRemoved)}}}
+	err := pg.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(w.t.Context(), tx, []sharedbus.Record{removal}) })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // consume applies records in one transaction, with room for every new group.
 func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Record) error {
 	return consumeWithin(ctx, pool, math.MaxInt, records...)
@@ -54,7 +122,7 @@ func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Recor
 
 // consumeWithin is consume with a budget of new groups.
 func consumeWithin(ctx context.Context, pool *pgxpool.Pool, newGroups int, records ...sharedbus.Record) error {
-	consumer := bus.Consumer{Service: groups.New(groups.Config{NewGroups: grouping.Budgets{Project: newGroups, Organization: math.MaxInt}, Metrics: prometheus.NewRegistry()})}
+	consumer := bus.Consumer{Errors: groups.New(groups.Config{NewGroups: grouping.Budgets{Project: newGroups, Organization: math.MaxInt}, Metrics: prometheus.NewRegistry()}).Errors}
 	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
 }
 

@@ -15,14 +15,12 @@ import (
 // Who merges and unmerges without a pause does not keep errors from being
 // counted: a transaction starts over once, then the merges wait for it.
 func TestMergesDoNotStopTheCount(t *testing.T) {
-	a := newAlerting(t)
+	a := newWorld(t)
 	kinds := make([]int, 100)
 	for kind := range kinds {
 		kinds[kind] = kind
 	}
-	if err := a.come(t.Context(), false, kinds...); err != nil {
-		t.Fatal(err)
-	}
+	a.come(kinds...)
 	var ids []string
 	err := pg.InTxAsSystem(t.Context(), a.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(t.Context(), `SELECT id FROM error_groups ORDER BY id`)
@@ -39,9 +37,9 @@ func TestMergesDoNotStopTheCount(t *testing.T) {
 	go func() {
 		for at := 0; ; at = (at + 2) % len(ids) {
 			wish := groups.Merging{Into: ids[at], Groups: ids[at+1 : at+2]}
-			_, err := a.Merge(ctx, a.request(), wish)
+			_, err := a.Merges.Merge(ctx, a.request(), wish)
 			if err == nil {
-				_, err = a.Unmerge(ctx, a.request(), wish)
+				_, err = a.Merges.Unmerge(ctx, a.request(), wish)
 			}
 			if err != nil {
 				ended <- err
@@ -51,7 +49,7 @@ func TestMergesDoNotStopTheCount(t *testing.T) {
 	}()
 	counted, over := 0, 0
 	for counted < 15 {
-		switch err := a.come(t.Context(), false, kinds...); {
+		switch err := a.apply(t.Context(), a.failures(kinds...)...); {
 		case err == nil:
 			counted++
 		case errors.Is(err, postgres.ErrMoved):

@@ -11,42 +11,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// mapped is grouping with a clock, for source maps.
-type mapped struct {
-	t       *testing.T
-	pool    *pgxpool.Pool
-	service *groups.Service
-	now     time.Time
-	offset  int64
-}
-
-func newMapped(t *testing.T) *mapped {
-	m := &mapped{t: t, pool: open(t), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	m.service = groups.New(groups.Config{
-		NewGroups: grouping.Budgets{Project: 100, Organization: 100}, Projects: identity.NewDirectory(), Pool: m.pool, Reads: m.pool, Concurrency: 2,
-		Announce: bus.Announce, Clock: func() time.Time { return m.now }, Metrics: prometheus.NewRegistry(),
-	})
-	return m
-}
-
 // upload uploads a map of a script in this moment.
-func (m *mapped) upload(upload groups.Upload) (postgres.SourceMap, bool) {
-	m.t.Helper()
-	kept, created, err := m.service.UploadMap(m.t.Context(), identity.Principal{Organization: "acme", ID: "key_1"}, "shop", upload)
+func (w *world) upload(upload groups.Upload) (postgres.SourceMap, bool) {
+	w.t.Helper()
+	kept, created, err := w.SourceMaps.Upload(w.t.Context(), member, "shop", upload)
 	if err != nil {
-		m.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	return kept, created
 }
@@ -71,25 +50,9 @@ func fixture(t *testing.T, bundler string) []byte {
 	return text
 }
 
-// accept is a record of entries that was accepted at a time.
-func (m *mapped) accept(at time.Time, lines ...string) sharedbus.Record {
-	l := logs(lines...)
-	l.Time = at
-	m.offset++
-	return record(l, m.offset)
-}
-
-func (m *mapped) consume(records ...sharedbus.Record) {
-	m.t.Helper()
-	err := pg.InTx(m.t.Context(), m.pool, func(tx pgx.Tx) error { return bus.Consumer{Service: m.service}.Consume(m.t.Context(), tx, records) })
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
 // culprits are those of all groups.
-func (m *mapped) culprits() (found []string) {
-	for _, g := range groupsOf(m.t, m.pool, "acme") {
+func (w *world) culprits() (found []string) {
+	for _, g := range groupsOf(w.t, w.pool, "acme") {
 		found = append(found, g.Culprit)
 	}
 	slices.Sort(found)
@@ -97,18 +60,18 @@ func (m *mapped) culprits() (found []string) {
 }
 
 // frames are those of the newest sample of the group with a culprit.
-func (m *mapped) frames(culprit string) []postgres.Frame {
-	m.t.Helper()
-	for _, g := range groupsOf(m.t, m.pool, "acme") {
+func (w *world) frames(culprit string) []postgres.Frame {
+	w.t.Helper()
+	for _, g := range groupsOf(w.t, w.pool, "acme") {
 		if g.Culprit == culprit {
-			detail, err := m.service.Group(m.t.Context(), identity.Principal{Organization: "acme"}, g.ID)
+			detail, err := w.Groups.Detail(w.t.Context(), member, g.ID)
 			if err != nil {
-				m.t.Fatal(err)
+				w.t.Fatal(err)
 			}
 			return detail.Occurrences[0].Exceptions[0].Frames
 		}
 	}
-	m.t.Fatalf("no group of %s among %v", culprit, m.culprits())
+	w.t.Fatalf("no group of %s among %v", culprit, w.culprits())
 	return nil
 }
 
@@ -121,19 +84,19 @@ const (
 // A map holds for the errors that are accepted after it came, whenever and
 // however often they are read.
 func TestMapsHoldFromTheirUpload(t *testing.T) {
-	m := newMapped(t)
+	w := newWorld(t)
 	line := printed(t, "esbuild", release1)
-	before, during, after := m.accept(m.now.Add(-time.Second), line), m.accept(m.now.Add(time.Second), line), m.accept(m.now.Add(time.Minute), line)
-	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-	m.consume(after)
-	if got := m.culprits(); !slices.Equal(got, []string{asWritten}) {
+	before, during, after := w.accept(w.now.Add(-time.Second), line), w.accept(w.now.Add(time.Second), line), w.accept(w.now.Add(time.Minute), line)
+	w.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+	w.consume(after)
+	if got := w.culprits(); !slices.Equal(got, []string{asWritten}) {
 		t.Fatalf("after the upload: %v", got)
 	}
-	m.consume(before, during)
-	if got := m.culprits(); !slices.Equal(got, []string{asWritten, asPrinted}) {
+	w.consume(before, during)
+	if got := w.culprits(); !slices.Equal(got, []string{asWritten, asPrinted}) {
 		t.Errorf("with what came before: %v", got)
 	}
-	for _, g := range groupsOf(t, m.pool, "acme") {
+	for _, g := range groupsOf(t, w.pool, "acme") {
 		if want := map[string]int64{asPrinted: 2, asWritten: 1}[g.Culprit]; g.Count != want {
 			t.Errorf("%s was counted %d times, want %d", g.Culprit, g.Count, want)
 		}
@@ -143,55 +106,55 @@ func TestMapsHoldFromTheirUpload(t *testing.T) {
 // Another map of the same script holds for later errors, the same one
 // changes nothing, and a deleted one holds for none that come later.
 func TestMapsAreReplaced(t *testing.T) {
-	m := newMapped(t)
+	w := newWorld(t)
 	line := printed(t, "esbuild", release1)
 	first := groups.Upload{Release: "1.0", Name: "https://cdn.example/static/esbuild.min.js?v=1", Text: fixture(t, "esbuild")}
-	kept, created := m.upload(first)
-	if again, twice := m.upload(first); !created || twice || again.ID != kept.ID {
+	kept, created := w.upload(first)
+	if again, twice := w.upload(first); !created || twice || again.ID != kept.ID {
 		t.Errorf("created %v and %v: %v, %v", created, twice, kept, again)
 	}
-	old := m.accept(m.now.Add(time.Minute), line)
-	m.now = m.now.Add(time.Hour)
+	old := w.accept(w.now.Add(time.Minute), line)
+	w.now = w.now.Add(time.Hour)
 	other := first
 	other.Text = []byte(strings.ReplaceAll(string(first.Text), "cart.ts", "basket.ts"))
-	kept, _ = m.upload(other)
-	renewed := m.accept(m.now.Add(time.Minute), line)
-	m.now = m.now.Add(time.Hour)
-	if err := m.service.DeleteMap(t.Context(), "acme", "shop", kept.ID); err != nil {
+	kept, _ = w.upload(other)
+	renewed := w.accept(w.now.Add(time.Minute), line)
+	w.now = w.now.Add(time.Hour)
+	if err := w.SourceMaps.Delete(t.Context(), "acme", "shop", kept.ID); err != nil {
 		t.Fatal(err)
 	}
-	m.consume(m.accept(m.now.Add(time.Minute), line), renewed, old)
-	if got, want := m.culprits(), []string{"priceOf (basket.ts)", asWritten, asPrinted}; !slices.Equal(got, want) {
+	w.consume(w.accept(w.now.Add(time.Minute), line), renewed, old)
+	if got, want := w.culprits(), []string{"priceOf (basket.ts)", asWritten, asPrinted}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if found, err := m.service.Maps(t.Context(), "acme", "shop", "", postgres.MapPlace{}, 10); err != nil || len(found) != 0 {
+	if found, err := w.SourceMaps.List(t.Context(), "acme", "shop", "", postgres.MapPlace{}, 10); err != nil || len(found) != 0 {
 		t.Errorf("listed are %v, %v", found, err)
 	}
 }
 
 // A debug id says more than a release, which may have been built twice.
 func TestDebugIDs(t *testing.T) {
-	m := newMapped(t)
+	w := newWorld(t)
 	const id = "85314830-023f-4cf1-a267-535f4e37bb17"
 	esbuild := string(fixture(t, "esbuild"))
-	m.upload(groups.Upload{Name: "app.js", Text: []byte(strings.Replace(esbuild, "{", `{"debugId":"`+id+`",`, 1))})
-	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: []byte(strings.ReplaceAll(esbuild, "cart.ts", "wrong.ts"))})
-	at := m.now.Add(time.Minute)
-	m.consume(m.accept(at, printed(t, "esbuild", release1+`,"debug_ids":{"https://shop.example/static/esbuild.min.js":"`+strings.ToUpper(id)+`"}`)))
-	if got := m.culprits(); !slices.Equal(got, []string{asWritten}) {
+	w.upload(groups.Upload{Name: "app.js", Text: []byte(strings.Replace(esbuild, "{", `{"debugId":"`+id+`",`, 1))})
+	w.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: []byte(strings.ReplaceAll(esbuild, "cart.ts", "wrong.ts"))})
+	at := w.now.Add(time.Minute)
+	w.consume(w.accept(at, printed(t, "esbuild", release1+`,"debug_ids":{"https://shop.example/static/esbuild.min.js":"`+strings.ToUpper(id)+`"}`)))
+	if got := w.culprits(); !slices.Equal(got, []string{asWritten}) {
 		t.Errorf("by the debug id: %v", got)
 	}
 }
 
 // What is not mapped says why, once the project has maps.
 func TestWhyNotMapped(t *testing.T) {
-	m := newMapped(t)
-	m.upload(groups.Upload{Release: "1.0", Name: "static/app.js", Text: fixture(t, "esbuild")})
-	at := m.now.Add(time.Minute)
+	w := newWorld(t)
+	w.upload(groups.Upload{Release: "1.0", Name: "static/app.js", Text: fixture(t, "esbuild")})
+	at := w.now.Add(time.Minute)
 	failure := func(metadata, frame string) string {
 		return `{"level":"error","metadata":{` + metadata + `},"error":{"type":"AppError","message":"x","stack_trace":["AppError: x","    ` + frame + `"]}}`
 	}
-	m.consume(m.accept(at,
+	w.consume(w.accept(at,
 		failure(``, "at alpha (https://a.example/static/app.js:1:174)"),
 		failure(`"release":"2.0"`, "at beta (https://a.example/static/app.js:1:174)"),
 		failure(release1, "at gamma (https://a.example/other/app.js:1:174)"),
@@ -201,7 +164,7 @@ func TestWhyNotMapped(t *testing.T) {
 	for culprit, want := range map[string]string{
 		"alpha (app.js)": "no_build", "beta (app.js)": "no_map", "gamma (app.js)": "no_map", "delta (app.js)": "no_position", "epsilon (app.js)": "no_column",
 	} {
-		if f := m.frames(culprit)[0]; f.Printed == nil || string(f.Printed.Unmapped) != want {
+		if f := w.frames(culprit)[0]; f.Printed == nil || string(f.Printed.Unmapped) != want {
 			t.Errorf("%s: %+v, want %s", culprit, f.Printed, want)
 		}
 	}
@@ -210,31 +173,31 @@ func TestWhyNotMapped(t *testing.T) {
 // Samples are shown as they were written once their map has come. They are
 // looked at in steps, also by several at once.
 func TestMapsThatComeLater(t *testing.T) {
-	m := newMapped(t)
+	w := newWorld(t)
 	var lines []string
 	for _, bundler := range []string{"esbuild", "terser"} {
 		lines = append(lines, printed(t, bundler, release1))
 	}
-	m.consume(m.accept(m.now, lines...), m.accept(m.now, printed(t, "esbuild", `"release":"other"`)))
-	m.now = m.now.Add(time.Hour)
-	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-	if err := m.service.SearchDue(t.Context()); err != nil {
+	w.consume(w.accept(w.now, lines...), w.accept(w.now, printed(t, "esbuild", `"release":"other"`)))
+	w.now = w.now.Add(time.Hour)
+	w.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+	if err := w.SourceMaps.Remap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := m.frames(asPrinted)[0]; f.Printed != nil {
+	if f := w.frames(asPrinted)[0]; f.Printed != nil {
 		t.Errorf("at once: %+v", f)
 	}
-	m.now = m.now.Add(time.Minute)
-	if err := m.service.SearchDue(t.Context()); err != nil {
+	w.now = w.now.Add(time.Minute)
+	if err := w.SourceMaps.Remap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	search, err := m.service.MapSearch(t.Context(), "acme", "shop")
+	search, err := w.SourceMaps.Progress(t.Context(), "acme", "shop")
 	if err != nil || !search.Ended || search.Groups != 2 || search.Samples != 1 {
 		t.Errorf("searched %+v, %v", search, err)
 	}
 	var written, as int
-	for _, g := range groupsOf(t, m.pool, "acme") {
-		detail, err := m.service.Group(t.Context(), identity.Principal{Organization: "acme"}, g.ID)
+	for _, g := range groupsOf(t, w.pool, "acme") {
+		detail, err := w.Groups.Detail(t.Context(), member, g.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,11 +215,11 @@ func TestMapsThatComeLater(t *testing.T) {
 }
 
 // search has samples mapped anew.
-func (m *mapped) search() {
-	m.t.Helper()
-	m.now = m.now.Add(time.Minute)
-	if err := m.service.SearchDue(m.t.Context()); err != nil {
-		m.t.Fatal(err)
+func (w *world) search() {
+	w.t.Helper()
+	w.now = w.now.Add(time.Minute)
+	if err := w.SourceMaps.Remap(w.t.Context()); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -265,36 +228,36 @@ func (m *mapped) search() {
 // takes them apart again is not overruled.
 func TestMapsJoinGroups(t *testing.T) {
 	for _, first := range []string{"the error", "the search"} {
-		m := newMapped(t)
+		w := newWorld(t)
 		line := printed(t, "esbuild", release1)
-		m.consume(m.accept(m.now, line))
-		m.now = m.now.Add(time.Hour)
-		m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-		m.now = m.now.Add(time.Minute)
-		later := m.accept(m.now, line)
+		w.consume(w.accept(w.now, line))
+		w.now = w.now.Add(time.Hour)
+		w.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+		w.now = w.now.Add(time.Minute)
+		later := w.accept(w.now, line)
 		if first == "the search" {
-			m.search()
+			w.search()
 		}
-		m.consume(later)
-		m.search()
-		if got := m.culprits(); !slices.Equal(got, []string{asPrinted}) {
+		w.consume(later)
+		w.search()
+		if got := w.culprits(); !slices.Equal(got, []string{asPrinted}) {
 			t.Fatalf("%s first: %v", first, got)
 		}
-		who := identity.Principal{Organization: "acme"}
-		head := groupsOf(t, m.pool, "acme")[0]
+		who := member
+		head := groupsOf(t, w.pool, "acme")[0]
 		if head.Count != 2 || head.Members != 1 {
 			t.Errorf("%s first: %+v", first, head)
 		}
-		activity, err := m.service.Activity(t.Context(), who, head.ID, 100, 10)
+		activity, err := w.Groups.Activity(t.Context(), who, head.ID, 100, 10)
 		if err != nil || len(activity) != 1 || activity[0].Kind != grouping.WasMerged || !strings.Contains(activity[0].Reason, "The source map of release 1.0 came") {
 			t.Fatalf("%s first: %+v, %v", first, activity, err)
 		}
-		if _, err := m.service.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
+		if _, err := w.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
 			t.Fatal(err)
 		}
-		m.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-		m.search()
-		if got := m.culprits(); !slices.Equal(got, []string{asWritten, asPrinted}) {
+		w.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+		w.search()
+		if got := w.culprits(); !slices.Equal(got, []string{asWritten, asPrinted}) {
 			t.Errorf("taken apart, %s first: %v", first, got)
 		}
 	}
@@ -302,23 +265,23 @@ func TestMapsJoinGroups(t *testing.T) {
 
 // A storm of mapped errors costs the statements of any, and one more.
 func TestMappedStatements(t *testing.T) {
-	m := newMapped(t)
-	m.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
-	at := m.now.Add(time.Minute)
+	w := newWorld(t)
+	w.upload(groups.Upload{Release: "1.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})
+	at := w.now.Add(time.Minute)
 	lines := slices.Repeat([]string{printed(t, "esbuild", release1)}, 500)
-	m.consume(m.accept(at, lines...)) // which is a spike: it is decided once
+	w.consume(w.accept(at, lines...)) // which is a spike: it is decided once
 	count := func(records ...sharedbus.Record) int {
 		counted := &counting{}
-		err := pg.InTx(t.Context(), m.pool, func(tx pgx.Tx) error {
+		err := pg.InTx(t.Context(), w.pool, func(tx pgx.Tx) error {
 			counted.Tx = tx
-			return bus.Consumer{Service: m.service}.Consume(t.Context(), counted, records)
+			return bus.Consumer{Errors: w.Errors}.Consume(t.Context(), counted, records)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return counted.statements
 	}
-	one, storm := count(m.accept(at, lines[0])), count(m.accept(at, lines...), m.accept(at.Add(time.Second), lines...))
+	one, storm := count(w.accept(at, lines[0])), count(w.accept(at, lines...), w.accept(at.Add(time.Second), lines...))
 	if storm > one {
 		t.Errorf("one error takes %d statements, 1,000 take %d", one, storm)
 	}

@@ -16,12 +16,12 @@ func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error 
 	if err := erasure.Consume(ctx, tx, records); err != nil { // acts as the system from here on
 		return err
 	}
-	told, err := erasure.RemovedMembers(records)
-	if err != nil || len(told) == 0 {
+	facts, err := erasure.RemovedMembers(records)
+	if err != nil || len(facts) == 0 {
 		return err
 	}
-	removed := make([]postgres.RemovedMember, len(told))
-	for i, m := range told {
+	removed := make([]postgres.RemovedMember, len(facts))
+	for i, m := range facts {
 		removed[i] = postgres.RemovedMember{Organization: m.Organization, ID: m.Member, At: m.RemovedAt}
 	}
 	if err := postgres.ForgetOwners(ctx, tx, removed); err != nil { // first: then nothing more is assigned to them

@@ -12,7 +12,7 @@ import (
 func TestAlertPages(t *testing.T) {
 	pages := pagesFor(t, "developer")
 	shows(t, pages, "/console/errors", `href="/console/errors/alerts"`)
-	shows(t, pages, "/console/errors/alerts", "Nobody is told of errors yet")
+	shows(t, pages, "/console/errors/alerts", "There are no alerts yet")
 	shows(t, pages, "/console/errors/alerts/new?project=shop", `<option value="shop" selected>`, `name="triggers" value="new" checked`)
 	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many", "users"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
 		"users": {"50"}, "users_per": {"day"},
@@ -42,7 +42,7 @@ func TestAlertPages(t *testing.T) {
 	if status, body := post(pages, path, form); status != 409 || !strings.Contains(body, "Somebody else has changed this alert") {
 		t.Errorf("the second: %d %s", status, body)
 	}
-	for action, does := range map[string][2]string{"mute": {"3600", "Tell again"}, "test": {"", "a test was sent"}} {
+	for action, does := range map[string][2]string{"mute": {"3600", "Unmute"}, "test": {"", "a test was sent"}} {
 		if status, leads := post(pages, path+"/"+action, url.Values{"for": {does[0]}}); status != 303 || leads != path {
 			t.Errorf("%s: %d %s", action, status, leads)
 		}

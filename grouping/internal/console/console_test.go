@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirlog/weir/grouping/internal/console"
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/routetest"
@@ -29,7 +30,10 @@ var session = identity.SessionPrefix + strings.Repeat("a", 48)
 func newPages(t *testing.T) http.Handler { return pagesFor(t, "viewer") }
 
 // pagesFor are the pages for a role.
-func pagesFor(t *testing.T, role string) http.Handler {
+func pagesFor(t *testing.T, role string) http.Handler { return pagesAs(t, groupingtest.New(t), role) }
+
+// pagesAs are the pages of a service for a role.
+func pagesAs(t *testing.T, service *groups.Service, role string) http.Handler {
 	t.Helper()
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
@@ -43,7 +47,7 @@ func pagesFor(t *testing.T, role string) http.Handler {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	console.Mount(router, console.Config{Service: groupingtest.New(t), Directory: projects, Guard: guard, Clock: time.Now})
+	console.Mount(router, console.Config{Service: service, Directory: projects, Guard: guard, Clock: time.Now})
 	return routetest.Handler(router)
 }
 

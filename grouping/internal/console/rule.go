@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -23,11 +23,19 @@ import (
 // rulesPath is where the rules of a project are.
 const rulesPath = groupsPath + "/rules"
 
-// rulesOf is the address of a project's rules.
-func rulesOf(project string) string { return rulesPath + "?project=" + url.QueryEscape(project) }
-
 var ruleFlashes = map[string]string{ // bounded by what can be done to rules
 	"rules-set": "The rules are saved. They hold for errors that come two seconds later or after that.",
+}
+
+// rulePages show and change the rules of projects.
+type rulePages struct {
+	*console
+	rules *groups.Rules
+}
+
+func (p *rulePages) mount(r chi.Router) {
+	r.Get(rulesPath, p.shows(p.showRules))
+	r.Post(rulesPath, p.changes(p.changeRules))
 }
 
 type rulesPage struct {
@@ -96,60 +104,57 @@ func showPreview(p groups.RulesPreview) *shownPreview {
 }
 
 // showRules shows the rules of a project, or an earlier version of them in the editor.
-func (c *console) showRules(w http.ResponseWriter, r *http.Request) error {
+func (p *rulePages) showRules(w http.ResponseWriter, r *http.Request) error {
 	who, query := identity.FromContext(r.Context()), r.URL.Query()
-	page, found, err := c.rulesPage(r, query.Get("project"))
+	page, found, err := p.rulesPage(r, query.Get("project"))
 	if err != nil {
 		return err
 	}
 	page.Text = found.Text
 	if named := query.Get("version"); named != "" {
-		opened, err := c.Service.RulesVersion(r.Context(), who.Organization, page.Project, groupinghttp.VersionOf(named))
+		version, err := groups.ParseRulesVersion(named)
 		if err != nil {
-			return groupinghttp.RulesProblem(err, named)
+			return err
+		}
+		opened, err := p.rules.Version(r.Context(), who.Organization, page.Project, version)
+		if err != nil {
+			return err
 		}
 		page.Text, page.Opened = opened.Text, opened.Version
 		page.Note.Value = fmt.Sprintf("As in version %d", opened.Version)
 	}
-	return c.writeRules(w, r, http.StatusOK, page)
+	return p.writeRules(w, r, http.StatusOK, page)
 }
 
-func (c *console) writeRules(w http.ResponseWriter, r *http.Request, status int, page rulesPage) error {
-	c.pages.Write(w, r, status, "rules", ui.View{Title: "Rules", Data: page, Flash: ui.TakeFlash(w, r, ruleFlashes)})
+func (p *rulePages) writeRules(w http.ResponseWriter, r *http.Request, status int, page rulesPage) error {
+	p.pages.Write(w, r, status, "rules", ui.View{Title: "Rules", Data: page, Flash: ui.TakeFlash(w, r, ruleFlashes)})
 	return nil
 }
 
 // maxVersions is how many versions the page lists.
 const maxVersions = 100
 
-func (c *console) rulesPage(r *http.Request, project string) (page rulesPage, newest postgres.Rules, err error) {
-	who := identity.FromContext(r.Context())
-	page.May, page.Key = identity.RoleDecides(who.Role()), rand.Text()
+func (p *rulePages) rulesPage(r *http.Request, project string) (page rulesPage, newest postgres.Rules, err error) {
+	reader := identity.FromContext(r.Context())
+	page.May, page.Key = may(r), rand.Text()
 	page.Note = ui.Field{Name: "note", Label: "Why", MaxLength: grouping.MaxRuleNote, Optional: true, Autocomplete: "off"}
-	if page.Projects, page.Project, err = c.projects(who.Organization, project); err != nil || page.Project == "" {
+	if page.Projects, page.Project, err = p.projects(reader.Organization, project); err != nil || page.Project == "" {
 		return page, newest, err
 	}
-	versions, err := c.Service.RulesVersions(r.Context(), who.Organization, page.Project, math.MaxInt64, maxVersions)
+	versions, err := p.rules.Versions(r.Context(), reader.Organization, page.Project, math.MaxInt64, maxVersions)
 	for i, v := range versions {
 		if i == 0 {
 			newest, page.Version = v, v.Version
 		}
-		page.Versions = append(page.Versions, shownVersion{v.Version, v.Since, author(r, v.By), v.Note, v.Restored, i == 0,
-			rulesOf(page.Project) + "&version=" + strconv.FormatInt(v.Version, 10)})
+		page.Versions = append(page.Versions, shownVersion{v.Version, v.Since, who(r, v.By.ID, v.By.Name), v.Note, v.Restored, i == 0,
+			ofProject(rulesPath, page.Project) + "&version=" + strconv.FormatInt(v.Version, 10)})
 	}
 	return page, newest, err
 }
 
-// author is who set rules, as the reader knows them.
-func author(r *http.Request, by postgres.Author) string { return who(r, by.ID, by.Name) }
-
 // changeRules previews or saves what is in the editor.
-func (c *console) changeRules(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(w, r)
-	if err != nil {
-		return err
-	}
-	page, _, err := c.rulesPage(r, r.PostForm.Get("project"))
+func (p *rulePages) changeRules(w http.ResponseWriter, r *http.Request, request groups.Request) error {
+	page, _, err := p.rulesPage(r, r.PostForm.Get("project"))
 	if err != nil {
 		return err
 	}
@@ -161,35 +166,33 @@ func (c *console) changeRules(w http.ResponseWriter, r *http.Request) error {
 	page.Version, page.Note.Value = based, r.PostForm.Get("note")
 	if r.PostForm.Get("do") == "preview" {
 		var preview groups.RulesPreview
-		if preview, err = c.Service.PreviewRules(r.Context(), request.Who.Organization, page.Project, page.Text); err == nil {
+		if preview, err = p.rules.Preview(r.Context(), request.Who.Organization, page.Project, page.Text); err == nil {
 			page.Preview = showPreview(preview)
-			return c.writeRules(w, r, http.StatusOK, page)
+			return p.writeRules(w, r, http.StatusOK, page)
 		}
 	} else {
-		_, err = c.Service.SetRules(r.Context(), request, page.Project, groups.RulesChange{Text: page.Text, Note: page.Note.Value, IfVersion: &based})
+		_, err = p.rules.Set(r.Context(), request, page.Project, groups.RulesChange{Text: page.Text, Note: page.Note.Value, IfVersion: &based})
 		if err = unlessRepeated(err); err == nil {
-			ui.SetFlash(w, "rules-set")
-			http.Redirect(w, r, rulesOf(page.Project), http.StatusSeeOther)
-			return nil
+			return redirect(w, r, "rules-set", ofProject(rulesPath, page.Project))
 		}
 	}
-	return c.refuseRules(w, r, page, err)
+	return p.refuseRules(w, r, page, err)
 }
 
 // refuseRules shows the editor again with what is wrong.
-func (c *console) refuseRules(w http.ResponseWriter, r *http.Request, page rulesPage, err error) error {
+func (p *rulePages) refuseRules(w http.ResponseWriter, r *http.Request, page rulesPage, err error) error {
 	var invalid grouping.Invalid
 	var conflict groups.RulesConflict
 	switch {
 	case errors.As(err, &conflict):
 		page.Fault = fmt.Sprintf("Somebody has saved version %d meanwhile: it is below. Save again to replace it.", conflict.Rules.Version)
 		page.Version = conflict.Rules.Version
-		return c.writeRules(w, r, http.StatusConflict, page)
+		return p.writeRules(w, r, http.StatusConflict, page)
 	case errors.As(err, &invalid):
 		if page.Fault = invalid.Error(); invalid.Field == page.Note.Name {
 			page.Fault, page.Note.Fault = "", page.Fault
 		}
-		return c.writeRules(w, r, http.StatusUnprocessableEntity, page)
+		return p.writeRules(w, r, http.StatusUnprocessableEntity, page)
 	}
-	return groupinghttp.RulesProblem(err, "")
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
+	"github.com/weirlog/weir/grouping/internal/groups"
 )
 
 // A developer tries rules, saves and reopens them; who comes second sees
@@ -59,8 +60,9 @@ func TestRulesPage(t *testing.T) {
 
 // The page shows which groups would become one, before anything is saved.
 func TestRulesPagePreviews(t *testing.T) {
-	service := groupingtest.New(t)
-	service.Clock = func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+	service := groupingtest.With(t, func(config *groups.Config) {
+		config.Clock = func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+	})
 	pages := pagesAs(t, service, "developer")
 	form := url.Values{"project": {"shop"}, "version": {"0"}, "rules": {`same "All <kinds>" type:*Error`}, "do": {"preview"}}
 	status, body := post(pages, "/console/errors/rules", form)

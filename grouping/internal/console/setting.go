@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -24,11 +23,18 @@ import (
 // settingsPath is the page of what a project has set for its errors.
 const settingsPath = groupsPath + "/settings"
 
-func (c *console) mountSettings(r chi.Router) {
-	r.Get(settingsPath, c.pages.Handle(c.showSettings))
-	r.Post(settingsPath, c.pages.Handle(c.setSettings))
-	r.Post(settingsPath+"/owners", c.pages.Handle(c.setOwners))
-	r.Post(settingsPath+"/owners/apply", c.pages.Handle(c.applyOwners))
+// settingPages show and change what projects have set for their errors.
+type settingPages struct {
+	*console
+	settings *groups.Settings
+	owners   *groups.Owners
+}
+
+func (p *settingPages) mount(r chi.Router) {
+	r.Get(settingsPath, p.shows(p.showSettings))
+	r.Post(settingsPath, p.changes(p.setSettings))
+	r.Post(settingsPath+"/owners", p.changes(p.setOwners))
+	r.Post(settingsPath+"/owners/apply", p.changes(p.applyOwners))
 }
 
 var settingsFlashes = map[string]string{ // bounded by what the page does
@@ -79,36 +85,36 @@ type ownersVersion struct {
 // pathLabels are the things that paths lead to.
 var pathLabels = [...][2]string{{"release", "Release"}, {"service", "Service"}, {"user", "User"}, {"host", "Host"}}
 
-func (c *console) showSettings(w http.ResponseWriter, r *http.Request) error {
-	return c.writeSettings(w, r, r.URL.Query().Get("project"), http.StatusOK, func(*settingsPage) {})
+func (p *settingPages) showSettings(w http.ResponseWriter, r *http.Request) error {
+	return p.writeSettings(w, r, r.URL.Query().Get("project"), http.StatusOK, func(*settingsPage) {})
 }
 
 // writeSettings shows the page of a project, changed by what somebody has sent.
-func (c *console) writeSettings(w http.ResponseWriter, r *http.Request, project string, status int, sent func(page *settingsPage)) error {
+func (p *settingPages) writeSettings(w http.ResponseWriter, r *http.Request, project string, status int, sent func(page *settingsPage)) error {
 	reader := identity.FromContext(r.Context())
-	choices, project, err := c.projects(reader.Organization, project)
+	choices, project, err := p.projects(reader.Organization, project)
 	if err != nil {
 		return err
 	}
-	page := settingsPage{May: identity.RoleDecides(reader.Role()), Projects: choices, Project: project, Key: rand.Text()}
+	page := settingsPage{May: may(r), Projects: choices, Project: project, Key: rand.Text()}
 	if project != "" {
-		if err := c.readSettings(r, &page); err != nil {
+		if err := p.readSettings(r, &page); err != nil {
 			return err
 		}
 	}
 	sent(&page)
-	c.pages.Write(w, r, status, "settings", ui.View{Title: "Settings for errors", Of: page.name(), Data: page, Flash: ui.TakeFlash(w, r, settingsFlashes)})
+	p.pages.Write(w, r, status, "settings", ui.View{Title: "Settings for errors", Of: page.name(), Data: page, Flash: ui.TakeFlash(w, r, settingsFlashes)})
 	return nil
 }
 
-func (c *console) readSettings(r *http.Request, page *settingsPage) (err error) {
+func (p *settingPages) readSettings(r *http.Request, page *settingsPage) (err error) {
 	reader := identity.FromContext(r.Context())
-	if page.Setting, err = c.Service.Setting(r.Context(), reader.Organization, page.Project); err != nil {
+	if page.Setting, err = p.settings.Find(r.Context(), reader.Organization, page.Project); err != nil {
 		return err
 	}
-	versions, err := c.Service.Owners(r.Context(), reader, page.Project)
+	versions, err := p.owners.Versions(r.Context(), reader.Organization, page.Project)
 	if err != nil {
-		return groupinghttp.AlertProblem(err, page.Project, "")
+		return err
 	}
 	page.SetBy, page.IfSince, page.Fields = who(r, page.Setting.By, ""), instant(page.Setting.Since), settingFields(page.Setting)
 	page.Owners = ownersForm{IfSince: instant(time.Time{}), Me: reader.Member, Cursor: r.URL.Query().Get("from")}
@@ -150,76 +156,70 @@ func settingIn(r *http.Request) (s postgres.Setting) {
 	return s
 }
 
-// changing is a request that changes what a project has set, and the state that it saw.
-func (c *console) changing(w http.ResponseWriter, r *http.Request) (request groups.Request, project string, ifSince *time.Time, err error) {
-	if request, err = requestOf(w, r); err != nil {
-		return request, "", nil, err
-	}
+// seen is the project that a form changes, and the state that it saw.
+func (p *settingPages) seen(r *http.Request) (project string, ifSince *time.Time, err error) {
 	project = r.PostForm.Get("project")
-	if !c.Directory.Owns(request.Who.Organization, project) {
-		return request, "", nil, httpapi.NotFound("project", project)
+	if !p.directory.Owns(identity.FromContext(r.Context()).Organization, project) {
+		return project, nil, httpapi.NotFound("project", project)
 	}
 	since, err := time.Parse(time.RFC3339Nano, r.PostForm.Get("if_since"))
 	if err != nil {
-		return request, project, nil, nil //nolint:nilerr // then it saw none
+		return project, nil, nil //nolint:nilerr // then it saw none
 	}
-	return request, project, &since, nil
+	return project, &since, nil
 }
 
 const settingsChanged = "Somebody else has changed this meanwhile, to what you see here. Nothing of yours was saved."
 
-func (c *console) setSettings(w http.ResponseWriter, r *http.Request) error {
-	request, project, ifSince, err := c.changing(w, r)
+func (p *settingPages) setSettings(w http.ResponseWriter, r *http.Request, request groups.Request) error {
+	project, ifSince, err := p.seen(r)
 	if err != nil {
 		return err
 	}
 	set := settingIn(r)
-	if _, err = c.Service.Set(r.Context(), request, project, set, ifSince); err != nil {
-		return c.refuseSettings(w, r, project, err, groupinghttp.Refusal(err), func(page *settingsPage, invalid grouping.Invalid) {
+	if _, err = p.settings.Set(r.Context(), request, project, set, ifSince); err != nil {
+		return p.refuse(w, r, project, err, func(page *settingsPage, invalid grouping.Invalid) {
 			if page.Fields = settingFields(set); !placed(page.Fields, invalid) {
 				page.Fault = invalid.Error()
 			}
 		})
 	}
-	return alertDone(w, r, "set", settingsOf(project))
+	return redirect(w, r, "set", ofProject(settingsPath, project))
 }
 
-// refuseSettings shows the page again with what was changed meanwhile, or
+// refuse shows the page again with what was changed meanwhile, or
 // what is invalid; any other error is answered as such.
-func (c *console) refuseSettings(w http.ResponseWriter, r *http.Request, project string, err, other error, show func(*settingsPage, grouping.Invalid)) error {
+func (p *settingPages) refuse(w http.ResponseWriter, r *http.Request, project string, err error, show func(*settingsPage, grouping.Invalid)) error {
 	var invalid grouping.Invalid
 	switch {
 	case errors.Is(err, groups.ErrSettingsChanged):
-		return c.writeSettings(w, r, project, http.StatusConflict, func(page *settingsPage) { page.Fault = settingsChanged })
+		return p.writeSettings(w, r, project, http.StatusConflict, func(page *settingsPage) { page.Fault = settingsChanged })
 	case errors.As(err, &invalid):
-		return c.writeSettings(w, r, project, http.StatusUnprocessableEntity, func(page *settingsPage) { show(page, invalid) })
+		return p.writeSettings(w, r, project, http.StatusUnprocessableEntity, func(page *settingsPage) { show(page, invalid) })
 	}
-	return other
+	return err
 }
 
-// settingsOf is the address of a project's page.
-func settingsOf(project string) string { return settingsPath + "?project=" + url.QueryEscape(project) }
-
-func (c *console) setOwners(w http.ResponseWriter, r *http.Request) error {
-	request, project, ifSince, err := c.changing(w, r)
+func (p *settingPages) setOwners(w http.ResponseWriter, r *http.Request, request groups.Request) error {
+	project, ifSince, err := p.seen(r)
 	if err != nil {
 		return err
 	}
 	text := r.PostForm.Get("rules")
 	rules, err := grouping.ParseOwners(text)
 	if err == nil {
-		_, err = c.Service.SetOwners(r.Context(), request, project, rules, ifSince)
+		_, err = p.owners.Set(r.Context(), request, project, rules, ifSince)
 	}
 	if err != nil {
-		return c.refuseSettings(w, r, project, err, groupinghttp.AlertProblem(err, project, ""), func(page *settingsPage, invalid grouping.Invalid) {
+		return p.refuse(w, r, project, err, func(page *settingsPage, invalid grouping.Invalid) {
 			page.Owners.Text, page.Owners.Fault = text, invalid.Error()
 		})
 	}
-	return alertDone(w, r, "owners-set", settingsOf(project)+"#owners")
+	return redirect(w, r, "owners-set", ofProject(settingsPath, project)+"#owners")
 }
 
-func (c *console) applyOwners(w http.ResponseWriter, r *http.Request) error {
-	request, project, _, err := c.changing(w, r)
+func (p *settingPages) applyOwners(w http.ResponseWriter, r *http.Request, request groups.Request) error {
+	project, _, err := p.seen(r)
 	if err != nil {
 		return err
 	}
@@ -229,13 +229,13 @@ func (c *console) applyOwners(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	done, err := c.Service.ApplyOwners(r.Context(), request, project, after)
+	done, err := p.owners.Apply(r.Context(), request, project, after)
 	if err != nil {
-		return groupinghttp.AlertProblem(err, project, "")
+		return err
 	}
 	if done.Next == nil {
-		return alertDone(w, r, "owners-applied", settingsOf(project)+"#owners")
+		return redirect(w, r, "owners-applied", ofProject(settingsPath, project)+"#owners")
 	}
 	next := httpapi.EncodeCursor(r, done.Next)
-	return alertDone(w, r, "owners-more", fmt.Sprintf("%s&from=%s#owners", settingsOf(project), url.QueryEscape(next)))
+	return redirect(w, r, "owners-more", fmt.Sprintf("%s&from=%s#owners", ofProject(settingsPath, project), url.QueryEscape(next)))
 }

@@ -1,61 +1,30 @@
 package console_test
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/grouping"
-	"github.com/weirlog/weir/grouping/internal/console"
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/trace"
-	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
 )
-
-// pagesOf are the pages of a service for a member of its organization,
-// in which the project shop is known.
-func pagesOf(t *testing.T, service *groups.Service) http.Handler {
-	return pagesAs(t, service, "viewer")
-}
-
-// pagesAs are those for a role.
-func pagesAs(t *testing.T, service *groups.Service, role string) http.Handler {
-	t.Helper()
-	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
-	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
-		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: 1})
-	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
-		t.Fatal(err)
-	}
-	if err := projects.Apply(contract.TypeProjectCreated, []byte(`{"organization":"acme","project":"shop","name":"The shop"}`)); err != nil {
-		t.Fatal(err)
-	}
-	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
-	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	console.Mount(router, console.Config{Service: service, Directory: projects, Guard: guard, Clock: time.Now})
-	return routetest.Handler(router)
-}
 
 // The page lists the maps of a project, or says how to upload some.
 func TestSourceMapsPage(t *testing.T) {
 	service := groupingtest.New(t)
-	pages := pagesOf(t, service)
+	pages := pagesAs(t, service, "viewer")
 	const path = "/console/errors/source-maps"
-	if status, text := get(pages, path); status != 200 || !strings.Contains(text, "weir sourcemaps upload") || !strings.Contains(text, "The shop") {
+	if status, text := get(pages, path); status != 200 || !strings.Contains(text, "weir sourcemaps upload") || !strings.Contains(text, "Shop") {
 		t.Errorf("without maps: %d %s", status, text)
 	}
-	_, _, err := service.UploadMap(t.Context(), identity.Principal{Organization: "acme"}, "shop", groups.Upload{
+	_, _, err := service.SourceMaps.Upload(t.Context(), identity.Principal{Organization: "acme"}, "shop", groups.Upload{
 		Release: "1.0", Name: "static/<app>.js", DebugID: "85314830-023f-4cf1-a267-535f4e37bb17",
 		Text: []byte(`{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}`),
 	})
@@ -78,7 +47,8 @@ func TestSourceMapsPage(t *testing.T) {
 // A sample shows calls as they were written, with what was
 // printed, and why others are shown as they were printed.
 func TestMappedSample(t *testing.T) {
-	service := groupingtest.New(t)
+	var pool *pgxpool.Pool
+	service := groupingtest.With(t, func(config *groups.Config) { pool = config.Pool })
 	const script = "https://shop.example/static/app.js"
 	at := func(column int) trace.Place { return trace.Place{File: script, Line: 1, Column: column} }
 	tally, now := grouping.NewTally(), time.Now()
@@ -86,17 +56,14 @@ func TestMappedSample(t *testing.T) {
 		Error: grouping.Error{Type: "MappedError", StackTrace: []string{"at t (" + script + ":1:10)", "at u (" + script + ":1:20)"}, Mapping: trace.Mapping{
 			at(10): {File: "src/cart.ts", Line: 7, Column: 3}, at(20): {Unmapped: trace.NoMap, Callee: ""},
 		}}})
-	err := pg.InTx(t.Context(), service.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		_, err := service.Count(t.Context(), tx, tally)
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := service.Errors.Count(t.Context(), tx, tally)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := pagesOf(t, service)
+	pages := pagesAs(t, service, "viewer")
 	_, list := get(pages, "/console/errors?q=MappedError")
 	status, text := get(pages, groupLink.FindStringSubmatch(list)[1])
 	for _, want := range []string{"src/cart.ts:7:3", "as printed", script + ":1:10", "There was no source map of ~/static/app.js for release 1.0.", "source-maps?project=shop"} {

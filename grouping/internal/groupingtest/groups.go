@@ -20,15 +20,20 @@ import (
 
 // New makes a group of two AlphaErrors, which differ in their callers, the newest, and
 // one of a BetaError, in project shop of organization acme.
-func New(t testing.TB) *groups.Service {
+func New(t testing.TB) *groups.Service { return With(t, func(*groups.Config) {}) }
+
+// With is New with another configuration.
+func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	service := groups.New(groups.Config{
+	config := groups.Config{
 		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Pool: pool, Reads: pool, Concurrency: 2,
 		Announce:  func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
-		Tell:      func(context.Context, pgx.Tx, []postgres.Message) error { return nil },
+		Send:      func(context.Context, pgx.Tx, []postgres.Message) error { return nil },
 		MaxAlerts: 50, Clock: time.Now, Metrics: prometheus.NewRegistry(),
-	})
+	}
+	change(&config)
+	service := groups.New(config)
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
 		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: fmt.Sprint("entry", i),
@@ -42,7 +47,7 @@ func New(t testing.TB) *groups.Service {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		_, err := service.Count(t.Context(), tx, tally)
+		_, err := service.Errors.Count(t.Context(), tx, tally)
 		return err
 	})
 	if err != nil {

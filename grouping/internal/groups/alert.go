@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,15 +15,22 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// ErrNoProject means that the principal may read no such project.
-var ErrNoProject = errors.New("there is no such project")
+// Alerts tell webhooks and members of errors. Where a
+// project is asked for, an empty one stands for any.
+type Alerts struct {
+	db    *store
+	send  Send
+	limit int // of a project
+	late  prometheus.Gauge
+}
 
-// Tell hands on what alerts tell, at the end of its transaction.
-type Tell func(ctx context.Context, tx pgx.Tx, messages []postgres.Message) error
+// Send hands on messages, at the end of their transaction.
+type Send func(ctx context.Context, tx pgx.Tx, messages []postgres.Message) error
 
 func lateAlerts(registerer prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
@@ -30,162 +38,167 @@ func lateAlerts(registerer prometheus.Registerer) prometheus.Gauge {
 	})
 }
 
-// mayReadAlerts reports whether the principal may read a project's alerts;
-// empty: those of all projects that it reads.
-func (s *Service) mayReadAlerts(who identity.Principal, project string) bool {
-	return project == "" || s.mayRead(who, project)
-}
-
-// Alerts lists the alerts of a project by name, or of all projects if it is empty.
-func (s *Service) Alerts(ctx context.Context, who identity.Principal, project string) (found []*postgres.Alert, err error) {
-	if !s.mayReadAlerts(who, project) {
-		return nil, ErrNoProject
-	}
-	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
-		found, err = postgres.FindAlerts(ctx, tx, postgres.Project{Organization: string(organization), Name: project})
-		return err
+// List lists the alerts of a project by name.
+func (a *Alerts) List(ctx context.Context, who identity.Principal, project string) ([]*postgres.Alert, error) {
+	found, err := read(ctx, a.db, who.Organization, func(tx pgx.Tx, _ pg.Organization) ([]*postgres.Alert, error) {
+		return postgres.FindAlerts(ctx, tx, postgres.Project{Organization: who.Organization, Name: project})
 	})
-	return slices.DeleteFunc(found, func(a *postgres.Alert) bool { return !s.mayRead(who, a.Project) }), err
+	return slices.DeleteFunc(found, func(alert *postgres.Alert) bool { return !a.db.mayRead(who, alert.Project) }), err
 }
 
-// findAlert finds an alert of a project, or of any if it is empty.
-func (s *Service) findAlert(ctx context.Context, tx pgx.Tx, who identity.Principal, project, id string, toChange bool) (*postgres.Alert, error) {
-	if !s.mayReadAlerts(who, project) {
-		return nil, ErrNoProject
-	}
+func (a *Alerts) find(ctx context.Context, tx pgx.Tx, who identity.Principal, project, id string, toChange bool) (*postgres.Alert, error) {
 	found, err := postgres.FindAlert(ctx, tx, pg.Organization(who.Organization), id, toChange)
-	if err == nil && (project != "" && found.Project != project || !s.mayRead(who, found.Project)) {
-		err = postgres.ErrNoAlert
+	if errors.Is(err, postgres.ErrNoAlert) || err == nil && (project != "" && found.Project != project || !a.db.mayRead(who, found.Project)) {
+		err = httpapi.NotFound("alert", id)
 	}
 	return found, err
 }
 
-// Alert finds an alert of a project with its log; of any project if it is empty.
-func (s *Service) Alert(ctx context.Context, who identity.Principal, project, id string) (found *postgres.Alert, log []postgres.LoggedLine, err error) {
-	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
-		if found, err = s.findAlert(ctx, tx, who, project, id, false); err != nil {
-			return err
-		}
-		log, err = postgres.FindAlertLog(ctx, tx, organization, id)
-		return err
+// Find finds an alert.
+func (a *Alerts) Find(ctx context.Context, who identity.Principal, project, id string) (*postgres.Alert, error) {
+	return read(ctx, a.db, who.Organization, func(tx pgx.Tx, _ pg.Organization) (*postgres.Alert, error) {
+		return a.find(ctx, tx, who, project, id, false)
 	})
-	return found, log, err
 }
 
-// CreateAlert makes an alert of a project. It holds for errors accepted from now on.
-func (s *Service) CreateAlert(ctx context.Context, request Request, project string, rule grouping.AlertRule) (*postgres.Alert, error) {
-	now := s.Clock().UTC().Truncate(time.Microsecond)
+// Log finds what an alert has sent and held back.
+func (a *Alerts) Log(ctx context.Context, who identity.Principal, project, id string) ([]postgres.LoggedLine, error) {
+	return read(ctx, a.db, who.Organization, func(tx pgx.Tx, organization pg.Organization) ([]postgres.LoggedLine, error) {
+		if _, err := a.find(ctx, tx, who, project, id, false); err != nil {
+			return nil, err
+		}
+		return postgres.FindAlertLog(ctx, tx, organization, id)
+	})
+}
+
+// Create makes an alert of a project. It holds for errors accepted from now on.
+func (a *Alerts) Create(ctx context.Context, request Request, project string, rule grouping.AlertRule) (*postgres.Alert, error) {
+	now := a.db.now()
 	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 		return nil, err
 	}
-	if !s.mayRead(request.Who, project) {
-		return nil, ErrNoProject
-	}
-	made, err := once(ctx, s, request, []any{project, rule}, func(tx pgx.Tx) (answer[*postgres.Alert], error) {
-		a := &postgres.Alert{
+	return once(ctx, a.db, request, []any{project, rule}, func(tx pgx.Tx) (string, *postgres.Alert, error) {
+		alert := &postgres.Alert{
 			Organization: request.Who.Organization, Project: project, ID: "alr_" + strings.ToLower(rand.Text()), Version: 1, UpdatedBy: request.By.ID,
 			UpdatedAt: now, ErrorAlert: grouping.ErrorAlert{AlertRule: rule, Since: now},
 		}
-		return answer[*postgres.Alert]{project, a}, postgres.InsertAlert(ctx, tx, a, s.MaxAlerts)
+		return project, alert, postgres.InsertAlert(ctx, tx, alert, a.limit)
 	})
-	return made.Body, err
 }
 
-// UpdateAlert replaces the rule of an alert of a version.
-func (s *Service) UpdateAlert(ctx context.Context, request Request, project, id string, rule grouping.AlertRule, version int64) (*postgres.Alert, error) {
-	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), s.Clock()); err != nil {
+// Update replaces the rule of an alert of a version.
+func (a *Alerts) Update(ctx context.Context, request Request, project, id string, rule grouping.AlertRule, version int64) (*postgres.Alert, error) {
+	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), a.db.clock()); err != nil {
 		return nil, err
 	}
-	return s.changeAlert(ctx, request, project, id, []any{rule, version}, func(tx pgx.Tx, a *postgres.Alert, now time.Time) error {
-		if a.Version != version {
+	return a.change(ctx, request, project, id, []any{rule, version}, func(tx pgx.Tx, alert *postgres.Alert, now time.Time) error {
+		if alert.Version != version {
 			return postgres.ErrAlertChanged
 		}
-		lines := a.Change(rule, now)
-		a.Version, a.UpdatedBy, a.UpdatedAt = a.Version+1, request.By.ID, now
-		return postgres.SaveAlerts(ctx, tx, []*postgres.Alert{a}, map[string][]grouping.AlertLine{a.ID: lines}, now)
+		return saveRule(ctx, tx, request, alert, rule, now)
 	})
 }
 
-// MuteAlert has an alert tell nothing until a time; zero ends that.
-func (s *Service) MuteAlert(ctx context.Context, request Request, id string, until time.Time) (*postgres.Alert, error) {
-	return s.changeAlert(ctx, request, "", id, until, func(tx pgx.Tx, a *postgres.Alert, now time.Time) error {
-		rule := a.AlertRule
+// Mute has an alert tell nothing until a time; zero ends that.
+func (a *Alerts) Mute(ctx context.Context, request Request, id string, until time.Time) (*postgres.Alert, error) {
+	return a.change(ctx, request, "", id, until, func(tx pgx.Tx, alert *postgres.Alert, now time.Time) error {
+		rule := alert.AlertRule
 		rule.MutedUntil = until
 		if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 			return err
 		}
-		lines := a.Change(rule, now)
-		a.Version, a.UpdatedBy, a.UpdatedAt = a.Version+1, request.By.ID, now
-		return postgres.SaveAlerts(ctx, tx, []*postgres.Alert{a}, map[string][]grouping.AlertLine{a.ID: lines}, now)
+		return saveRule(ctx, tx, request, alert, rule, now)
 	})
 }
 
-// DeleteAlert removes an alert of a version; 0: of any.
-func (s *Service) DeleteAlert(ctx context.Context, request Request, project, id string, version int64) (*postgres.Alert, error) {
-	return s.changeAlert(ctx, request, project, id, version, func(tx pgx.Tx, a *postgres.Alert, _ time.Time) error {
-		if version != 0 && a.Version != version {
+func saveRule(ctx context.Context, tx pgx.Tx, request Request, alert *postgres.Alert, rule grouping.AlertRule, now time.Time) error {
+	lines := alert.Change(rule, now)
+	alert.Version, alert.UpdatedBy, alert.UpdatedAt = alert.Version+1, request.By.ID, now
+	return postgres.SaveAlerts(ctx, tx, []*postgres.Alert{alert}, map[string][]grouping.AlertLine{alert.ID: lines}, now)
+}
+
+// Delete removes an alert of a version; 0: of any.
+func (a *Alerts) Delete(ctx context.Context, request Request, project, id string, version int64) (*postgres.Alert, error) {
+	return a.change(ctx, request, project, id, version, func(tx pgx.Tx, alert *postgres.Alert, _ time.Time) error {
+		if version != 0 && alert.Version != version {
 			return postgres.ErrAlertChanged
 		}
-		return postgres.DeleteAlert(ctx, tx, a)
+		return postgres.DeleteAlert(ctx, tx, alert)
 	})
 }
 
-// TestAlert sends a message that is marked as a test, once a minute: else
+// Test sends a message that is marked as a test, once a minute: else
 // postgres.ErrTested.
-func (s *Service) TestAlert(ctx context.Context, request Request, project, id string) (*postgres.Alert, error) {
-	return s.changeAlert(ctx, request, project, id, "test", func(tx pgx.Tx, a *postgres.Alert, now time.Time) error {
-		if err := postgres.TestAlert(ctx, tx, a, now); err != nil {
+func (a *Alerts) Test(ctx context.Context, request Request, project, id string) (*postgres.Alert, error) {
+	return a.change(ctx, request, project, id, "test", func(tx pgx.Tx, alert *postgres.Alert, now time.Time) error {
+		if err := postgres.TestAlert(ctx, tx, alert, now); err != nil {
 			return err
 		}
-		a.Messages++
-		lines := map[string][]grouping.AlertLine{a.ID: {{Outcome: grouping.WasTested}}}
-		if err := postgres.SaveAlerts(ctx, tx, []*postgres.Alert{a}, lines, now); err != nil {
+		alert.Messages++
+		lines := map[string][]grouping.AlertLine{alert.ID: {{Outcome: grouping.WasTested}}}
+		if err := postgres.SaveAlerts(ctx, tx, []*postgres.Alert{alert}, lines, now); err != nil {
 			return err
 		}
-		return s.Tell(ctx, tx, []postgres.Message{{Alert: a, At: now, Test: true}})
+		return a.send(ctx, tx, []postgres.Message{{Alert: alert, At: now, Test: true}})
 	})
 }
 
-// changeAlert changes an alert of a project, or of any if it is empty, once.
-func (s *Service) changeAlert(ctx context.Context, request Request, project, id string, input any,
-	change func(tx pgx.Tx, a *postgres.Alert, now time.Time) error,
+// change changes an alert, once.
+func (a *Alerts) change(ctx context.Context, request Request, project, id string, input any,
+	change func(tx pgx.Tx, alert *postgres.Alert, now time.Time) error,
 ) (*postgres.Alert, error) {
-	changed, err := once(ctx, s, request, []any{project, id, input}, func(tx pgx.Tx) (answer[*postgres.Alert], error) {
-		a, err := s.findAlert(ctx, tx, request.Who, project, id, true)
+	return once(ctx, a.db, request, []any{project, id, input}, func(tx pgx.Tx) (string, *postgres.Alert, error) {
+		alert, err := a.find(ctx, tx, request.Who, project, id, true)
 		if err != nil {
-			return answer[*postgres.Alert]{}, err
+			return "", nil, err
 		}
-		return answer[*postgres.Alert]{a.Project, a}, change(tx, a, s.Clock().UTC().Truncate(time.Microsecond))
+		return alert.Project, alert, change(tx, alert, a.db.now())
 	})
-	return changed.Body, err
 }
 
-// SendAlerts sends what alerts have to tell until nothing is due.
-func (s *Service) SendAlerts(ctx context.Context) error {
-	for {
-		var due int
-		var first time.Time
-		err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
-			messages, ended, err := postgres.SendAlerts(ctx, tx, s.Clock().UTC().Truncate(time.Microsecond), s.Projects.Hides)
-			if err != nil {
-				return err
-			}
-			if due = ended; due > 0 {
-				return s.Tell(ctx, tx, messages)
-			}
-			first, err = postgres.FirstDue(ctx, tx)
-			return err
-		})
+// SendDue sends messages of alerts until nothing is due.
+func (a *Alerts) SendDue(ctx context.Context) error {
+	var first time.Time
+	err := repeat(ctx, a.db.pool, func(tx pgx.Tx) (more bool, err error) {
+		messages, due, err := postgres.SendAlerts(ctx, tx, a.db.now(), a.db.projects.Hides)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if due == 0 {
-			late := 0.0
-			if !first.IsZero() {
-				late = max(0, s.Clock().Sub(first).Seconds())
-			}
-			s.late.Set(late)
-			return nil
+		if due > 0 {
+			return true, a.send(ctx, tx, messages)
+		}
+		first, err = postgres.FirstDue(ctx, tx)
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	late := 0.0
+	if !first.IsZero() {
+		late = max(0, a.db.clock().Sub(first).Seconds())
+	}
+	a.late.Set(late)
+	return nil
+}
+
+// ParseClock reads a time of the day as minutes.
+func ParseClock(field, text string) (minutes int, err error) {
+	at, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0, grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no time of the day.", text), Fix: "Use 00:00 to 23:59."}
+	}
+	return at.Hour()*60 + at.Minute(), nil
+}
+
+// Clock writes minutes as a time of the day.
+func Clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
+
+// SpanName is the name of a span; empty: it is none.
+func SpanName(span time.Duration) string {
+	for name, known := range grouping.Spans {
+		if known == span {
+			return name
 		}
 	}
+	return ""
 }

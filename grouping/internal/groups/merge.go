@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,82 +22,45 @@ type Merging struct {
 	IfVersion *int64 // of the group
 }
 
-// Merge merges groups into one, with all that was merged into them. If the
-// principal may not read that one, the error is postgres.ErrNoGroup.
-func (s *Service) Merge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
-	return s.regroup(ctx, request, "merge", wish, grouping.Family.Merge)
+// Merges merge groups and take them apart.
+type Merges struct {
+	db       *store
+	announce Announce
+}
+
+// Merge merges groups into one, with all that was merged into them.
+func (m *Merges) Merge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
+	return m.change(ctx, request, "merge", wish, grouping.Family.Merge)
 }
 
 // Unmerge takes groups out of the one that they were merged into.
-func (s *Service) Unmerge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
+func (m *Merges) Unmerge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
 	decide := func(of grouping.Family, _ []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error) {
 		return of.Unmerge(wish.Groups, ifVersion, now)
 	}
-	return s.regroup(ctx, request, "unmerge", wish, decide)
+	return m.change(ctx, request, "unmerge", wish, decide)
 }
 
-type regrouping func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error)
+type mergeRule func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error)
 
-func (s *Service) regroup(ctx context.Context, request Request, does string, wish Merging, decide regrouping) (postgres.Group, error) {
+func (m *Merges) change(ctx context.Context, request Request, does string, wish Merging, decide mergeRule) (postgres.Group, error) {
 	if n := len(wish.Groups); n == 0 || n > grouping.MaxMerged {
 		return postgres.Group{}, grouping.Invalid{Field: "groups", Detail: fmt.Sprintf("The request names %d groups.", n),
 			Fix: fmt.Sprintf("Name 1 to %d.", grouping.MaxMerged)}
 	}
-	answer, err := once(ctx, s, request, []any{does, wish}, func(tx pgx.Tx) (answer[postgres.Group], error) {
-		group, err := s.regroupIn(ctx, tx, request, wish, decide)
-		return answer[postgres.Group]{group.Project, group}, err
+	return once(ctx, m.db, request, []any{does, wish}, func(tx pgx.Tx) (string, postgres.Group, error) {
+		group, err := m.changeIn(ctx, tx, request, wish, decide)
+		return group.Project, group, err
 	})
-	return answer.Body, err
 }
 
-// Split makes errors like a sample of a group, its entry, a group of their own from now on.
-func (s *Service) Split(ctx context.Context, request Request, id, occurrence string, ifVersion *int64) (postgres.Group, error) {
-	answer, err := once(ctx, s, request, []any{"split", id, occurrence, ifVersion}, func(tx pgx.Tx) (answer[postgres.Group], error) {
-		group, err := s.split(ctx, tx, request, id, occurrence, ifVersion)
-		return answer[postgres.Group]{group.Project, group}, err
-	})
-	return answer.Body, err
-}
-
-func (s *Service) split(ctx context.Context, tx pgx.Tx, request Request, id, occurrence string, ifVersion *int64) (group postgres.Group, err error) {
-	organization := pg.Organization(request.Who.Organization)
-	families, err := postgres.LockFamilies(ctx, tx, organization, []string{id})
-	if err != nil {
-		return group, err
-	}
-	if len(families) == 0 || !s.mayRead(request.Who, families[0].Head.Group.Project) {
-		return group, postgres.ErrNoGroup
-	}
-	family := families[0]
-	of, alike, samples, err := postgres.FindAlike(ctx, tx, organization, family, occurrence)
-	if errors.Is(err, postgres.ErrNoSample) {
-		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence),
-			Fix: "Use the entry_id of one of its occurrences."}
-	}
-	if err != nil {
-		return group, err
-	}
-	decided, err := family.Kin().Split(of.Group.ID, of.Group.Project, alike, samples, ifVersion, s.Clock().UTC().Truncate(time.Microsecond))
-	if err != nil {
-		return group, err
-	}
-	if saved, err := postgres.SaveSplit(ctx, tx, of, decided[of.Group.ID]); err != nil || !saved {
-		return family.Head.Group, err
-	}
-	changed, err := postgres.Record(ctx, tx, postgres.MadeOf(families, decided), request.By)
-	if err != nil {
-		return group, err
-	}
-	return family.Head.Group, s.Announce(ctx, tx, changed)
-}
-
-func (s *Service) regroupIn(ctx context.Context, tx pgx.Tx, request Request, wish Merging, decide regrouping) (of postgres.Group, err error) {
+func (m *Merges) changeIn(ctx context.Context, tx pgx.Tx, request Request, wish Merging, decide mergeRule) (of postgres.Group, err error) {
 	organization := pg.Organization(request.Who.Organization)
 	families, err := postgres.LockFamilies(ctx, tx, organization, append([]string{wish.Into}, wish.Groups...))
 	if err != nil {
 		return of, err
 	}
-	families = slices.DeleteFunc(families, func(f *postgres.Family) bool { return !s.mayRead(request.Who, f.Head.Group.Project) })
+	families = slices.DeleteFunc(families, func(f *postgres.Family) bool { return !m.db.mayRead(request.Who, f.Head.Group.Project) })
 	into, err := target(families, wish)
 	if err != nil {
 		return of, err
@@ -105,19 +69,56 @@ func (s *Service) regroupIn(ctx context.Context, tx pgx.Tx, request Request, wis
 	for i, f := range families {
 		all[i] = f.Kin()
 	}
-	decided, err := decide(into.Kin(), all, wish.IfVersion, s.Clock().UTC().Truncate(time.Microsecond))
+	decided, err := decide(into.Kin(), all, wish.IfVersion, m.db.now())
 	if err != nil {
 		return of, err
 	}
-	if err := s.record(ctx, tx, request.Who.Organization, postgres.MadeOf(families, decided), request.By); err != nil {
+	if err := m.announce.recordMerges(ctx, tx, request.Who.Organization, postgres.MadeOf(families, decided), request.By); err != nil {
 		return of, err
 	}
 	of, _, err = postgres.FindGroup(ctx, tx, organization, into.Head.Group.ID)
 	return of, err
 }
 
-// record keeps decisions by which groups belong together, and carries them out.
-func (s *Service) record(ctx context.Context, tx pgx.Tx, organization string, made []*postgres.Made, by postgres.Author) error {
+// Split makes errors like a sample of a group, its entry, a group of their own from now on.
+func (m *Merges) Split(ctx context.Context, request Request, id, occurrence string, ifVersion *int64) (postgres.Group, error) {
+	return once(ctx, m.db, request, []any{"split", id, occurrence, ifVersion}, func(tx pgx.Tx) (string, postgres.Group, error) {
+		group, err := m.split(ctx, tx, request, id, occurrence, ifVersion)
+		return group.Project, group, err
+	})
+}
+
+func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, occurrence string, ifVersion *int64) (group postgres.Group, err error) {
+	organization := pg.Organization(request.Who.Organization)
+	families, err := postgres.LockFamilies(ctx, tx, organization, []string{id})
+	if err != nil {
+		return group, err
+	}
+	if len(families) == 0 || !m.db.mayRead(request.Who, families[0].Head.Group.Project) {
+		return group, noGroup(id)
+	}
+	family := families[0]
+	of, like, samples, err := postgres.FindAlike(ctx, tx, organization, family, occurrence)
+	if errors.Is(err, postgres.ErrNoSample) {
+		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence),
+			Fix: "Use the entry_id of one of its occurrences."}
+	}
+	if err != nil {
+		return group, err
+	}
+	decided, err := family.Kin().Split(of.Group.ID, of.Group.Project, like, samples, ifVersion, m.db.now())
+	if err != nil {
+		return group, err
+	}
+	if saved, err := postgres.SaveSplit(ctx, tx, of, decided[of.Group.ID]); err != nil || !saved {
+		return family.Head.Group, err
+	}
+	err = m.announce.record(ctx, tx, postgres.MadeOf(families, decided), request.By)
+	return family.Head.Group, err
+}
+
+// recordMerges keeps decisions by which groups belong together, and carries them out.
+func (a Announce) recordMerges(ctx context.Context, tx pgx.Tx, organization string, made []*postgres.Made, by postgres.Author) error {
 	changed, err := postgres.Record(ctx, tx, made, by)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (s *Service) record(ctx context.Context, tx pgx.Tx, organization string, ma
 	if err := postgres.Regroup(ctx, tx, organization, ids); err != nil {
 		return err
 	}
-	return s.Announce(ctx, tx, changed)
+	return a(ctx, tx, changed)
 }
 
 // target finds the family that a wish is about, and checks the others.
@@ -137,7 +138,7 @@ func target(families []*postgres.Family, wish Merging) (into *postgres.Family, e
 	if wish.Into == "" && len(families) > 0 {
 		into = slices.MinFunc(families, func(a, b *postgres.Family) int { return a.Head.Group.FirstSeen.Compare(b.Head.Group.FirstSeen) })
 	} else if into = familyOf(families, wish.Into); into == nil {
-		return nil, postgres.ErrNoGroup
+		return nil, noGroup(cmp.Or(wish.Into, wish.Groups[0]))
 	}
 	for i, id := range wish.Groups {
 		field, f := fmt.Sprintf("groups/%d", i), familyOf(families, id)

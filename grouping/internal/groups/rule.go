@@ -2,50 +2,68 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// RulesAt returns the rules of a project for errors that were accepted at a
-// time. The caller's transaction must see the project.
-func (s *Service) RulesAt(ctx context.Context, tx pgx.Tx, of postgres.Project, learned grouping.Learned, accepted time.Time) (*grouping.Ruleset, error) {
-	return s.rules.At(ctx, tx, of, learned, accepted)
+// Rules say how errors of projects are grouped.
+type Rules struct {
+	db   *store
+	book *postgres.RuleBook
 }
 
 // rulesMargin is how long after it was set a version begins to hold; see mapMargin.
 const rulesMargin = mapMargin
 
-// Rules returns the newest rules of a project.
-func (s *Service) Rules(ctx context.Context, organization, project string) (found postgres.Rules, err error) {
-	err = s.read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) (err error) {
-		found, err = postgres.FindRules(ctx, tx, postgres.Project{Organization: organization, Name: project})
-		return err
+// Newest returns the newest rules of a project.
+func (r *Rules) Newest(ctx context.Context, organization, project string) (postgres.Rules, error) {
+	return read(ctx, r.db, organization, func(tx pgx.Tx, _ pg.Organization) (postgres.Rules, error) {
+		return postgres.FindRules(ctx, tx, postgres.Project{Organization: organization, Name: project})
 	})
+}
+
+// Version returns a version.
+func (r *Rules) Version(ctx context.Context, organization, project string, version int64) (postgres.Rules, error) {
+	return read(ctx, r.db, organization, func(tx pgx.Tx, _ pg.Organization) (postgres.Rules, error) {
+		return rulesVersion(ctx, tx, postgres.Project{Organization: organization, Name: project}, version)
+	})
+}
+
+func rulesVersion(ctx context.Context, tx pgx.Tx, of postgres.Project, version int64) (postgres.Rules, error) {
+	found, err := postgres.FindRulesVersion(ctx, tx, of, version)
+	if errors.Is(err, postgres.ErrNoRules) {
+		err = noRules(strconv.FormatInt(version, 10))
+	}
 	return found, err
 }
 
-// RulesVersion returns a version. If it is not kept, the error is postgres.ErrNoRules.
-func (s *Service) RulesVersion(ctx context.Context, organization, project string, version int64) (found postgres.Rules, err error) {
-	err = s.read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) (err error) {
-		found, err = postgres.FindRulesVersion(ctx, tx, postgres.Project{Organization: organization, Name: project}, version)
-		return err
-	})
-	return found, err
+func noRules(version string) error {
+	return httpapi.NotFound("version of rules, or it is no longer kept:", version)
 }
 
-// RulesVersions lists the versions of a project's rules before a number, the newest first.
-func (s *Service) RulesVersions(ctx context.Context, organization, project string, before int64, limit int) (found []postgres.Rules, err error) {
-	err = s.read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) (err error) {
-		found, err = postgres.FindRulesVersions(ctx, tx, postgres.Project{Organization: organization, Name: project}, before, limit)
-		return err
+// ParseRulesVersion reads the number of a version.
+func ParseRulesVersion(text string) (int64, error) {
+	version, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || version < 1 {
+		return 0, noRules(text)
+	}
+	return version, nil
+}
+
+// Versions lists the versions of a project's rules before a number, the newest first.
+func (r *Rules) Versions(ctx context.Context, organization, project string, before int64, limit int) ([]postgres.Rules, error) {
+	return read(ctx, r.db, organization, func(tx pgx.Tx, _ pg.Organization) ([]postgres.Rules, error) {
+		return postgres.FindRulesVersions(ctx, tx, postgres.Project{Organization: organization, Name: project}, before, limit)
 	})
-	return found, err
 }
 
 // A RulesChange is what somebody wants to be a project's rules.
@@ -66,38 +84,31 @@ func (c RulesConflict) Error() string {
 	return fmt.Sprintf("The rules are at version %d, not %d: somebody changed them meanwhile.", c.Rules.Version, c.Wanted)
 }
 
-// SetRules sets the rules of a project, for errors that are accepted two
+// Set sets the rules of a project, for errors that are accepted two
 // seconds later or after that. The same text again changes nothing.
-func (s *Service) SetRules(ctx context.Context, request Request, project string, change RulesChange) (postgres.Rules, error) {
-	answer, err := once(ctx, s, request, []any{project, change}, func(tx pgx.Tx) (made answer[postgres.Rules], err error) {
+func (r *Rules) Set(ctx context.Context, request Request, project string, change RulesChange) (postgres.Rules, error) {
+	return once(ctx, r.db, request, []any{project, change}, func(tx pgx.Tx) (_ string, last postgres.Rules, err error) {
 		of := postgres.Project{Organization: request.Who.Organization, Name: project}
-		last, err := postgres.LockRules(ctx, tx, of)
-		if err != nil {
-			return made, err
+		if last, err = postgres.LockRules(ctx, tx, of); err != nil {
+			return project, last, err
 		}
 		if change.IfVersion != nil && *change.IfVersion != last.Version {
-			return made, RulesConflict{*change.IfVersion, last}
+			return project, last, RulesConflict{*change.IfVersion, last}
 		}
 		if change.Restore > 0 {
-			restored, err := postgres.FindRulesVersion(ctx, tx, of, change.Restore)
+			restored, err := rulesVersion(ctx, tx, of, change.Restore)
 			if err != nil {
-				return made, err
+				return project, last, err
 			}
 			change.Text = restored.Text
 		}
-		set := grouping.RulesSet{At: s.Clock().UTC().Truncate(time.Microsecond), Text: change.Text, Note: change.Note, Restored: change.Restore}
+		set := grouping.RulesSet{At: r.db.now(), Text: change.Text, Note: change.Note, Restored: change.Restore}
 		if err := set.Check(); err != nil || last.Text == change.Text {
-			return answerOf(project, last), err
+			return project, last, err
 		}
-		last, err = postgres.SaveRules(ctx, tx, of, last.Version, set, request.By, s.rulesHold)
-		return answerOf(project, last), err
+		last, err = postgres.SaveRules(ctx, tx, of, last.Version, set, request.By, func() time.Time { return r.db.now().Add(rulesMargin) })
+		return project, last, err
 	})
-	return answer.Body, err
-}
-
-// rulesHold is from when on a change of rules holds.
-func (s *Service) rulesHold() time.Time {
-	return s.Clock().UTC().Truncate(time.Microsecond).Add(rulesMargin)
 }
 
 // A RulesPreview is what rules would do to the errors of the last days.
@@ -113,18 +124,17 @@ const (
 	previewTime = 4 * time.Second
 )
 
-// PreviewRules tries rules on errors of the last days.
-func (s *Service) PreviewRules(ctx context.Context, organization, project, text string) (made RulesPreview, err error) {
+// Preview tries rules on errors of the last days.
+func (r *Rules) Preview(ctx context.Context, organization, project, text string) (RulesPreview, error) {
 	set, err := grouping.ParseRules(text)
 	if err != nil {
-		return made, err
+		return RulesPreview{}, err
 	}
-	now := s.Clock().UTC()
-	made.Since = now.AddDate(0, 0, -previewDays)
-	err = s.read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) (err error) {
+	now := r.db.clock().UTC()
+	return read(ctx, r.db, organization, func(tx pgx.Tx, _ pg.Organization) (made RulesPreview, err error) {
 		of := postgres.Project{Organization: organization, Name: project}
-		made.Preview, made.Incomplete, err = s.rules.Preview(ctx, tx, of, set, made.Since, now.Add(rulesMargin), s.timeUp(previewTime))
-		return err
+		made.Since = now.AddDate(0, 0, -previewDays)
+		made.Preview, made.Incomplete, err = r.book.Preview(ctx, tx, of, set, made.Since, now.Add(rulesMargin), r.db.timeUp(previewTime))
+		return made, err
 	})
-	return made, err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,41 +14,17 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/sourcemap"
-	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Map finds where the calls of errors were written, in projects that have
-// source maps. The caller's transaction must see all organizations.
-func (s *Service) Map(ctx context.Context, tx pgx.Tx, errs []grouping.Occurrence) error {
-	var g grouping.Grouper
-	mapper, places := postgres.NewMapper(), make([][]trace.Place, len(errs))
-	for i, o := range errs {
-		if !o.Error.Learned.Maps {
-			continue
-		}
-		places[i] = g.Places(o.Error)
-		mapper.Ask(projectOf(o), buildOf(o), o.Accepted, places[i])
-	}
-	if err := mapper.Find(ctx, tx); err != nil {
-		return err
-	}
-	for i, o := range errs {
-		if len(places[i]) > 0 {
-			errs[i].Error.Mapping = mapper.Mapping(projectOf(o), buildOf(o), o.Accepted, places[i])
-		}
-	}
-	return nil
-}
-
-func projectOf(o grouping.Occurrence) postgres.Project {
-	return postgres.Project{Organization: o.Organization, Name: o.Project}
-}
-
-func buildOf(o grouping.Occurrence) postgres.Build {
-	return postgres.Build{Release: grouping.KnownRelease(o.Release), DebugIDs: o.DebugIDs}
+// SourceMaps say where the calls of built scripts were written.
+type SourceMaps struct {
+	db       *store
+	announce Announce
+	rules    *postgres.RuleBook
+	uploads  *httpapi.Limiter
 }
 
 // mapMargin is how long after its upload a map begins to hold: when an
@@ -55,10 +32,8 @@ func buildOf(o grouping.Occurrence) postgres.Build {
 // and clocks may differ a little. So it does not matter when it is read.
 const mapMargin = 2 * time.Second
 
-// mapsHold is from when on a change of maps holds.
-func (s *Service) mapsHold() time.Time {
-	return s.Clock().UTC().Truncate(time.Microsecond).Add(mapMargin)
-}
+// hold is from when on a change of maps holds.
+func (s *SourceMaps) hold() time.Time { return s.db.now().Add(mapMargin) }
 
 // An Upload is a source map as it was sent.
 type Upload struct {
@@ -74,14 +49,14 @@ var uploadsAtOnce = httpapi.LimiterConfig{
 }
 
 // AcquireUpload waits until an upload may be read, as few are at once.
-func (s *Service) AcquireUpload(ctx context.Context, organization string) (release func(), err error) {
+func (s *SourceMaps) AcquireUpload(ctx context.Context, organization string) (release func(), err error) {
 	return s.uploads.Acquire(ctx, organization)
 }
 
 const maxScript = 1000 // bytes of a script's name
 
-// UploadMap keeps a source map. It is not created if there is the same one.
-func (s *Service) UploadMap(ctx context.Context, who identity.Principal, project string, upload Upload) (kept postgres.SourceMap, created bool, err error) {
+// Upload keeps a source map. It is not created if there is the same one.
+func (s *SourceMaps) Upload(ctx context.Context, who identity.Principal, project string, upload Upload) (kept postgres.SourceMap, created bool, err error) {
 	m, err := upload.check()
 	if err != nil {
 		return kept, false, err
@@ -101,18 +76,22 @@ func (s *Service) UploadMap(ctx context.Context, who identity.Principal, project
 		return kept, false, grouping.Invalid{Field: "release", Detail: "Neither a release nor a debug id says to which errors the map belongs.",
 			Fix: "Name the release, or have the bundler write a debug id into the map."}
 	}
-	now := s.Clock().UTC().Truncate(time.Microsecond)
+	now := s.db.now()
 	digest := sha256.Sum256(upload.Text)
 	id := sha256.Sum256([]byte(project + "\n" + m.Release + "\n" + m.Name + "\n" + m.DebugID + "\n" + now.Format(time.RFC3339Nano) + "\n" + string(digest[:])))
 	m.ID, m.Digest, m.Size, m.Segments = mapPrefix+hex.EncodeToString(id[:16]), digest[:], int64(len(upload.Text)), read.Segments
 	m.Uploaded, m.UploadedBy, m.Used = now, who.ID, now.Truncate(24*time.Hour)
 	of := postgres.Project{Organization: who.Organization, Name: project}
-	err = s.write(ctx, who.Organization, func(tx pgx.Tx) error {
-		if kept, created, err = postgres.SaveMap(ctx, tx, of, m, read.Parts, s.mapsHold); err != nil || !created {
+	err = s.db.write(ctx, who.Organization, func(tx pgx.Tx) error {
+		if kept, created, err = postgres.SaveMap(ctx, tx, of, m, read.Parts, s.hold); err != nil || !created {
 			return err
 		}
 		return postgres.SearchMaps(ctx, tx, of, now)
 	})
+	if errors.Is(err, postgres.ErrMapsFull) {
+		err = httpapi.NewProblem(http.StatusConflict, "limit_reached", fmt.Sprintf("The organization has as many source maps as it may have: %d, or %d bytes. "+
+			"Delete maps of old releases, or wait: those that no error uses go after 90 days, and replaced ones after 30.", postgres.MaxMaps, postgres.MaxStored))
+	}
 	return kept, created, err
 }
 
@@ -135,59 +114,86 @@ func (u Upload) check() (m postgres.SourceMap, err error) {
 	return m, nil
 }
 
-// write runs fn in a transaction of the organization, whose requests take turns.
-func (s *Service) write(ctx context.Context, organization string, fn func(tx pgx.Tx) error) error {
-	release, err := s.limiter.Acquire(ctx, organization)
+// List lists the source maps of a project, the newest first,
+// of one release unless that is empty.
+func (s *SourceMaps) List(ctx context.Context, organization, project, release string, after postgres.MapPlace, limit int) ([]postgres.SourceMap, error) {
+	return read(ctx, s.db, organization, func(tx pgx.Tx, _ pg.Organization) ([]postgres.SourceMap, error) {
+		return postgres.FindMaps(ctx, tx, postgres.Project{Organization: organization, Name: project}, release, after, limit)
+	})
+}
+
+// Progress is how far the samples of a project have been mapped again.
+func (s *SourceMaps) Progress(ctx context.Context, organization, project string) (postgres.MapSearch, error) {
+	return read(ctx, s.db, organization, func(tx pgx.Tx, _ pg.Organization) (postgres.MapSearch, error) {
+		return postgres.FindMapSearch(ctx, tx, postgres.Project{Organization: organization, Name: project})
+	})
+}
+
+// Delete ends a source map.
+func (s *SourceMaps) Delete(ctx context.Context, organization, project, id string) error {
+	return s.db.write(ctx, organization, func(tx pgx.Tx) error {
+		err := postgres.DeleteMap(ctx, tx, postgres.Project{Organization: organization, Name: project}, id, s.hold())
+		if errors.Is(err, postgres.ErrNoMap) {
+			return httpapi.NotFound("source map", id)
+		}
+		return err
+	})
+}
+
+// Remap maps samples of errors again for which maps have come later, and
+// merges groups that are the same by these. Several processes may do so.
+func (s *SourceMaps) Remap(ctx context.Context) error {
+	err := repeat(ctx, s.db.pool, func(tx pgx.Tx) (more bool, err error) {
+		return postgres.SearchDue(ctx, tx, s.db.clock(), s.hold(), s.rules)
+	})
 	if err != nil {
 		return err
 	}
-	defer release()
-	return pg.InTx(ctx, s.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
-			return err
+	err = repeat(ctx, s.db.pool, func(tx pgx.Tx) (more bool, err error) {
+		join, found, err := postgres.TakeJoin(ctx, tx)
+		if err != nil || !found {
+			return false, err
 		}
-		return fn(tx)
+		if err := pg.AsOrganization(ctx, tx, pg.Organization(join.Organization)); err != nil {
+			return false, err
+		}
+		return true, s.join(ctx, tx, join)
 	})
+	if err != nil {
+		return fmt.Errorf("cannot merge groups by a source map: %w", err)
+	}
+	return nil
 }
 
-// Maps lists the source maps of a project, the newest first,
-// of one release unless that is empty.
-func (s *Service) Maps(ctx context.Context, organization, project, release string, after postgres.MapPlace, limit int) (found []postgres.SourceMap, err error) {
-	err = s.read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) (err error) {
-		found, err = postgres.FindMaps(ctx, tx, postgres.Project{Organization: organization, Name: project}, release, after, limit)
+// join merges groups that a source map shows to be one, each pair once: who
+// takes them apart again is not overruled.
+func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) error {
+	families, err := join.Families(ctx, tx)
+	if err != nil || len(families) < len(join.Groups) {
 		return err
-	})
-	return found, err
-}
-
-// MapSearch is how far the samples of a project have been mapped anew.
-func (s *Service) MapSearch(ctx context.Context, organization, project string) (found postgres.MapSearch, err error) {
-	err = s.read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) (err error) {
-		found, err = postgres.FindMapSearch(ctx, tx, postgres.Project{Organization: organization, Name: project})
+	}
+	into, other := families[0], families[1]
+	if other.Head.Group.FirstSeen.Before(into.Head.Group.FirstSeen) {
+		into, other = other, into
+	}
+	decided, err := into.Kin().Merge([]grouping.Family{other.Kin()}, nil, s.db.now())
+	var invalid grouping.Invalid
+	if errors.Is(err, grouping.ErrFull) || errors.As(err, &invalid) {
+		return nil // they stay apart
+	}
+	if err != nil {
 		return err
-	})
-	return found, err
-}
-
-// SearchDue maps samples of errors anew for which maps have come later, and
-// merges groups that are the same by these. Several processes may do so.
-func (s *Service) SearchDue(ctx context.Context) error {
-	for found := true; found; {
-		err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
-			found, err = postgres.SearchDue(ctx, tx, s.Clock(), s.mapsHold(), s.rules)
-			return err
-		})
-		if err != nil {
-			return err
+	}
+	of := ""
+	if join.Release != "" {
+		of = " of release " + join.Release
+	}
+	why := "The source map" + of + " came: as they were written, errors of this group and another are the same, and were merged."
+	for id, d := range decided {
+		if d.Reason == "" {
+			d.Reason = why
+			decided[id] = d
 		}
 	}
-	return s.joinMapped(ctx)
-}
-
-// DeleteMap ends a source map. If there is none, the error is postgres.ErrNoMap.
-func (s *Service) DeleteMap(ctx context.Context, organization, project, id string) error {
-	return s.write(ctx, organization, func(tx pgx.Tx) error {
-		of := postgres.Project{Organization: organization, Name: project}
-		return postgres.DeleteMap(ctx, tx, of, id, s.mapsHold())
-	})
+	return s.announce.recordMerges(ctx, tx, join.Organization, postgres.MadeOf(families, decided), postgres.Author{})
 }

@@ -1,26 +1,24 @@
 package http
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
-	"github.com/weirlog/weir/shared/identity"
 )
 
-func (a *API) alertOperations() []openapi.Operation {
+type alertRoutes struct{ alerts *groups.Alerts }
+
+func alertOperations(a *access, alerts *groups.Alerts) []openapi.Operation {
+	l := alertRoutes{alerts}
 	read := map[int]string{http.StatusNotFound: "There is no such project, or no such alert of it, in the key's organization"}
 	changed := map[int]string{
 		http.StatusNotFound:  read[http.StatusNotFound],
@@ -30,35 +28,36 @@ func (a *API) alertOperations() []openapi.Operation {
 	const path = "/v1/projects/{project}/error-alerts"
 	return []openapi.Operation{
 		{
-			Route: "GET " + path, Handle: a.listAlerts, ID: "listErrorAlerts", Summary: "The alerts on a project's errors, by name",
+			Route: "GET " + path, Handle: a.reads(l.list), ID: "listErrorAlerts", Summary: "The alerts on a project's errors, by name",
 			Query: struct{}{}, Answer: openapi.Answer{Type: alertListBody{}, Description: "All of them"}, Problems: read,
 		},
 		{
-			Route: "POST " + path, Handle: a.createAlert, ID: "createErrorAlert", Summary: "Tell webhooks and members of new, returning or many errors of a project",
+			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert",
+			Summary:     "Notify webhooks and members of new, returning or many errors of a project",
 			Description: "It holds for errors that are accepted from now on. Webhooks that ask for error_alert.fired get it.",
 			Headers:     idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
-			Route: "GET " + path + "/{alert}", Handle: a.getAlert, ID: "getErrorAlert", Summary: "An alert on a project's errors",
+			Route: "GET " + path + "/{alert}", Handle: a.reads(l.get), ID: "getErrorAlert", Summary: "An alert on a project's errors",
 			Query: struct{}{}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert"}, Problems: read,
 		},
 		{
-			Route: "PUT " + path + "/{alert}", Handle: a.updateAlert, ID: "updateErrorAlert", Summary: "Change an alert on a project's errors, or mute it",
+			Route: "PUT " + path + "/{alert}", Handle: a.changes(l.update), ID: "updateErrorAlert", Summary: "Change an alert on a project's errors, or mute it",
 			Headers: idempotent{}, Body: openapi.Body{Type: changedAlertBody{}}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
-			Route: "DELETE " + path + "/{alert}", Handle: a.deleteAlert, ID: "deleteErrorAlert",
-			Summary: "Delete an alert on a project's errors. What waits is not told",
+			Route: "DELETE " + path + "/{alert}", Handle: a.changes(l.delete), ID: "deleteErrorAlert",
+			Summary: "Delete an alert on a project's errors. What waits is not sent",
 			Headers: idempotent{}, Query: versionQuery{}, Answer: openapi.Answer{Type: alertBody{}, Description: "The alert, as it was"}, Problems: changed,
 		},
 		{
-			Route: "POST " + path + "/{alert}/test", Handle: a.testAlert, ID: "testErrorAlert",
-			Summary: "Send a message that is marked as a test to all who are told. Once a minute",
+			Route: "POST " + path + "/{alert}/test", Handle: a.changes(l.test), ID: "testErrorAlert",
+			Summary: "Send a message that is marked as a test to all recipients. Once a minute",
 			Headers: idempotent{}, Answer: openapi.Answer{Status: http.StatusAccepted, Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
-			Route: "GET " + path + "/{alert}/log", Handle: a.alertLog, ID: "listErrorAlertLog", Summary: "What an alert has sent, and what it held back and why",
+			Route: "GET " + path + "/{alert}/log", Handle: a.reads(l.log), ID: "listErrorAlertLog", Summary: "What an alert has sent, and what it held back and why",
 			Query: struct{}{}, Answer: openapi.Answer{Type: alertLogBody{}, Description: "The newest 200 lines, the newest first"}, Problems: read,
 		},
 	}
@@ -76,21 +75,33 @@ type hoursBody struct {
 }
 
 type newAlertBody struct {
-	Name         string             `json:"name" required:"true" minLength:"1" maxLength:"80"`
-	Triggers     []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"What is told. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both are told again when there have been fewer in between"`
-	NewFrom      int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
-	Count        int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
-	Per          string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
-	Users        int64              `json:"users,omitempty" minimum:"1" maximum:"1000000000" description:"With users: of one group, as the project's error settings find them. Exact to 512; more are estimated, with a standard error of 4 to 6 %"`
-	UsersPer     string             `json:"users_per,omitempty" enum:"minute,hour,day,week" description:"With users: counted by acceptance, to a tenth of it"`
-	Levels       []string           `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
-	Environments []string           `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
-	Words        string             `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
-	Hours        *hoursBody         `json:"hours" nullable:"true" description:"When it is told. What comes outside is told in one message when they begin. null: always"`
-	Gap          int64              `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
-	Roles        []string           `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
-	Members      []string           `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
-	MutedUntil   *time.Time         `json:"muted_until" nullable:"true" description:"What is accepted until then is not told, within 90 days; null: it is not muted"`
+	Name string `json:"name" required:"true" minLength:"1" maxLength:"80"`
+	alertTriggersBody
+	alertFilterBody
+	alertDeliveryBody
+}
+
+type alertTriggersBody struct {
+	Triggers []grouping.Trigger `json:"triggers" required:"true" enum:"new,regressed,unignored,spiking,many,users" description:"When to notify. new: an error has happened for the new_from-th time in all. regressed: it came after it was resolved or archived. unignored: its time or count of being ignored is over. spiking: it happens far more often than before. many: count came within per; users: so many users were affected within users_per; both again when there have been fewer in between"`
+	NewFrom  int64              `json:"new_from" minimum:"1" maximum:"1000000" default:"2" description:"The number of the error of a group by which it counts as new"`
+	Count    int64              `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"With many"`
+	Per      string             `json:"per,omitempty" enum:"minute,hour,day,week" description:"With many: counted by acceptance, to a tenth of it"`
+	Users    int64              `json:"users,omitempty" minimum:"1" maximum:"1000000000" description:"With users: of one group, as the project's error settings find them. Exact to 512; more are estimated, with a standard error of 4 to 6 %"`
+	UsersPer string             `json:"users_per,omitempty" enum:"minute,hour,day,week" description:"With users: counted by acceptance, to a tenth of it"`
+}
+
+type alertFilterBody struct {
+	Levels       []string `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
+	Environments []string `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
+	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
+}
+
+type alertDeliveryBody struct {
+	Hours      *hoursBody `json:"hours" nullable:"true" description:"When messages are sent. What comes outside is sent in one message when they begin. null: always"`
+	Gap        int64      `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
+	Roles      []string   `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
+	Members    []string   `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
+	MutedUntil *time.Time `json:"muted_until" nullable:"true" description:"What is accepted until then is not sent, within 90 days; null: it is not muted"`
 }
 
 type changedAlertBody struct {
@@ -102,7 +113,7 @@ type alertBody struct {
 	ID      string `json:"id" maxLength:"64"`
 	Project string `json:"project" maxLength:"64"`
 	newAlertBody
-	Waiting   int64      `json:"waiting" description:"Groups that wait to be told"`
+	Waiting   int64      `json:"waiting" description:"Groups that wait to be sent"`
 	NextAt    *time.Time `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
 	SentAt    *time.Time `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
 	Version   int64      `json:"version"`
@@ -135,9 +146,8 @@ var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 	rule = grouping.AlertRule{
 		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: strings.Fields(b.Words),
-		Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
+		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
 	}
-	rule.Users = b.Users
 	if rule.Per, err = spanNamed("per", b.Per); err == nil {
 		rule.UsersPer, err = spanNamed("users_per", b.UsersPer)
 	}
@@ -169,52 +179,29 @@ func spanNamed(field, name string) (time.Duration, error) {
 	return span, nil
 }
 
-// nameOf is the name of a span; empty: it is none.
-func nameOf(span time.Duration) string {
-	for _, name := range slices.Sorted(maps.Keys(grouping.Spans)) {
-		if grouping.Spans[name] == span {
-			return name
-		}
-	}
-	return ""
-}
-
 func (b *hoursBody) hours() (h grouping.Hours, err error) {
 	h.Zone = b.TimeZone
 	for _, name := range b.Days {
 		h.Days = append(h.Days, time.Weekday(slices.Index(days, name))) // -1 is none
 	}
-	if h.From, err = ParseClock("hours/from", b.From); err == nil {
-		h.To, err = ParseClock("hours/to", b.To)
+	if h.From, err = groups.ParseClock("hours/from", b.From); err == nil {
+		h.To, err = groups.ParseClock("hours/to", b.To)
 	}
 	return h, err
 }
-
-// ParseClock reads a time of the day as minutes.
-func ParseClock(field, text string) (minutes int, err error) {
-	at, err := time.Parse("15:04", text)
-	if err != nil {
-		return 0, grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no time of the day.", text), Fix: "Use 00:00 to 23:59."}
-	}
-	return at.Hour()*60 + at.Minute(), nil
-}
-
-// Clock writes minutes as a time of the day.
-func Clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
 
 func showAlert(a *postgres.Alert) alertBody {
 	body := alertBody{
 		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: timeOrNull(a.Due), SentAt: timeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
-			Name: a.Name, Triggers: a.Triggers, NewFrom: a.NewFrom, Count: a.AlertRule.Count, Levels: a.Severities.Names(), Words: strings.Join(a.Words, " "),
-			Environments: append([]string{}, a.Environments...), Gap: int64(a.Gap / time.Second), Roles: append([]string{}, a.Roles...),
-			Members: append([]string{}, a.Members...), MutedUntil: timeOrNull(a.MutedUntil),
+			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},
+			alertFilterBody{a.Severities.Names(), append([]string{}, a.Environments...), strings.Join(a.Words, " ")},
+			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), timeOrNull(a.MutedUntil)},
 		},
 	}
-	body.Per, body.Users, body.UsersPer = nameOf(a.Per), a.Users, nameOf(a.UsersPer)
 	if !a.Hours.IsZero() {
-		body.Hours = &hoursBody{Days: []string{}, From: Clock(a.Hours.From), To: Clock(a.Hours.To), TimeZone: a.Hours.Zone}
+		body.Hours = &hoursBody{Days: []string{}, From: groups.Clock(a.Hours.From), To: groups.Clock(a.Hours.To), TimeZone: a.Hours.Zone}
 		for _, day := range a.Hours.Days {
 			body.Hours.Days = append(body.Hours.Days, days[day])
 		}
@@ -222,161 +209,68 @@ func showAlert(a *postgres.Alert) alertBody {
 	return body
 }
 
-func timeOrNull(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	at = at.UTC()
-	return &at
+func (l alertRoutes) list(c *call) (any, error) {
+	found, err := l.alerts.List(c.ctx(), c.who, c.project)
+	return alertListBody{Items: itemsOf(found, showAlert)}, err
 }
 
-// AlertProblem is the answer to an error of an alert of a project.
-func AlertProblem(err error, project, alert string) error {
-	var full postgres.TooManyAlerts
-	switch {
-	case errors.Is(err, groups.ErrNoProject):
-		return httpapi.NotFound("project", project)
-	case errors.Is(err, postgres.ErrNoAlert):
-		return httpapi.NotFound("alert", alert)
-	case errors.Is(err, postgres.ErrAlertChanged):
-		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "Somebody else has changed the alert since. Read it again, and change what you find.")
-	case errors.Is(err, postgres.ErrTested):
-		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "A test was sent within the last minute. Wait for it, or send another one later.")
-	case errors.As(err, &full):
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
-	}
-	return Refusal(err)
+func (l alertRoutes) get(c *call) (any, error) {
+	return as(showAlert)(l.alerts.Find(c.ctx(), c.who, c.project, c.param("alert")))
 }
 
-// answerAlert answers with an alert, or with what kept it from being so.
-func answerAlert(w http.ResponseWriter, r *http.Request, status int, found *postgres.Alert, err error) error {
-	if err != nil {
-		return AlertProblem(err, chi.URLParam(r, "project"), chi.URLParam(r, "alert"))
-	}
-	httpapi.WriteJSON(w, status, showAlert(found))
-	return nil
+func (l alertRoutes) log(c *call) (any, error) {
+	found, err := l.alerts.Log(c.ctx(), c.who, c.project, c.param("alert"))
+	return alertLogBody{Items: itemsOf(found, func(line postgres.LoggedLine) alertLineBody {
+		return alertLineBody{line.Outcome, line.Groups, orNull(line.Group), line.FirstAt.UTC(), line.At.UTC()}
+	})}, err
 }
 
-// projectOf is the project of the path, which the caller must be able to read.
-func (a *API) projectOf(r *http.Request) (string, error) {
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return "", httpapi.NotFound("project", project)
-	}
-	return project, nil
+// defaultAlert is what a rule has unless the body says otherwise.
+func defaultAlert() newAlertBody {
+	rule := grouping.DefaultAlertRule()
+	return newAlertBody{alertTriggersBody: alertTriggersBody{NewFrom: rule.NewFrom}, alertDeliveryBody: alertDeliveryBody{Gap: int64(rule.Gap / time.Second)}}
 }
 
-func (a *API) listAlerts(w http.ResponseWriter, r *http.Request) error {
-	project, err := a.projectOf(r)
-	if err != nil {
-		return err
-	}
-	found, err := a.Service.Alerts(r.Context(), identity.FromContext(r.Context()), project)
-	if err != nil {
-		return AlertProblem(err, project, "")
-	}
-	body := alertListBody{Items: []alertBody{}}
-	for _, alert := range found {
-		body.Items = append(body.Items, showAlert(alert))
-	}
-	httpapi.WriteJSON(w, http.StatusOK, body)
-	return nil
-}
-
-func (a *API) findAlert(r *http.Request) (*postgres.Alert, []postgres.LoggedLine, error) {
-	project, err := a.projectOf(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	return a.Service.Alert(r.Context(), identity.FromContext(r.Context()), project, chi.URLParam(r, "alert"))
-}
-
-func (a *API) getAlert(w http.ResponseWriter, r *http.Request) error {
-	found, _, err := a.findAlert(r)
-	return answerAlert(w, r, http.StatusOK, found, err)
-}
-
-func (a *API) alertLog(w http.ResponseWriter, r *http.Request) error {
-	_, log, err := a.findAlert(r)
-	if err != nil {
-		return AlertProblem(err, chi.URLParam(r, "project"), chi.URLParam(r, "alert"))
-	}
-	body := alertLogBody{Items: []alertLineBody{}}
-	for _, line := range log {
-		body.Items = append(body.Items, alertLineBody{line.Outcome, line.Groups, orNull(line.Group), line.FirstAt.UTC(), line.At.UTC()})
-	}
-	httpapi.WriteJSON(w, http.StatusOK, body)
-	return nil
-}
-
-// changing is a request that changes an alert of a project.
-func (a *API) changing(r *http.Request) (request groups.Request, project string, err error) {
-	if request, err = requestOf(r); err != nil {
-		return request, "", err
-	}
-	project, err = a.projectOf(r)
-	return request, project, err
-}
-
-func (a *API) createAlert(w http.ResponseWriter, r *http.Request) error {
-	request, project, err := a.changing(r)
-	if err != nil {
-		return err
-	}
-	begin := grouping.DefaultAlertRule()
-	body := newAlertBody{NewFrom: begin.NewFrom, Gap: int64(begin.Gap / time.Second)}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
+func (l alertRoutes) create(c *call) (any, error) {
+	body := defaultAlert()
+	if err := c.read(&body); err != nil {
+		return nil, err
 	}
 	rule, err := body.rule()
 	if err != nil {
-		return Refusal(err)
+		return nil, err
 	}
-	made, err := a.Service.CreateAlert(r.Context(), request, project, rule)
-	return answerAlert(w, r, http.StatusCreated, made, err)
+	c.status = http.StatusCreated
+	return as(showAlert)(l.alerts.Create(c.ctx(), c.request, c.project, rule))
 }
 
-func (a *API) updateAlert(w http.ResponseWriter, r *http.Request) error {
-	request, project, err := a.changing(r)
-	if err != nil {
-		return err
-	}
-	begin := grouping.DefaultAlertRule()
-	body := changedAlertBody{newAlertBody: newAlertBody{NewFrom: begin.NewFrom, Gap: int64(begin.Gap / time.Second)}}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
+func (l alertRoutes) update(c *call) (any, error) {
+	body := changedAlertBody{newAlertBody: defaultAlert()}
+	if err := c.read(&body); err != nil {
+		return nil, err
 	}
 	if body.Version < 1 {
-		return httpapi.Invalid("/version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %d.", body.Version), "Send the version that you have read.")
+		return nil, httpapi.Invalid("/version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %d.", body.Version), "Send the version that you have read.")
 	}
 	rule, err := body.rule()
 	if err != nil {
-		return Refusal(err)
+		return nil, err
 	}
-	changed, err := a.Service.UpdateAlert(r.Context(), request, project, chi.URLParam(r, "alert"), rule, body.Version)
-	return answerAlert(w, r, http.StatusOK, changed, err)
+	return as(showAlert)(l.alerts.Update(c.ctx(), c.request, c.project, c.param("alert"), rule, body.Version))
 }
 
-func (a *API) deleteAlert(w http.ResponseWriter, r *http.Request) error {
-	request, project, err := a.changing(r)
-	if err != nil {
-		return err
-	}
+func (l alertRoutes) delete(c *call) (any, error) {
 	var version int64
-	if text := r.URL.Query().Get("version"); text != "" {
+	if text := c.r.URL.Query().Get("version"); text != "" {
+		var err error
 		if version, err = strconv.ParseInt(text, 10, 64); err != nil || version < 1 {
-			return httpapi.Invalid("?version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %q.", text), "Use the version that you have read.")
+			return nil, httpapi.Invalid("?version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %q.", text), "Use the version that you have read.")
 		}
 	}
-	gone, err := a.Service.DeleteAlert(r.Context(), request, project, chi.URLParam(r, "alert"), version)
-	return answerAlert(w, r, http.StatusOK, gone, err)
+	return as(showAlert)(l.alerts.Delete(c.ctx(), c.request, c.project, c.param("alert"), version))
 }
 
-func (a *API) testAlert(w http.ResponseWriter, r *http.Request) error {
-	request, project, err := a.changing(r)
-	if err != nil {
-		return err
-	}
-	tested, err := a.Service.TestAlert(r.Context(), request, project, chi.URLParam(r, "alert"))
-	return answerAlert(w, r, http.StatusAccepted, tested, err)
+func (l alertRoutes) test(c *call) (any, error) {
+	c.status = http.StatusAccepted
+	return as(showAlert)(l.alerts.Test(c.ctx(), c.request, c.project, c.param("alert")))
 }

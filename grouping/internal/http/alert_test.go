@@ -1,12 +1,9 @@
 package http_test
 
-import (
-	"testing"
-)
+import "testing"
 
 const alerts = "/v1/projects/shop/error-alerts"
 
-// send sends a request with a body; "": none.
 // An alert is made, read, changed by one of two, tested once a minute, and gone.
 func TestAlerts(t *testing.T) {
 	api := newAPI(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -25,13 +26,18 @@ var key = identity.APIKeyPrefix + strings.Repeat("a", 48)
 // BetaError in project shop, and an API key of it.
 func newAPI(t *testing.T) nethttp.Handler { return newAPIAt(t, time.Now) }
 
-func newAPIAt(t *testing.T, clock func() time.Time) nethttp.Handler {
+func newAPIAt(t *testing.T, clock func() time.Time) nethttp.Handler { return newAPIFor(t, clock, "") }
+
+// newAPIFor is for a key of an access.
+func newAPIFor(t *testing.T, clock func() time.Time, access string) nethttp.Handler {
 	t.Helper()
-	service := groupingtest.New(t)
-	service.Clock = clock
+	service := groupingtest.With(t, func(config *groups.Config) { config.Clock = clock })
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "acme", Project: "shop",
-		State: contract.CredentialActive, Version: 1})
+		State: contract.CredentialActive, Version: 1, Access: access})
+	if err := projects.Apply(contract.TypeProjectCreated, []byte(`{"organization":"acme","project":"cart","name":"Cart"}`)); err != nil {
+		t.Fatal(err)
+	}
 	if err := credentials.Apply(contract.CredentialKey(key), issued); err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +50,31 @@ func newAPIAt(t *testing.T, clock func() time.Time) nethttp.Handler {
 // get returns the status and the body's members.
 func get(t *testing.T, api nethttp.Handler, path string) (int, map[string]any) {
 	t.Helper()
-	request := httptest.NewRequest(nethttp.MethodGet, path, nil)
+	return send(t, api, nethttp.MethodGet, path, "", "")
+}
+
+// send sends a request with a body and an Idempotency-Key, unless they are empty.
+func send(t *testing.T, api nethttp.Handler, method, path, body, idempotencyKey string) (int, map[string]any) {
+	t.Helper()
+	return sendWith(t, api, method, path, body, nethttp.Header{"Idempotency-Key": {idempotencyKey}})
+}
+
+func sendWith(t *testing.T, api nethttp.Handler, method, path, body string, header nethttp.Header) (int, map[string]any) {
+	t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	for name, values := range header {
+		if values[0] != "" {
+			request.Header[name] = values
+		}
+	}
 	request.Header.Set("X-Api-Key", key)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	answer, members := httptest.NewRecorder(), map[string]any{}
 	api.ServeHTTP(answer, request)
 	if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
-		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+		t.Fatalf("%s %s %.100s: %d %s", method, path, body, answer.Code, answer.Body)
 	}
 	return answer.Code, members
 }
@@ -91,16 +116,34 @@ func TestSimilar(t *testing.T) {
 	}
 }
 
-// What does not exist, or is foreign, is
-// not found; what is invalid is refused.
+// What does not exist, or is foreign, is not found; what is invalid is refused.
 func TestRefusals(t *testing.T) {
 	api := newAPI(t)
 	for path, want := range map[string]int{
-		"/v1/projects/lair/error-groups": 404, "/v1/error-groups/grp_0": 404, "/v1/error-groups/%00": 404,
-		"/v1/projects/shop/error-groups?level=loud": 400, "/v1/projects/shop/error-groups?cursor=x": 400, "/v1/error-groups/grp_0?limit=1": 400,
+		"/v1/projects/lair/error-groups": 404, "/v1/error-groups/grp_0": 404, "/v1/error-groups/%00": 404, "/v1/projects/cart/error-groups": 200,
+		"/v1/projects/shop/error-groups?level=loud": 400, "/v1/projects/shop/error-groups?levels=error": 400, "/v1/error-groups/grp_0?limit=1": 400,
 	} {
 		if status, body := get(t, api, path); status != want {
 			t.Errorf("%s: %d %v, want %d", path, status, body, want)
+		}
+	}
+}
+
+// A key of one project reads that project, and decides nothing; others look as if
+// they did not exist. A key that may only write reads nothing.
+func TestKeysThatReadLess(t *testing.T) {
+	for access, want := range map[string][4]int{contract.AccessFull: {200, 200, 200, 200}, contract.AccessProject: {200, 200, 404, 403}, contract.AccessWrite: {403, 403, 403, 403}} {
+		api := newAPIFor(t, time.Now, access)
+		group := "/v1/error-groups/grp_0"
+		if access != contract.AccessWrite {
+			group = alpha(t, api)
+		}
+		for i, of := range [][3]string{
+			{"GET", "/v1/projects/shop/error-groups"}, {"GET", group}, {"GET", "/v1/projects/cart/error-groups"}, {"PATCH", group, `{"status":"resolved"}`},
+		} {
+			if status, body := send(t, api, of[0], of[1], of[2], ""); status != want[i] {
+				t.Errorf("with access %s, %s %s: %d %v, want %d", access, of[0], of[1], status, body, want[i])
+			}
 		}
 	}
 }
@@ -184,17 +227,7 @@ func TestSettings(t *testing.T) {
 	if status, set := get(t, api, path); status != 200 || len(set["release"].([]any)) != 3 || set["since"] != nil || set["actor"] != nil {
 		t.Errorf("%d %v", status, set)
 	}
-	put := func(body string) (int, map[string]any) {
-		request := httptest.NewRequest(nethttp.MethodPut, path, strings.NewReader(body))
-		request.Header.Set("X-Api-Key", key)
-		request.Header.Set("Content-Type", "application/json")
-		answer, members := httptest.NewRecorder(), map[string]any{}
-		api.ServeHTTP(answer, request)
-		if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
-			t.Fatalf("%s: %v", answer.Body, err)
-		}
-		return answer.Code, members
-	}
+	put := func(body string) (int, map[string]any) { return send(t, api, nethttp.MethodPut, path, body, "") }
 	for body, want := range map[string]int{
 		`{"user":["a","b","c","d"]}`: 400, `{"user":[""]}`: 400, `{"host":["a..b"]}`: 400, `{"release":["` + strings.Repeat("x", 101) + `"]}`: 400, `{"users":["id"]}`: 400,
 		`{"archive_after_days":-1}`: 400, `{"archive_after_days":366}`: 400, `{"if_since":"2026-11-22T10:30:05Z"}`: 409,

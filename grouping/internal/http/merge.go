@@ -2,21 +2,17 @@ package http
 
 import (
 	"context"
-	"net/http"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
-func (a *API) mergeOperations() []openapi.Operation {
+func mergeOperations(a *access, merges *groups.Merges) []openapi.Operation {
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/error-groups/{group}/merge", Handle: a.merge((*groups.Service).Merge), ID: "mergeErrorGroups",
+			Route: "POST /v1/error-groups/{group}/merge", Handle: a.changes(merging(merges.Merge)), ID: "mergeErrorGroups",
 			Summary: "Merge error groups into one, those that come included",
 			Description: "All their errors, also those that come, are shown and counted in the one group, and its state is that of all. " +
 				"What was merged into one of them comes along. Groups are of one project, and one group has at most 1,000 others.",
@@ -26,7 +22,7 @@ func (a *API) mergeOperations() []openapi.Operation {
 			Problems: refused,
 		},
 		{
-			Route: "POST /v1/error-groups/{group}/unmerge", Handle: a.merge((*groups.Service).Unmerge), ID: "unmergeErrorGroups",
+			Route: "POST /v1/error-groups/{group}/unmerge", Handle: a.changes(merging(merges.Unmerge)), ID: "unmergeErrorGroups",
 			Summary:     "Take groups out of the one that they were merged into",
 			Description: "Each is unresolved then, and has its own errors again, also those from between.",
 			Headers:     idempotent{}, Query: struct{}{},
@@ -35,7 +31,7 @@ func (a *API) mergeOperations() []openapi.Operation {
 			Problems: refused,
 		},
 		{
-			Route: "POST /v1/error-groups/{group}/split", Handle: a.split, ID: "splitErrorGroup",
+			Route: "POST /v1/error-groups/{group}/split", Handle: a.changes(splitting(merges)), ID: "splitErrorGroup",
 			Summary: "Make errors like an occurrence a group of their own",
 			Description: "It holds for errors that are accepted from now on; earlier ones stay where they were counted. The first of them creates the group, " +
 				"whose id activity has. Whole messages and ten own frames are compared, or, where samples don't differ in these, all own frames of the chain. " +
@@ -53,18 +49,10 @@ type splitBody struct {
 	IfVersion  *int64 `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group is at this version"`
 }
 
-func (a *API) split(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
-	if err != nil {
-		return err
-	}
-	var body splitBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "group")
-	group, err := a.Service.Split(r.Context(), request, id, body.Occurrence, body.IfVersion)
-	return a.answer(w, r, id, group, err)
+func splitting(merges *groups.Merges) handler {
+	return with(func(c *call, body splitBody) (any, error) {
+		return as(newErrorGroupBody)(merges.Split(c.ctx(), c.request, c.param("group"), body.Occurrence, body.IfVersion))
+	})
 }
 
 type mergeBody struct {
@@ -72,23 +60,11 @@ type mergeBody struct {
 	IfVersion *int64   `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group in the path is at this version"`
 }
 
-// regrouping is a use case that merges or the other way round.
-type regrouping func(*groups.Service, context.Context, groups.Request, groups.Merging) (postgres.Group, error)
-
-func (a *API) merge(regroup regrouping) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		request, err := requestOf(r)
-		if err != nil {
-			return err
-		}
-		var body mergeBody
-		if err := httpapi.ReadJSON(w, r, &body); err != nil {
-			return err
-		}
-		id := chi.URLParam(r, "group")
-		group, err := regroup(a.Service, r.Context(), request, groups.Merging{Into: id, Groups: body.Groups, IfVersion: body.IfVersion})
-		return a.answer(w, r, id, group, err)
-	}
+// merging handles a use case that merges or the other way round.
+func merging(change func(context.Context, groups.Request, groups.Merging) (postgres.Group, error)) handler {
+	return with(func(c *call, body mergeBody) (any, error) {
+		return as(newErrorGroupBody)(change(c.ctx(), c.request, groups.Merging{Into: c.param("group"), Groups: body.Groups, IfVersion: body.IfVersion}))
+	})
 }
 
 // memberBody is a group that was merged into another.
@@ -101,10 +77,6 @@ type memberBody struct {
 	MergedAt  time.Time `json:"merged_at"`
 }
 
-func newMemberBodies(members []postgres.Group) []memberBody {
-	bodies := make([]memberBody, len(members))
-	for i, g := range members {
-		bodies[i] = memberBody{g.ID, g.Title, g.Count, g.FirstSeen.UTC(), g.LastSeen.UTC(), g.State.Since.UTC()}
-	}
-	return bodies
+func newMemberBody(g postgres.Group) memberBody {
+	return memberBody{g.ID, g.Title, g.Count, g.FirstSeen.UTC(), g.LastSeen.UTC(), g.State.Since.UTC()}
 }

@@ -4,16 +4,17 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
-	"github.com/weirlog/weir/shared/identity"
 )
 
-func (a *API) ownerOperations() []openapi.Operation {
+type ownerRoutes struct{ owners *groups.Owners }
+
+func ownerOperations(a *access, owners *groups.Owners) []openapi.Operation {
+	o := ownerRoutes{owners}
 	read := map[int]string{http.StatusNotFound: "There is no such project in the key's organization"}
 	changed := map[int]string{
 		http.StatusNotFound: read[http.StatusNotFound], http.StatusForbidden: "forbidden: the key does not read the whole organization (access full)",
@@ -21,11 +22,11 @@ func (a *API) ownerOperations() []openapi.Operation {
 	const path = "/v1/projects/{project}/error-owners"
 	return []openapi.Operation{
 		{
-			Route: "GET " + path, Handle: a.owners, ID: "getErrorOwners", Summary: "The rules about who looks after new error groups of a project",
+			Route: "GET " + path, Handle: a.reads(o.get), ID: "getErrorOwners", Summary: "The rules about who looks after new error groups of a project",
 			Query: struct{}{}, Answer: openapi.Answer{Type: ownersBody{}, Description: "The rules"}, Problems: read,
 		},
 		{
-			Route: "PUT " + path, Handle: a.setOwners, ID: "setErrorOwners", Summary: "Say who looks after new error groups of a project",
+			Route: "PUT " + path, Handle: a.changes(with(o.set)), ID: "setErrorOwners", Summary: "Say who looks after new error groups of a project",
 			Description: "The first rule that matches in all its patterns counts. They hold for groups whose first error is accepted from now on. " +
 				"The rules of a member who is removed from the organization go as well.",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: setOwnersBody{}},
@@ -36,7 +37,7 @@ func (a *API) ownerOperations() []openapi.Operation {
 			},
 		},
 		{
-			Route: "POST " + path + "/apply", Handle: a.applyOwners, ID: "applyErrorOwners",
+			Route: "POST " + path + "/apply", Handle: a.changes(o.apply), ID: "applyErrorOwners",
 			Summary:     "Give unresolved error groups that nobody looks after to whom the rules name",
 			Description: "Of 1,000 groups, those last seen first. Send next_cursor as cursor for the next ones. Who does it twice does nothing more.",
 			Query:       applyQuery{}, Answer: openapi.Answer{Type: appliedBody{}, Description: "What was done"}, Problems: changed,
@@ -76,71 +77,36 @@ type appliedBody struct {
 }
 
 func newOwnersBody(o postgres.OwnerRules) ownersBody {
-	body := ownersBody{Rules: []ownerBody{}, Since: timeOrNull(o.Since), Actor: orNull(o.By)}
-	for _, rule := range o.Rules {
-		body.Rules = append(body.Rules, ownerBody(rule))
-	}
-	return body
+	rules := itemsOf(o.Rules, func(rule grouping.OwnerRule) ownerBody { return ownerBody(rule) })
+	return ownersBody{Rules: rules, Since: timeOrNull(o.Since), Actor: orNull(o.By)}
 }
 
-func (a *API) owners(w http.ResponseWriter, r *http.Request) error {
-	project, err := a.projectOf(r)
-	if err != nil {
-		return err
-	}
-	versions, err := a.Service.Owners(r.Context(), identity.FromContext(r.Context()), project)
-	if err != nil {
-		return AlertProblem(err, project, "")
-	}
+func (o ownerRoutes) get(c *call) (any, error) {
+	versions, err := o.owners.Versions(c.ctx(), c.who.Organization, c.project)
 	var last postgres.OwnerRules
 	if len(versions) > 0 {
 		last = versions[0]
 	}
-	httpapi.WriteJSON(w, http.StatusOK, newOwnersBody(last))
-	return nil
+	return newOwnersBody(last), err
 }
 
-func (a *API) setOwners(w http.ResponseWriter, r *http.Request) error {
-	request, project, err := a.changing(r)
-	if err != nil {
-		return err
-	}
-	var body setOwnersBody
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
-	}
-	var rules grouping.Owners
-	for _, rule := range body.Rules {
-		rules = append(rules, grouping.OwnerRule(rule))
-	}
-	set, err := a.Service.SetOwners(r.Context(), request, project, rules, body.IfSince)
-	if err != nil {
-		return AlertProblem(err, project, "")
-	}
-	httpapi.WriteJSON(w, http.StatusOK, newOwnersBody(set))
-	return nil
+func (o ownerRoutes) set(c *call, body setOwnersBody) (any, error) {
+	rules := itemsOf(body.Rules, func(rule ownerBody) grouping.OwnerRule { return grouping.OwnerRule(rule) })
+	return as(newOwnersBody)(o.owners.Set(c.ctx(), c.request, c.project, rules, body.IfSince))
 }
 
-func (a *API) applyOwners(w http.ResponseWriter, r *http.Request) error {
-	request, project, err := a.changing(r)
-	if err != nil {
-		return err
-	}
+func (o ownerRoutes) apply(c *call) (any, error) {
 	var after postgres.GroupCursor
-	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
-		if err := httpapi.DecodeCursor(r, cursor, &after); err != nil {
-			return err
+	if cursor := c.r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(c.r, cursor, &after); err != nil {
+			return nil, err
 		}
 	}
-	done, err := a.Service.ApplyOwners(r.Context(), request, chi.URLParam(r, "project"), after)
-	if err != nil {
-		return AlertProblem(err, project, "")
-	}
+	done, err := o.owners.Apply(c.ctx(), c.request, c.project, after)
 	body := appliedBody{Assigned: done.Assigned, Looked: done.Looked}
-	if done.Next != nil {
-		next := httpapi.EncodeCursor(r, done.Next)
+	if err == nil && done.Next != nil {
+		next := httpapi.EncodeCursor(c.r, done.Next)
 		body.NextCursor = &next
 	}
-	httpapi.WriteJSON(w, http.StatusOK, body)
-	return nil
+	return body, err
 }

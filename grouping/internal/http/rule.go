@@ -1,24 +1,21 @@
 package http
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
-	"github.com/weirlog/weir/shared/identity"
 )
 
-func (a *API) ruleOperations() []openapi.Operation {
+type ruleRoutes struct{ rules *groups.Rules }
+
+func ruleOperations(a *access, rules *groups.Rules) []openapi.Operation {
+	u := ruleRoutes{rules}
 	const path = "/v1/projects/{project}/error-rules"
 	missing := map[int]string{http.StatusNotFound: "There is no such project in the key's organization, or no such version"}
 	changed := map[int]string{
@@ -28,12 +25,12 @@ func (a *API) ruleOperations() []openapi.Operation {
 	}
 	return []openapi.Operation{
 		{
-			Route: "GET " + path, Handle: a.rules, ID: "getErrorRules",
+			Route: "GET " + path, Handle: a.reads(u.newest), ID: "getErrorRules",
 			Summary: "The rules by which errors of a project are grouped",
 			Query:   struct{}{}, Answer: openapi.Answer{Type: rulesBody{}, Description: "The newest version"}, Problems: missing,
 		},
 		{
-			Route: "PUT " + path, Handle: a.setRules, ID: "setErrorRules",
+			Route: "PUT " + path, Handle: a.changes(with(u.set)), ID: "setErrorRules",
 			Summary: "Set the rules by which errors of a project are grouped",
 			Description: "They hold for errors that are accepted two seconds later or after that; groups keep what they have. The same rules again change nothing. " +
 				"A fault names its line and character.",
@@ -41,7 +38,7 @@ func (a *API) ruleOperations() []openapi.Operation {
 			Answer: openapi.Answer{Type: rulesBody{}, Description: "The newest version"}, Problems: changed,
 		},
 		{
-			Route: "POST " + path + "/preview", Handle: a.previewRules, ID: "previewErrorRules",
+			Route: "POST " + path + "/preview", Handle: a.repeats(with(u.preview)), ID: "previewErrorRules",
 			Summary: "What rules would do to errors like those of the last 7 days",
 			Description: "Rules are tried on the newest 10 samples of each group that was seen in the last 7 days, up to 2,000 groups and 4 seconds, " +
 				"those last seen first. Nothing is changed. Of metadata, samples have only what rules asked for when they came.",
@@ -49,17 +46,17 @@ func (a *API) ruleOperations() []openapi.Operation {
 			Answer: openapi.Answer{Type: previewBody{}, Description: "What would change"}, Problems: missing,
 		},
 		{
-			Route: "GET " + path + "/versions", Handle: a.ruleVersions, ID: "listErrorRulesVersions",
+			Route: "GET " + path + "/versions", Handle: a.reads(u.versions), ID: "listErrorRulesVersions",
 			Summary: "The last 100 versions of a project's rules, the newest first: who set them, when and why",
 			Query:   httpapi.Page{}, Answer: openapi.Answer{Type: httpapi.List[ruleVersionBody]{}, Description: "A page of versions"}, Problems: missing,
 		},
 		{
-			Route: "GET " + path + "/versions/{version}", Handle: a.ruleVersion, ID: "getErrorRulesVersion",
+			Route: "GET " + path + "/versions/{version}", Handle: a.reads(u.version), ID: "getErrorRulesVersion",
 			Summary: "A version of a project's rules",
 			Query:   struct{}{}, Answer: openapi.Answer{Type: rulesBody{}, Description: "The version"}, Problems: missing,
 		},
 		{
-			Route: "POST " + path + "/versions/{version}/restore", Handle: a.restoreRules, ID: "restoreErrorRules",
+			Route: "POST " + path + "/versions/{version}/restore", Handle: a.changes(with(u.restore)), ID: "restoreErrorRules",
 			Summary: "Set the rules of a project as they were in an earlier version. That makes a new version",
 			Headers: idempotent{}, Query: struct{}{}, Body: openapi.Body{Type: ruleChangeBody{}},
 			Answer: openapi.Answer{Type: rulesBody{}, Description: "The newest version"}, Problems: changed,
@@ -96,10 +93,7 @@ type rulesBody struct {
 }
 
 func newRuleVersionBody(r postgres.Rules) ruleVersionBody {
-	body := ruleVersionBody{Version: r.Version, Actor: orNull(r.By.ID), ActorName: orNull(r.By.Name), Note: orNull(r.Note)}
-	if since := r.Since.UTC(); r.Version > 0 {
-		body.Since = &since
-	}
+	body := ruleVersionBody{Version: r.Version, Since: timeOrNull(r.Since), Actor: orNull(r.By.ID), ActorName: orNull(r.By.Name), Note: orNull(r.Note)}
 	if r.Restored > 0 {
 		body.Restored = &r.Restored
 	}
@@ -108,113 +102,44 @@ func newRuleVersionBody(r postgres.Rules) ruleVersionBody {
 
 func newRulesBody(r postgres.Rules) rulesBody { return rulesBody{newRuleVersionBody(r), r.Text} }
 
-// ofProject runs fn for a project that the caller may read, and answers with what it returns.
-func ofProject[T any](a *API, w http.ResponseWriter, r *http.Request, fn func(organization, project string) (T, error)) error {
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	body, err := fn(identity.FromContext(r.Context()).Organization, project)
+func (u ruleRoutes) newest(c *call) (any, error) {
+	return as(newRulesBody)(u.rules.Newest(c.ctx(), c.who.Organization, c.project))
+}
+
+func (u ruleRoutes) version(c *call) (any, error) {
+	version, err := groups.ParseRulesVersion(c.param("version"))
 	if err != nil {
-		return RulesProblem(err, chi.URLParam(r, "version"))
+		return nil, err
 	}
-	httpapi.WriteJSON(w, http.StatusOK, body)
-	return nil
+	return as(newRulesBody)(u.rules.Version(c.ctx(), c.who.Organization, c.project, version))
 }
 
-// RulesProblem is what is answered where rules are refused.
-func RulesProblem(err error, version string) error {
-	var conflict groups.RulesConflict
-	switch {
-	case errors.As(err, &conflict):
-		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
-			conflict.Error()+" Read them, and send the request again with the new version if it still makes sense.").With("version", conflict.Rules.Version)
-	case errors.Is(err, postgres.ErrNoRules):
-		return httpapi.NotFound("version of rules, or it is no longer kept:", version)
-	}
-	return Refusal(err)
-}
-
-func (a *API) rules(w http.ResponseWriter, r *http.Request) error {
-	return ofProject(a, w, r, func(organization, project string) (rulesBody, error) {
-		found, err := a.Service.Rules(r.Context(), organization, project)
-		return newRulesBody(found), err
-	})
-}
-
-// VersionOf reads the number of a version; of what is none it is 0, which nobody has.
-func VersionOf(text string) int64 {
-	version, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || version < 1 {
-		return 0
-	}
-	return version
-}
-
-func (a *API) ruleVersion(w http.ResponseWriter, r *http.Request) error {
-	return ofProject(a, w, r, func(organization, project string) (rulesBody, error) {
-		found, err := a.Service.RulesVersion(r.Context(), organization, project, VersionOf(chi.URLParam(r, "version")))
-		return newRulesBody(found), err
-	})
-}
-
-func (a *API) ruleVersions(w http.ResponseWriter, r *http.Request) error {
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	page, err := httpapi.ParsePage(r)
-	if err != nil {
-		return err
-	}
+func (u ruleRoutes) versions(c *call) (any, error) {
 	before := int64(math.MaxInt64)
-	if page.Cursor != "" {
-		if err := httpapi.DecodeCursor(r, page.Cursor, &before); err != nil {
-			return err
-		}
-	}
-	found, err := a.Service.RulesVersions(r.Context(), identity.FromContext(r.Context()).Organization, project, before, page.Limit+1)
+	limit, err := c.page(&before)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	httpapi.WriteList(w, r, found, page.Limit, newRuleVersionBody, func(last postgres.Rules) int64 { return last.Version })
-	return nil
-}
-
-// changeRules reads a body and sets the rules as it says.
-func changeRules[B any](a *API, w http.ResponseWriter, r *http.Request, read func(body B) (groups.RulesChange, error)) error {
-	request, err := requestOf(r)
+	found, err := u.rules.Versions(c.ctx(), c.who.Organization, c.project, before, limit+1)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return ofProject(a, w, r, func(_, project string) (made rulesBody, err error) {
-		var body B
-		if err := httpapi.ReadJSON(w, r, &body); err != nil {
-			return made, err
-		}
-		change, err := read(body)
-		if err != nil {
-			return made, err
-		}
-		set, err := a.Service.SetRules(r.Context(), request, project, change)
-		return newRulesBody(set), err
-	})
+	httpapi.WriteList(c.w, c.r, found, limit, newRuleVersionBody, func(last postgres.Rules) int64 { return last.Version })
+	return nil, nil
 }
 
-func (a *API) setRules(w http.ResponseWriter, r *http.Request) error {
-	return changeRules(a, w, r, func(body setRulesBody) (groups.RulesChange, error) {
-		return groups.RulesChange{Text: body.Rules, Note: body.Note, IfVersion: body.IfVersion}, nil
-	})
+func (u ruleRoutes) set(c *call, body setRulesBody) (any, error) {
+	change := groups.RulesChange{Text: body.Rules, Note: body.Note, IfVersion: body.IfVersion}
+	return as(newRulesBody)(u.rules.Set(c.ctx(), c.request, c.project, change))
 }
 
-func (a *API) restoreRules(w http.ResponseWriter, r *http.Request) error {
-	return changeRules(a, w, r, func(body ruleChangeBody) (groups.RulesChange, error) {
-		version := VersionOf(chi.URLParam(r, "version"))
-		if version == 0 {
-			return groups.RulesChange{}, postgres.ErrNoRules
-		}
-		return groups.RulesChange{Restore: version, Note: body.Note, IfVersion: body.IfVersion}, nil
-	})
+func (u ruleRoutes) restore(c *call, body ruleChangeBody) (any, error) {
+	version, err := groups.ParseRulesVersion(c.param("version"))
+	if err != nil {
+		return nil, err
+	}
+	change := groups.RulesChange{Restore: version, Note: body.Note, IfVersion: body.IfVersion}
+	return as(newRulesBody)(u.rules.Set(c.ctx(), c.request, c.project, change))
 }
 
 type previewBody struct {
@@ -257,47 +182,22 @@ func newPreviewSideBody(s grouping.PreviewSide) previewSideBody {
 	return previewSideBody{orNull(s.ID), s.Title, append([]string{}, s.Values...), orNull(s.Rule), s.Count, s.Samples, append([]string{}, s.Entries...)}
 }
 
-func newPreviewSideBodies(sides []grouping.PreviewSide) []previewSideBody {
-	bodies := make([]previewSideBody, len(sides))
-	for i, side := range sides {
-		bodies[i] = newPreviewSideBody(side)
-	}
-	return bodies
+func newPreviewSplitBody(change grouping.PreviewChange) previewSplitBody {
+	return previewSplitBody{newPreviewSideBody(change.From[0]), itemsOf(change.Into, newPreviewSideBody)}
 }
 
-func newPreviewSplitBodies(changes []grouping.PreviewChange) []previewSplitBody {
-	bodies := make([]previewSplitBody, len(changes))
-	for i, change := range changes {
-		bodies[i] = previewSplitBody{newPreviewSideBody(change.From[0]), newPreviewSideBodies(change.Into)}
-	}
-	return bodies
+func newPreviewJoinBody(change grouping.PreviewChange) previewJoinBody {
+	return previewJoinBody{newPreviewSideBody(change.Into[0]), itemsOf(change.From, newPreviewSideBody)}
 }
 
 func newPreviewBody(p groups.RulesPreview) previewBody {
-	body := previewBody{
+	return previewBody{
 		Since: p.Since, Groups: p.Groups, Samples: p.Samples, Unknown: p.Unknown, Incomplete: p.Incomplete,
-		Joins: make([]previewJoinBody, len(p.Joins)), Splits: newPreviewSplitBodies(p.Splits), Moves: newPreviewSplitBodies(p.Moves),
+		Joins: itemsOf(p.Joins, newPreviewJoinBody), Splits: itemsOf(p.Splits, newPreviewSplitBody), Moves: itemsOf(p.Moves, newPreviewSplitBody),
 		MoreJoins: p.MoreJoins, MoreSplits: p.MoreSplits, MoreMoves: p.MoreMoves,
 	}
-	for i, change := range p.Joins {
-		body.Joins[i] = previewJoinBody{newPreviewSideBody(change.Into[0]), newPreviewSideBodies(change.From)}
-	}
-	return body
 }
 
-func (a *API) previewRules(w http.ResponseWriter, r *http.Request) error {
-	if _, err := httpapi.IdempotencyKey(r); err != nil {
-		return err
-	}
-	return ofProject(a, w, r, func(organization, project string) (made previewBody, err error) {
-		var body triedRulesBody
-		if err := httpapi.ReadJSON(w, r, &body); err != nil {
-			return made, err
-		}
-		found, err := a.Service.PreviewRules(r.Context(), organization, project, body.Rules)
-		if err != nil {
-			return made, fmt.Errorf("cannot try rules: %w", err)
-		}
-		return newPreviewBody(found), nil
-	})
+func (u ruleRoutes) preview(c *call, body triedRulesBody) (any, error) {
+	return as(newPreviewBody)(u.rules.Preview(c.ctx(), c.who.Organization, c.project, body.Rules))
 }

@@ -10,22 +10,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/grouping/sourcemap"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
-	"github.com/weirlog/weir/shared/identity"
 )
 
-func (a *API) mapOperations() []openapi.Operation {
+type sourceMapRoutes struct{ maps *groups.SourceMaps }
+
+func sourceMapOperations(a *access, maps *groups.SourceMaps) []openapi.Operation {
+	m := sourceMapRoutes{maps}
 	missing := map[int]string{http.StatusNotFound: "There is no such project, or map, in the key's organization, or the key may not read it"}
 	return []openapi.Operation{
 		{
-			Route: "POST /v1/projects/{project}/source-maps", Handle: a.uploadMap, ID: "uploadSourceMap",
+			Route: "POST /v1/projects/{project}/source-maps", Handle: a.repeats(m.upload), ID: "uploadSourceMap",
 			Summary: "Upload the source map of a script, to show and group its errors as they were written",
 			Description: "The body is the map, of at most 32 MiB, also where it is compressed (Content-Encoding: gzip). It holds for errors that are accepted " +
 				"two seconds later or after that, instead of another one of the same release and name; samples of earlier errors are shown by it soon. " +
@@ -38,13 +39,13 @@ func (a *API) mapOperations() []openapi.Operation {
 			},
 		},
 		{
-			Route: "GET /v1/projects/{project}/source-maps", Handle: a.maps, ID: "listSourceMaps",
+			Route: "GET /v1/projects/{project}/source-maps", Handle: a.reads(m.list), ID: "listSourceMaps",
 			Summary: "The source maps of a project, the newest first",
 			Query:   mapsQuery{},
 			Answer:  openapi.Answer{Type: httpapi.List[mapBody]{}, Description: "A page of maps"}, Problems: missing,
 		},
 		{
-			Route: "DELETE /v1/projects/{project}/source-maps/{map}", Handle: a.deleteMap, ID: "deleteSourceMap",
+			Route: "DELETE /v1/projects/{project}/source-maps/{map}", Handle: a.repeats(m.delete), ID: "deleteSourceMap",
 			Summary: "Delete a source map: errors that are accepted later are shown as they were printed",
 			Query:   struct{}{}, Headers: repeatable{},
 			Answer: openapi.Answer{Type: deletedBody{}, Description: "It is deleted"}, Problems: missing,
@@ -64,11 +65,6 @@ type uploadQuery struct {
 	Name    string `query:"name" required:"true" minLength:"1" maxLength:"1000" description:"Address of the script, or its path: ~/static/app.js. Scheme, host and query do not count"`
 	Release string `query:"release" maxLength:"200" description:"Release in whose errors the script is called, as release or version of their metadata has it. Left out: its debug id alone says where it belongs"`
 	DebugID string `query:"debug_id" description:"UUID by which debug_ids of an error's metadata names the script; left out: that in the map, if any"`
-}
-
-// repeatable are the headers of changes that can be repeated.
-type repeatable struct {
-	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"Not needed: the same request again changes nothing more"`
 }
 
 type uploadHeaders struct {
@@ -109,38 +105,24 @@ func newMapBody(m postgres.SourceMap) mapBody {
 	}
 }
 
-func (a *API) uploadMap(w http.ResponseWriter, r *http.Request) error {
-	project, who := chi.URLParam(r, "project"), identity.FromContext(r.Context())
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	if _, err := httpapi.IdempotencyKey(r); err != nil {
-		return err
-	}
-	release, err := a.Service.AcquireUpload(r.Context(), who.Organization)
+func (m sourceMapRoutes) upload(c *call) (any, error) {
+	release, err := m.maps.AcquireUpload(c.ctx(), c.who.Organization)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
-	text, err := readMap(w, r)
+	text, err := readMap(c.w, c.r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	query := r.URL.Query()
-	upload := groups.Upload{Release: query.Get("release"), Name: query.Get("name"), DebugID: query.Get("debug_id"), Text: text}
-	kept, created, err := a.Service.UploadMap(r.Context(), who, project, upload)
-	if errors.Is(err, postgres.ErrMapsFull) {
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", fmt.Sprintf("The organization has as many source maps as it may have: %d, or %d bytes. "+
-			"Delete maps of old releases, or wait: those that no error uses go after 90 days, and replaced ones after 30.", postgres.MaxMaps, postgres.MaxStored))
-	}
+	asked := c.r.URL.Query()
+	upload := groups.Upload{Release: asked.Get("release"), Name: asked.Get("name"), DebugID: asked.Get("debug_id"), Text: text}
+	kept, created, err := m.maps.Upload(c.ctx(), c.who, c.project, upload)
 	if wrong, ok := errors.AsType[grouping.Invalid](err); ok && wrong.Field != "" {
-		return httpapi.Invalid("?"+wrong.Field, httpapi.CodeInvalidRequest, wrong.Detail, wrong.Fix)
+		return nil, httpapi.Invalid("?"+wrong.Field, httpapi.CodeInvalidRequest, wrong.Detail, wrong.Fix)
 	}
-	if err != nil {
-		return Refusal(err)
-	}
-	httpapi.WriteJSON(w, http.StatusCreated, uploadedBody{newMapBody(kept), !created})
-	return nil
+	c.status = http.StatusCreated
+	return uploadedBody{newMapBody(kept), !created}, err
 }
 
 // readMap reads a map into memory, and no more than it may have.
@@ -171,49 +153,25 @@ func readMap(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// maps lists the source maps of a project, the newest first.
-func (a *API) maps(w http.ResponseWriter, r *http.Request) error {
-	project := chi.URLParam(r, "project")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	page, err := httpapi.ParsePage(r)
-	if err != nil {
-		return err
-	}
+func (m sourceMapRoutes) list(c *call) (any, error) {
 	var after postgres.MapPlace
-	if page.Cursor != "" {
-		if err := httpapi.DecodeCursor(r, page.Cursor, &after); err != nil {
-			return err
-		}
-	}
-	release := r.URL.Query().Get("release")
-	if !searchable(release) {
-		return invalid("release", release, "Use the name of a release.")
-	}
-	found, err := a.Service.Maps(r.Context(), identity.FromContext(r.Context()).Organization, project, release, after, page.Limit+1)
+	limit, err := c.page(&after)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	httpapi.WriteList(w, r, found, page.Limit, newMapBody, postgres.SourceMap.Place)
-	return nil
+	release := c.r.URL.Query().Get("release")
+	if !query.Searchable(release) {
+		return nil, query.Invalid("release", release, "Use the name of a release.")
+	}
+	found, err := m.maps.List(c.ctx(), c.who.Organization, c.project, release, after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	httpapi.WriteList(c.w, c.r, found, limit, newMapBody, postgres.SourceMap.Place)
+	return nil, nil
 }
 
-func (a *API) deleteMap(w http.ResponseWriter, r *http.Request) error {
-	project, id := chi.URLParam(r, "project"), chi.URLParam(r, "map")
-	if !a.mayRead(r, project) {
-		return httpapi.NotFound("project", project)
-	}
-	if _, err := httpapi.IdempotencyKey(r); err != nil {
-		return err
-	}
-	err := a.Service.DeleteMap(r.Context(), identity.FromContext(r.Context()).Organization, project, id)
-	if errors.Is(err, postgres.ErrNoMap) {
-		return httpapi.NotFound("source map", id)
-	}
-	if err != nil {
-		return err
-	}
-	httpapi.WriteJSON(w, http.StatusOK, deletedBody{id})
-	return nil
+func (m sourceMapRoutes) delete(c *call) (any, error) {
+	id := c.param("map")
+	return deletedBody{id}, m.maps.Delete(c.ctx(), c.who.Organization, c.project, id)
 }

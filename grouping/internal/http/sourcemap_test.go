@@ -3,10 +3,8 @@ package http_test
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	nethttp "net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,23 +13,10 @@ import (
 
 const smallMap = `{"version":3,"sources":["src/a.ts"],"names":[],"mappings":"AAAA"}`
 
-// ask sends a body, compressed if it is said so, and returns the answer.
+// ask sends a body that is compressed as encoding says.
 func ask(t *testing.T, api nethttp.Handler, method, path, body, encoding string) (int, map[string]any) {
 	t.Helper()
-	request := httptest.NewRequest(method, path, strings.NewReader(body))
-	request.Header.Set("X-Api-Key", key)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if encoding != "" {
-		request.Header.Set("Content-Encoding", encoding)
-	}
-	answer, members := httptest.NewRecorder(), map[string]any{}
-	api.ServeHTTP(answer, request)
-	if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
-		t.Fatalf("%s %s: %d %s", method, path, answer.Code, answer.Body)
-	}
-	return answer.Code, members
+	return sendWith(t, api, method, path, body, nethttp.Header{"Content-Encoding": {encoding}})
 }
 
 func packed(t *testing.T, text string) string {

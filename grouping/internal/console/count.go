@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/grouping"
-	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -40,13 +39,13 @@ const (
 	sparkStep   = 5
 )
 
-func (c *console) recently(g postgres.Group, recent *postgres.Recent) recently {
+func (p *groupPages) recently(g postgres.Group, recent *postgres.Recent) recently {
 	sum, most := recent.Hours.Sum(), int64(1)
 	for _, n := range recent.Hours {
 		most = max(most, n)
 	}
 	shown := recently{
-		Users: recent.Users, Last: ui.NewMoment(g.LastSeen, c.Clock()), Age: ui.NewMoment(g.FirstSeen, c.Clock()), Trend: trend(sum, recent.Before),
+		Users: recent.Users, Last: ui.NewMoment(g.LastSeen, p.clock()), Age: ui.NewMoment(g.FirstSeen, p.clock()), Trend: trend(sum, recent.Before),
 		Text: fmt.Sprintf("%s in 24 hours, at most %s in one; %s in the 24 before", ui.Count(sum), ui.Count(most*min(sum, 1)), ui.Count(recent.Before)),
 	}
 	for hour, n := range recent.Hours {
@@ -73,8 +72,8 @@ func trend(now, before int64) string {
 	return fmt.Sprintf("%+.0f %%", 100*float64(now-before)/float64(before))
 }
 
-// shownNumbers is how often a group happened, to whom and where.
-type shownNumbers struct {
+// shownCounts is how often a group happened, to whom and where.
+type shownCounts struct {
 	Chart    *ui.Histogram
 	Spans    []ui.Link
 	Sum      int64
@@ -103,18 +102,19 @@ type shownRelease struct {
 	At                time.Time
 }
 
-// numbers are those of the days or hours that the page is asked for.
-func (c *console) numbers(r *http.Request, g postgres.Group, samples []postgres.Occurrence) (shown shownNumbers, err error) {
+// counts are those of the days or hours that the page is asked for. It
+// returns the newest release of the group's package as well.
+func (p *groupPages) counts(r *http.Request, g postgres.Group, samples []postgres.Occurrence) (shown shownCounts, newest string, err error) {
 	hours := r.URL.Query().Get("by") == "hour"
-	now := c.Clock().UTC()
-	span := groupinghttp.Span{Every: 24 * time.Hour, To: now.Truncate(24*time.Hour).AddDate(0, 0, 1)}
-	span.From = span.To.AddDate(0, 0, -grouping.DaysKept)
+	now := p.clock().UTC()
+	every, to := 24*time.Hour, now.Truncate(24*time.Hour).AddDate(0, 0, 1)
+	from := to.AddDate(0, 0, -grouping.DaysKept)
 	if hours {
-		span = groupinghttp.Span{Every: time.Hour, To: now.Truncate(time.Hour).Add(time.Hour), From: now.Truncate(time.Hour).Add(-23 * time.Hour)}
+		every, to, from = time.Hour, now.Truncate(time.Hour).Add(time.Hour), now.Truncate(time.Hour).Add(-23*time.Hour)
 	}
-	found, known, err := c.Service.Numbers(r.Context(), identity.FromContext(r.Context()), g.ID, span.From, span.To.Add(-1))
+	found, err := p.service.Groups.Count(r.Context(), identity.FromContext(r.Context()), g.ID, from, to.Add(-1))
 	if err != nil {
-		return shown, err
+		return shown, "", err
 	}
 	shown.Users, shown.Tags, shown.Spans = found.Users, showTags(found.Tags), []ui.Link{
 		{Text: "24 hours", Href: ui.With(r, "by", "hour"), Current: hours}, {Text: "90 days", Href: ui.With(r, "by", ""), Current: !hours},
@@ -123,16 +123,16 @@ func (c *console) numbers(r *http.Request, g postgres.Group, samples []postgres.
 		shown.UsersMay = fmt.Sprintf("± %v %%", postgres.UsersError)
 	}
 	var buckets []map[string]int64
-	for _, n := range found.Every(span.From, span.To, span.Every) {
+	for _, n := range found.Every(from, to, every) {
 		buckets = append(buckets, map[string]int64{"error": n})
 		shown.Sum += n
 	}
 	like := likeThese(g, samples)
 	logs := r.Clone(r.Context())
 	logs.URL = &url.URL{Path: "/console/logs", RawQuery: like.Encode()}
-	shown.Chart = ui.NewHistogram(logs, "errors", span.From, span.Every, nil, buckets)
-	for _, sight := range known {
-		if at := sight.First.Sub(span.From); at >= 0 && sight.First.Before(span.To) {
+	shown.Chart = ui.NewHistogram(logs, "errors", from, every, nil, buckets)
+	for _, sight := range found.Releases {
+		if at := sight.First.Sub(from); at >= 0 && sight.First.Before(to) {
 			shown.Releases = append(shown.Releases, shownRelease{sight.Release, sight.Environment, sight.First})
 			shown.Chart.Mark(sight.First)
 		}
@@ -143,7 +143,7 @@ func (c *console) numbers(r *http.Request, g postgres.Group, samples []postgres.
 	like.Set("from", queryTime(g.FirstSeen))
 	like.Set("to", queryTime(g.LastSeen.Add(time.Microsecond)))
 	shown.Like = "/console/logs?" + like.Encode()
-	return shown, nil
+	return shown, found.Releases.Newest(g.LastRelease), nil
 }
 
 // maxReleases is how many releases a page names, those that came last.

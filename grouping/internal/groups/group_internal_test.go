@@ -23,10 +23,11 @@ func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, Concurrency: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	limitertest.Check(t, 4, 16, func(ctx context.Context, organization string, work func()) error {
-		return service.read(ctx, organization, func(pgx.Tx, pg.Organization) error {
+		_, err := read(ctx, service.Groups.db, organization, func(pgx.Tx, pg.Organization) (any, error) {
 			work()
-			return nil
+			return nil, nil
 		})
+		return err
 	})
 }
 
@@ -54,7 +55,7 @@ func TestPagesHaveATime(t *testing.T) {
 	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, Concurrency: 1, Clock: clock, Metrics: prometheus.NewRegistry()})
 	query := postgres.GroupQuery{Project: "shop", Words: []string{"nothing"}, Limit: 100}
 	for pages := 1; ; pages++ {
-		page, err := service.Groups(t.Context(), "acme", query)
+		page, err := service.Groups.List(t.Context(), "acme", query)
 		if err != nil || len(page.Groups) != 0 || page.Incomplete != (page.Next != nil) {
 			t.Fatalf("page %d: %+v, %v", pages, page, err)
 		}

@@ -1,9 +1,7 @@
 package http_test
 
 import (
-	"encoding/json"
 	nethttp "net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -12,24 +10,6 @@ import (
 func patch(t *testing.T, api nethttp.Handler, path, body, idempotencyKey string) (int, map[string]any) {
 	t.Helper()
 	return send(t, api, nethttp.MethodPatch, path, body, idempotencyKey)
-}
-
-func send(t *testing.T, api nethttp.Handler, method, path, body, idempotencyKey string) (int, map[string]any) {
-	t.Helper()
-	request := httptest.NewRequest(method, path, strings.NewReader(body))
-	request.Header.Set("X-Api-Key", key)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if idempotencyKey != "" {
-		request.Header.Set("Idempotency-Key", idempotencyKey)
-	}
-	answer, members := httptest.NewRecorder(), map[string]any{}
-	api.ServeHTTP(answer, request)
-	if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
-		t.Fatalf("%s %s: %d %s", path, body, answer.Code, answer.Body)
-	}
-	return answer.Code, members
 }
 
 // alpha is the path of the group of AlphaErrors.

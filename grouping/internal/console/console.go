@@ -1,0 +1,133 @@
+package console
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/idempotency"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// groupsPath is the list of groups; all pages are below it.
+const groupsPath = "/console/errors"
+
+// Config is what the pages need.
+type Config struct {
+	Service   *groups.Service
+	Directory *identity.Directory
+	Guard     *identity.Guard
+	Clock     func() time.Time
+}
+
+// console is what all pages stand on.
+type console struct {
+	pages     *ui.Pages
+	directory *identity.Directory
+	clock     func() time.Time
+}
+
+// Mount adds the pages to router.
+func Mount(router chi.Router, config Config) {
+	pages := ui.NewPages(ui.Errors, templates).Following(config.Directory)
+	c := &console{pages, config.Directory, config.Clock}
+	pages.Mount(router, config.Guard, func(r chi.Router) {
+		(&groupPages{c, config.Service}).mount(r)
+		(&alertPages{c, config.Service.Alerts}).mount(r)
+		(&rulePages{c, config.Service.Rules}).mount(r)
+		(&settingPages{c, config.Service.Settings, config.Service.Owners}).mount(r)
+		(&mapPages{c, config.Service.SourceMaps}).mount(r)
+	})
+}
+
+// shows handles a request that changes nothing.
+func (c *console) shows(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return c.pages.Handle(func(w http.ResponseWriter, r *http.Request) error { return groups.Problem(handle(w, r)) })
+}
+
+// changes handles a form of a member who may decide, which it reads.
+func (c *console) changes(handle func(w http.ResponseWriter, r *http.Request, request groups.Request) error) http.HandlerFunc {
+	return c.shows(func(w http.ResponseWriter, r *http.Request) error {
+		who := identity.FromContext(r.Context())
+		if !identity.RoleDecides(who.Role()) {
+			return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+				"Your role here is "+who.Role()+", which may not resolve, ignore or assign errors. Ask one of the owners, admins or developers.")
+		}
+		if err := ui.ReadForm(w, r); err != nil {
+			return err
+		}
+		request := groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}}
+		if r.PostForm.Get("key") != "" {
+			request.Key = r.PostForm.Encode()
+		}
+		return handle(w, r, request)
+	})
+}
+
+// may reports whether the reader may change what the pages show.
+func may(r *http.Request) bool { return identity.RoleDecides(identity.FromContext(r.Context()).Role()) }
+
+// unlessRepeated is an error, unless the same form was sent before: its key
+// is all of it, and its times may differ.
+func unlessRepeated(err error) error {
+	if errors.Is(err, idempotency.ErrReused) {
+		return nil
+	}
+	return err
+}
+
+// redirect shows another page, and there what was done.
+func redirect(w http.ResponseWriter, r *http.Request, flash, to string) error {
+	ui.SetFlash(w, flash)
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// ofProject is the address of a page about a project.
+func ofProject(path, project string) string { return path + "?project=" + url.QueryEscape(project) }
+
+// projects are those of an organization to choose from, of which one is chosen: the first, unless one is named.
+func (c *console) projects(organization, named string) (choices []ui.Choice, chosen string, err error) {
+	projects := c.directory.Projects(organization)
+	if chosen = named; chosen == "" && len(projects) > 0 {
+		chosen = projects[0].Project
+	}
+	for _, p := range projects {
+		choices = append(choices, ui.Choice{Value: p.Project, Text: cmp.Or(p.Name, p.Project), Selected: p.Project == chosen})
+	}
+	if chosen != "" && !c.directory.Owns(organization, chosen) {
+		return nil, "", httpapi.NotFound("project", chosen)
+	}
+	return choices, chosen, nil
+}
+
+// placed puts a fault at its field.
+func placed(fields []ui.Field, invalid grouping.Invalid) (found bool) {
+	for i := range fields {
+		if fields[i].Name == invalid.Field {
+			fields[i].Fault, found = invalid.Error(), true
+		}
+	}
+	return found
+}
+
+// who names an author or an assignee to the reader.
+func who(r *http.Request, id, name string) string {
+	if id != "" && id == identity.FromContext(r.Context()).Member {
+		return "you"
+	}
+	return cmp.Or(name, id)
+}

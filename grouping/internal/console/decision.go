@@ -1,0 +1,249 @@
+package console
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+// What the buttons of the pages do.
+const (
+	doResolve  = "resolve"
+	doNext     = "resolve-next"
+	doRelease  = "resolve-in"
+	doIgnore   = "ignore"
+	doUntil    = "ignore-until"
+	doReopen   = "reopen"
+	doAssignMe = "assign-me"
+	doAssign   = "assign"
+	doNote     = "note"
+	doMerge    = "merge"
+	doUnmerge  = "unmerge"
+	doSplit    = "split"
+	doLink     = "link"
+	doUnlink   = "unlink"
+)
+
+// done are texts for what was done; those of several end in -all.
+var done = map[string]string{ // bounded by what the buttons do
+	doResolve: "It is resolved. A later error opens it again.", doNext: "It is resolved in the next release.", doRelease: "It is resolved in that release.",
+	doIgnore: "It is ignored.", doUntil: "It is ignored until then.", doReopen: "It is open again.",
+	doAssignMe: "You look after it now.", doAssign: "It is assigned.", doNote: "The note is kept.",
+	doResolve + "-all": "They are resolved. Later errors open them again.", doIgnore + "-all": "They are ignored.", doReopen + "-all": "They are open again.",
+	doAssignMe + "-all": "You look after them now.", "left": "1,000 errors are changed. There are more: do it again for the others.",
+	"none":  "Nothing is changed: choose errors first.",
+	doMerge: "They are one group now, and what comes is shown here, too.", doMerge + "-all": "They are one group now: the one that was seen first.",
+	doUnmerge: "They are groups of their own again.", "few": "Nothing is merged: choose 2 to 100 errors of one project.",
+	doLink: "The link is kept.", doUnlink: "The link is gone.",
+	doSplit: "From now on errors like it are a group of their own, which the first of them creates. Earlier ones stay here.",
+}
+
+// untils are the ends of ignoring that the page offers.
+var untils = []struct {
+	value, text string
+	until       func(now time.Time) grouping.Until
+}{
+	{"1h", "for an hour", untilIn(time.Hour)},
+	{"24h", "for 24 hours", untilIn(24 * time.Hour)},
+	{"7d", "for a week", untilIn(7 * 24 * time.Hour)},
+	{"n1", "until it happens again", untilCount(1, 0)},
+	{"n10", "until it happens 10 times", untilCount(10, 0)},
+	{"n100", "until it happens 100 times", untilCount(100, 0)},
+	{"h10", "until it happens 10 times in an hour", untilCount(10, time.Hour)},
+	{"h100", "until it happens 100 times in an hour", untilCount(100, time.Hour)},
+	{"h1000", "until it happens 1,000 times in an hour", untilCount(1000, time.Hour)},
+}
+
+func untilIn(span time.Duration) func(time.Time) grouping.Until {
+	return func(now time.Time) grouping.Until {
+		return grouping.Until{At: now.Add(span).UTC().Truncate(time.Second)}
+	}
+}
+
+func untilCount(n int64, per time.Duration) func(time.Time) grouping.Until {
+	return func(time.Time) grouping.Until { return grouping.Until{Count: n, Per: per} }
+}
+
+// decideForms is what the forms of a page need.
+type decideForms struct {
+	May     bool   // the reader's role permits it
+	Key     string // idempotency key
+	Version int64
+	Untils  []ui.Choice
+	Newest  string // the newest release of the group's package; empty: none is known
+	Release ui.Field
+	Label   ui.Field
+	Link    []ui.Field
+}
+
+func newDecideForms(r *http.Request, g postgres.Group, newest string) decideForms {
+	d := decideForms{May: may(r), Key: rand.Text(), Version: g.Version, Newest: newest}
+	for _, u := range untils {
+		d.Untils = append(d.Untils, ui.Choice{Value: u.value, Text: u.text})
+	}
+	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off",
+		Hint: "Its errors, and those of later releases, open it again."}
+	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
+		Hint: "A member's id or a label, such as that of a team. Empty: nobody."}
+	d.Link = []ui.Field{
+		{Name: "url", Label: "Address", Type: "url", MaxLength: grouping.MaxLinkURL, Required: true, Autocomplete: "off", Hint: "Of a ticket, or the like."},
+		{Name: "title", Label: "What it is", MaxLength: grouping.MaxLinkTitle, Optional: true, Autocomplete: "off", Hint: "Such as PAY-7."},
+		{Name: "webhook", Label: "Webhook", Optional: true, Autocomplete: "off",
+			Hint: "Id of one under Settings. It is notified when the error is resolved or comes back."},
+	}
+	return d
+}
+
+// wishOf reads what a button does.
+func (p *groupPages) wishOf(r *http.Request) (wish groups.Wish, err error) {
+	switch does := r.PostForm.Get("do"); does {
+	case doResolve, doNext, doRelease:
+		wish.Status = grouping.Resolved
+		wish.Resolution.Next = does == doNext
+		if does == doRelease {
+			wish.Resolution.Release = strings.TrimSpace(r.PostForm.Get("release"))
+		}
+	case doIgnore, doUntil:
+		wish.Status = grouping.Ignored
+		for _, u := range untils {
+			if does == doUntil && u.value == r.PostForm.Get("until") {
+				wish.Until = u.until(p.clock())
+			}
+		}
+	case doReopen:
+		wish.Status = grouping.Unresolved
+	case doAssignMe:
+		me := identity.FromContext(r.Context())
+		wish.Assign = &grouping.Assignee{ID: me.Member, Name: me.Name}
+	case doAssign:
+		wish.Assign = &grouping.Assignee{ID: strings.TrimSpace(r.PostForm.Get("assignee"))}
+	case doNote:
+		wish.Note = strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("note"), "\r\n", "\n"))
+	default:
+		return wish, httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
+			fmt.Sprintf("%q is nothing that can be done. Reload the page and try again.", does))
+	}
+	return wish, nil
+}
+
+// decide does what a button of a group's page says. If somebody
+// decided meanwhile, the page shows that first.
+func (p *groupPages) decide(w http.ResponseWriter, r *http.Request, request groups.Request) error {
+	var ifVersion *int64
+	if version, err := strconv.ParseInt(r.PostForm.Get("version"), 10, 64); err == nil {
+		ifVersion = &version
+	}
+	id := chi.URLParam(r, "group")
+	err := unlessRepeated(p.carryOut(r, request, id, ifVersion))
+	var conflict grouping.Conflict
+	var invalid grouping.Invalid
+	switch {
+	case errors.As(err, &conflict):
+		return p.writeGroup(w, r, http.StatusConflict, "Somebody decided meanwhile: see Activity. If what you wanted still makes sense, do it again.")
+	case errors.As(err, &invalid):
+		return p.writeGroup(w, r, http.StatusUnprocessableEntity, invalid.Error())
+	case err != nil:
+		return err
+	}
+	return redirect(w, r, r.PostForm.Get("do"), groupsPath+"/"+id)
+}
+
+// carryOut does what a button of a group's page says.
+func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string, ifVersion *int64) (err error) {
+	merging := groups.Merging{Into: id, Groups: r.PostForm["group"], IfVersion: ifVersion}
+	switch r.PostForm.Get("do") {
+	case doMerge:
+		_, err = p.service.Merges.Merge(r.Context(), request, merging)
+	case doUnmerge:
+		_, err = p.service.Merges.Unmerge(r.Context(), request, merging)
+	case doSplit:
+		_, err = p.service.Merges.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
+	case doLink:
+		field := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
+		_, _, err = p.service.Links.Add(r.Context(), request, id, grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})
+	case doUnlink:
+		_, err = p.service.Links.Remove(r.Context(), request, id, r.PostForm.Get("link"))
+	default:
+		wish, err := p.wishOf(r)
+		if err != nil {
+			return err
+		}
+		wish.IfVersion = ifVersion
+		_, err = p.service.Decisions.Decide(r.Context(), request, id, wish)
+		return err
+	}
+	return err
+}
+
+// decideAll does what a button of the list says, to the chosen groups or
+// to all that the search finds, and shows the list again.
+func (p *groupPages) decideAll(w http.ResponseWriter, r *http.Request, request groups.Request) error {
+	chosen, flash := r.PostForm["group"], r.PostForm.Get("do")+"-all"
+	if r.PostForm.Get("do") == doMerge {
+		return p.mergeChosen(w, r, request, chosen)
+	}
+	wish, err := p.wishOf(r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.PostForm.Get("all") != "":
+		left, err := p.decideSearch(r, request, wish)
+		if err != nil {
+			return err
+		}
+		if left {
+			flash = "left"
+		}
+	case len(chosen) == 0 || len(chosen) > groups.MaxBulk:
+		flash = "none"
+	default:
+		_, err := p.service.Decisions.DecideEach(r.Context(), request, chosen, wish)
+		if err = unlessRepeated(err); err != nil {
+			return err
+		}
+	}
+	return backToList(w, r, flash)
+}
+
+// mergeChosen merges the chosen groups into the one that was seen first.
+func (p *groupPages) mergeChosen(w http.ResponseWriter, r *http.Request, request groups.Request, chosen []string) error {
+	if len(chosen) < 2 || len(chosen) > grouping.MaxMerged || r.PostForm.Get("all") != "" {
+		return backToList(w, r, "few")
+	}
+	_, err := p.service.Merges.Merge(r.Context(), request, groups.Merging{Groups: chosen})
+	if err = unlessRepeated(err); err != nil {
+		return err
+	}
+	return backToList(w, r, doMerge+"-all")
+}
+
+func backToList(w http.ResponseWriter, r *http.Request, flash string) error {
+	back := url.URL{Path: groupsPath, RawQuery: r.URL.RawQuery}
+	return redirect(w, r, flash, back.String())
+}
+
+// decideSearch decides about all groups that the address finds.
+func (p *groupPages) decideSearch(r *http.Request, request groups.Request, wish groups.Wish) (left bool, err error) {
+	_, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
+	query, _, err := p.queryOf(ui.Without(asked, "cursor"))
+	if err != nil {
+		return false, err
+	}
+	bulk, err := p.service.Decisions.DecideAll(r.Context(), request, query, wish)
+	return bulk.Left > 0 || bulk.Incomplete, unlessRepeated(err)
+}

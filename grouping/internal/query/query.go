@@ -1,0 +1,122 @@
+// Package query reads which groups somebody asks for,
+// of the API and of the console alike.
+package query
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Bounds of a query.
+const (
+	maxWords = 20
+	maxValue = 256 // bytes of a searched value
+)
+
+// Parse reads a list's filters and page.
+func Parse(r *http.Request) (q postgres.GroupQuery, err error) {
+	page, err := httpapi.ParsePage(r)
+	if err != nil {
+		return q, err
+	}
+	q.Limit = page.Limit
+	values := r.URL.Query()
+	for _, parse := range []func(*postgres.GroupQuery, url.Values) error{parseStatus, parseSpan, parseLevels, parseEnvironments, parseWords, parseOthers} {
+		if err := parse(&q, values); err != nil {
+			return q, err
+		}
+	}
+	if page.Cursor != "" {
+		err = httpapi.DecodeCursor(r, page.Cursor, &q.After)
+	}
+	return q, err
+}
+
+func parseStatus(q *postgres.GroupQuery, values url.Values) error {
+	word := values.Get("status")
+	status, known := grouping.ParseStatus(word)
+	if word != "" && !known {
+		return Invalid("status", word, "Use unresolved, resolved, ignored or archived.")
+	}
+	q.Status = status
+	return nil
+}
+
+func parseSpan(q *postgres.GroupQuery, values url.Values) (err error) {
+	if q.From, err = httpapi.QueryTime(values, "from"); err != nil {
+		return err
+	}
+	if q.To, err = httpapi.QueryTime(values, "to"); err != nil {
+		return err
+	}
+	return httpapi.CheckSpan(values, q.From, q.To)
+}
+
+func parseLevels(q *postgres.GroupQuery, values url.Values) error {
+	for _, word := range values["level"] {
+		level, known := grouping.ParseSeverity(word)
+		if !known {
+			return Invalid("level", word, "Use debug, info, warn, error or fatal; repeat level for several.")
+		}
+		q.Severities |= level
+	}
+	return nil
+}
+
+func parseEnvironments(q *postgres.GroupQuery, values url.Values) error {
+	for _, name := range values["environment"] {
+		if !Searchable(name) {
+			return Invalid("environment", name, fmt.Sprintf("Use a name of at most %d bytes of UTF-8 without U+0000.", maxValue))
+		}
+		if name != "" {
+			q.Environments = append(q.Environments, name)
+		}
+	}
+	return nil
+}
+
+func parseWords(q *postgres.GroupQuery, values url.Values) error {
+	text := values.Get("q")
+	q.Words = strings.Fields(text)
+	if !Searchable(text) || len(q.Words) > maxWords {
+		return Invalid("q", text, fmt.Sprintf("Use at most %d words and %d bytes of UTF-8 without U+0000.", maxWords, maxValue))
+	}
+	if text != "" && len(q.Words) == 0 {
+		return Invalid("q", text, "Name words of title, type or culprit; all of them must stand there, in any order.")
+	}
+	return nil
+}
+
+func parseOthers(q *postgres.GroupQuery, values url.Values) error {
+	if q.Assignee = values.Get("assignee"); !Searchable(q.Assignee) {
+		return Invalid("assignee", q.Assignee, fmt.Sprintf("Use at most %d bytes of UTF-8 without U+0000.", maxValue))
+	}
+	word := values.Get("new_since")
+	if q.NewSince = word == "deploy"; word != "" && !q.NewSince {
+		return Invalid("new_since", word, "Use deploy.")
+	}
+	switch by := postgres.Sorting(values.Get("sort")); by {
+	case "", "last_seen":
+	case postgres.ByFirstSeen, postgres.ByCount, postgres.ByUsers:
+		q.Sort = by
+	default:
+		return Invalid("sort", string(by), "Use last_seen, first_seen, count or users.")
+	}
+	return nil
+}
+
+// Searchable reports whether Postgres can search for s.
+func Searchable(s string) bool {
+	return len(s) <= maxValue && strings.ToValidUTF8(s, "") == s && strings.IndexByte(s, 0) < 0
+}
+
+// Invalid is the answer to a parameter that is wrong.
+func Invalid(name, value, fix string) error {
+	return httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, value), fix)
+}

@@ -1,0 +1,29 @@
+package query_test
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/grouping/internal/query"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// A filter that can't be read is refused by name, with a way out: to ignore it
+// would show too much.
+func TestParse(t *testing.T) {
+	for asked, pointer := range map[string]string{
+		"": "", "status=ignored&level=error&level=fatal&environment=&q=a+b&assignee=x&new_since=deploy&sort=users&from=2026-11-21T12:00:00Z&to=2026-11-21T12:00:00Z": "",
+		"status=open": "?status", "level=Error": "?level", "level=": "?level", "from=yesterday": "?from", "from=2026-11-21T12:00:00%2B02:00": "?from",
+		"to=2026-02-30T12:00:00Z": "?to", "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": "?to", "q=%20": "?q", "q=%20%00%2C": "?q",
+		"q=" + strings.Repeat("a+", 21): "?q", "q=" + strings.Repeat("a", 257): "?q", "environment=%ff": "?environment", "assignee=%00": "?assignee",
+		"new_since=birth": "?new_since", "sort=age": "?sort", "limit=0": "?limit", "limit=1001": "?limit",
+	} {
+		_, err := query.Parse(httptest.NewRequest("GET", "/?"+asked, nil))
+		problem, refused := errors.AsType[*httpapi.Problem](err)
+		if refused != (pointer != "") || refused && (len(problem.Faults) != 1 || problem.Faults[0].Pointer != pointer || problem.Faults[0].Fix == "") {
+			t.Errorf("%q: %v, want a fault at %q", asked, err, pointer)
+		}
+	}
+}
