@@ -1,9 +1,9 @@
 # Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils and grep, and nothing else (see .ci/fresh).
 
 GO      ?= go
-# Binaries don't contain their folder's path, so another clone of the same commit has nothing to compile. They have no debug tables:
-# tests and images omit them anyway, and linking with them takes a fifth longer. GOFLAGS=-trimpath keeps them.
-COMPILED = -trimpath -gcflags=all=-dwarf=false
+# Binaries don't contain their folder's path, so another clone of the same commit has nothing to compile. They have no tables of symbols
+# or for debuggers: tests and images omit them anyway, and linking with them takes half as long again. GOFLAGS=-trimpath keeps them.
+COMPILED = -trimpath -gcflags=all=-dwarf=false -ldflags=-s
 export GOFLAGS := $(filter-out $(COMPILED),$(shell $(GO) env GOFLAGS)) $(COMPILED)
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}')
