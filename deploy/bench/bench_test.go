@@ -73,7 +73,9 @@ func TestBody(t *testing.T) {
 	b, at := subject.NewBody(subject.EntriesPerBatch, 1), time.Now()
 	first := string(b.Text)
 	b.Fill(at)
-	var batch struct{ Logs []struct{ Error *struct{ Type string } } }
+	var batch struct {
+		Logs []struct{ Error *struct{ Type string } }
+	}
 	if err := json.Unmarshal(b.Text, &batch); err != nil || len(batch.Logs) != subject.EntriesPerBatch || first == string(b.Text) {
 		t.Fatalf("%d entries, %v", len(batch.Logs), err)
 	}
