@@ -146,6 +146,7 @@ lint: ## check style and the architecture's rules
 PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
 verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones, Grafana takes the dashboards
 	@sh .ci/verify $(MODULES)
+	@cd shared/bus/benchmark && GOWORK=off $(GO) list -deps . >/dev/null # it is in no workspace: its go.mod falls behind that of shared
 	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/recording
