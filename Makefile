@@ -1,9 +1,9 @@
 # Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils and grep, and nothing else (see .ci/fresh).
 
 GO      ?= go
-# Binaries don't contain their folder's path, so another clone of the same commit has nothing to compile. They have no debug tables:
-# tests and images omit them anyway, and linking with them takes a fifth longer. GOFLAGS=-trimpath keeps them.
-COMPILED = -trimpath -gcflags=all=-dwarf=false
+# Binaries don't contain their folder's path, so another clone of the same commit has nothing to compile. They have no tables of symbols
+# or for debuggers: tests and images omit them anyway, and linking with them takes half as long again. GOFLAGS=-trimpath keeps them.
+COMPILED = -trimpath -gcflags=all=-dwarf=false -ldflags=-s
 export GOFLAGS := $(filter-out $(COMPILED),$(shell $(GO) env GOFLAGS)) $(COMPILED)
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}')
@@ -146,6 +146,7 @@ lint: ## check style and the architecture's rules
 PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
 verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones, Grafana takes the dashboards
 	@sh .ci/verify $(MODULES)
+	@cd shared/bus/benchmark && GOWORK=off $(GO) list -deps . >/dev/null # it is in no workspace: its go.mod falls behind that of shared
 	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/recording

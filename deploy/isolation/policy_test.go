@@ -503,48 +503,14 @@ func testEveryAuthenticatedRouteIsLimited(t *testing.T, w *world) {
 	t.Logf("%d policies of authenticated routes", limited)
 }
 
-// Every module refuses callers that read or administer without pause, with
-// a time to wait, for every kind of credential; other callers are served.
-func TestReadsAreLimitedByOrganization(t *testing.T) {
-	const perMinute = 30
-	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) {
-		set.Ingest.Limits.ReadsPerMinute, set.Ledger.Limits.ReadsPerMinute, set.Grouping.Limits.ReadsPerMinute = perMinute, perMinute, perMinute
-	})
-	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
-	reads := func(of *tenant, as principal) map[string]principal {
-		key, token := principal{header: asKey(of.key)}, w.tokenHolder(t, of, "a token", "billing:read")
-		return map[string]principal{
-			"/v1/logs": key, "/v1/error-groups/" + of.things["group"]: key, "/v1/organizations/" + of.things["organization"] + "/balance": token,
-			"/console/logs": as, "/console/errors": as, "/console/usage": as,
-		}
-	}
-	quiet := reads(b, w.memberOf(t, b, "owner"))
-	for path, caller := range reads(a, w.memberOf(t, a, "owner")) {
-		got := answer{}
-		for range 20 * perMinute { // a slow machine wins reads back meanwhile
-			if got = w.send(t, caller.sends(request{method: "GET", path: path})); got.status == http.StatusTooManyRequests {
-				break
-			}
-		}
-		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" || got.header.Get("X-RateLimit-Remaining") != "0" {
-			t.Errorf("GET %s without pause: %d %v", path, got.status, got.header)
-		}
-		if !strings.HasPrefix(path, "/console") && got.get("code") != "rate_limited" {
-			t.Errorf("GET %s without pause: %s", path, got.text)
-		}
-	}
-	for path, caller := range quiet {
-		if got := w.send(t, caller.sends(request{method: "GET", path: path})); got.status != http.StatusOK {
-			t.Errorf("GET %s of the other organization: %d %s", path, got.status, got.brief())
-		}
-	}
-}
-
 // Until a module has the credentials it answers on every route that it
 // is starting: it calls no valid key invalid, and sends no signed-in
-// member to the sign-in.
+// member to the sign-in. Once it runs, it limits reads.
 func TestStartingUntilCredentialsAreKnown(t *testing.T) {
-	w := builtWorld(t, kafkatest.Brokers(t), postgrestest.URL(t), func(*allinone.Modules) {})
+	const perMinute = 30
+	w := builtWorld(t, kafkatest.Brokers(t), postgrestest.URL(t), func(set *allinone.Modules) {
+		set.Ingest.Limits.ReadsPerMinute, set.Ledger.Limits.ReadsPerMinute, set.Grouping.Limits.ReadsPerMinute = perMinute, perMinute, perMinute
+	})
 	digits := strings.Repeat("a", 48)
 	callers := []principal{
 		{name: "nobody"}, {name: "an API key", header: asKey("weir_" + digits)}, {name: "the operator", header: asToken(operatorToken)},
@@ -575,6 +541,43 @@ func TestStartingUntilCredentialsAreKnown(t *testing.T) {
 			if inside := regexp.MustCompile(`weir\.[a-z]+\.v1|127\.0\.0\.1`).FindString(got.text); inside != "" {
 				t.Errorf("%s as %s shows %s: %s", p.route, caller.name, inside, got.brief())
 			}
+		}
+	}
+	w.start(t)
+	w.readsAreLimited(t, perMinute)
+}
+
+// readsAreLimited holds that every module refuses callers that read or
+// administer without pause, with a time to wait, for every kind of credential;
+// other callers are served.
+func (w *world) readsAreLimited(t *testing.T, perMinute int) {
+	t.Helper()
+	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
+	reads := func(of *tenant, as principal) map[string]principal {
+		key, token := principal{header: asKey(of.key)}, w.tokenHolder(t, of, "a token", "billing:read")
+		return map[string]principal{
+			"/v1/logs": key, "/v1/error-groups/" + of.things["group"]: key, "/v1/organizations/" + of.things["organization"] + "/balance": token,
+			"/console/logs": as, "/console/errors": as, "/console/usage": as,
+		}
+	}
+	quiet := reads(b, w.memberOf(t, b, "owner"))
+	for path, caller := range reads(a, w.memberOf(t, a, "owner")) {
+		got := answer{}
+		for range 20 * perMinute { // a slow machine wins reads back meanwhile
+			if got = w.send(t, caller.sends(request{method: "GET", path: path})); got.status == http.StatusTooManyRequests {
+				break
+			}
+		}
+		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" || got.header.Get("X-RateLimit-Remaining") != "0" {
+			t.Errorf("GET %s without pause: %d %v", path, got.status, got.header)
+		}
+		if !strings.HasPrefix(path, "/console") && got.get("code") != "rate_limited" {
+			t.Errorf("GET %s without pause: %s", path, got.text)
+		}
+	}
+	for path, caller := range quiet {
+		if got := w.send(t, caller.sends(request{method: "GET", path: path})); got.status != http.StatusOK {
+			t.Errorf("GET %s of the other organization: %d %s", path, got.status, got.brief())
 		}
 	}
 }

@@ -94,6 +94,13 @@ func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *
 func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
 	w := builtWorld(t, brokers, database, adjust)
+	w.start(t)
+	return w
+}
+
+// start runs the modules, and waits until they are ready.
+func (w *world) start(t *testing.T) {
+	t.Helper()
 	var stops []func()
 	for name, module := range w.modules {
 		stops = append(stops, run(t, name, module))
@@ -107,7 +114,6 @@ func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*al
 		_, err := w.gateway.Ready(t.Context())
 		return err
 	})
-	return w
 }
 
 // builtWorld is an installation of which nothing runs yet.

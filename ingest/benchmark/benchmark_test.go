@@ -18,7 +18,7 @@ const victoriaProgram = "../../bin/victoria-logs"
 // A day is stored and asked for everything. What is not measured is said, and
 // both stores answer alike where there are both.
 func TestBenchmark(t *testing.T) {
-	c := Command{Entries: 30_000, Repeats: 2, Each: time.Minute, Profiles: t.TempDir()}
+	c := Command{Entries: 30_000, Repeats: 1, Each: time.Minute, Profiles: t.TempDir()}
 	testenv.Must(t, c.Validate())
 	if _, err := os.Stat(victoriaProgram); err == nil {
 		c.Victoria = victoriaProgram

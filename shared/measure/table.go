@@ -34,14 +34,9 @@ func Millis(all ...time.Duration) string {
 	return join(all, "ms", func(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) })
 }
 
-// Micros shows durations in microseconds; 0 is unknown.
+// Micros shows durations in microseconds.
 func Micros(all ...time.Duration) string {
-	return join(all, "µs", func(d time.Duration) string {
-		if d == 0 {
-			return "-"
-		}
-		return fmt.Sprintf("%.1f", float64(d)/float64(time.Microsecond))
-	})
+	return join(all, "µs", func(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Microsecond)) })
 }
 
 // Megabytes shows bytes in MB.

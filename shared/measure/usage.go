@@ -63,39 +63,17 @@ func sum(all []procfs.ProcStat) (used time.Duration) {
 // CPU begins to count processor time; since returns what each process has
 // used, divided by n.
 func CPU(of ...Process) (since func(n float64) []time.Duration) {
-	return counted(of, Process.cpu)
-}
-
-// Switches is the same of how often threads have left a processor, without
-// those of threads and processes that have ended.
-func Switches(of ...Process) (since func(n float64) []float64) {
-	return counted(of, Process.switches)
-}
-
-func counted[T ~int64 | ~float64](of []Process, now func(Process) T) (since func(n float64) []T) {
-	before := make([]T, len(of))
+	before := make([]time.Duration, len(of))
 	for i, p := range of {
-		before[i] = now(p)
+		before[i] = p.cpu()
 	}
-	return func(n float64) []T {
-		each := make([]T, len(of))
+	return func(n float64) []time.Duration {
+		each := make([]time.Duration, len(of))
 		for i, p := range of {
-			each[i] = T(float64(max(0, now(p)-before[i])) / n)
+			each[i] = time.Duration(float64(max(0, p.cpu()-before[i])) / n)
 		}
 		return each
 	}
-}
-
-func (p Process) switches() (n float64) {
-	for _, member := range p.members() {
-		threads, _ := procfs.AllThreads(member.PID)
-		for _, thread := range threads {
-			if status, err := thread.NewStatus(); err == nil {
-				n += float64(status.VoluntaryCtxtSwitches + status.NonVoluntaryCtxtSwitches)
-			}
-		}
-	}
-	return n
 }
 
 // Memory returns how many bytes of a process are resident, and the most that

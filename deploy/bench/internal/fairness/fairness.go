@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -24,9 +22,10 @@ import (
 type Command struct {
 	Attacks []string      `arg:"" optional:"" name:"attack" help:"Attacks to measure; all of them where none is named: ${attacks}."`
 	Each    time.Duration `help:"How long to watch beside each attack." default:"17s"`
-	Idle    int           `help:"At the end, how many organizations that do nothing are created." default:"10000"`
-	Quiet   int           `help:"Organizations that are watched, each posting twice a second." default:"14"`
 }
+
+// quiet is how many organizations are watched, each posting twice a second.
+const quiet = 14
 
 // Help is called by kong.
 func (Command) Help() string {
@@ -38,8 +37,8 @@ misses its goal has an exclamation mark.`
 
 // Validate is called by kong.
 func (c *Command) Validate() error {
-	if c.Each <= 0 || c.Idle < 0 || c.Quiet < 1 {
-		return errors.New("--each and --quiet must be more than 0, --idle at least 0")
+	if c.Each <= 0 {
+		return errors.New("--each must be more than 0")
 	}
 	_, err := chosen(c.Attacks)
 	return err
@@ -48,14 +47,9 @@ func (c *Command) Validate() error {
 // Run measures and prints a table.
 func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
 	return subject.In(ctx, logger, func(dir, database string) error {
-		r := &run{Command: c, dir: dir, database: database, postmaster: measure.Postmaster(ctx, database)}
+		r := &run{Command: c, dir: dir, postmaster: measure.Postmaster(ctx, database)}
 		subject.Say("Measuring what quiet organizations notice:")
-		err := r.install(ctx, nil, r.attacked)
-		if err == nil && c.Idle > 0 {
-			// The default limits of operators are too low to create so many in
-			// minutes, and do not affect the results.
-			err = r.install(ctx, map[string]string{"WEIR_CHANGES_PER_MINUTE": "1000000", "WEIR_READS_PER_MINUTE": "1000000"}, r.amongIdle)
-		}
+		err := subject.Run(ctx, dir, map[string]string{"WEIR_DATABASE_URL": database}, func(w *subject.Weir) error { return r.measure(ctx, w) })
 		if len(r.results) > 0 {
 			_, failed := write(os.Stdout, c, r.results)
 			err = errors.Join(err, failed)
@@ -64,11 +58,8 @@ func (c *Command) Run(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// The measurements beside which nobody attacks.
-const (
-	alone = "alone"
-	idle  = "idle-tenants"
-)
+// alone is the measurement beside which nobody attacks.
+const alone = "alone"
 
 // Limits of the wait for an attack's end, whose rest would count toward the
 // next, and of a quiet organization's request.
@@ -82,35 +73,24 @@ const (
 type run struct {
 	*Command
 
-	dir, database string
-	postmaster    measure.Process
-	weir          *subject.Weir
-	quiet         []*subject.Watched
-	browser       *subject.Browser
-	results       []*result
+	dir        string
+	postmaster measure.Process
+	weir       *subject.Weir
+	quiet      []*subject.Watched
+	browser    *subject.Browser
+	results    []*result
 }
 
-// install starts the installation, perhaps again, and measures.
-func (r *run) install(ctx context.Context, variables map[string]string, measured func(context.Context) error) error {
-	all := map[string]string{"WEIR_DATABASE_URL": r.database}
-	for name, value := range variables {
-		all[name] = value
+// measure measures alone, then beside each attack.
+func (r *run) measure(ctx context.Context, w *subject.Weir) (err error) {
+	r.weir = w
+	if r.quiet, err = w.Watch(ctx, "quiet", quiet); err != nil {
+		return err
 	}
-	return subject.Run(ctx, r.dir, all, func(w *subject.Weir) (err error) {
-		r.weir = w
-		if r.quiet, err = w.Watch(ctx, "quiet", r.Quiet); err != nil {
-			return err
-		}
-		if r.browser, err = subject.NewBrowser(w.Env); err != nil {
-			return err
-		}
-		r.browser.Timeout = probeTimeout
-		return measured(ctx)
-	})
-}
-
-// attacked measures alone, then beside each attack.
-func (r *run) attacked(ctx context.Context) error {
+	if r.browser, err = subject.NewBrowser(w.Env); err != nil {
+		return err
+	}
+	r.browser.Timeout = probeTimeout
 	subject.Say("  %s for %s", alone, 2*r.Each)
 	r.results = append(r.results, r.watch(ctx, attack{Name: alone, Does: "nobody else", Lawful: true}, 2*r.Each, 0))
 	attacks, err := chosen(r.Attacks)
@@ -123,29 +103,6 @@ func (r *run) attacked(ctx context.Context) error {
 			return fmt.Errorf("the attack %q: %w", a.Name, err)
 		}
 	}
-	return ctx.Err()
-}
-
-// amongIdle measures among many idle organizations.
-func (r *run) amongIdle(ctx context.Context) error {
-	subject.Say("  creating %d organizations that do nothing", r.Idle)
-	const makers = 8
-	making, limited := errgroup.WithContext(ctx)
-	making.SetLimit(makers)
-	for number := 1; number <= r.Idle && limited.Err() == nil; number++ {
-		if number%1000 == 0 {
-			subject.Say("    %d of %d", number, r.Idle)
-		}
-		making.Go(func() error {
-			_, err := r.weir.NewTenant(limited, fmt.Sprintf("idle %d", number), "indie")
-			return err
-		})
-	}
-	if err := making.Wait(); err != nil {
-		return err
-	}
-	nothing := attack{Name: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a restarted process", r.Idle), Lawful: true}
-	r.results = append(r.results, r.watch(ctx, nothing, r.Each, 0))
 	return ctx.Err()
 }
 
@@ -192,25 +149,24 @@ func (r *run) drain(ctx context.Context, of subject.Tenant) time.Duration {
 	defer cancel()
 	body := subject.NewBody(subject.WatchedBatch, 0)
 	at := begun.Truncate(time.Millisecond) // as timestamps are
-	for _, done := range []func() bool{
-		func() bool {
-			_, err := r.weir.Post(ctx, of.Key, client.Batch{Body: body.Text})
-			return err == nil
-		},
-		func() bool {
-			page, err := r.weir.Logs(ctx, of.Key, client.LogsQuery{Project: of.Project, From: at, To: at.Add(time.Second), Limit: 1})
-			return err == nil && len(page.Items) > 0
-		},
-		func() bool {
-			answer, err := r.weir.Call(ctx, client.Request{
-				Method: http.MethodGet, Path: "/projects/" + of.Project + "/error-groups?limit=1", Header: map[string]string{"X-Api-Key": of.Key},
-			})
-			var newest client.List[client.ErrorGroup]
-			return err == nil && json.Unmarshal(answer.Body, &newest) == nil && len(newest.Items) > 0 && !newest.Items[0].LastSeen.Before(at)
-		},
-	} {
+	until := func(done func() bool) {
 		_ = measure.Until(ctx, 200*time.Millisecond, func(context.Context) (bool, error) { return done(), nil }) // its end is in the table
 	}
+	until(func() bool {
+		_, err := r.weir.Post(ctx, of.Key, client.Batch{Body: body.Text})
+		return err == nil
+	})
+	until(func() bool {
+		page, err := r.weir.Logs(ctx, of.Key, client.LogsQuery{Project: of.Project, From: at, To: at.Add(time.Second), Limit: 1})
+		return err == nil && len(page.Items) > 0
+	})
+	until(func() bool {
+		answer, err := r.weir.Call(ctx, client.Request{
+			Method: http.MethodGet, Path: "/projects/" + of.Project + "/error-groups?limit=1", Header: map[string]string{"X-Api-Key": of.Key},
+		})
+		var newest client.List[client.ErrorGroup]
+		return err == nil && json.Unmarshal(answer.Body, &newest) == nil && len(newest.Items) > 0 && !newest.Items[0].LastSeen.Before(at)
+	})
 	return time.Since(begun)
 }
 

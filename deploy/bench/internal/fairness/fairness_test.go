@@ -46,7 +46,7 @@ func TestTableMarksMissedGoals(t *testing.T) {
 	slow.answers, slow.refused, slow.peak = &outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
 	lawful.attack.Lawful, lawful.answers = true, &outcome{Times: map[string]int64{"200": 3}}
 	var text strings.Builder
-	missed, err := write(&text, &Command{Quiet: 2, Each: time.Second}, []*result{quick, fine, slow, open, lawful})
+	missed, err := write(&text, &Command{Each: time.Second}, []*result{quick, fine, slow, open, lawful})
 	if err != nil || missed != 4 {
 		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
 	}

@@ -81,7 +81,7 @@ func (r *result) goal(view int) time.Duration {
 // few samples leave open.
 func write(out io.Writer, c *Command, results []*result) (missed int, err error) {
 	table := measure.NewTable(out, fmt.Sprintf("%d quiet organizations, watched for %s beside each attack; the cores that Weir, PostgreSQL,\n"+
-		"the attack and the watch keep busy are shared by them. p50 / p99 in ms, and in brackets where p99 lies, each end certain to 95 %%.", c.Quiet, c.Each))
+		"the attack and the watch keep busy are shared by them. p50 / p99 in ms, and in brackets where p99 lies, each end certain to 95 %%.", quiet, c.Each))
 	table.Row("beside", "posts", strings.Join(viewNames[:], "\t"), "cores", "memory", "refused", "failed", "settled", "drained", "the noisy one")
 	var judged verdicts
 	all := &result{}

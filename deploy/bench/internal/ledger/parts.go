@@ -1,9 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,7 +41,7 @@ func (b *bench) copyAlone(ctx context.Context, w *world) error {
 	}
 	const connections = 2
 	var copying errgroup.Group
-	begun, each := time.Now(), b.Events/connections
+	begun, each := time.Now(), b.charged/connections
 	for c := range connections {
 		copying.Go(func() error {
 			for first := 0; first < each; first += perCopy {
@@ -50,7 +53,7 @@ func (b *bench) copyAlone(ctx context.Context, w *world) error {
 		})
 	}
 	err := copying.Wait()
-	b.copied = float64(b.Events) / time.Since(begun).Seconds()
+	b.copied = float64(b.charged) / time.Since(begun).Seconds()
 	b.note("COPY alone, two connections", fmt.Sprintf("%.0f/s", b.copied), "")
 	return err
 }
@@ -58,7 +61,7 @@ func (b *bench) copyAlone(ctx context.Context, w *world) error {
 // spread measures how fast one replica applies records of 1,000
 // organizations, and what takes the time.
 func (b *bench) spread(ctx context.Context, w *world) error {
-	if err := w.accept(ctx, b.Events, organizations); err != nil {
+	if err := w.accept(ctx, b.charged, organizations); err != nil {
 		return err
 	}
 	before, err := w.statements(ctx)
@@ -85,39 +88,33 @@ func (b *bench) spread(ctx context.Context, w *world) error {
 	}
 	b.note("1,000 organizations with three projects", fmt.Sprintf("%.0f/s", b.rate), goal)
 	b.note("processor time of a record, PostgreSQL / this process: ledger, broker, bench",
-		measure.Micros(cpu[0]/time.Duration(b.Events), cpu[1]/time.Duration(b.Events)), "")
-	for kind, took := range after.perRecord(before, b.Events) {
-		b.note("  of it in PostgreSQL: "+statementKinds[kind].name, fmt.Sprintf("%.2f µs", float64(took)/float64(time.Microsecond)), "")
+		measure.Micros(cpu[0]/time.Duration(b.charged), cpu[1]/time.Duration(b.charged)), "")
+	each := func(text string) float64 { return 1000 * (after[text] - before[text]) / float64(b.charged) } // µs
+	const shown = 10
+	kinds := slices.SortedFunc(maps.Keys(after), func(x, y string) int { return cmp.Compare(each(y), each(x)) })
+	for _, text := range kinds[:min(shown, len(kinds))] {
+		b.note("  of it in PostgreSQL: "+text, fmt.Sprintf("%.2f µs", each(text)), "")
 	}
 	return err
 }
 
-// A load is applied by so many replicas; perTransaction 0: as many as are there.
-type load struct{ organizations, replicas, perTransaction int }
+// A load is applied by so many replicas.
+type load struct{ organizations, replicas int }
 
-var ordinary = load{organizations, 1, 0}
+var ordinary = load{organizations, 1}
 
-// rated measures the rate of a part of the records. A verdict compares it with
-// that of the ordinary load.
-func rated(what string, part int, l load, verdict func(rate, ordinary float64) string) func(*bench, context.Context, *world) error {
+// rated measures the rate of a load, and compares it with that of the ordinary one.
+func rated(what string, l load, goal string) func(*bench, context.Context, *world) error {
 	return func(b *bench, ctx context.Context, w *world) error {
-		rate, _, err := b.acceptAndApply(ctx, w, b.Events/part, l)
-		text := ""
+		rate, _, err := b.acceptAndApply(ctx, w, b.charged, l)
+		verdict := ""
 		if b.rate > 0 {
-			text = verdict(rate, b.rate)
+			verdict = measure.Goal(rate >= b.rate, "%.2f %s", rate/b.rate, goal)
 		}
-		b.note(what, fmt.Sprintf("%.0f/s", rate), text)
+		b.note(what, fmt.Sprintf("%.0f/s", rate), verdict)
 		return err
 	}
 }
-
-func asFast(goal string) func(rate, ordinary float64) string {
-	return func(rate, ordinary float64) string {
-		return measure.Goal(rate >= ordinary, "%.2f %s", rate/ordinary, goal)
-	}
-}
-
-func slower(rate, ordinary float64) string { return fmt.Sprintf("%.0f times slower", ordinary/rate) }
 
 func (b *bench) acceptAndApply(ctx context.Context, w *world, records int, l load) (rate float64, cpu []time.Duration, err error) {
 	if err := w.accept(ctx, records, l.organizations); err != nil {
@@ -132,7 +129,7 @@ func (b *bench) acceptAndApply(ctx context.Context, w *world, records int, l loa
 // processor time of the whole, which hardly depends on other load.
 func (b *bench) apply(ctx context.Context, w *world, l load) (rate float64, cpu []time.Duration, err error) {
 	used := measure.CPU(b.processes...)
-	err = w.with(ctx, l.replicas, l.perTransaction, func(ctx context.Context) error {
+	err = w.with(ctx, l.replicas, func(ctx context.Context) error {
 		first, began, err := w.await(ctx, 1)
 		if err != nil {
 			return err
@@ -155,7 +152,7 @@ func (b *bench) apply(ctx context.Context, w *world, l load) (rate float64, cpu 
 // full rate.
 func (b *bench) checks(ctx context.Context, w *world) error {
 	w.checked = time.Hour
-	_, applied, err := b.acceptAndApply(ctx, w, b.Rebuilt, ordinary)
+	_, applied, err := b.acceptAndApply(ctx, w, b.rebuilt, ordinary)
 	if err != nil {
 		return err
 	}
@@ -168,19 +165,11 @@ func (b *bench) checks(ctx context.Context, w *world) error {
 		return err
 	}
 	none, _, err := b.checkRound(ctx, w)
-	figure, goal := checkShare(all-none, applied)
-	b.note("checking what was applied", figure, goal)
-	return err
-}
-
-// checkShare compares the effort of checks with that of applying, if
-// PostgreSQL's part is known.
-func checkShare(checks time.Duration, applied []time.Duration) (figure, goal string) {
-	if applied[0] == 0 {
-		return "–", ""
+	if applied[0] > 0 { // else PostgreSQL's part is unknown
+		share := (all - none).Seconds() / (applied[0] + applied[1]).Seconds()
+		b.note("checking what was applied", fmt.Sprintf("%.1f %%", 100*share), measure.Goal(share <= 0.05, "of the processor time of applying it, goal 5 %%"))
 	}
-	share := checks.Seconds() / (applied[0] + applied[1]).Seconds()
-	return fmt.Sprintf("%.1f %%", 100*share), measure.Goal(share <= 0.05, "of the processor time of applying it, goal 5 %%")
+	return err
 }
 
 // checkRound measures from the start of a ledger to the end of its first
@@ -188,7 +177,7 @@ func checkShare(checks time.Duration, applied []time.Duration) (figure, goal str
 // has checked.
 func (b *bench) checkRound(ctx context.Context, w *world) (took time.Duration, ranges int64, err error) {
 	used := measure.CPU(b.processes...)
-	checker, err := w.replica(ctx, 0)
+	checker, err := w.replica(ctx)
 	if err != nil {
 		return took, 0, err
 	}
@@ -203,42 +192,6 @@ func (b *bench) checkRound(ctx context.Context, w *world) (took time.Duration, r
 		err = errors.Join(err, fmt.Errorf("the checks end with %+v", report))
 	}
 	return took, report.Ranges, err
-}
-
-// Goals of checks beside a full rate: the time between two rounds, and two
-// more for a round itself.
-const (
-	checkEvery  = time.Second
-	maxCheckLag = 3 * time.Second
-)
-
-// checkLag makes a ledger check each second what it books at its full rate,
-// and polls the age of the oldest unchecked range.
-func (b *bench) checkLag(ctx context.Context, w *world) error {
-	if err := w.accept(ctx, b.Rebuilt, organizations); err != nil {
-		return err
-	}
-	w.checked = checkEvery
-	var most, end time.Duration
-	var booked time.Time // zero: not all are
-	err := w.with(ctx, 1, 0, func(ctx context.Context) error {
-		return until(ctx, func(ctx context.Context) (bool, error) {
-			unchecked, err := w.unchecked(ctx)
-			most = max(most, unchecked)
-			if err != nil || !booked.IsZero() && unchecked == 0 {
-				end = time.Since(booked)
-				return true, err
-			}
-			committed, err := w.committed(ctx)
-			if booked.IsZero() && committed >= w.published {
-				booked = time.Now()
-			}
-			return false, err
-		})
-	})
-	b.note("checks behind at full rate: at most / at its end", fmt.Sprintf("%.1f / %.1f s", most.Seconds(), end.Seconds()),
-		measure.Goal(max(most, end) <= maxCheckLag, "within %s, of which %s are between two rounds", maxCheckLag, checkEvery))
-	return err
 }
 
 // burst is the interval of publishing at half load.
@@ -296,7 +249,7 @@ func (b *bench) pace(ctx context.Context, w *world) (lags []time.Duration, rate 
 		followed <- failed
 	}()
 	before := w.published
-	passed, err := measure.Load{Workers: 1, For: b.Paced, PerSecond: 1 / burst.Seconds()}.Run(ctx, func(ctx context.Context, _ int, _ time.Time) error {
+	passed, err := measure.Load{Workers: 1, For: b.paced, PerSecond: 1 / burst.Seconds()}.Run(ctx, func(ctx context.Context, _ int, _ time.Time) error {
 		err := w.publish(ctx, each, organizations, time.Now().UTC())
 		bursts <- sent{w.published, time.Now()}
 		return err
@@ -337,16 +290,16 @@ func (b *bench) usage(ctx context.Context, w *world) error {
 // rebuild measures how long ledger-rebuild takes to rebuild a ledger from
 // all records, seal its hours, and compare it with the other.
 func (b *bench) rebuild(ctx context.Context, w *world) error {
-	if _, _, err := b.acceptAndApply(ctx, w, b.Rebuilt, ordinary); err != nil {
+	if _, _, err := b.acceptAndApply(ctx, w, b.rebuilt, ordinary); err != nil {
 		return err
 	}
 	begun := time.Now()
-	made, err := ledger.Rebuild(ctx, w.ledger(0), b.logger)
+	made, err := ledger.Rebuild(ctx, w.ledger(), b.logger)
 	if err == nil && len(made.Differences) > 0 {
 		err = fmt.Errorf("the rebuilt ledger differs: %v", made.Differences)
 	}
-	took, most := time.Since(begun), time.Duration(b.Rebuilt)*10*time.Microsecond
-	b.note(fmt.Sprintf("rebuild of %d records", b.Rebuilt), took.Round(10*time.Millisecond).String(), measure.Goal(took <= most, "within %s", most))
+	took, most := time.Since(begun), time.Duration(b.rebuilt)*10*time.Microsecond
+	b.note(fmt.Sprintf("rebuild of %d records", b.rebuilt), took.Round(10*time.Millisecond).String(), measure.Goal(took <= most, "within %s", most))
 	return err
 }
 

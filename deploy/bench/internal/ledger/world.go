@@ -153,27 +153,27 @@ func (w *world) token(ctx context.Context) (string, error) {
 	return secret, err
 }
 
-func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, error) {
-	return ledger.New(ctx, w.ledger(perTransaction), w.logger)
+func (w *world) replica(ctx context.Context) (*ledger.App, error) {
+	return ledger.New(ctx, w.ledger(), w.logger)
 }
 
 // ledger returns the ledgers' configuration. Its limits of readers
 // exceed what is measured.
-func (w *world) ledger(perTransaction int) ledger.Config {
+func (w *world) ledger() ledger.Config {
 	return ledger.Config{
 		Config: service.Config{
 			Servers: service.Servers{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.url)},
 			Limits:  identity.Limits{ReadsPerMinute: 1 << 30},
 		},
-		BatchRecords: perTransaction, CheckInterval: w.checked,
+		CheckInterval: w.checked,
 	}
 }
 
 // with runs replicas while it does something.
-func (w *world) with(ctx context.Context, replicas, perTransaction int, do func(context.Context) error) error {
+func (w *world) with(ctx context.Context, replicas int, do func(context.Context) error) error {
 	var run []func(context.Context) error
 	for range replicas {
-		app, err := w.replica(ctx, perTransaction)
+		app, err := w.replica(ctx)
 		if err != nil {
 			return err
 		}
@@ -224,16 +224,6 @@ func (w *world) settled(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// unchecked returns the age of the oldest unchecked range; 0: all are checked.
-func (w *world) unchecked(ctx context.Context) (time.Duration, error) {
-	var seconds float64
-	err := w.pool.QueryRow(ctx, `SELECT coalesce(extract(epoch FROM clock_timestamp() - min(booked_at)), 0)::float8
-		FROM ledger.bus_positions p LEFT JOIN ledger.checked_ranges c USING (partition) CROSS JOIN LATERAL (
-			SELECT booked_at FROM ledger.ranges r WHERE r.partition = p.partition AND first_offset >= coalesce(c.next, 0) ORDER BY first_offset LIMIT 1) oldest`).
-		Scan(&seconds)
-	return time.Duration(seconds * float64(time.Second)), err
-}
-
 // A reader repeats one request, without a network between.
 type reader struct {
 	handler     http.Handler
@@ -247,7 +237,7 @@ func (w *world) read(ctx context.Context, path string, do func(context.Context, 
 	if err != nil {
 		return err
 	}
-	replica, err := w.replica(ctx, 0)
+	replica, err := w.replica(ctx)
 	if err != nil {
 		return err
 	}

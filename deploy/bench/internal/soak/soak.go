@@ -27,14 +27,10 @@ type Command struct {
 
 // Help is called by kong.
 func (Command) Help() string {
-	return `All of Weir lives through a year by a clock of its own: eight organizations send logs every day, some entries late, some errors of a new
-kind; two organizations change their tiers every second month, one up while the other goes down, and the retention of what they send follows;
-one organization stops, one is deleted. Each has an owner who signs in every day after somebody has guessed at the password, and every month another
-API key, a grant, an adjustment, an invitation, a colleague, and a webhook's deliveries again. For a month each come an organization that tries Weir,
-one with a test clock, and a project with a budget that refuses requests; then they are deleted. A producer leaves records that can't be
-read, and half a request. Once a month everything is restarted. The retentions are shorter than the defaults, so that every bound is reached. The
-table has a column for each month: rows and size of every table, size of every topic and file, memory. It fails where something still grows after the
-third of the longest retentions, and where nothing has come into a table that should not stay empty.`
+	return `All of Weir lives through a year by a clock of its own, in minutes; life.yaml says who does what. Retentions are shorter than the
+defaults, so that every bound is reached. The table has a column for each month: rows and size of every table, size of every topic and
+file, memory. It fails where something still grows after the third of the longest retentions, and where nothing has come into a table
+that should not stay empty.`
 }
 
 // Run lets the time pass and prints a table.

@@ -84,14 +84,14 @@ func naiveHandler(writer *kafka.Writer) http.HandlerFunc {
 			http.Error(w, "no entries", http.StatusBadRequest)
 			return
 		}
-		key, records := []byte(r.Header.Get("x-api-key")), make([]kafka.Message, len(batch.Logs))
+		records := make([]kafka.Message, len(batch.Logs))
 		for i, entry := range batch.Logs {
 			value, err := json.Marshal(entry)
 			if err != nil || entry.Message == "" || entry.Level == "" || entry.Timestamp.IsZero() {
 				http.Error(w, "an entry is invalid", http.StatusBadRequest)
 				return
 			}
-			records[i] = kafka.Message{Key: key, Value: value}
+			records[i] = kafka.Message{Key: []byte(r.Header.Get("x-api-key")), Value: value}
 		}
 		if err := writer.WriteMessages(r.Context(), records...); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -114,19 +114,19 @@ func (r *run) beside(ctx context.Context, brokers []string, phases []phase) (fou
 		_, stopped := server.Stop()
 		err = errors.Join(err, stopped)
 	}()
-	api, err := client.New("https://"+address, localca.In(r.dir).CA, r.Senders)
+	api, err := client.New("https://"+address, localca.In(r.dir).CA, r.scale.senders)
 	if err != nil {
 		return nil, err
 	}
 	defer api.Close()
 	processes := append([]measure.Process{{Pid: server.Pid}, {}}, r.processes[node:]...)
-	loads := []measure.Load{r.load(r.WarmUp, 0), r.load(r.Saturated, 0)}
+	loads := []measure.Load{r.load(r.scale.warmUp, 0), r.load(r.Saturated, 0)}
 	for _, p := range phases[1:] {
-		loads = append(loads, r.load(r.Paced, p.perSecond))
+		loads = append(loads, r.load(r.scale.paced, p.perSecond))
 	}
 	for _, load := range loads {
 		p, err := r.send(ctx, load, processes, func(ctx context.Context, body *subject.Body, number int64, _ time.Time) error {
-			_, err := api.Post(ctx, fmt.Sprintf("key %d", number%int64(r.Organizations)), client.Batch{Body: body.Text})
+			_, err := api.Post(ctx, fmt.Sprintf("key %d", number%int64(r.scale.organizations)), client.Batch{Body: body.Text})
 			return err
 		})
 		if err != nil {

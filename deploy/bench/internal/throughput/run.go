@@ -29,30 +29,33 @@ type run struct {
 	posted atomic.Int64                  // batches
 }
 
-func (r *run) measure(ctx context.Context, broker string) (found *result, err error) {
-	subject.Say("  creating %d organizations", r.Organizations+r.Probes)
-	if r.tenants, err = r.weir.NewTenants(ctx, "load", r.Organizations); err != nil {
-		return nil, err
+// measure measures at rest, at full load, at parts of it, and at a fixed rate.
+func (r *run) measure(ctx context.Context, found *result) (err error) {
+	subject.Say("  creating %d organizations", r.scale.organizations+r.scale.watched)
+	if r.tenants, err = r.weir.NewTenants(ctx, "load", r.scale.organizations); err != nil {
+		return err
 	}
 	r.shown = make([][subject.Views]atomic.Int64, len(r.tenants))
-	if r.watched, err = r.weir.Watch(ctx, "probe", r.Probes); err != nil {
-		return nil, err
+	if r.watched, err = r.weir.Watch(ctx, "probe", r.scale.watched); err != nil {
+		return err
 	}
-	found = &result{broker: broker}
-	for _, part := range []func(context.Context, *result) error{r.rest, r.fill, r.pace} {
-		if err := part(ctx, found); err != nil {
-			return nil, err
+	if err := errors.Join(r.atRest(ctx, found), r.fill(ctx, found)); err != nil {
+		return err
+	}
+	for _, part := range r.Parts {
+		if err := r.at(ctx, found, fmt.Sprintf("%g %%", part), found.phases[0].perSecond*part/100, goalPart); err != nil {
+			return err
 		}
 	}
-	return found, nil
+	return r.at(ctx, found, fmt.Sprintf("%d/s", rate), rate, goalRate)
 }
 
-// rest measures the installation without load.
-func (r *run) rest(ctx context.Context, found *result) error {
-	subject.Say("  resting for %s", r.Rest)
-	lifecycle.Pause(ctx, r.Rest/2) // what the start left to do
+// atRest measures the installation without load.
+func (r *run) atRest(ctx context.Context, found *result) error {
+	subject.Say("  resting for %s", r.scale.rest)
+	lifecycle.Pause(ctx, r.scale.rest/2) // what the start left to do
 	begun, cpu := time.Now(), measure.CPU(r.processes...)
-	lifecycle.Pause(ctx, r.Rest)
+	lifecycle.Pause(ctx, r.scale.rest)
 	found.rest = cpu(time.Since(begun).Seconds())
 	found.idle, _ = measure.Memory(r.weir.Pid)
 	return ctx.Err()
@@ -60,42 +63,53 @@ func (r *run) rest(ctx context.Context, found *result) error {
 
 // fill puts full load on the installation, and waits until its views show all.
 func (r *run) fill(ctx context.Context, found *result) error {
-	before, err := r.keptNow(ctx)
+	before, err := r.kept(ctx)
 	if err != nil {
 		return err
 	}
-	subject.Say("  warming up for %s, then posting as fast as %d senders get answers for %s", r.WarmUp, r.Senders, r.Saturated)
-	if _, err := r.post(ctx, r.load(r.WarmUp, 0)); err != nil {
+	subject.Say("  warming up for %s, then posting as fast as %d senders get answers for %s", r.scale.warmUp, r.scale.senders, r.Saturated)
+	if _, err := r.post(ctx, r.load(r.scale.warmUp, 0)); err != nil {
 		return err
 	}
-	full, err := r.post(ctx, r.load(r.Saturated, 0))
+	p, err := r.post(ctx, r.load(r.Saturated, 0))
 	if err != nil {
 		return err
 	}
-	full.name = "full"
-	found.phases = append(found.phases, full)
+	p.name = "full"
+	found.phases = append(found.phases, p)
 	subject.Say("  waiting until balance, groups and read-back show all of it")
-	if err := r.catchUp(ctx, found); err != nil {
+	if err := r.catchUp(ctx); err != nil {
 		return err
 	}
-	after, err := r.keptNow(ctx)
-	found.kept = after.each(before, r.posted.Load()*subject.EntriesPerBatch)
+	found.kept, err = r.kept(ctx)
+	for i := range found.kept {
+		found.kept[i] = (found.kept[i] - before[i]) / (r.posted.Load() * subject.EntriesPerBatch)
+	}
 	return err
 }
 
-// load is one for a while of so many entries a second; 0: as many as are
-// answered.
+// at measures a rate: first what a batch costs, then how soon views show one,
+// since looking at them costs more than a light load does.
+func (r *run) at(ctx context.Context, found *result, name string, entries, most float64) error {
+	subject.Say("  posting %.0f entries/s for %s, and again, looking at views", entries, r.scale.paced)
+	load := r.load(r.scale.paced, entries)
+	p, err := r.post(ctx, load)
+	if err == nil {
+		p.views, err = r.look(ctx, load)
+	}
+	p.name, p.most = name, most
+	found.phases = append(found.phases, p)
+	return err
+}
+
+// load is one of so many entries a second; 0: as many as are answered.
 func (r *run) load(long time.Duration, entries float64) measure.Load {
-	return measure.Load{Workers: r.Senders, For: long, PerSecond: entries / subject.EntriesPerBatch}
+	return measure.Load{Workers: r.scale.senders, For: long, PerSecond: entries / subject.EntriesPerBatch}
 }
 
 // post puts load on the tenants in turn.
-func (r *run) post(ctx context.Context, load measure.Load) (found phase, err error) {
-	before, err := r.keptNow(ctx)
-	if err != nil {
-		return found, err
-	}
-	found, err = r.send(ctx, load, r.processes, func(ctx context.Context, body *subject.Body, number int64, at time.Time) error {
+func (r *run) post(ctx context.Context, load measure.Load) (phase, error) {
+	found, err := r.send(ctx, load, r.processes, func(ctx context.Context, body *subject.Body, number int64, at time.Time) error {
 		tenant := int(number) % len(r.tenants)
 		accepted, err := r.weir.Post(ctx, r.tenants[tenant].Key, client.Batch{Body: body.Text})
 		if err != nil {
@@ -104,15 +118,12 @@ func (r *run) post(ctx context.Context, load measure.Load) (found phase, err err
 		shown := &r.shown[tenant]
 		shown[subject.Balance].Add(accepted.BytesUsed)
 		shown[subject.Group].Add(body.Errors)
-		raise(&shown[subject.ReadBack], at.UnixMilli())
+		newest := &shown[subject.ReadBack]
+		for old := newest.Load(); old < at.UnixMilli() && !newest.CompareAndSwap(old, at.UnixMilli()); old = newest.Load() {
+		}
 		return nil
 	})
 	found.resident, found.peak = measure.Memory(r.weir.Pid)
-	if err != nil {
-		return found, err
-	}
-	after, err := r.keptNow(ctx)
-	found.wal = after.each(before, found.batches*subject.EntriesPerBatch).wal
 	return found, err
 }
 
@@ -124,7 +135,7 @@ func (r *run) send(ctx context.Context, load measure.Load, processes []measure.P
 		bodies[i] = subject.NewBody(subject.EntriesPerBatch, uint64(i))
 	}
 	var answers measure.Samples
-	cpu, switches := measure.CPU(processes...), measure.Switches(processes...)
+	cpu := measure.CPU(processes...)
 	took, err := load.Run(ctx, func(ctx context.Context, worker int, due time.Time) error {
 		number, at := r.posted.Add(1), time.Now()
 		bodies[worker].Fill(at)
@@ -134,72 +145,30 @@ func (r *run) send(ctx context.Context, load measure.Load, processes []measure.P
 		answers.Add(time.Since(due))
 		return nil
 	})
-	found = phase{batches: int64(max(1, answers.Count())), answers: answers.Percentiles(50, 99, 100)}
-	found.perSecond = float64(found.batches) * subject.EntriesPerBatch / took.Seconds()
-	found.cpu, found.switches = cpu(float64(found.batches)), switches(float64(found.batches))
+	batches := float64(max(1, answers.Count()))
+	found = phase{perSecond: batches * subject.EntriesPerBatch / took.Seconds(), cpu: cpu(batches), answers: answers.Percentiles(50, 99, 100)}
 	return found, errors.Join(err, context.Cause(ctx))
-}
-
-// raise sets value to at least n.
-func raise(value *atomic.Int64, n int64) {
-	for old := value.Load(); old < n && !value.CompareAndSwap(old, n); old = value.Load() {
-	}
-}
-
-// pace measures the fixed rates: first what a batch costs, then how soon
-// views show one, since looking at them costs more than a light load does.
-func (r *run) pace(ctx context.Context, found *result) error {
-	full := found.phases[0].perSecond
-	for _, part := range r.Parts {
-		if err := r.at(ctx, found, fmt.Sprintf("%g %%", part), full*part/100, goalPart); err != nil {
-			return err
-		}
-	}
-	for _, rate := range r.Rates {
-		if err := r.at(ctx, found, fmt.Sprintf("%g/s", rate), rate, goalRate); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) at(ctx context.Context, found *result, name string, entries, most float64) error {
-	subject.Say("  posting %.0f entries/s for %s", entries, r.Paced)
-	load := r.load(r.Paced, entries)
-	p, err := r.post(ctx, load)
-	if err == nil && len(r.watched) > 0 {
-		p.views, err = r.look(ctx, load)
-	}
-	p.name, p.most = name, most
-	found.phases = append(found.phases, p)
-	return err
 }
 
 // look measures how soon views show a batch, under a load.
 func (r *run) look(ctx context.Context, load measure.Load) (found [subject.Views][]time.Duration, err error) {
-	subject.Say("    and again, looking at the views of %d organizations", r.Probes)
 	const pause = 50 * time.Millisecond // after a batch that all views show
-	var probes errgroup.Group
-	over := make(chan struct{})
 	var views [subject.Views]measure.Samples
-	for _, w := range r.watched {
-		probes.Go(func() (err error) {
-			for err == nil {
-				select {
-				case <-over:
-					return nil
-				case <-time.After(pause):
-				}
-				if err = w.Post(ctx); err == nil {
-					err = w.Look(ctx, views[:])
-				}
+	looking, over := context.WithCancel(ctx)
+	probes := make(chan error, 1)
+	go func() {
+		_, err := measure.Load{Workers: len(r.watched)}.Run(looking, func(_ context.Context, worker int, _ time.Time) error {
+			lifecycle.Pause(looking, pause)
+			if err := r.watched[worker].Post(ctx); err != nil {
+				return err
 			}
-			return err
+			return r.watched[worker].Look(ctx, views[:])
 		})
-	}
+		probes <- err
+	}()
 	_, err = r.post(ctx, load)
-	close(over)
-	err = errors.Join(err, probes.Wait())
+	over()
+	err = errors.Join(err, <-probes)
 	for view := range views {
 		found[view] = views[view].Percentiles(50, 99)
 	}
@@ -207,14 +176,13 @@ func (r *run) look(ctx context.Context, load measure.Load) (found [subject.Views
 }
 
 // catchUp waits until every view shows all that is accepted.
-func (r *run) catchUp(ctx context.Context, found *result) error {
+func (r *run) catchUp(ctx context.Context) error {
 	const timeout, poll = 3 * time.Minute, 50 * time.Millisecond
 	work, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
 	for view := range subject.Views {
 		work.Go(func() error {
 			return measure.Until(ctx, poll, func(ctx context.Context) (bool, error) {
-				found.caughtUp[view] = time.Since(begun)
 				lacks, err := r.lacks(ctx, view)
 				if err == nil && (lacks < 0 || lacks > 0 && time.Since(begun) > timeout) {
 					err = fmt.Errorf("%s lacks %d of what was accepted after %s", subject.ViewNames[view], lacks, time.Since(begun).Round(time.Second))
