@@ -16,11 +16,11 @@ var collisionForms = []form{
 }
 
 // collisionMark reads the class of an exception, alone on its line, above its message.
-func collisionMark(line string) mark {
-	if notInType.occursIn(line) || strings.IndexByte(line, '\\') < 0 && !isErrorName(line) {
+func collisionMark(l line) mark {
+	if notInType.occursIn(l.string) || strings.IndexByte(l.string, '\\') < 0 && !isErrorName(l.string) {
 		return mark{}
 	}
-	return mark{kind: messageBelow, typ: line}
+	return mark{kind: messageBelow, typ: l.string}
 }
 
 func collisionInApp(f *Frame) bool {

@@ -31,9 +31,9 @@ var dartMarks = []markForm{
 }
 
 // dartMark reads an error that is printed alone.
-func dartMark(s string) mark {
-	if typ, _ := dartError(s); typ != "" {
-		return mark{kind: header, message: s}
+func dartMark(l line) mark {
+	if typ, _ := dartError(l.string); typ != "" {
+		return mark{kind: header, message: l.string}
 	}
 	return mark{}
 }

@@ -46,14 +46,14 @@ var candidates = func() (all [64][]candidate) {
 }()
 
 // isCall reports whether a line is such a call.
-func (c *candidate) isCall(line string, f *Frame) bool {
+func (c *candidate) isCall(l line, f *Frame) bool {
 	switch s := &syntaxes[c.syntax]; {
 	case c.form == nil:
-		return s.other(line, f)
+		return s.other(l, f)
 	case s.bare == nil:
-		return c.form.frame(line, f)
+		return c.form.frame(l.string, f)
 	default:
-		return c.form.frame(s.bare(line), f)
+		return c.form.frame(s.bare(l.string), f)
 	}
 }
 
@@ -69,10 +69,10 @@ type scores struct {
 }
 
 // detect returns the syntax that parses most of the first frames.
-func (s *scores) detect(lines []string) *syntax {
+func (s *scores) detect(lines []line) *syntax {
 	s.of, s.best, s.second = [len(syntaxes)]int{}, 0, 0
-	for _, line := range lines {
-		if s.add(line); s.best-s.second >= detectLead {
+	for _, one := range lines {
+		if s.add(one); s.best-s.second >= detectLead {
 			break
 		}
 	}
@@ -83,27 +83,27 @@ func (s *scores) detect(lines []string) *syntax {
 }
 
 // add adds one for each syntax of which a line is a call.
-func (s *scores) add(line string) {
-	bare := line[leadingSpace(line):]
+func (s *scores) add(l line) {
+	bare := withoutIndent(l.string)
 	if bare == "" {
 		return
 	}
-	if strings.HasPrefix(bare, "at ") && javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
+	if strings.HasPrefix(bare, "at ") && javaFrame(l, &s.call) && isJavaAlone(&s.call) {
 		s.count(java)
 		return
 	}
-	if s.best > 0 && s.second == 0 && syntaxes[s.leader].frame(line, &s.call) { // nobody will catch up
+	if s.best > 0 && s.second == 0 && syntaxes[s.leader].frame(l, &s.call) { // nobody will catch up
 		s.count(s.leader)
 		return
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	m, last, counted := marksOf(line), kinds[bare[len(bare)-1]], -1
+	m, last, counted := l.has, kinds[bare[len(bare)-1]], -1
 	for i := range possible {
 		c := &possible[i]
 		if c.needs&^m != 0 || c.lacks&m != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
 			continue
 		}
-		if c.isCall(line, &s.call) {
+		if c.isCall(l, &s.call) {
 			counted = c.syntax
 			s.count(counted)
 		}
@@ -127,10 +127,10 @@ func (s *scores) count(syntax int) {
 }
 
 // detectPlace returns the syntax of an error without calls.
-func (s *scores) detectPlace(lines []string) *syntax {
-	for _, line := range lines[:min(len(lines), prefixLines)] {
+func (s *scores) detectPlace(lines []line) *syntax {
+	for _, l := range lines[:min(len(lines), prefixLines)] {
 		for i := range syntaxes {
-			if one := &syntaxes[i]; one.has(callless) && frameIn(line, &s.call, one.places) {
+			if one := &syntaxes[i]; one.has(callless) && frameIn(l, &s.call, one.places) {
 				return one
 			}
 		}

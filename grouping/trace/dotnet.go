@@ -4,9 +4,9 @@ import "strings"
 
 // .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; "at", "in" and "line" may be translated.
 
-func dotnetFrame(line string, f *Frame) bool {
+func dotnetFrame(l line, f *Frame) bool {
 	*f = Frame{}
-	s, at := afterAt(withoutIndent(line))
+	s, at := afterAt(withoutIndent(l.string))
 	open := strings.IndexByte(s, '(')
 	if open < 1 || s[open-1] == ' ' || !at && (!strings.Contains(s, ":line ") || strings.IndexByte(s[:open], ' ') >= 0) {
 		return false
@@ -88,10 +88,10 @@ func dotnetName(s string) (module, function string) {
 	return s[:dot], s[dot+1:]
 }
 
-func dotnetMark(line string) mark {
-	s := strings.TrimSpace(line)
+func dotnetMark(l line) mark {
+	s := strings.TrimSpace(l.string)
 	// The line after the frames of an inner exception is indented in every language, unlike that of a rethrow.
-	if strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack") {
+	if strings.HasPrefix(l.string, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack") {
 		return mark{kind: wrapper}
 	}
 	if _, inner, ok := cutLast(s, "---> "); ok {

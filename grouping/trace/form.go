@@ -193,17 +193,9 @@ func withoutArguments(f *Frame) bool {
 }
 
 // frameIn reads the call in a line of any of these forms.
-func frameIn(line string, f *Frame, forms []form) bool {
-	s, found := withoutIndent(line), marks(0)
+func frameIn(l line, f *Frame, forms []form) bool {
 	for i := range forms {
-		p := &forms[i]
-		if !strings.HasPrefix(s, p.begin) {
-			continue
-		}
-		if found == 0 {
-			found = marksOf(s)
-		}
-		if p.needs&^found == 0 && p.frame(line, f) {
+		if p := &forms[i]; p.needs&^l.has == 0 && p.frame(l.string, f) {
 			return true
 		}
 	}
@@ -217,11 +209,15 @@ type markForm struct {
 }
 
 // markIn is the mark in a line of any of these forms.
-func markIn(s string, forms []markForm) mark {
-	var f Frame // of places, which do not count
+func markIn(l line, forms []markForm) mark {
 	for i := range forms {
+		p := &forms[i]
+		if p.needs&^l.has != 0 || !strings.HasPrefix(l.string, p.begin) {
+			continue
+		}
+		var f Frame // of places, which do not count
 		var m mark
-		if p := &forms[i]; p.read(s, &f, &m) {
+		if p.read(l.string, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

@@ -41,7 +41,7 @@ func TestMarkForms(t *testing.T) {
 		"Caused by: a.Closed: no": {cause, "a.Closed", "no"}, "Caused by: it broke": {cause, "", "it broke"}, "** (Closed) no": {header, "Closed", "no"},
 		"KeyError: 7": {trailer, "KeyError", "7"}, "note: no error": {}, "": {},
 	} {
-		if got := markIn(line, forms); got != want {
+		if got := markIn(newLine(line), forms); got != want {
 			t.Errorf("%q is %+v, want %+v", line, got, want)
 		}
 	}

@@ -57,7 +57,7 @@ func TestNoFrames(t *testing.T) {
 		"GET /index.html HTTP/1.1", "error: (null)", "see https://example.com/a", "v1.2.3", "config.yaml", "TypeError: x is not a function",
 	} {
 		for i := range syntaxes {
-			if f := (Frame{}); syntaxes[i].frame(line, &f) {
+			if f := (Frame{}); syntaxes[i].frame(newLine(line), &f) {
 				t.Errorf("%q is a frame of %s: %+v", line, syntaxes[i].language, f)
 			}
 		}

@@ -9,9 +9,9 @@ import (
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
 // together, apart, or on one line.
 
-func goFrame(line string, f *Frame) bool {
+func goFrame(l line, f *Frame) bool {
 	*f = Frame{}
-	s := strings.TrimSpace(line)
+	s := strings.TrimSpace(l.string)
 	if i := strings.Index(s, ".go:"); i > 0 {
 		return goPlace(s, i, f)
 	}
@@ -20,7 +20,7 @@ func goFrame(line string, f *Frame) bool {
 		f.Function, _, _ = strings.Cut(call, " in goroutine ")
 		return true
 	}
-	return quotedCall(line, f) || goCall(s, f)
+	return quotedCall(l.string, f) || goCall(s, f)
 }
 
 const goCreator = "created by"

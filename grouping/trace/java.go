@@ -5,8 +5,8 @@ import "strings"
 // Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
 // senders leave "at" out.
 
-func javaFrame(line string, f *Frame) bool {
-	s, at := strings.CutPrefix(withoutIndent(line), "at ")
+func javaFrame(l line, f *Frame) bool {
+	s, at := strings.CutPrefix(withoutIndent(l.string), "at ")
 	if !at {
 		s, at = strings.CutPrefix(withoutTool(s), "at ")
 	}
@@ -108,8 +108,8 @@ var javaMarks = []markForm{
 	{header, formOf("$_Exception in thread \"$_\" $error")},
 }
 
-func javaMark(s string) mark {
-	typ, message, ok := typeAndMessage(s)
+func javaMark(l line) mark {
+	typ, message, ok := typeAndMessage(l.string)
 	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
 		return mark{}
 	}

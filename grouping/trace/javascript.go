@@ -10,9 +10,9 @@ import (
 // JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox and Safari:
 // "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
 
-func javascriptFrame(line string, f *Frame) bool {
+func javascriptFrame(l line, f *Frame) bool {
 	*f = Frame{}
-	s := withoutIndent(line)
+	s := withoutIndent(l.string)
 	if call, ok := strings.CutPrefix(s, "at "); ok {
 		return v8Frame(strings.TrimSpace(call), f)
 	}
@@ -102,7 +102,7 @@ var javascriptMarks = []markForm{
 	{cause, formOf("[cause]: $error")}, {cause, formOf("Caused by: $error")}, {cause, formOf("caused by: $error")},
 }
 
-func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }
+func javascriptMark(l line) mark { return classHeader(withoutIntro(l.string)) }
 
 // withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught (in promise) ", and a logger's fields
 // before that: `level=error msg="`.

@@ -2,10 +2,18 @@ package trace
 
 import "strings"
 
+// line is a line of a trace, and what is in it.
+type line struct {
+	string
+	has marks
+}
+
+func newLine(s string) line { return line{s, marksOf(s)} }
+
 // text is the lines of a trace.
 type text struct {
-	lines []string
-	spare []string // the lines without their prefix
+	lines []line
+	spare []line // the lines without their prefix
 }
 
 // collect splits the pieces into lines. Traces flattened into one line are split as well.
@@ -62,13 +70,13 @@ func (t *text) line(line string) {
 }
 
 // elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them.
-func (t *text) elements(line string) bool {
-	calls, array := strings.CutPrefix(line, "[")
+func (t *text) elements(s string) bool {
+	calls, array := strings.CutPrefix(s, "[")
 	if !array {
 		return false
 	}
 	var f Frame
-	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(first, &f) {
+	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(line{string: first}, &f) {
 		return false
 	}
 	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {
@@ -90,9 +98,9 @@ func isCall(s string) bool {
 }
 
 // keep adds a line. Of too many, middle ones are dropped.
-func (t *text) keep(line string) {
+func (t *text) keep(s string) {
 	if len(t.lines) == maxLines+maxLines/2 {
 		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
 	}
-	t.lines = append(t.lines, Clip(line, maxLine))
+	t.lines = append(t.lines, newLine(Clip(s, maxLine)))
 }

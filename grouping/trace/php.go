@@ -62,8 +62,8 @@ var phpMarks = []markForm{
 	{header, formOf("$error* in $place")}, {header, formOf("$class")},
 }
 
-func phpMark(s string) mark {
-	m := markIn(s, phpMarks)
+func phpMark(l line) mark {
+	m := markIn(l, phpMarks)
 	m.typ = unescaped(m.typ)
 	return m
 }

@@ -10,8 +10,8 @@ import (
 // order, and hardly other words: "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
 // `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
 
-func placedFrame(line string, f *Frame) bool {
-	s := strings.TrimSpace(line)
+func placedFrame(l line, f *Frame) bool {
+	s := strings.TrimSpace(l.string)
 	before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)], f)
 	if !ok {
 		return false
@@ -27,7 +27,7 @@ func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
 // detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
 // error is named next to the innermost.
-func (s *scores) detectPlaced(lines []string) *syntax {
+func (s *scores) detectPlaced(lines []line) *syntax {
 	calls, named := 0, 0
 	for i, line := range lines {
 		if placedFrame(line, &s.call) {
@@ -39,7 +39,7 @@ func (s *scores) detectPlaced(lines []string) *syntax {
 	switch {
 	case calls < minPlaced:
 		return &unknownSyntax
-	case named == len(lines)-1 && placedFrame(lines[0], &s.call), strings.Contains(lines[0], "most recent call last"):
+	case named == len(lines)-1 && placedFrame(lines[0], &s.call), strings.Contains(lines[0].string, "most recent call last"):
 		return &placedLastSyntax
 	}
 	return &placedSyntax
@@ -133,19 +133,19 @@ var nameEnds = marksOf(".,;:!?()[]{}<>|-'")
 var placedWords = wordSet(words.PlacedWords)
 
 // placedMark reads the lines around calls: a label, or a type and a message.
-func placedMark(s string) mark {
-	if raised, ok := strings.CutPrefix(s, "raised "); ok { // by Ada
+func placedMark(l line) mark {
+	if raised, ok := strings.CutPrefix(l.string, "raised "); ok { // by Ada
 		typ, message, _ := strings.Cut(raised, " : ")
 		return mark{header, typ, message}
 	}
-	if m := unknownOpens(s); m.kind != noMark {
+	if m := unknownOpens(l); m.kind != noMark {
 		return m
 	}
-	return classHeader(s)
+	return classHeader(l.string)
 }
 
 // placedLastMark reads them where the error is named below.
-func placedLastMark(s string) mark { return placedMark(s).below() }
+func placedLastMark(l line) mark { return placedMark(l).below() }
 
 func isPlacedLibrary(path string) bool {
 	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)

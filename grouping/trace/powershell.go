@@ -5,9 +5,9 @@ import "strings"
 // PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and of an error itself "At C:\shop\cart.ps1:12 char:5". The
 // words are translated, and French has a blank before each colon.
 
-func powershellFrame(line string, f *Frame) bool {
+func powershellFrame(l line, f *Frame) bool {
 	*f = Frame{}
-	s := withoutIndent(line)
+	s := withoutIndent(l.string)
 	if powershellPlace(s, f) {
 		return true
 	}

@@ -12,14 +12,14 @@ type Span struct {
 }
 
 // withNext is the mark with the line below.
-func (m mark) withNext(line string) mark {
+func (m mark) withNext(below string) mark {
 	switch m.kind {
 	case messageBelow:
-		return mark{header, m.typ, line}
+		return mark{header, m.typ, below}
 	case headerBelow:
-		return markOf(header, line)
+		return markOf(header, below)
 	case causeBelow:
-		return markOf(cause, line)
+		return markOf(cause, below)
 	}
 	return m
 }

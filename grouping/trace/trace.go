@@ -99,25 +99,25 @@ func (t *Trace) reset() {
 
 func (t *Trace) read() {
 	f := &t.scores.call
-	for i, line := range t.lines {
-		ok := t.syntax.frame(line, f)
+	for i, l := range t.lines {
+		ok := t.syntax.frame(l, f)
 		if ok && t.syntax.opens == nil {
 			t.add(f)
 			continue
 		}
 		var m mark
 		if ok {
-			m = t.syntax.opens(line)
+			m = t.syntax.opens(l)
 		} else {
-			if t.place.File == "" && !frameIn(line, &t.place, t.syntax.places) {
+			if t.place.File == "" && !frameIn(l, &t.place, t.syntax.places) {
 				t.place = Frame{}
 			}
-			m = t.syntax.markOf(line)
+			m = t.syntax.markOf(l)
 		}
 		if i+1 < len(t.lines) {
-			m = m.withNext(t.lines[i+1])
+			m = m.withNext(t.lines[i+1].string)
 		}
-		if m.kind != noMark && !t.apply(m, line) {
+		if m.kind != noMark && !t.apply(m, l.string) {
 			return
 		}
 		if ok {

@@ -14,14 +14,14 @@ const (
 	minUnknownLetters = 3   // fewer have no meaning
 )
 
-func unknownFrame(line string, f *Frame) bool {
-	*f = Frame{Function: Clip(strings.TrimSpace(line), maxUnknownLine)}
+func unknownFrame(l line, f *Frame) bool {
+	*f = Frame{Function: Clip(strings.TrimSpace(l.string), maxUnknownLine)}
 	return f.Function != ""
 }
 
 // unknownOpens reads the error that a report names: "Fatal error: no such cart".
-func unknownOpens(line string) mark {
-	label, value := cutLabel(strings.TrimSpace(line))
+func unknownOpens(l line) mark {
+	label, value := cutLabel(strings.TrimSpace(l.string))
 	if !strings.Contains(label, "rror") && !strings.Contains(label, "xception") {
 		return mark{}
 	}
@@ -70,13 +70,13 @@ func (t *Trace) nameUnknown() {
 	}
 	if t.syntax != &unknownSyntax {
 		if !placedFrame(t.lines[0], &t.scores.call) {
-			root.Message = FirstLine(t.lines[0])
+			root.Message = FirstLine(t.lines[0].string)
 		}
 		return
 	}
 	frames := t.frames[root.First:root.End]
 	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !isPlaced(frames[i].Function); i++ {
-		if m := unknownOpens(frames[i].Function); m.kind != noMark {
+		if m := unknownOpens(line{string: frames[i].Function}); m.kind != noMark {
 			root.Message = m.message
 			return
 		}
