@@ -64,14 +64,22 @@ const detectLead = 2
 type scores struct {
 	of           [len(syntaxes)]int
 	best, second int
-	leader       int   // the first of those with most
-	call         Frame // the last that was tried
+	leader       int     // the first of those with most
+	call         Frame   // the last that was tried
+	tried        []tried // the lines so far
+}
+
+// tried is what a line was found to be.
+type tried struct {
+	syntax int // the first of which it is a call; -1: of none
+	call   Frame
 }
 
 // detect returns the syntax that parses most of the first frames.
 func (s *scores) detect(lines []line) *syntax {
-	s.of, s.best, s.second = [len(syntaxes)]int{}, 0, 0
+	s.of, s.best, s.second, s.tried = [len(syntaxes)]int{}, 0, 0, s.tried[:0]
 	for _, one := range lines {
+		s.tried = append(s.tried, tried{syntax: -1})
 		if s.add(one); s.best-s.second >= detectLead {
 			break
 		}
@@ -97,10 +105,10 @@ func (s *scores) add(l line) {
 		return
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	m, last, counted := l.has, kinds[bare[len(bare)-1]], -1
+	last, counted := kinds[bare[len(bare)-1]], -1
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^m != 0 || c.lacks&m != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
+		if c.needs&^l.has != 0 || c.lacks&l.has != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
 			continue
 		}
 		if c.isCall(l, &s.call) {
@@ -113,15 +121,22 @@ func (s *scores) add(l line) {
 // java is the index of Java's syntax, which is asked first.
 const java = 0
 
-// count counts a call of a syntax.
+// count counts the last call, of a syntax.
 func (s *scores) count(syntax int) {
+	if found := &s.tried[len(s.tried)-1]; found.syntax < 0 {
+		*found = tried{syntax, s.call}
+	}
 	s.of[syntax]++
-	s.best, s.second = 0, 0
-	for i, n := range s.of {
-		if n > s.best {
-			s.best, s.second, s.leader = n, s.best, i
-		} else {
-			s.second = max(s.second, n)
+	n, other := s.of[syntax], syntax != s.leader
+	switch {
+	case n > s.best && other && s.best > 0:
+		s.best, s.second, s.leader = n, s.best, syntax
+	case n > s.best:
+		s.best, s.leader = n, syntax
+	case other:
+		s.second = max(s.second, n)
+		if n == s.best {
+			s.leader = min(s.leader, syntax)
 		}
 	}
 }

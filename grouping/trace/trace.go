@@ -87,6 +87,7 @@ func (t *Trace) detect() {
 			return
 		}
 	}
+	t.scores.tried = t.scores.tried[:0] // of other lines
 	if t.syntax == &unknownSyntax && len(t.lines) > 0 {
 		t.syntax = t.scores.detectPlaced(t.lines)
 	}
@@ -98,9 +99,8 @@ func (t *Trace) reset() {
 }
 
 func (t *Trace) read() {
-	f := &t.scores.call
 	for i, l := range t.lines {
-		ok := t.syntax.frame(l, f)
+		f, ok := t.call(i)
 		if ok && t.syntax.opens == nil {
 			t.add(f)
 			continue
@@ -124,6 +124,19 @@ func (t *Trace) read() {
 			t.add(f)
 		}
 	}
+}
+
+// call reads the call in a line, unless detection did.
+func (t *Trace) call(i int) (f *Frame, ok bool) {
+	if i < len(t.scores.tried) {
+		switch found := &t.scores.tried[i]; {
+		case found.syntax < 0:
+			return nil, false
+		case &syntaxes[found.syntax] == t.syntax:
+			return &found.call, true
+		}
+	}
+	return &t.scores.call, t.syntax.frame(t.lines[i], &t.scores.call)
 }
 
 // Relearn looks at the error again, with other libraries.
