@@ -22,6 +22,9 @@ type candidate struct {
 // candidates are by the kind of the byte with which lines begin.
 var candidates = func() (all [64][]candidate) {
 	add := func(c candidate, first marks) {
+		if c.last == 0 {
+			c.last = ^marks(0)
+		}
 		for kind := range all {
 			if first == 0 || first>>kind&1 != 0 {
 				all[kind] = append(all[kind], c)
@@ -39,7 +42,7 @@ var candidates = func() (all [64][]candidate) {
 			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
+			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
 		}
 	}
 	return all
@@ -96,24 +99,29 @@ func (s *scores) add(l line) {
 	if bare == "" {
 		return
 	}
-	if strings.HasPrefix(bare, "at ") && javaFrame(l, &s.call) && isJavaAlone(&s.call) {
-		s.count(java)
-		return
+	done := uint(0) // the syntaxes that are known to read the line, or not to
+	if strings.HasPrefix(bare, "at ") {
+		if !javaFrame(l, &s.call) {
+			done |= 1 << java
+		} else if isJavaAlone(&s.call) {
+			s.count(java)
+			return
+		}
 	}
-	if s.best > 0 && s.second == 0 && syntaxes[s.leader].frame(l, &s.call) { // nobody will catch up
-		s.count(s.leader)
-		return
+	if s.best > 0 && s.second == 0 { // nobody will catch up
+		if syntaxes[s.leader].frame(l, &s.call) {
+			s.count(s.leader)
+			return
+		}
+		done |= 1 << s.leader
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	last, counted := kinds[bare[len(bare)-1]], -1
+	last := kinds[bare[len(bare)-1]]
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^l.has != 0 || c.lacks&l.has != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
-			continue
-		}
-		if c.isCall(l, &s.call) {
-			counted = c.syntax
-			s.count(counted)
+		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {
+			done |= 1 << c.syntax
+			s.count(c.syntax)
 		}
 	}
 }

@@ -54,7 +54,7 @@ var contents = map[string]content{ // bounded by the constants above
 func formOf(pattern string) (p form) {
 	pattern, p.indented = strings.CutPrefix(pattern, "\t")
 	begin, rest, more := strings.Cut(pattern, "$")
-	p.begin, p.needs = begin, marksOf(begin)
+	p.begin, p.needs = begin, newLine(begin).has
 	for more {
 		var f field
 		tail := formNames.trimLeft(rest)
@@ -66,7 +66,7 @@ func formOf(pattern string) (p form) {
 			f.suffix, rest = strings.Split(rest[:len(rest)-len(tail)], "|"), tail
 		}
 		f.end, rest, more = strings.Cut(rest, "$")
-		p.needs |= marksOf(f.end) | f.needs()
+		p.needs |= newLine(f.end).has | f.needs()
 		p.fields = append(p.fields, f)
 	}
 	return p
@@ -85,7 +85,7 @@ func (p *field) needs() (m marks) {
 	case lineField, columnField, numberField:
 		m |= kinds['0']
 	case placeField, positionField:
-		m |= kinds['0'] | kinds[':']
+		m |= kinds['0'] | kinds[':'] | numbered
 	}
 	return m
 }

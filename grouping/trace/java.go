@@ -24,7 +24,11 @@ func javaFrame(l line, f *Frame) bool {
 	if dot < 1 || !javaPlace(file, numbered, at) || !at && strings.IndexByte(name, ' ') >= 0 {
 		return false
 	}
-	*f = Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}
+	class := name[:dot]
+	if l.has.has('/') {
+		class = withoutLoader(class)
+	}
+	*f = Frame{Module: class, Function: name[dot+1:], File: file, Line: n}
 	return true
 }
 
@@ -88,11 +92,8 @@ var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj clj
 // withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
 // ("a/b/C") stay.
 func withoutLoader(class string) string {
-	if strings.IndexByte(class, '/') < 0 { // faster than from the end
-		return class
-	}
 	slash := strings.LastIndexByte(class, '/')
-	if strings.IndexByte(class[slash:], '.') < 0 {
+	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
 		return class
 	}
 	return class[slash+1:]

@@ -8,7 +8,15 @@ type line struct {
 	has marks
 }
 
-func newLine(s string) line { return line{s, marksOf(s)} }
+func newLine(s string) line {
+	has := marksOf(s)
+	for rest, found := s, has.has(':') && has.has('0'); found; {
+		if _, rest, found = strings.Cut(rest, ":"); rest != "" && isDigit(rest[0]) {
+			return line{s, has | numbered}
+		}
+	}
+	return line{s, has}
+}
 
 // text is the lines of a trace.
 type text struct {
@@ -77,7 +85,7 @@ func (t *text) elements(s string) bool {
 		return false
 	}
 	var f Frame
-	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(line{string: first}, &f) {
+	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(newLine(first), &f) {
 		return false
 	}
 	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {
