@@ -10,11 +10,25 @@ import (
 type sign struct {
 	needs, lacks string // what all of them hold, and what none does
 	first, last  string // one of which begins or ends them, blanks aside; empty: anything
+	text         string // that they hold
+}
+
+// pairs is a set of bytes that are no letters or digits, each with the next one. Several pairs share a bit.
+type pairs uint64
+
+func pairsOf(s string) (p pairs) {
+	for i := 1; i < len(s); i++ {
+		if kinds[s[i-1]]&notAlnum != 0 {
+			p |= 1 << ((s[i-1]*11 + s[i]) % 64)
+		}
+	}
+	return p
 }
 
 // candidate is a form of calls, or what reads others, for lines with a sign.
 type candidate struct {
 	needs, lacks, last marks
+	pairs              pairs
 	syntax             int
 	form               *form // nil: the syntax's other calls
 }
@@ -39,10 +53,10 @@ var candidates = func() (all [64][]candidate) {
 			if s.bare != nil {
 				first = 0
 			}
-			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
+			add(candidate{needs: p.needs, last: last, pairs: p.pairs, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
+			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), pairs: pairsOf(one.text), syntax: i}, marksOf(one.first))
 		}
 	}
 	return all
@@ -74,15 +88,15 @@ type scores struct {
 
 // tried is what a line was found to be.
 type tried struct {
-	syntax int // the first of which it is a call; -1: of none
-	call   Frame
+	of   *syntax // the first of which it is a call; nil: of none
+	call Frame
 }
 
 // detect returns the syntax that parses most of the first frames.
 func (s *scores) detect(lines []line) *syntax {
 	s.of, s.best, s.second, s.tried = [len(syntaxes)]int{}, 0, 0, s.tried[:0]
 	for _, one := range lines {
-		s.tried = append(s.tried, tried{syntax: -1})
+		s.tried = append(s.tried, tried{})
 		if s.add(one); s.best-s.second >= detectLead {
 			break
 		}
@@ -116,10 +130,10 @@ func (s *scores) add(l line) {
 		done |= 1 << s.leader
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	last := kinds[bare[len(bare)-1]]
+	last, pairs := kinds[bare[len(bare)-1]], pairsOf(bare)
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {
+		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && c.pairs&^pairs == 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {
 			done |= 1 << c.syntax
 			s.count(c.syntax)
 		}
@@ -131,8 +145,8 @@ const java = 0
 
 // count counts the last call, of a syntax.
 func (s *scores) count(syntax int) {
-	if found := &s.tried[len(s.tried)-1]; found.syntax < 0 {
-		*found = tried{syntax, s.call}
+	if found := &s.tried[len(s.tried)-1]; found.of == nil {
+		*found = tried{&syntaxes[syntax], s.call}
 	}
 	s.of[syntax]++
 	n, other := s.of[syntax], syntax != s.leader

@@ -28,21 +28,23 @@ func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 // detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
 // error is named next to the innermost.
 func (s *scores) detectPlaced(lines []line) *syntax {
-	calls, named := 0, 0
-	for i, line := range lines {
-		if placedFrame(line, &s.call) {
+	calls, named, chosen := 0, 0, &placedSyntax
+	for i, l := range lines {
+		s.tried = append(s.tried, tried{})
+		if found := &s.tried[i]; placedFrame(l, &found.call) {
+			found.of = chosen
 			calls++
-		} else if unknownOpens(line).kind != noMark {
+		} else if unknownOpens(l).kind != noMark {
 			named = i
 		}
 	}
 	switch {
 	case calls < minPlaced:
-		return &unknownSyntax
-	case named == len(lines)-1 && placedFrame(lines[0], &s.call), strings.Contains(lines[0].string, "most recent call last"):
-		return &placedLastSyntax
+		s.tried, chosen = s.tried[:0], &unknownSyntax
+	case named == len(lines)-1 && s.tried[0].of != nil, strings.Contains(lines[0].string, "most recent call last"):
+		chosen = &placedLastSyntax
 	}
-	return &placedSyntax
+	return chosen
 }
 
 // maxPlacedWords is how many words a call has beside "at", "line" and the like; prose has more.

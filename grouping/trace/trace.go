@@ -129,11 +129,8 @@ func (t *Trace) read() {
 // call reads the call in a line, unless detection did.
 func (t *Trace) call(i int) (f *Frame, ok bool) {
 	if i < len(t.scores.tried) {
-		switch found := &t.scores.tried[i]; {
-		case found.syntax < 0:
-			return nil, false
-		case &syntaxes[found.syntax] == t.syntax:
-			return &found.call, true
+		if found := &t.scores.tried[i]; found.of == nil || found.of == t.syntax {
+			return &found.call, found.of != nil
 		}
 	}
 	return &t.scores.call, t.syntax.frame(t.lines[i], &t.scores.call)
