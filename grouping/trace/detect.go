@@ -10,25 +10,11 @@ import (
 type sign struct {
 	needs, lacks string // what all of them hold, and what none does
 	first, last  string // one of which begins or ends them, blanks aside; empty: anything
-	text         string // that they hold
-}
-
-// pairs is a set of bytes that are no letters or digits, each with the next one. Several pairs share a bit.
-type pairs uint64
-
-func pairsOf(s string) (p pairs) {
-	for i := 1; i < len(s); i++ {
-		if kinds[s[i-1]]&notAlnum != 0 {
-			p |= 1 << ((s[i-1]*11 + s[i]) % 64)
-		}
-	}
-	return p
 }
 
 // candidate is a form of calls, or what reads others, for lines with a sign.
 type candidate struct {
 	needs, lacks, last marks
-	pairs              pairs
 	syntax             int
 	form               *form // nil: the syntax's other calls
 }
@@ -53,10 +39,10 @@ var candidates = func() (all [64][]candidate) {
 			if s.bare != nil {
 				first = 0
 			}
-			add(candidate{needs: p.needs, last: last, pairs: p.pairs, syntax: i, form: p}, first)
+			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), pairs: pairsOf(one.text), syntax: i}, marksOf(one.first))
+			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
 		}
 	}
 	return all
@@ -130,10 +116,10 @@ func (s *scores) add(l line) {
 		done |= 1 << s.leader
 	}
 	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	last, pairs := kinds[bare[len(bare)-1]], pairsOf(bare)
+	last := kinds[bare[len(bare)-1]]
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && c.pairs&^pairs == 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {
+		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {
 			done |= 1 << c.syntax
 			s.count(c.syntax)
 		}

@@ -13,7 +13,6 @@ type form struct {
 	begin    string // the text before the first field
 	fields   []field
 	needs    marks // what each such line holds
-	pairs    pairs
 	indented bool
 	check    func(f *Frame) bool
 }
@@ -55,7 +54,7 @@ var contents = map[string]content{ // bounded by the constants above
 func formOf(pattern string) (p form) {
 	pattern, p.indented = strings.CutPrefix(pattern, "\t")
 	begin, rest, more := strings.Cut(pattern, "$")
-	p.begin, p.needs, p.pairs = begin, newLine(begin).has, pairsOf(begin)
+	p.begin, p.needs = begin, newLine(begin).has
 	for more {
 		var f field
 		tail := formNames.trimLeft(rest)
@@ -68,7 +67,6 @@ func formOf(pattern string) (p form) {
 		}
 		f.end, rest, more = strings.Cut(rest, "$")
 		p.needs |= newLine(f.end).has | f.needs()
-		p.pairs |= pairsOf(f.end) | f.pairs()
 		p.fields = append(p.fields, f)
 	}
 	return p
@@ -90,16 +88,6 @@ func (p *field) needs() (m marks) {
 		m |= kinds['0'] | kinds[':'] | numbered
 	}
 	return m
-}
-
-// pairs are those of all suffixes.
-func (p *field) pairs() (all pairs) {
-	for i, suffix := range p.suffix {
-		if all &= pairsOf(suffix); i == 0 {
-			all = pairsOf(suffix)
-		}
-	}
-	return all
 }
 
 // checked is a form whose calls are corrected, or rejected.

@@ -62,7 +62,7 @@ const notInCall = "@:'\"`<>=#$;\\"
 // parentheses: words in hexadecimal, braces, dots.
 var notInGo, inGoArgs = marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
 
-var goSigns = []sign{{needs: ".go:1", text: ".go:"}, {needs: "\t: ", text: ": "}, {needs: "created by ", text: " by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
+var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
 
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be
 // missing when errors print their own stack.
