@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
 
@@ -29,8 +25,6 @@ func beamCall(f *Frame) bool {
 var beamMarks = []markForm{
 	{header, formOf("** ($type) $msg")}, {header, formOf("$_] ** ($type) $msg")}, {header, formOf("** {$type,[{$_")}, {header, formOf("$class")},
 }
-
-var beamLibraries = wordSet(words.BeamLibraries)
 
 func beamInApp(f *Frame) bool {
 	return !beamLibraries[f.Module] && !strings.HasPrefix(f.File, "deps/") && !strings.Contains(f.File, "/deps/")

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Bundlers name files by their content: "index-BqR3_x9k.js", "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
 // differ, so of a remote script's name only words are kept: letters in an order that language has, each word in one
@@ -97,6 +93,3 @@ var trigrams = func() *letterGroups {
 	}
 	return &g
 }()
-
-// pageWords are names of scripts whose letters no error message has.
-var pageWords = wordSet(words.PageWords)

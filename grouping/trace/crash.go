@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // nativeLine drops the process that Valgrind puts before each line.
 func nativeLine(line string) string {
@@ -96,6 +92,5 @@ func memoryFault(typ string) bool {
 }
 
 var (
-	memoryFaults  = wordSet(words.MemoryFaults)
 	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
 )

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web "package:shop/cart.dart 12:5 Cart.total".
 
@@ -84,8 +80,6 @@ func dartSpan(s *Span) {
 		s.Type, s.Message = typ, message
 	}
 }
-
-var dartLibraries = wordSet(words.DartLibraries)
 
 func dartInApp(f *Frame) bool {
 	if name, ok := strings.CutPrefix(f.File, "package:"); ok {

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // IsFault reports whether an error is a mistake of the function that throws it, such as a null dereference: its caller
 // does not identify it. What is missing by its key or index is no such mistake.
@@ -27,8 +23,6 @@ func GoFault(message string) string {
 	}
 	return ""
 }
-
-var faults = wordSet(words.Faults)
 
 // IsOverflow reports endless recursion. Where it ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {

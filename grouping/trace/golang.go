@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
 // together, apart, or on one line.
@@ -64,8 +60,7 @@ var notInGo, inGoArgs = marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
 
 var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
 
-// goCall reads "import/path.(*T).Method(args)"; the arguments may be
-// missing when errors print their own stack.
+// goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print their own stack.
 func goCall(s string, f *Frame) bool {
 	name := s
 	if open := strings.LastIndexByte(s, '('); open > 0 && s[len(s)-1] == ')' && s[open+1] != '*' {
@@ -88,8 +83,7 @@ func goCall(s string, f *Frame) bool {
 	return !bare || isBareGoCall(f, slash)
 }
 
-// isBareGoCall decides on a name without arguments: it must look
-// like Go and like nothing else.
+// isBareGoCall decides on a name without arguments: it must look like Go and like nothing else.
 func isBareGoCall(f *Frame, slash int) bool {
 	if strings.HasSuffix(f.Function, ".") || strings.IndexByte(f.Function, '/') >= 0 {
 		return false
@@ -139,12 +133,8 @@ func isGoStandardFile(path string) bool {
 	return ok && goStandard[path[:cutAt(path, 0, '/')]]
 }
 
-// goStandard are the first elements of the standard library's import paths.
-var goStandard = wordSet(words.GoStandard)
-
-// goIdentity is package and function; closures keep the function
-// that holds them. How a panic travels through the runtime, and
-// who started the goroutine, do not count.
+// goIdentity is package and function; closures keep the function that holds them. How a panic travels through the
+// runtime, and who started the goroutine, do not count.
 func goIdentity(dst []byte, f *Frame) []byte {
 	switch f.Module {
 	case goCreator, "runtime", "runtime/debug":
@@ -163,8 +153,7 @@ func goIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// cutGoPart takes the first part off "(*T[...]).Method.func1":
-// "T", then "Method", then "func1".
+// cutGoPart takes the first part off "(*T[...]).Method.func1": "T", then "Method", then "func1".
 func cutGoPart(s string) (part, rest string) {
 	s = strings.TrimPrefix(s, "(*")
 	end := strings.IndexByte(s, '.')
@@ -181,8 +170,7 @@ func cutGoPart(s string) (part, rest string) {
 	return strings.TrimSuffix(s[:end], ")"), s[end+1:]
 }
 
-// isGoCounter recognizes what the compiler counts: "1", "func2",
-// "gowrap1", "deferwrap3".
+// isGoCounter recognizes what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
 	stem := strings.TrimRight(part, "0123456789")
 	return len(stem) < len(part) && (stem == "" || isOneOf(stem, goCounted))
@@ -190,8 +178,7 @@ func isGoCounter(part string) bool {
 
 var goCounted = strings.Fields("func gowrap deferwrap -range")
 
-// appendGoPackage appends an import path without versions:
-// "a/b/v2@v2.1.0/c" is "a/b/c".
+// appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".
 func appendGoPackage(dst []byte, path string) []byte {
 	for path != "" {
 		part, rest, more := strings.Cut(path, "/")

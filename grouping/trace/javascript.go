@@ -3,8 +3,6 @@ package trace
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox and Safari:
@@ -139,7 +137,6 @@ func inEngine(file string) bool {
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
-	nodeCore          = wordSet(words.NodeCore) // files of Node before release 16
 	scriptLibraries   = strings.Fields("node_modules -extension:// webpack/bootstrap webpack/runtime webpack/startup webpack/universalModuleDefinition")
 	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )

@@ -38,8 +38,7 @@ func luaInApp(f *Frame) bool {
 	return f.File != "[C]" && !isBelow(f.File, "/share/lua/", "/lualib/", "/luarocks/")
 }
 
-// luaIdentity is file and function, since a function has the
-// name by which it was called.
+// luaIdentity is file and function, since a function has the name by which it was called.
 func luaIdentity(dst []byte, f *Frame) []byte {
 	if f.File == "[C]" {
 		return dst

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]: {closure}()", "#2 {main}". The place is where the
 // function was called.
@@ -97,9 +93,6 @@ func phpOwn(frames []Frame) {
 
 // isVendored recognizes files of packages, and of WordPress itself.
 func isVendored(path string) bool { return isBelow(path, "/vendor/", "/wp-includes/") }
-
-// phpPlumbing are functions of the language that only call others.
-var phpPlumbing = wordSet(words.PhpPlumbing)
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Traces of languages without a parser of their own. A call is a line with a function, a file and a line number, in any
 // order, and hardly other words: "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
@@ -82,8 +78,7 @@ func cutPlace(s string, f *Frame) (before, after string, ok bool) {
 
 var placeBreaks = marksOf(" \t\"'`([{<,;|=")
 
-// lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`,
-// or before it, "line 12 of".
+// lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`, or before it, "line 12 of".
 func lineOf(before, after string) (line int, head, tail string) {
 	if strings.HasPrefix(after, " (") { // a remark
 		_, after, _ = strings.Cut(after, ")")
@@ -105,8 +100,7 @@ func lineOf(before, after string) (line int, head, tail string) {
 // placeEnd may follow a line number: a column, the end of parentheses.
 var placeEnd = marksOf("0123456789:,)\"'")
 
-// nameFrom takes the function from words around its
-// place, and counts those that may be a function.
+// nameFrom takes the function from words around its place, and counts those that may be a function.
 func (f *Frame) nameFrom(s string) (words int) {
 	for s != "" {
 		if s[0] == '(' { // a remark
@@ -131,8 +125,6 @@ func (f *Frame) nameFrom(s string) (words int) {
 }
 
 var nameEnds = marksOf(".,;:!?()[]{}<>|-'")
-
-var placedWords = wordSet(words.PlacedWords)
 
 // placedMark reads the lines around calls: a label, or a type and a message.
 func placedMark(l line) mark {

@@ -1,19 +1,12 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // R, as traceback prints it, the innermost call first: "3: total(cart) at cart.R#12".
 
 var rForms = []form{formOf("$n: $fn^($_*) at $file*#$line"), formOf("$n: $fn^($_*)")}
 
 var rMarks = []markForm{{header, formOf("Error in $_ : $msg")}}
-
-// rCore are functions that raise errors or make calls.
-var rCore = wordSet(words.RCore)
 
 func rInApp(f *Frame) bool { return !rCore[f.Function] && !strings.Contains(f.Function, "::") }
 

@@ -3,8 +3,6 @@ package trace
 import (
 	"bytes"
 	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // Rust prints a frame on two lines, "4: krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
@@ -34,9 +32,6 @@ var rustMarks = []markForm{
 var rustPlaces = []form{
 	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
 }
-
-// rustCrates are libraries that most programs use. Paths exclude others, where the program has debug information.
-var rustCrates = wordSet(words.RustCrates)
 
 func rustInApp(f *Frame) bool {
 	return !containsAny(f.File, rustLibraries) && (f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified))
