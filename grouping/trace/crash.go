@@ -91,6 +91,4 @@ func memoryFault(typ string) bool {
 	return wordOf(typ, memoryFaults) != "" || beginsWithAny(typ, memoryPhrases[:])
 }
 
-var (
-	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
-)
+var memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}

@@ -141,13 +141,6 @@ var (
 	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}
 	rustRuntime    = runtime{language: Rust, inApp: rustInApp, identity: rustIdentity}
 	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
-	beamRuntime    = runtime{language: BEAM, inApp: beamInApp, identity: beamIdentity}
-	shellRuntime   = runtime{language: PowerShell, inApp: powershellInApp, identity: powershellIdentity}
-	perlRuntime    = runtime{language: Perl, inApp: perlInApp, identity: perlIdentity}
-	luaRuntime     = runtime{language: Lua, inApp: luaInApp, identity: luaIdentity}
-	juliaRuntime   = runtime{language: Julia, inApp: juliaInApp, identity: juliaIdentity}
-	haskellRuntime = runtime{language: Haskell, inApp: haskellInApp, identity: haskellIdentity}
-	rRuntime       = runtime{language: R, inApp: rInApp, identity: rIdentity}
 	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
 	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
 	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}

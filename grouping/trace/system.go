@@ -27,10 +27,8 @@ const signalHandler = "<signal handler called>"
 
 var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
 
-// Paths and images of systems and runtimes.
-var (
-	nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
-)
+// nativePaths are those of systems and runtimes.
+var nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
 
 // isBelowProgram recognizes functions below every program's own.
 func isBelowProgram(name string) bool {
@@ -48,8 +46,6 @@ func bareName(name string) string {
 func nativeReports(name string) bool {
 	return nativeReporters[bareName(name)] || loggerMarks&^marksOf(name) == 0 && containsAny(name, nativeLoggers)
 }
-
-var ()
 
 // loggerMarks are in each name of nativeLoggers.
 var loggerMarks = marksOf("Ae")
