@@ -19,15 +19,20 @@ type candidate struct {
 	form               *form // nil: the syntax's other calls
 }
 
-// candidates are by the kind of the byte with which lines begin.
-var candidates = func() (all [64][]candidate) {
+// endings are how lines end, by what most calls end in.
+var endings = [...]marks{kinds['0'], kinds[')'], ^(kinds['0'] | kinds[')'])}
+
+// candidates are by the kind of the byte with which lines begin, and their ending.
+var candidates = func() (all [64][len(endings)][]candidate) {
 	add := func(c candidate, first marks) {
 		if c.last == 0 {
 			c.last = ^marks(0)
 		}
 		for kind := range all {
-			if first == 0 || first>>kind&1 != 0 {
-				all[kind] = append(all[kind], c)
+			for i, ending := range endings {
+				if (first == 0 || first>>kind&1 != 0) && c.last&ending != 0 {
+					all[kind][i] = append(all[kind][i], c)
+				}
 			}
 		}
 	}
@@ -115,8 +120,11 @@ func (s *scores) add(l line) {
 		}
 		done |= 1 << s.leader
 	}
-	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	last := kinds[bare[len(bare)-1]]
+	last, ending := kinds[bare[len(bare)-1]], 0
+	for endings[ending]&last == 0 {
+		ending++
+	}
+	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))][ending]
 	for i := range possible {
 		c := &possible[i]
 		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {

@@ -31,7 +31,7 @@ func IsOverflow(typ, message string) bool {
 		strings.Contains(message, "stack") && (strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "stack overflow"))
 }
 
-var overflowTypes = strings.Fields("StackOverflow SystemStackError InsufficientExecutionStack")
+var overflowTypes = partsOf("StackOverflow", "SystemStackError", "InsufficientExecutionStack")
 
 // typeBreaks are in front of the last part of a type's name.
 var typeBreaks = marksOf(".:\\")

@@ -123,7 +123,7 @@ func (p *form) read(s string, f *Frame, m *mark) bool {
 				return false
 			}
 			if one.late {
-				end = strings.LastIndex(s, one.end)
+				end = lastIndex(s, one.end)
 			}
 			next = end + len(one.end)
 		}
@@ -171,7 +171,7 @@ func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 	case messageField:
 		m.message = value
 	}
-	return ok && (!p.word || value != "" && !notInWord.occursIn(value)) && (p.suffix == nil || endsWithAny(value, p.suffix))
+	return ok && (p.suffix == nil || endsWithAny(value, p.suffix)) && (!p.word || value != "" && !notInWord.occursIn(value))
 }
 
 // frame reads the call in a line of this form.

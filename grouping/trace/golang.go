@@ -8,15 +8,17 @@ import "strings"
 func goFrame(l line, f *Frame) bool {
 	*f = Frame{}
 	s := strings.TrimSpace(l.string)
-	if i := strings.Index(s, ".go:"); i > 0 {
-		return goPlace(s, i, f)
+	if l.has&numbered != 0 {
+		if i := strings.Index(s, ".go:"); i > 0 {
+			return goPlace(s, i, f)
+		}
 	}
 	if call, ok := strings.CutPrefix(s, "created by "); ok {
 		f.Module = goCreator
 		f.Function, _, _ = strings.Cut(call, " in goroutine ")
 		return true
 	}
-	return quotedCall(l.string, f) || goCall(s, f)
+	return quotedCall(l.string, f) || l.has&notInCallMarks == 0 && goCall(s, f)
 }
 
 const goCreator = "created by"
@@ -56,9 +58,9 @@ const notInCall = "@:'\"`<>=#$;\\"
 
 // notInGo is in no name of a function, and inGoArgs all that is printed between
 // parentheses: words in hexadecimal, braces, dots.
-var notInGo, inGoArgs = marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
+var notInCallMarks, notInGo, inGoArgs = marksOf(notInCall), marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
 
-var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
+var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by ", first: "c"}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall, first: "p"}}
 
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print their own stack.
 func goCall(s string, f *Frame) bool {

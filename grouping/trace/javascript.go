@@ -14,7 +14,7 @@ func javascriptFrame(l line, f *Frame) bool {
 	if call, ok := strings.CutPrefix(s, "at "); ok {
 		return v8Frame(strings.TrimSpace(call), f)
 	}
-	return geckoFrame(s, f)
+	return (l.has.has('@') || strings.Contains(s, "://")) && geckoFrame(s, f)
 }
 
 func v8Frame(s string, f *Frame) bool {
@@ -58,7 +58,7 @@ var placesWithoutLine = []string{"index ", "wasm://"}
 // "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
 const evalCode = "eval code"
 
-var evaluated = []string{"eval at ", " > eval", " > Function"}
+var evaluated = partsOf("eval at ", " > eval", " > Function")
 
 func geckoFrame(s string, f *Frame) bool {
 	if name, ok := strings.CutSuffix(s, "@[native code]"); ok {
@@ -137,7 +137,7 @@ func inEngine(file string) bool {
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
-	scriptLibraries   = strings.Fields("node_modules -extension:// webpack/bootstrap webpack/runtime webpack/startup webpack/universalModuleDefinition")
+	scriptLibraries   = partsOf("node_modules", "-extension://", "webpack/bootstrap", "webpack/runtime", "webpack/startup", "webpack/universalModuleDefinition")
 	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )
 
@@ -235,7 +235,7 @@ func isBuilt(name string, left int) bool {
 	return left < len(name) || containsAny(name, builtNames)
 }
 
-var builtNames = strings.Fields(".min. bundle chunk")
+var builtNames = partsOf(".min.", "bundle", "chunk")
 
 // appendScriptName appends the last part of "Object.Foo.bar", which every engine prints; nothing for "bar/<", an
 // anonymous function in bar.

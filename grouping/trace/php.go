@@ -45,7 +45,7 @@ func phpCall(s string) (class, function string) {
 		return "", s[:min(cutAt(s, closure, '}')+1, len(s))]
 	}
 	name := s[:cutAt(s, 0, '(')]
-	if arrow := max(strings.LastIndex(name, "->"), strings.LastIndex(name, "::")); arrow > 0 {
+	if arrow := max(lastIndex(name, "->"), lastIndex(name, "::")); arrow > 0 {
 		return name[:arrow], name[arrow+2:]
 	}
 	return "", name

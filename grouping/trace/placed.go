@@ -145,4 +145,4 @@ func isPlacedLibrary(path string) bool {
 	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)
 }
 
-var placedLibraries = strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")
+var placedLibraries = partsOf("/vendor/", "/deps/", "/.nimble/", "/.opam/", "/opam/", "/zig/lib/", "/crystal/src/", "/toolchains/", "/node_modules/", "/packages/")

@@ -147,28 +147,33 @@ var (
 )
 
 func powershellFrame(l line, f *Frame) bool {
-	*f = Frame{}
 	s := withoutIndent(l.string)
-	if powershellPlace(s, f) {
+	if *f = (Frame{}); powershellPlace(s, f) {
 		return true
 	}
 	s, ok := afterAt(s)
+	if !ok {
+		return false
+	}
 	name, place, named := strings.Cut(s, ", ")
 	place, n, _ := cutLast(place, " ")
 	file, _, placed := cutLast(place, ": ")
 	f.Function, f.File, f.Line = name, trimEnd(file), number(n)
-	return ok && named && placed && name != "" && allDigits(n)
+	return named && placed && name != "" && allDigits(n)
 }
 
 // powershellPlace reads "At C:\shop\cart.ps1:12 char:5" by the script's extension, its line and the last number.
 func powershellPlace(s string, f *Frame) bool {
 	script, rest, ok := strings.Cut(s, ".ps1:")
+	if !ok {
+		return false
+	}
 	before := strings.TrimRight(rest, "0123456789")
 	begin := strings.Index(script, `:\`) - 1
 	if begin < 0 {
 		begin = strings.Index(script, " /") + 1
 	}
-	if !ok || begin < 1 || len(before) == len(rest) || !strings.HasSuffix(trimEnd(before), ":") {
+	if begin < 1 || len(before) == len(rest) || !strings.HasSuffix(trimEnd(before), ":") {
 		return false
 	}
 	digits := countDigits(rest)
@@ -206,7 +211,7 @@ var (
 func beamCall(f *Frame) bool {
 	f.Module, _, _ = strings.Cut(f.Module, " ")
 	withoutArguments(f)
-	if i := strings.LastIndex(f.Function, " in "); strings.HasPrefix(f.Function, "anonymous fn") && i > 0 {
+	if i := lastIndex(f.Function, " in "); strings.HasPrefix(f.Function, "anonymous fn") && i > 0 {
 		f.Function = f.Function[i+len(" in "):]
 	}
 	return f.Function != ""

@@ -37,7 +37,7 @@ func rustInApp(f *Frame) bool {
 	return !containsAny(f.File, rustLibraries) && (f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified))
 }
 
-var rustLibraries = strings.Fields("/rustc/ /.cargo/ /cargo/registry/")
+var rustLibraries = partsOf("/rustc/", "/.cargo/", "/cargo/registry/")
 
 // maxQualified is how deep types are nested in a name that is read.
 const maxQualified = 4
@@ -133,7 +133,7 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 	return appendRust(dst, withoutRustHash(f.Function), maxQualified)
 }
 
-var rustPlumbing = strings.Fields("panicking:: backtrace:: __rust_ rust_begin_unwind")
+var rustPlumbing = partsOf("panicking::", "backtrace::", "__rust_", "rust_begin_unwind")
 
 func appendRust(dst []byte, name string, depth int) []byte {
 	typ, trait, rest, qualified := cutQualified(name)

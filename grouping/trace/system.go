@@ -44,8 +44,5 @@ func bareName(name string) string {
 // nativeReports recognizes functions by which errors are raised and reported. They are the same for all errors, and no
 // calls that failed.
 func nativeReports(name string) bool {
-	return nativeReporters[bareName(name)] || loggerMarks&^marksOf(name) == 0 && containsAny(name, nativeLoggers)
+	return nativeReporters[bareName(name)] || containsAny(name, nativeLoggers)
 }
-
-// loggerMarks are in each name of nativeLoggers.
-var loggerMarks = marksOf("Ae")

@@ -159,8 +159,8 @@ var rCore = wordSet(`stop stopifnot warning eval evalq withCallingHandlers tryCa
 source withVisible signalCondition do.call`)
 
 // nativeLoggers are parts of names of functions that report errors.
-var nativeLoggers = strings.Fields(`LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace
-CollectStackTrace DumpStackTrace FailureSignalHandler StackDumpSignalHandler NSException`)
+var nativeLoggers = partsOf(strings.Fields(`LogMessage FatalMessage QMessageLogger:: logging::CheckError StackTrace::StackTrace
+CollectStackTrace DumpStackTrace FailureSignalHandler StackDumpSignalHandler NSException`)...)
 
 // goPlainErrors are types of errors that only have a message.
 var goPlainErrors = wordSet(`*errors.errorString *errors.joinError *errors.fundamental *errors.withStack *errors.withMessage
