@@ -71,7 +71,7 @@ const detectLead = 2
 // scores are how many lines are calls of each syntax.
 type scores struct {
 	of           [len(syntaxes)]int
-	best, second int
+	best, second int     // of two runtimes
 	leader       int     // the first of those with most
 	call         Frame   // the last that was tried
 	tried        []tried // the lines so far
@@ -143,17 +143,12 @@ func (s *scores) count(syntax int) {
 		*found = tried{&syntaxes[syntax], s.call}
 	}
 	s.of[syntax]++
-	n, other := s.of[syntax], syntax != s.leader
-	switch {
-	case n > s.best && other && s.best > 0:
-		s.best, s.second, s.leader = n, s.best, syntax
-	case n > s.best:
+	n, other := s.of[syntax], s.best > 0 && syntaxes[syntax].runtime != syntaxes[s.leader].runtime
+	if other {
+		s.second = max(s.second, min(n, s.best))
+	}
+	if n > s.best || n == s.best && syntax < s.leader {
 		s.best, s.leader = n, syntax
-	case other:
-		s.second = max(s.second, n)
-		if n == s.best {
-			s.leader = min(s.leader, syntax)
-		}
 	}
 }
 

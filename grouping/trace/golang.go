@@ -174,7 +174,7 @@ func cutGoPart(s string) (part, rest string) {
 
 // isGoCounter recognizes what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
-	stem := strings.TrimRight(part, "0123456789")
+	stem := decimals.trimRight(part)
 	return len(stem) < len(part) && (stem == "" || isOneOf(stem, goCounted))
 }
 

@@ -71,7 +71,7 @@ func geckoFrame(s string, f *Frame) bool {
 		at = strings.LastIndexByte(s, '@')
 	}
 	f.Function = s[:max(at, 0)]
-	if at < 0 && scheme < 0 || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(f) { // Node prints where it threw without a column
+	if at < 0 && scheme < 0 || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(withoutQuery(f.File)) { // Node prints where it threw without a column
 		return false
 	}
 	return isGeckoName(f.Function) && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
@@ -132,8 +132,11 @@ func javascriptInApp(f *Frame) bool {
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
 func inEngine(file string) bool {
-	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) || nodeCore[file]
+	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) || len(file) <= maxCore && nodeCore[file]
 }
+
+// maxCore is the length of the longest name of nodeCore.
+const maxCore = len("_stream_readable.js")
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
@@ -154,14 +157,13 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 		dst = appendPackage(dst, pkg)
 	}
 	path := withoutQuery(f.File)
-	name := len(dst)
-	dst = appendScriptFile(dst, path)
+	name, remote := len(dst), isRemote(path)
+	dst = appendScriptFile(dst, path, remote)
 	file := len(dst)
 	dst = append(dst, ':')
-	if isWasm(f) {
+	if isWasm(path) {
 		return appendNative(dst, withoutRustHash(withoutWasmModule(called)))
 	}
-	remote := isRemote(path)
 	if !remote || !async {
 		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
 	}
@@ -176,8 +178,8 @@ var awaitHelpers = wordSet(`__awaiter __generator __asyncGenerator asyncGenerato
 	Object.next tryCatch`)
 
 // isWasm reports whether a function is the program's, compiled to WebAssembly.
-func isWasm(f *Frame) bool {
-	return strings.HasPrefix(f.File, "wasm://") || strings.HasSuffix(withoutQuery(f.File), ".wasm")
+func isWasm(path string) bool {
+	return strings.HasPrefix(path, "wasm://") || strings.HasSuffix(path, ".wasm")
 }
 
 // withoutWasmModule drops the module that V8 prints before a function: "shop.wasm.total".
@@ -194,16 +196,16 @@ func isRemote(path string) bool {
 }
 
 // appendScriptFile appends a script's name without hashes; nothing for a page that holds scripts.
-func appendScriptFile(dst []byte, path string) []byte {
+func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	name := baseName(path)
 	if stem, extension, ok := cutChunkHash(name); ok {
 		return append(append(append(dst, stem...), '.'), extension...)
 	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {
-	case isRemote(path) && dot < 0, isPageScript(name):
+	case remote && dot < 0, isPageScript(name):
 		return dst
-	case isRemote(path):
+	case remote:
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
 	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isMixed(name[dot-chunkHash:dot], "_-"):
 		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
@@ -243,7 +245,7 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	if strings.Contains(name, "./") { // the function that webpack makes of a file: "Module../src/cart.js"
 		return dst
 	}
-	last := name[strings.LastIndexAny(name, "./")+1:]
+	last := scriptBreaks.afterLast(name)
 	last = withoutBegins(last, "get ", "set ", "static ", "async ")
 	if !isScriptName(last) || built && len(last) < 3 {
 		return dst
@@ -256,6 +258,9 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	}
 	return append(dst, last...)
 }
+
+// scriptBreaks are in front of the last part of a name.
+var scriptBreaks = marksOf("./")
 
 func isScriptName(part string) bool {
 	counted := strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") // by Babel

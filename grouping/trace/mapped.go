@@ -1,7 +1,5 @@
 package trace
 
-import "strings"
-
 // Place is where a call is in a script that was built, as it was printed.
 type Place struct {
 	File         string
@@ -63,7 +61,9 @@ func (f *Frame) place() Place {
 }
 
 // isScript reports whether a call is in a file that may have a map.
-func (f *Frame) isScript() bool { return f.Line > 0 && !inEngine(f.File) && !isWasm(f) }
+func (f *Frame) isScript() bool {
+	return f.Line > 0 && !inEngine(f.File) && !isWasm(withoutQuery(f.File))
+}
 
 // rewrite replaces what was printed of calls by where they were written.
 func (t *Trace) rewrite(mapping Mapping) {
@@ -107,7 +107,7 @@ const (
 // replaced by what its caller calls.
 func writtenName(printed, callee string) string {
 	name, async := cutAsync(printed)
-	last := len(name) - 1 - strings.LastIndexAny(name, "./")
+	last := len(scriptBreaks.afterLast(name))
 	switch {
 	case last >= ownLength:
 		return printed

@@ -53,9 +53,15 @@ func marksOf(s string) (m marks) {
 
 func (m marks) has(c byte) bool { return m&kinds[c] != 0 }
 
+var decimals = marksOf("0")
+
 // trim is strings.Trim. Package strings makes a set in each call, which costs more than the search.
 func (m marks) trim(s string) string {
-	s = m.trimLeft(s)
+	return m.trimRight(m.trimLeft(s))
+}
+
+// trimRight is strings.TrimRight.
+func (m marks) trimRight(s string) string {
 	for s != "" && m.has(s[len(s)-1]) {
 		s = s[:len(s)-1]
 	}

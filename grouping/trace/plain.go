@@ -168,7 +168,7 @@ func powershellPlace(s string, f *Frame) bool {
 	if !ok {
 		return false
 	}
-	before := strings.TrimRight(rest, "0123456789")
+	before := decimals.trimRight(rest)
 	begin := strings.Index(script, `:\`) - 1
 	if begin < 0 {
 		begin = strings.Index(script, " /") + 1

@@ -202,10 +202,8 @@ func equalSlashed(s, mark string) bool {
 
 // withoutQuery is s without "?query" and "#fragment".
 func withoutQuery(s string) string {
-	for i := 1; i < len(s); i++ {
-		if s[i] == '?' || s[i] == '#' {
-			return s[:i]
-		}
+	if end := min(cutAt(s, 0, '?'), cutAt(s, 0, '#')); end > 0 {
+		return s[:end]
 	}
 	return s
 }
