@@ -20,8 +20,10 @@ var nativeMarks = []markForm{
 }
 
 func nativeMark(l line) mark {
-	if fault, ok := sanitizerFault(l.string); ok {
-		return mark{kind: header, typ: fault}
+	if l.has.has('z') {
+		if fault, ok := sanitizerFault(l.string); ok {
+			return mark{kind: header, typ: fault}
+		}
 	}
 	if m := markIn(l, nativeFaults); m.kind != noMark {
 		return m

@@ -7,6 +7,9 @@ import "strings"
 // `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
 
 func placedFrame(l line, f *Frame) bool {
+	if placeMarks&^l.has != 0 {
+		return false
+	}
 	s := strings.TrimSpace(l.string)
 	before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)], f)
 	if !ok {
@@ -16,7 +19,8 @@ func placedFrame(l line, f *Frame) bool {
 	return f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
 }
 
-var notInName = marksOf("\"{}=,")
+// placeMarks are in each place, and notInName in no name of a function.
+var placeMarks, notInName = marksOf(".0"), marksOf("\"{}=,")
 
 // isHost recognizes "db-17.shop.net", which a port may follow.
 func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
