@@ -38,9 +38,9 @@ func OwnPackage(language Language, f *Frame) string {
 	return ""
 }
 
-// isLibrary reports whether a frame is of a learned library.
-func (t *Trace) isLibrary(f *Frame) bool {
-	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
+// isLearned reports whether a frame is of a learned library.
+func (s *syntax) isLearned(f *Frame, libraries map[string]bool) bool {
+	return len(libraries) > 0 && s.home != nil && libraries[s.home(f.Module)]
 }
 
 // WhyLibrary is why frame i is a library's; "" for own code.
@@ -52,7 +52,7 @@ func (t *Trace) WhyLibrary(i int) Reason {
 	if f.Rule != 0 {
 		return ByRule
 	}
-	if t.isLibrary(f) && t.syntax.inApp(f) {
+	if t.syntax.isLearned(f, t.libraries) && t.syntax.inApp(f) {
 		return ByErrors
 	}
 	if isBelow("/"+f.File, installed...) {

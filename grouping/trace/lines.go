@@ -27,12 +27,14 @@ type text struct {
 // collect splits the pieces into lines. Traces flattened into one line are split as well.
 func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
-		if l := newLine(piece); !l.has.has('\n') && !l.has.has('\\') && piece[:min(1, len(piece))] != "{" { // as most are
+		l := newLine(piece)
+		if l.has.has('\\') && isEscaped(piece) {
+			piece = jsonEscapes.Replace(piece)
+			l = newLine(piece)
+		}
+		if !l.has.has('\n') && !strings.HasPrefix(piece, "{") && !strings.HasPrefix(piece, `\t`) { // as most are
 			t.split(l)
 			continue
-		}
-		if isEscaped(piece) {
-			piece = jsonEscapes.Replace(piece)
 		}
 		for one := range strings.SplitSeq(piece, "\n") {
 			if strings.HasPrefix(one, `\t`) {

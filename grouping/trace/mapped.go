@@ -41,12 +41,12 @@ type Printed struct {
 const MaxPlaces = 200
 
 // Places are where the calls of scripts are that may have been built.
-func (t *Trace) Places() (places []Place) {
-	if t.syntax.language != JavaScript {
+func (c *chain) Places() (places []Place) {
+	if c.syntax.language != JavaScript {
 		return nil
 	}
-	for i := range t.frames {
-		if f := &t.frames[i]; f.isScript() && len(places) < MaxPlaces {
+	for i := range c.frames {
+		if f := &c.frames[i]; f.isScript() && len(places) < MaxPlaces {
 			places = append(places, f.place())
 		}
 	}
@@ -66,13 +66,13 @@ func (f *Frame) isScript() bool {
 }
 
 // rewrite replaces what was printed of calls by where they were written.
-func (t *Trace) rewrite(mapping Mapping) {
-	if len(mapping) == 0 || t.syntax.language != JavaScript {
+func (c *chain) rewrite(mapping Mapping) {
+	if len(mapping) == 0 || c.syntax.language != JavaScript {
 		return
 	}
-	for _, s := range t.spans {
+	for _, s := range c.spans {
 		for i := s.First; i < s.End; i++ {
-			f := &t.frames[i]
+			f := &c.frames[i]
 			written, asked := mapping[f.place()]
 			if !asked || !f.isScript() {
 				continue
@@ -87,8 +87,8 @@ func (t *Trace) rewrite(mapping Mapping) {
 			}
 			var caller Written
 			if i+1 < s.End {
-				if _, async := cutAsync(t.frames[i+1].Function); !async {
-					caller = mapping[t.frames[i+1].place()]
+				if _, async := cutAsync(c.frames[i+1].Function); !async {
+					caller = mapping[c.frames[i+1].place()]
 				}
 			}
 			f.Function = writtenName(printed.Function, caller.Callee)

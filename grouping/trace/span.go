@@ -210,3 +210,6 @@ func (c *chain) Spans() []Span { return c.spans }
 
 // Frames are those of all spans, each one's innermost first.
 func (c *chain) Frames() []Frame { return c.frames }
+
+// Language is the one that was recognized.
+func (c *chain) Language() Language { return c.syntax.language }

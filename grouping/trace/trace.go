@@ -64,10 +64,16 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 	t.spans = append(t.spans, Span{})
 	t.read()
 	t.order(e)
-	t.nameUnknown()
+	t.nameUnknown(t.lines)
 	t.insertPlace()
-	t.rewrite(mapping)
-	t.openRules()
+	t.compare(mapping)
+}
+
+// compare finds what of the exceptions is compared.
+func (t *Trace) compare(mapping Mapping) {
+	if t.rewrite(mapping); t.rules != nil {
+		t.rules.Open(t.spans, t.frames)
+	}
 	t.judge()
 	t.locate()
 }
@@ -151,11 +157,5 @@ func (t *Trace) Load(language Language, exceptions []Exception, mapping Mapping)
 		s := Span{e.Type, e.Message, len(t.frames), len(t.frames) + len(e.Frames)}
 		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
 	}
-	t.rewrite(mapping)
-	t.openRules()
-	t.judge()
-	t.locate()
+	t.compare(mapping)
 }
-
-// Language is the one that was recognized.
-func (t *Trace) Language() Language { return t.syntax.language }

@@ -63,18 +63,18 @@ func unknownOwn(frames []Frame) {
 
 // nameUnknown finds the error in a report, where nothing else names it: after a label above the calls, or in the first
 // line where calls have places.
-func (t *Trace) nameUnknown() {
-	root := &t.spans[0]
-	if t.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
+func (c *chain) nameUnknown(lines []line) {
+	root := &c.spans[0]
+	if c.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
 		return
 	}
-	if t.syntax != &unknownSyntax {
-		if !placedFrame(t.lines[0], &t.scores.call) {
-			root.Message = FirstLine(t.lines[0].string)
+	if c.syntax != &unknownSyntax {
+		if !placedFrame(lines[0], &Frame{}) {
+			root.Message = FirstLine(lines[0].string)
 		}
 		return
 	}
-	frames := t.frames[root.First:root.End]
+	frames := c.frames[root.First:root.End]
 	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !frames[i].isPlaced(); i++ {
 		if m := unknownOpens(line{string: frames[i].Function}); m.kind != noMark {
 			root.Message = m.message
