@@ -60,7 +60,9 @@ const notInCall = "@:'\"`<>=#$;\\"
 // parentheses: words in hexadecimal, braces, dots.
 var notInCallMarks, notInGo, inGoArgs = marksOf(notInCall), marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
 
-var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by ", first: "c"}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall, first: "p"}}
+var goSigns = []sign{
+	{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by ", first: "c"}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall, first: "p"},
+}
 
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print their own stack.
 func goCall(s string, f *Frame) bool {

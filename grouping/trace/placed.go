@@ -149,4 +149,4 @@ func isPlacedLibrary(path string) bool {
 	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)
 }
 
-var placedLibraries = partsOf("/vendor/", "/deps/", "/.nimble/", "/.opam/", "/opam/", "/zig/lib/", "/crystal/src/", "/toolchains/", "/node_modules/", "/packages/")
+var placedLibraries = partsOf(strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")...)
