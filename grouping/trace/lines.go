@@ -10,8 +10,12 @@ type line struct {
 
 func newLine(s string) line {
 	has := marksOf(s)
-	for rest, found := s, has.has(':') && has.has('0'); found; {
-		if _, rest, found = strings.Cut(rest, ":"); rest != "" && isDigit(rest[0]) {
+	for i := 0; has.has(':') && has.has('0'); {
+		next := strings.IndexByte(s[i:], ':')
+		if i += next + 1; next < 0 || i == len(s) {
+			break
+		}
+		if isDigit(s[i]) {
 			return line{s, has | numbered}
 		}
 	}
