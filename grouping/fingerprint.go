@@ -244,7 +244,7 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 		var last []byte
 		for i := s.First; i < s.End; i++ {
 			name := t.Identity(i)
-			if own && !t.Frames()[i].InApp || len(name) == 0 || bytes.Equal(name, last) || t.IsMiddle(s, i) {
+			if own && !t.Frames()[i].InApp || len(name) == 0 || bytes.Equal(name, last) || s.IsMiddle(i) {
 				continue
 			}
 			key = append(append(key, name...), keyEnd)

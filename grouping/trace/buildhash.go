@@ -1,11 +1,5 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
-
 // Bundlers name files by their content: "index-BqR3_x9k.js", "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
 // differ, so of a remote script's name only words are kept: letters in an order that language has, each word in one
 // case.
@@ -17,19 +11,18 @@ const (
 
 // withoutBuildHash cuts the hash off a file's stem; all of it where nothing else is left.
 func withoutBuildHash(stem string) string {
-	if rest := len(stem) - chunkHash; rest == 0 || rest > 0 && isBuildBreak(stem[rest-1]) {
+	if rest := len(stem) - chunkHash; rest == 0 || rest > 0 && buildBreaks.has(stem[rest-1]) {
 		if isBuildHash(stem[rest:]) { // it may have "-" and "_" in it
 			return stem[:max(0, rest-1)]
 		}
 	}
-	last := strings.LastIndexAny(stem, ".-~_") + 1
-	if len(stem)-last >= minBuildHash && isBuildHash(stem[last:]) {
-		return stem[:max(0, last-1)]
+	if last := buildBreaks.afterLast(stem); len(last) >= minBuildHash && isBuildHash(last) {
+		return stem[:max(0, len(stem)-len(last)-1)]
 	}
 	return stem
 }
 
-func isBuildBreak(c byte) bool { return isNameBreak(c) || c == '_' }
+var buildBreaks = marksOf(".-~_")
 
 // isBuildHash reports whether a part of s is no word.
 func isBuildHash(s string) bool {
@@ -48,7 +41,7 @@ func isBuildHash(s string) bool {
 
 // isWords reports whether s is words with a number of at most maxCounter digits behind them: "cartPage2".
 func isWords(s string) bool {
-	letters := strings.TrimRight(s, "0123456789")
+	letters := decimals.trimRight(s)
 	if len(letters) < minWordTest || len(s)-len(letters) > maxCounter {
 		return letters == s && !hasUpper(s) && len(letters) < minWordTest
 	}
@@ -97,6 +90,3 @@ var trigrams = func() *letterGroups {
 	}
 	return &g
 }()
-
-// pageWords are names of scripts whose letters no error message has.
-var pageWords = wordSet(words.PageWords)

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // nativeLine drops the process that Valgrind puts before each line.
 func nativeLine(line string) string {
@@ -23,20 +19,22 @@ var nativeMarks = []markForm{
 	{messageBelow, formOf("terminate called after throwing an instance of '$type'")},
 }
 
-func nativeMark(s string) mark {
-	if fault, ok := sanitizerFault(s); ok {
-		return mark{kind: header, typ: fault}
+func nativeMark(l line) mark {
+	if l.has.has('z') {
+		if fault, ok := sanitizerFault(l.string); ok {
+			return mark{kind: header, typ: fault}
+		}
 	}
-	if m := markIn(s, nativeFaults); m.kind != noMark {
+	if m := markIn(l, nativeFaults); m.kind != noMark {
 		return m
 	}
-	if i := strings.Index(s, ": Assertion `"); i >= 0 {
-		return mark{kind: header, message: s[i+2:]}
+	if i := strings.Index(l.string, ": Assertion `"); i >= 0 {
+		return mark{kind: header, message: l.string[i+2:]}
 	}
-	if fault, _, ok := strings.Cut(s, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
+	if fault, _, ok := strings.Cut(l.string, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
 		return mark{kind: header, typ: fault}
 	}
-	if signal := signalIn(s); signal != "" {
+	if signal := signalIn(l.string); signal != "" {
 		return mark{kind: header, typ: signal}
 	}
 	return mark{}
@@ -95,7 +93,4 @@ func memoryFault(typ string) bool {
 	return wordOf(typ, memoryFaults) != "" || beginsWithAny(typ, memoryPhrases[:])
 }
 
-var (
-	memoryFaults  = wordSet(words.MemoryFaults)
-	memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}
-)
+var memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}

@@ -1,25 +1,20 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web "package:shop/cart.dart 12:5 Cart.total".
 
 var dartForms = []form{
-	formOf("#$n $fn* ($file)").checked(func(f *Frame) bool {
-		place := f.File
-		f.File, f.Line, f.Column, _ = cutPosition(place)
-		return isDartPlace(place)
-	}),
-	formOf("$file^~.dart $line:$col $fn").checked(func(f *Frame) bool { return isDartPlace(f.File) }),
-	formOf("$file^~.dart $line:$col").checked(func(f *Frame) bool { return isDartPlace(f.File) }),
+	formOf("#$n $fn* ($file)").checked(isDartCall),
+	formOf("$file^~.dart $line:$col $fn").checked(isDartCall), formOf("$file^~.dart $line:$col").checked(isDartCall),
 }
 
-func isDartPlace(s string) bool {
-	return beginsWithAny(s, dartPlaces) && (s[0] != 'f' || strings.Contains(s, ".dart"))
+func isDartCall(f *Frame) bool {
+	place := f.File
+	if file, line, column, ok := cutPosition(place); ok {
+		f.File, f.Line, f.Column = file, line, column
+	}
+	return beginsWithAny(place, dartPlaces) && (place[0] != 'f' || strings.Contains(place, ".dart"))
 }
 
 var dartPlaces = strings.Fields("package: dart: file:/// org-dartlang")
@@ -31,44 +26,40 @@ var dartMarks = []markForm{
 }
 
 // dartMark reads an error that is printed alone.
-func dartMark(s string) mark {
-	if typ, _ := dartError(s); typ != "" {
-		return mark{kind: header, message: s}
+func dartMark(l line) mark {
+	if typ, _ := dartError(l.string); typ != "" {
+		return mark{kind: header, message: l.string}
 	}
 	return mark{}
 }
 
-// dartErrors are the types of errors that Dart prints without their name.
-var dartErrors = [...]struct{ begin, typ string }{
-	{"Bad state: ", "StateError"}, {"Invalid argument(s): ", "ArgumentError"}, {"Invalid argument (", "ArgumentError"}, {"RangeError (", "RangeError"},
-	{"Unsupported operation: ", "UnsupportedError"}, {"Concurrent modification", "ConcurrentModificationError"}, {"type '", "TypeError"},
-	{"Null check operator used", "TypeError"}, {"Stack Overflow", "StackOverflowError"}, {"Out of Memory", "OutOfMemoryError"},
-	{"TimeoutException after", "TimeoutException"},
+// dartErrors are how errors are printed, and the types of those that are printed without their name.
+var dartErrors = [...]struct {
+	typ string
+	form
+}{
+	{"StateError", formOf("Bad state: $msg")}, {"ArgumentError", formOf("Invalid argument(s): $msg")},
+	{"ArgumentError", formOf("Invalid argument ($_): $msg")}, {"ArgumentError", formOf("Invalid argument ($_")},
+	{"RangeError", formOf("RangeError ($_): $msg")}, {"RangeError", formOf("RangeError ($_")}, {"UnsupportedError", formOf("Unsupported operation: $msg")},
+	{"ConcurrentModificationError", formOf("Concurrent modification$_")}, {"TypeError", formOf("type '$_")},
+	{"TypeError", formOf("Null check operator used$_")}, {"StackOverflowError", formOf("Stack Overflow$_")},
+	{"OutOfMemoryError", formOf("Out of Memory$_")}, {"TimeoutException", formOf("TimeoutException after$_")},
+	{"", formOf("Instance of '$type'")}, {"AssertionError", formOf("$_Failed assertion: $_")},
 }
 
 // dartError finds the type of an error by what it prints: "Bad state: No element", "Instance of 'Closed'",
 // "PlatformException(io, no route, null)".
 func dartError(s string) (typ, message string) {
-	for _, one := range dartErrors {
-		rest, ok := strings.CutPrefix(s, one.begin)
-		if !ok {
+	for i := range dartErrors {
+		one := &dartErrors[i]
+		m := mark{typ: one.typ}
+		if !one.read(s, nil, &m) {
 			continue
 		}
-		switch one.begin[len(one.begin)-1] {
-		case ' ':
-			return one.typ, rest
-		case '(':
-			if _, rest, named := strings.Cut(rest, "): "); named {
-				return one.typ, rest
-			}
+		if m.message == "" && one.typ != "" {
+			m.message = s
 		}
-		return one.typ, s
-	}
-	if name, ok := strings.CutPrefix(s, "Instance of '"); ok {
-		return strings.TrimSuffix(name, "'"), ""
-	}
-	if strings.Contains(s, "Failed assertion: ") {
-		return "AssertionError", s
+		return m.typ, m.message
 	}
 	end := max(strings.IndexAny(s, "([:"), 0)
 	if name := strings.TrimSpace(s[:end]); isErrorName(name) {
@@ -84,8 +75,6 @@ func dartSpan(s *Span) {
 		s.Type, s.Message = typ, message
 	}
 }
-
-var dartLibraries = wordSet(words.DartLibraries)
 
 func dartInApp(f *Frame) bool {
 	if name, ok := strings.CutPrefix(f.File, "package:"); ok {

@@ -19,12 +19,20 @@ type candidate struct {
 	form               *form // nil: the syntax's other calls
 }
 
-// candidates are by the kind of the byte with which lines begin.
-var candidates = func() (all [64][]candidate) {
+// endings are how lines end, by what most calls end in.
+var endings = [...]marks{kinds['0'], kinds[')'], ^(kinds['0'] | kinds[')'])}
+
+// candidates are by the kind of the byte with which lines begin, and their ending.
+var candidates = func() (all [64][len(endings)][]candidate) {
 	add := func(c candidate, first marks) {
+		if c.last == 0 {
+			c.last = ^marks(0)
+		}
 		for kind := range all {
-			if first == 0 || first>>kind&1 != 0 {
-				all[kind] = append(all[kind], c)
+			for i, ending := range endings {
+				if (first == 0 || first>>kind&1 != 0) && c.last&ending != 0 {
+					all[kind][i] = append(all[kind][i], c)
+				}
 			}
 		}
 	}
@@ -39,21 +47,21 @@ var candidates = func() (all [64][]candidate) {
 			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: marksOf(one.needs), lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
+			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
 		}
 	}
 	return all
 }()
 
 // isCall reports whether a line is such a call.
-func (c *candidate) isCall(line string, f *Frame) bool {
+func (c *candidate) isCall(l line, f *Frame) bool {
 	switch s := &syntaxes[c.syntax]; {
 	case c.form == nil:
-		return s.other(line, f)
+		return s.other(l, f)
 	case s.bare == nil:
-		return c.form.frame(line, f)
+		return c.form.frame(l.string, f)
 	default:
-		return c.form.frame(s.bare(line), f)
+		return c.form.frame(s.bare(l.string), f)
 	}
 }
 
@@ -63,16 +71,24 @@ const detectLead = 2
 // scores are how many lines are calls of each syntax.
 type scores struct {
 	of           [len(syntaxes)]int
-	best, second int
-	leader       int   // the first of those with most
-	call         Frame // the last that was tried
+	best, second int     // of two runtimes
+	leader       int     // the first of those with most
+	call         Frame   // the last that was tried
+	tried        []tried // the lines so far
+}
+
+// tried is what a line was found to be.
+type tried struct {
+	of   *syntax // the first of which it is a call; nil: of none
+	call Frame
 }
 
 // detect returns the syntax that parses most of the first frames.
-func (s *scores) detect(lines []string) *syntax {
-	s.of, s.best, s.second = [len(syntaxes)]int{}, 0, 0
-	for _, line := range lines {
-		if s.add(line); s.best-s.second >= detectLead {
+func (s *scores) detect(lines []line) *syntax {
+	s.of, s.best, s.second, s.tried = [len(syntaxes)]int{}, 0, 0, s.tried[:0]
+	for _, one := range lines {
+		s.tried = append(s.tried, tried{})
+		if s.add(one); s.best-s.second >= detectLead {
 			break
 		}
 	}
@@ -83,29 +99,37 @@ func (s *scores) detect(lines []string) *syntax {
 }
 
 // add adds one for each syntax of which a line is a call.
-func (s *scores) add(line string) {
-	bare := line[leadingSpace(line):]
+func (s *scores) add(l line) {
+	bare := withoutIndent(l.string)
 	if bare == "" {
 		return
 	}
-	if strings.HasPrefix(bare, "at ") && javaFrame(bare, &s.call) && isJavaAlone(&s.call) {
-		s.count(java)
-		return
+	done := uint(0) // the syntaxes that are known to read the line, or not to
+	if strings.HasPrefix(bare, "at ") {
+		if !javaFrame(l, &s.call) {
+			done |= 1 << java
+		} else if isJavaAlone(&s.call) {
+			s.count(java)
+			return
+		}
 	}
-	if s.best > 0 && s.second == 0 && syntaxes[s.leader].frame(line, &s.call) { // nobody will catch up
-		s.count(s.leader)
-		return
+	if s.best > 0 && s.second == 0 { // nobody will catch up
+		if syntaxes[s.leader].frame(l, &s.call) {
+			s.count(s.leader)
+			return
+		}
+		done |= 1 << s.leader
 	}
-	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))]
-	m, last, counted := marksOf(line), kinds[bare[len(bare)-1]], -1
+	last, ending := kinds[bare[len(bare)-1]], 0
+	for endings[ending]&last == 0 {
+		ending++
+	}
+	possible := candidates[bits.TrailingZeros64(uint64(kinds[bare[0]]))][ending]
 	for i := range possible {
 		c := &possible[i]
-		if c.needs&^m != 0 || c.lacks&m != 0 || c.last != 0 && c.last&last == 0 || c.syntax == counted {
-			continue
-		}
-		if c.isCall(line, &s.call) {
-			counted = c.syntax
-			s.count(counted)
+		if c.needs&^l.has == 0 && c.lacks&l.has == 0 && c.last&last != 0 && done>>c.syntax&1 == 0 && c.isCall(l, &s.call) {
+			done |= 1 << c.syntax
+			s.count(c.syntax)
 		}
 	}
 }
@@ -113,24 +137,26 @@ func (s *scores) add(line string) {
 // java is the index of Java's syntax, which is asked first.
 const java = 0
 
-// count counts a call of a syntax.
+// count counts the last call, of a syntax.
 func (s *scores) count(syntax int) {
+	if found := &s.tried[len(s.tried)-1]; found.of == nil {
+		*found = tried{&syntaxes[syntax], s.call}
+	}
 	s.of[syntax]++
-	s.best, s.second = 0, 0
-	for i, n := range s.of {
-		if n > s.best {
-			s.best, s.second, s.leader = n, s.best, i
-		} else {
-			s.second = max(s.second, n)
-		}
+	n, other := s.of[syntax], s.best > 0 && syntaxes[syntax].runtime != syntaxes[s.leader].runtime
+	if other {
+		s.second = max(s.second, min(n, s.best))
+	}
+	if n > s.best || n == s.best && syntax < s.leader {
+		s.best, s.leader = n, syntax
 	}
 }
 
 // detectPlace returns the syntax of an error without calls.
-func (s *scores) detectPlace(lines []string) *syntax {
-	for _, line := range lines[:min(len(lines), prefixLines)] {
+func (s *scores) detectPlace(lines []line) *syntax {
+	for _, l := range lines[:min(len(lines), prefixLines)] {
 		for i := range syntaxes {
-			if one := &syntaxes[i]; one.has(callless) && frameIn(line, &s.call, one.places) {
+			if one := &syntaxes[i]; one.has(callless) && frameIn(l, &s.call, one.places) {
 				return one
 			}
 		}

@@ -4,18 +4,17 @@ import "strings"
 
 // .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; "at", "in" and "line" may be translated.
 
-func dotnetFrame(line string, f *Frame) bool {
+func dotnetFrame(l line, f *Frame) bool {
+	name, rest, called := strings.Cut(withoutIndent(l.string), "(")
+	parameters, rest, closed := strings.Cut(rest, ")")
+	if !called || !closed || !isParameters(parameters) {
+		return false
+	}
+	name, at := afterAt(name)
+	if name == "" || name[len(name)-1] == ' ' || !at && (!strings.Contains(l.string, ":line ") || strings.IndexByte(name, ' ') >= 0) {
+		return false
+	}
 	*f = Frame{}
-	s, at := afterAt(withoutIndent(line))
-	open := strings.IndexByte(s, '(')
-	if open < 1 || s[open-1] == ' ' || !at && (!strings.Contains(s, ":line ") || strings.IndexByte(s[:open], ' ') >= 0) {
-		return false
-	}
-	parameters, rest, closed := strings.Cut(s[open+1:], ")")
-	if !closed || !isParameters(parameters) {
-		return false
-	}
-	name := s[:open]
 	f.Module, f.Function = dotnetName(name[strings.LastIndexByte(name, ' ')+1:]) // some print "async Task<int> " before it
 	f.File, f.Line = dotnetPlace(rest)
 	return f.File != "" || strings.IndexByte(name, ' ') < 0 && (f.Module != "" || f.Function == "lambda_method")
@@ -46,8 +45,10 @@ var dotnetAt = wordSet("at bei à в em en w v in vid ved på bij konum: 場所 
 
 // afterAt drops "at" or its translation.
 func afterAt(s string) (string, bool) {
-	if at, rest, ok := strings.Cut(s, " "); ok && len(at) <= len("위치:") && dotnetAt[at] {
-		return rest, true
+	for i := range min(len(s), len("위치: ")) {
+		if s[i] == ' ' && dotnetAt[s[:i]] {
+			return s[i+1:], true
+		}
 	}
 	return s, false
 }
@@ -88,10 +89,10 @@ func dotnetName(s string) (module, function string) {
 	return s[:dot], s[dot+1:]
 }
 
-func dotnetMark(line string) mark {
-	s := strings.TrimSpace(line)
+func dotnetMark(l line) mark {
+	s := strings.TrimSpace(l.string)
 	// The line after the frames of an inner exception is indented in every language, unlike that of a rethrow.
-	if strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack") {
+	if strings.HasPrefix(l.string, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack") {
 		return mark{kind: wrapper}
 	}
 	if _, inner, ok := cutLast(s, "---> "); ok {

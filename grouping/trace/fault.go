@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // IsFault reports whether an error is a mistake of the function that throws it, such as a null dereference: its caller
 // does not identify it. What is missing by its key or index is no such mistake.
@@ -28,8 +24,6 @@ func GoFault(message string) string {
 	return ""
 }
 
-var faults = wordSet(words.Faults)
-
 // IsOverflow reports endless recursion. Where it ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {
 	return strings.Contains(typ, "Stack") && containsAny(typ, overflowTypes) || strings.HasSuffix(typ, "RecursionError") ||
@@ -37,7 +31,7 @@ func IsOverflow(typ, message string) bool {
 		strings.Contains(message, "stack") && (strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "stack overflow"))
 }
 
-var overflowTypes = strings.Fields("StackOverflow SystemStackError InsufficientExecutionStack")
+var overflowTypes = partsOf("StackOverflow", "SystemStackError", "InsufficientExecutionStack")
 
 // typeBreaks are in front of the last part of a type's name.
 var typeBreaks = marksOf(".:\\")

@@ -54,7 +54,7 @@ var contents = map[string]content{ // bounded by the constants above
 func formOf(pattern string) (p form) {
 	pattern, p.indented = strings.CutPrefix(pattern, "\t")
 	begin, rest, more := strings.Cut(pattern, "$")
-	p.begin, p.needs = begin, marksOf(begin)
+	p.begin, p.needs = begin, newLine(begin).has
 	for more {
 		var f field
 		tail := formNames.trimLeft(rest)
@@ -66,7 +66,7 @@ func formOf(pattern string) (p form) {
 			f.suffix, rest = strings.Split(rest[:len(rest)-len(tail)], "|"), tail
 		}
 		f.end, rest, more = strings.Cut(rest, "$")
-		p.needs |= marksOf(f.end) | f.needs()
+		p.needs |= newLine(f.end).has | f.needs()
 		p.fields = append(p.fields, f)
 	}
 	return p
@@ -85,7 +85,7 @@ func (p *field) needs() (m marks) {
 	case lineField, columnField, numberField:
 		m |= kinds['0']
 	case placeField, positionField:
-		m |= kinds['0'] | kinds[':']
+		m |= kinds['0'] | kinds[':'] | numbered
 	}
 	return m
 }
@@ -123,7 +123,7 @@ func (p *form) read(s string, f *Frame, m *mark) bool {
 				return false
 			}
 			if one.late {
-				end = strings.LastIndex(s, one.end)
+				end = lastIndex(s, one.end)
 			}
 			next = end + len(one.end)
 		}
@@ -171,7 +171,7 @@ func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 	case messageField:
 		m.message = value
 	}
-	return ok && (!p.word || value != "" && !notInWord.occursIn(value)) && (p.suffix == nil || endsWithAny(value, p.suffix))
+	return ok && (p.suffix == nil || endsWithAny(value, p.suffix)) && (!p.word || value != "" && !notInWord.occursIn(value))
 }
 
 // frame reads the call in a line of this form.
@@ -193,17 +193,9 @@ func withoutArguments(f *Frame) bool {
 }
 
 // frameIn reads the call in a line of any of these forms.
-func frameIn(line string, f *Frame, forms []form) bool {
-	s, found := withoutIndent(line), marks(0)
+func frameIn(l line, f *Frame, forms []form) bool {
 	for i := range forms {
-		p := &forms[i]
-		if !strings.HasPrefix(s, p.begin) {
-			continue
-		}
-		if found == 0 {
-			found = marksOf(s)
-		}
-		if p.needs&^found == 0 && p.frame(line, f) {
+		if p := &forms[i]; p.needs&^l.has == 0 && p.frame(l.string, f) {
 			return true
 		}
 	}
@@ -217,11 +209,15 @@ type markForm struct {
 }
 
 // markIn is the mark in a line of any of these forms.
-func markIn(s string, forms []markForm) mark {
-	var f Frame // of places, which do not count
+func markIn(l line, forms []markForm) mark {
 	for i := range forms {
+		p := &forms[i]
+		if p.needs&^l.has != 0 || !strings.HasPrefix(l.string, p.begin) {
+			continue
+		}
+		var f Frame // of places, which do not count
 		var m mark
-		if p := &forms[i]; p.read(s, &f, &m) {
+		if p.read(l.string, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

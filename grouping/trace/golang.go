@@ -1,26 +1,24 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
 // together, apart, or on one line.
 
-func goFrame(line string, f *Frame) bool {
+func goFrame(l line, f *Frame) bool {
 	*f = Frame{}
-	s := strings.TrimSpace(line)
-	if i := strings.Index(s, ".go:"); i > 0 {
-		return goPlace(s, i, f)
+	s := strings.TrimSpace(l.string)
+	if l.has&numbered != 0 {
+		if i := strings.Index(s, ".go:"); i > 0 {
+			return goPlace(s, i, f)
+		}
 	}
 	if call, ok := strings.CutPrefix(s, "created by "); ok {
 		f.Module = goCreator
 		f.Function, _, _ = strings.Cut(call, " in goroutine ")
 		return true
 	}
-	return quotedCall(line, f) || goCall(s, f)
+	return quotedCall(l.string, f) || l.has&notInCallMarks == 0 && goCall(s, f)
 }
 
 const goCreator = "created by"
@@ -60,12 +58,13 @@ const notInCall = "@:'\"`<>=#$;\\"
 
 // notInGo is in no name of a function, and inGoArgs all that is printed between
 // parentheses: words in hexadecimal, braces, dots.
-var notInGo, inGoArgs = marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
+var notInCallMarks, notInGo, inGoArgs = marksOf(notInCall), marksOf(notInCall + " \t"), marksOf("0abcdefx, {}.?_)")
 
-var goSigns = []sign{{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by "}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall}}
+var goSigns = []sign{
+	{needs: ".go:1"}, {needs: "\t: "}, {needs: "created by ", first: "c"}, {needs: ".", lacks: notInCall}, {needs: "panic(", lacks: notInCall, first: "p"},
+}
 
-// goCall reads "import/path.(*T).Method(args)"; the arguments may be
-// missing when errors print their own stack.
+// goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print their own stack.
 func goCall(s string, f *Frame) bool {
 	name := s
 	if open := strings.LastIndexByte(s, '('); open > 0 && s[len(s)-1] == ')' && s[open+1] != '*' {
@@ -88,8 +87,7 @@ func goCall(s string, f *Frame) bool {
 	return !bare || isBareGoCall(f, slash)
 }
 
-// isBareGoCall decides on a name without arguments: it must look
-// like Go and like nothing else.
+// isBareGoCall decides on a name without arguments: it must look like Go and like nothing else.
 func isBareGoCall(f *Frame, slash int) bool {
 	if strings.HasSuffix(f.Function, ".") || strings.IndexByte(f.Function, '/') >= 0 {
 		return false
@@ -139,12 +137,8 @@ func isGoStandardFile(path string) bool {
 	return ok && goStandard[path[:cutAt(path, 0, '/')]]
 }
 
-// goStandard are the first elements of the standard library's import paths.
-var goStandard = wordSet(words.GoStandard)
-
-// goIdentity is package and function; closures keep the function
-// that holds them. How a panic travels through the runtime, and
-// who started the goroutine, do not count.
+// goIdentity is package and function; closures keep the function that holds them. How a panic travels through the
+// runtime, and who started the goroutine, do not count.
 func goIdentity(dst []byte, f *Frame) []byte {
 	switch f.Module {
 	case goCreator, "runtime", "runtime/debug":
@@ -163,8 +157,7 @@ func goIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// cutGoPart takes the first part off "(*T[...]).Method.func1":
-// "T", then "Method", then "func1".
+// cutGoPart takes the first part off "(*T[...]).Method.func1": "T", then "Method", then "func1".
 func cutGoPart(s string) (part, rest string) {
 	s = strings.TrimPrefix(s, "(*")
 	end := strings.IndexByte(s, '.')
@@ -181,17 +174,15 @@ func cutGoPart(s string) (part, rest string) {
 	return strings.TrimSuffix(s[:end], ")"), s[end+1:]
 }
 
-// isGoCounter recognizes what the compiler counts: "1", "func2",
-// "gowrap1", "deferwrap3".
+// isGoCounter recognizes what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
-	stem := strings.TrimRight(part, "0123456789")
+	stem := decimals.trimRight(part)
 	return len(stem) < len(part) && (stem == "" || isOneOf(stem, goCounted))
 }
 
 var goCounted = strings.Fields("func gowrap deferwrap -range")
 
-// appendGoPackage appends an import path without versions:
-// "a/b/v2@v2.1.0/c" is "a/b/c".
+// appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".
 func appendGoPackage(dst []byte, path string) []byte {
 	for path != "" {
 		part, rest, more := strings.Cut(path, "/")

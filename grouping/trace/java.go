@@ -5,8 +5,8 @@ import "strings"
 // Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12) [jar:1.0]". Some
 // senders leave "at" out.
 
-func javaFrame(line string, f *Frame) bool {
-	s, at := strings.CutPrefix(withoutIndent(line), "at ")
+func javaFrame(l line, f *Frame) bool {
+	s, at := strings.CutPrefix(withoutIndent(l.string), "at ")
 	if !at {
 		s, at = strings.CutPrefix(withoutTool(s), "at ")
 	}
@@ -24,7 +24,11 @@ func javaFrame(line string, f *Frame) bool {
 	if dot < 1 || !javaPlace(file, numbered, at) || !at && strings.IndexByte(name, ' ') >= 0 {
 		return false
 	}
-	*f = Frame{Module: withoutLoader(name[:dot]), Function: name[dot+1:], File: file, Line: n}
+	class := name[:dot]
+	if l.has.has('/') {
+		class = withoutLoader(class)
+	}
+	*f = Frame{Module: class, Function: name[dot+1:], File: file, Line: n}
 	return true
 }
 
@@ -88,11 +92,8 @@ var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj clj
 // withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
 // ("a/b/C") stay.
 func withoutLoader(class string) string {
-	if strings.IndexByte(class, '/') < 0 { // faster than from the end
-		return class
-	}
 	slash := strings.LastIndexByte(class, '/')
-	if strings.IndexByte(class[slash:], '.') < 0 {
+	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
 		return class
 	}
 	return class[slash+1:]
@@ -108,8 +109,8 @@ var javaMarks = []markForm{
 	{header, formOf("$_Exception in thread \"$_\" $error")},
 }
 
-func javaMark(s string) mark {
-	typ, message, ok := typeAndMessage(s)
+func javaMark(l line) mark {
+	typ, message, ok := typeAndMessage(l.string)
 	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
 		return mark{}
 	}

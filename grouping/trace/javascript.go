@@ -3,20 +3,18 @@ package trace
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox and Safari:
 // "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
 
-func javascriptFrame(line string, f *Frame) bool {
+func javascriptFrame(l line, f *Frame) bool {
 	*f = Frame{}
-	s := withoutIndent(line)
+	s := withoutIndent(l.string)
 	if call, ok := strings.CutPrefix(s, "at "); ok {
 		return v8Frame(strings.TrimSpace(call), f)
 	}
-	return geckoFrame(s, f)
+	return (l.has.has('@') || strings.Contains(s, "://")) && geckoFrame(s, f)
 }
 
 func v8Frame(s string, f *Frame) bool {
@@ -60,7 +58,7 @@ var placesWithoutLine = []string{"index ", "wasm://"}
 // "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
 const evalCode = "eval code"
 
-var evaluated = []string{"eval at ", " > eval", " > Function"}
+var evaluated = partsOf("eval at ", " > eval", " > Function")
 
 func geckoFrame(s string, f *Frame) bool {
 	if name, ok := strings.CutSuffix(s, "@[native code]"); ok {
@@ -73,7 +71,7 @@ func geckoFrame(s string, f *Frame) bool {
 		at = strings.LastIndexByte(s, '@')
 	}
 	f.Function = s[:max(at, 0)]
-	if at < 0 && scheme < 0 || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(f) { // Node prints where it threw without a column
+	if at < 0 && scheme < 0 || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(withoutQuery(f.File)) { // Node prints where it threw without a column
 		return false
 	}
 	return isGeckoName(f.Function) && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
@@ -102,7 +100,7 @@ var javascriptMarks = []markForm{
 	{cause, formOf("[cause]: $error")}, {cause, formOf("Caused by: $error")}, {cause, formOf("caused by: $error")},
 }
 
-func javascriptMark(s string) mark { return classHeader(withoutIntro(s)) }
+func javascriptMark(l line) mark { return classHeader(withoutIntro(l.string)) }
 
 // withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught (in promise) ", and a logger's fields
 // before that: `level=error msg="`.
@@ -134,13 +132,16 @@ func javascriptInApp(f *Frame) bool {
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
 func inEngine(file string) bool {
-	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) || nodeCore[file]
+	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) ||
+		len(file) <= maxCore && nodeCore[file]
 }
+
+// maxCore is the length of the longest name of nodeCore.
+const maxCore = len("_stream_readable.js")
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
-	nodeCore          = wordSet(words.NodeCore) // files of Node before release 16
-	scriptLibraries   = strings.Fields("node_modules -extension:// webpack/bootstrap webpack/runtime webpack/startup webpack/universalModuleDefinition")
+	scriptLibraries   = partsOf("node_modules", "-extension://", "webpack/bootstrap", "webpack/runtime", "webpack/startup", "webpack/universalModuleDefinition")
 	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )
 
@@ -157,14 +158,13 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 		dst = appendPackage(dst, pkg)
 	}
 	path := withoutQuery(f.File)
-	name := len(dst)
-	dst = appendScriptFile(dst, path)
+	name, remote := len(dst), isRemote(path)
+	dst = appendScriptFile(dst, path, remote)
 	file := len(dst)
 	dst = append(dst, ':')
-	if isWasm(f) {
+	if isWasm(path) {
 		return appendNative(dst, withoutRustHash(withoutWasmModule(called)))
 	}
-	remote := isRemote(path)
 	if !remote || !async {
 		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
 	}
@@ -179,8 +179,8 @@ var awaitHelpers = wordSet(`__awaiter __generator __asyncGenerator asyncGenerato
 	Object.next tryCatch`)
 
 // isWasm reports whether a function is the program's, compiled to WebAssembly.
-func isWasm(f *Frame) bool {
-	return strings.HasPrefix(f.File, "wasm://") || strings.HasSuffix(withoutQuery(f.File), ".wasm")
+func isWasm(path string) bool {
+	return strings.HasPrefix(path, "wasm://") || strings.HasSuffix(path, ".wasm")
 }
 
 // withoutWasmModule drops the module that V8 prints before a function: "shop.wasm.total".
@@ -197,16 +197,16 @@ func isRemote(path string) bool {
 }
 
 // appendScriptFile appends a script's name without hashes; nothing for a page that holds scripts.
-func appendScriptFile(dst []byte, path string) []byte {
+func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	name := baseName(path)
 	if stem, extension, ok := cutChunkHash(name); ok {
 		return append(append(append(dst, stem...), '.'), extension...)
 	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {
-	case isRemote(path) && dot < 0, isPageScript(name):
+	case remote && dot < 0, isPageScript(name):
 		return dst
-	case isRemote(path):
+	case remote:
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
 	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isMixed(name[dot-chunkHash:dot], "_-"):
 		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
@@ -238,7 +238,7 @@ func isBuilt(name string, left int) bool {
 	return left < len(name) || containsAny(name, builtNames)
 }
 
-var builtNames = strings.Fields(".min. bundle chunk")
+var builtNames = partsOf(".min.", "bundle", "chunk")
 
 // appendScriptName appends the last part of "Object.Foo.bar", which every engine prints; nothing for "bar/<", an
 // anonymous function in bar.
@@ -246,7 +246,7 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	if strings.Contains(name, "./") { // the function that webpack makes of a file: "Module../src/cart.js"
 		return dst
 	}
-	last := name[strings.LastIndexAny(name, "./")+1:]
+	last := scriptBreaks.afterLast(name)
 	last = withoutBegins(last, "get ", "set ", "static ", "async ")
 	if !isScriptName(last) || built && len(last) < 3 {
 		return dst
@@ -259,6 +259,9 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	}
 	return append(dst, last...)
 }
+
+// scriptBreaks are in front of the last part of a name.
+var scriptBreaks = marksOf("./")
 
 func isScriptName(part string) bool {
 	counted := strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") // by Babel

@@ -50,16 +50,16 @@ type syntax struct {
 	// bare drops what may be before a call; nil where nothing is to be.
 	bare func(line string) string
 	// other reads calls that have no form; nil where all have. signs tell which lines may be such calls.
-	other func(line string, f *Frame) bool
+	other func(l line, f *Frame) bool
 	signs []sign
 	// clean prepares a line for marks and mark. nil: it is trimmed.
 	clean func(line string) string
 	// marks are the forms of lines that begin or end exceptions.
 	marks []markForm
 	// mark recognizes other such lines; nil where there are none.
-	mark func(line string) mark
+	mark func(l line) mark
 	// opens reads frames that begin an exception and name it; nil where none does.
-	opens func(line string) mark
+	opens func(l line) mark
 	// places are forms with the file of a syntax error, or of an error without calls; none where it is printed as a
 	// frame.
 	places []form
@@ -79,12 +79,12 @@ const (
 func (l layout) has(one layout) bool { return l&one != 0 }
 
 // frame reads the call in a line.
-func (s *syntax) frame(line string, f *Frame) bool {
-	bare := line
+func (s *syntax) frame(l line, f *Frame) bool {
+	bare := l
 	if s.bare != nil {
-		bare = s.bare(line)
+		bare.string = s.bare(l.string)
 	}
-	return frameIn(bare, f, s.forms) || s.other != nil && s.other(line, f)
+	return frameIn(bare, f, s.forms) || s.other != nil && s.other(l, f)
 }
 
 // mark is how a line that is no frame changes the chain of exceptions.
@@ -115,16 +115,16 @@ const (
 )
 
 // markOf reads a line that is no frame.
-func (s *syntax) markOf(line string) mark {
+func (s *syntax) markOf(l line) mark {
 	if s.clean != nil {
-		line = s.clean(line)
+		l.string = s.clean(l.string)
 	} else {
-		line = strings.TrimSpace(line)
+		l.string = strings.TrimSpace(l.string)
 	}
-	if m := markIn(line, s.marks); m.kind != noMark || s.mark == nil {
+	if m := markIn(l, s.marks); m.kind != noMark || s.mark == nil {
 		return m
 	}
-	return s.mark(line)
+	return s.mark(l)
 }
 
 func asIs(line string) string { return line }
@@ -141,13 +141,6 @@ var (
 	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}
 	rustRuntime    = runtime{language: Rust, inApp: rustInApp, identity: rustIdentity}
 	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
-	beamRuntime    = runtime{language: BEAM, inApp: beamInApp, identity: beamIdentity}
-	shellRuntime   = runtime{language: PowerShell, inApp: powershellInApp, identity: powershellIdentity}
-	perlRuntime    = runtime{language: Perl, inApp: perlInApp, identity: perlIdentity}
-	luaRuntime     = runtime{language: Lua, inApp: luaInApp, identity: luaIdentity}
-	juliaRuntime   = runtime{language: Julia, inApp: juliaInApp, identity: juliaIdentity}
-	haskellRuntime = runtime{language: Haskell, inApp: haskellInApp, identity: haskellIdentity}
-	rRuntime       = runtime{language: R, inApp: rInApp, identity: rIdentity}
 	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
 	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
 	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}

@@ -1,12 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
-
-var javaLibraries = prefixesOf(words.JavaLibraries)
+import "strings"
 
 // hosts are names below which each vendor has its own.
 var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
@@ -35,10 +29,6 @@ func cutAt(name string, i int, separator byte) int {
 // dotnetHome is "Acme" of "Acme.Shop.Cart"; "" without a namespace.
 func dotnetHome(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] }
 
-var dotnetLibraries = prefixesOf(words.DotnetLibraries)
-
-var phpLibraries = wordSet(words.PhpLibraries)
-
 // OwnPackage is the package of a frame that may be the sender's own, as far as neither paths nor lists exclude it; ""
 // in languages where paths do.
 func OwnPackage(language Language, f *Frame) string {
@@ -48,13 +38,10 @@ func OwnPackage(language Language, f *Frame) string {
 	return ""
 }
 
-// isLibrary reports whether a frame is of a learned library.
-func (t *Trace) isLibrary(f *Frame) bool {
-	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
+// isLearned reports whether a frame is of a learned library.
+func (s *syntax) isLearned(f *Frame, libraries map[string]bool) bool {
+	return len(libraries) > 0 && s.home != nil && libraries[s.home(f.Module)]
 }
-
-// installed are folders of libraries.
-var installed = strings.Fields(words.Installed)
 
 // WhyLibrary is why frame i is a library's; "" for own code.
 func (t *Trace) WhyLibrary(i int) Reason {
@@ -65,7 +52,7 @@ func (t *Trace) WhyLibrary(i int) Reason {
 	if f.Rule != 0 {
 		return ByRule
 	}
-	if t.isLibrary(f) && t.syntax.inApp(f) {
+	if t.syntax.isLearned(f, t.libraries) && t.syntax.inApp(f) {
 		return ByErrors
 	}
 	if isBelow("/"+f.File, installed...) {

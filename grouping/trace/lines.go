@@ -2,77 +2,100 @@ package trace
 
 import "strings"
 
+// line is a line of a trace, and what is in it.
+type line struct {
+	string
+	has marks
+}
+
+func newLine(s string) line {
+	has := marksOf(s)
+	for i := 0; has.has(':') && has.has('0'); {
+		next := strings.IndexByte(s[i:], ':')
+		if i += next + 1; next < 0 || i == len(s) {
+			break
+		}
+		if isDigit(s[i]) {
+			return line{s, has | numbered}
+		}
+	}
+	return line{s, has}
+}
+
 // text is the lines of a trace.
 type text struct {
-	lines []string
-	spare []string // the lines without their prefix
+	lines []line
+	spare []line // the lines without their prefix
 }
 
 // collect splits the pieces into lines. Traces flattened into one line are split as well.
 func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
-		if isPlain(piece) {
-			t.line(trimEnd(piece))
+		l := newLine(piece)
+		if l.has.has('\\') && isEscaped(piece) {
+			piece = jsonEscapes.Replace(piece)
+			l = newLine(piece)
+		}
+		if !l.has.has('\n') && !strings.HasPrefix(piece, "{") && !strings.HasPrefix(piece, `\t`) { // as most are
+			t.split(l)
 			continue
 		}
-		if isEscaped(piece) {
-			piece = jsonEscapes.Replace(piece)
-		}
-		for line := range strings.SplitSeq(piece, "\n") {
-			if strings.HasPrefix(line, `\t`) {
-				line = jsonEscapes.Replace(line)
+		for one := range strings.SplitSeq(piece, "\n") {
+			if strings.HasPrefix(one, `\t`) {
+				one = jsonEscapes.Replace(one)
 			}
-			t.line(trimEnd(withoutColors(fromContainer(line))))
+			t.split(newLine(withoutColors(fromContainer(one))))
 		}
 	}
 }
 
-// isPlain reports whether a piece is a line to be read as it is, as most are.
-func isPlain(piece string) bool {
-	return !strings.HasPrefix(piece, "{") && strings.IndexByte(piece, '\\') < 0 && strings.IndexByte(piece, '\n') < 0 && strings.IndexByte(piece, escape[0]) < 0
-}
-
-func (t *text) line(line string) {
-	if t.elements(line) {
+// split keeps the calls of a line.
+func (t *text) split(l line) {
+	l.string = trimEnd(l.string)
+	all := len(l.string)
+	if l.has.has('[') && t.elements(l.string) {
 		return
 	}
-	for line != "" && termMarks.has(line[0]) {
-		i := strings.Index(line, erlangNext)
+	for l.string != "" && termMarks.has(l.string[0]) {
+		i := strings.Index(l.string, erlangNext)
 		if i < 0 {
 			break
 		}
-		t.keep(line[:i+len("]},")])
-		line = line[i+len("]},"):]
+		t.keep(newLine(l.string[:i+len("]},")]))
+		l.string = l.string[i+len("]},"):]
 	}
-	for end := strings.IndexByte(line, ')'); end >= 0 && end+len(") at ") < len(line); end = strings.IndexByte(line, ')') {
-		i := strings.Index(line, ") at ")
-		if i < 0 || strings.Contains(line[:i], "frame #") || !isCall(line[i+len(") at "):]) {
+	for flatMarks&^l.has == 0 {
+		i := strings.Index(l.string, ") at ")
+		if i < 0 || strings.Contains(l.string[:i], "frame #") || !isCall(l.string[i+len(") at "):]) {
 			break
 		}
-		if first := strings.Index(line[:i], " at "); first > 0 && first > leadingSpace(line) {
-			t.keep(line[:first])
-			line, i = line[first+1:], i-first-1
+		if first := strings.Index(l.string[:i], " at "); first > 0 && first > leadingSpace(l.string) {
+			t.keep(newLine(l.string[:first]))
+			l.string, i = l.string[first+1:], i-first-1
 		}
-		t.keep(line[:i+1])
-		line = line[i+2:]
+		t.keep(newLine(l.string[:i+1]))
+		l.string = l.string[i+2:]
 	}
-	if line != "" {
-		t.keep(line)
+	if len(l.string) < all {
+		l = newLine(l.string)
+	}
+	if l.string != "" {
+		t.keep(l)
 	}
 }
 
 // elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them.
-func (t *text) elements(line string) bool {
-	calls, array := strings.CutPrefix(line, "[")
+func (t *text) elements(s string) bool {
+	calls, array := strings.CutPrefix(s, "[")
 	if !array {
 		return false
 	}
 	var f Frame
-	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(first, &f) {
+	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(newLine(first), &f) {
 		return false
 	}
 	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {
-		t.keep(call)
+		t.keep(newLine(call))
 	}
 	return true
 }
@@ -89,10 +112,16 @@ func isCall(s string) bool {
 	return column > 0 || strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0
 }
 
+// flatMarks are in each line that holds several calls.
+var flatMarks = marksOf(") at ")
+
 // keep adds a line. Of too many, middle ones are dropped.
-func (t *text) keep(line string) {
+func (t *text) keep(l line) {
 	if len(t.lines) == maxLines+maxLines/2 {
 		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
 	}
-	t.lines = append(t.lines, Clip(line, maxLine))
+	if len(l.string) > maxLine {
+		l = newLine(Clip(l.string, maxLine))
+	}
+	t.lines = append(t.lines, l)
 }

@@ -1,7 +1,5 @@
 package trace
 
-import "strings"
-
 // Place is where a call is in a script that was built, as it was printed.
 type Place struct {
 	File         string
@@ -43,12 +41,12 @@ type Printed struct {
 const MaxPlaces = 200
 
 // Places are where the calls of scripts are that may have been built.
-func (t *Trace) Places() (places []Place) {
-	if t.syntax.language != JavaScript {
+func (c *chain) Places() (places []Place) {
+	if c.syntax.language != JavaScript {
 		return nil
 	}
-	for i := range t.frames {
-		if f := &t.frames[i]; f.isScript() && len(places) < MaxPlaces {
+	for i := range c.frames {
+		if f := &c.frames[i]; f.isScript() && len(places) < MaxPlaces {
 			places = append(places, f.place())
 		}
 	}
@@ -63,16 +61,18 @@ func (f *Frame) place() Place {
 }
 
 // isScript reports whether a call is in a file that may have a map.
-func (f *Frame) isScript() bool { return f.Line > 0 && !inEngine(f.File) && !isWasm(f) }
+func (f *Frame) isScript() bool {
+	return f.Line > 0 && !inEngine(f.File) && !isWasm(withoutQuery(f.File))
+}
 
 // rewrite replaces what was printed of calls by where they were written.
-func (t *Trace) rewrite(mapping Mapping) {
-	if len(mapping) == 0 || t.syntax.language != JavaScript {
+func (c *chain) rewrite(mapping Mapping) {
+	if len(mapping) == 0 || c.syntax.language != JavaScript {
 		return
 	}
-	for _, s := range t.spans {
+	for _, s := range c.spans {
 		for i := s.First; i < s.End; i++ {
-			f := &t.frames[i]
+			f := &c.frames[i]
 			written, asked := mapping[f.place()]
 			if !asked || !f.isScript() {
 				continue
@@ -87,8 +87,8 @@ func (t *Trace) rewrite(mapping Mapping) {
 			}
 			var caller Written
 			if i+1 < s.End {
-				if _, async := cutAsync(t.frames[i+1].Function); !async {
-					caller = mapping[t.frames[i+1].place()]
+				if _, async := cutAsync(c.frames[i+1].Function); !async {
+					caller = mapping[c.frames[i+1].place()]
 				}
 			}
 			f.Function = writtenName(printed.Function, caller.Callee)
@@ -107,7 +107,7 @@ const (
 // replaced by what its caller calls.
 func writtenName(printed, callee string) string {
 	name, async := cutAsync(printed)
-	last := len(name) - 1 - strings.LastIndexAny(name, "./")
+	last := len(scriptBreaks.afterLast(name))
 	switch {
 	case last >= ownLength:
 		return printed

@@ -1,8 +1,11 @@
 package trace
 
 // marks is a set of kinds of bytes. Each punctuation mark, each small letter, the blank and the tab are one; digits are
-// one, and so are capitals, and all others.
+// one, and so are capitals, "^" and "~", and all others.
 type marks uint64
+
+// numbered is in the marks of lines with a colon before a number.
+const numbered marks = 1 << 63
 
 // kinds are the kinds of all bytes.
 var kinds = func() (kinds [256]marks) {
@@ -24,6 +27,8 @@ func likeOf(c byte) byte {
 		return '0'
 	case isUpper(c):
 		return 'A'
+	case c == '~':
+		return '^'
 	case c > '~':
 		return '~' + 1
 	case c < ' ' && c != '\t':
@@ -34,9 +39,11 @@ func likeOf(c byte) byte {
 
 // marksOf is the set of the bytes in s.
 func marksOf(s string) (m marks) {
-	for len(s) >= 4 { // faster than one by one
-		m |= kinds[s[0]] | kinds[s[1]] | kinds[s[2]] | kinds[s[3]]
-		s = s[4:]
+	for len(s) >= 8 { // faster than one by one
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		m |= kinds[byte(w)] | kinds[byte(w>>8)] | kinds[byte(w>>16)] | kinds[byte(w>>24)] |
+			kinds[byte(w>>32)] | kinds[byte(w>>40)] | kinds[byte(w>>48)] | kinds[byte(w>>56)]
+		s = s[8:]
 	}
 	for i := range len(s) {
 		m |= kinds[s[i]]
@@ -46,9 +53,15 @@ func marksOf(s string) (m marks) {
 
 func (m marks) has(c byte) bool { return m&kinds[c] != 0 }
 
+var decimals = marksOf("0")
+
 // trim is strings.Trim. Package strings makes a set in each call, which costs more than the search.
 func (m marks) trim(s string) string {
-	s = m.trimLeft(s)
+	return m.trimRight(m.trimLeft(s))
+}
+
+// trimRight is strings.TrimRight.
+func (m marks) trimRight(s string) string {
 	for s != "" && m.has(s[len(s)-1]) {
 		s = s[:len(s)-1]
 	}

@@ -250,7 +250,7 @@ func isCodeNumber(token string) bool {
 	case allDigits(digits):
 		return len(digits) <= maxCode || strings.HasPrefix(code, "-107374") || len(digits) == stateCode && stateClasses[digits[:2]]
 	}
-	return isSystemStatus(digits) || len(digits) == stateCode && isUpperWord(strings.Trim(digits, "0123456789"))
+	return isSystemStatus(digits) || len(digits) == stateCode && isUpperWord(decimals.trim(digits))
 }
 
 // stateClasses are the classes of SQLSTATEs that are numbers.
@@ -259,7 +259,7 @@ var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
 // isErrorCode recognizes codes that need no word before them: "ORA-00942", "E11000", "0xC0000005" of Windows.
 func isErrorCode(token string) bool {
 	word := valueEnds.trim(token)
-	label := strings.TrimRight(word, "0123456789")
+	label := decimals.trimRight(word)
 	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && isOneOf(strings.TrimRight(label, "-_"), codeLabels) &&
 		isUpperWord(strings.TrimRight(label, "-_"))
 }

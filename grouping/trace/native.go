@@ -21,30 +21,33 @@ import "strings"
 //	==4711==    at 0x401189: Cart::total(int) (cart.cpp:12)            Valgrind
 //	[Callstack] 0x00007ff6 Shop.exe!ACart::Total() [C:\src\Cart.cpp:12] Unreal
 
-func nativeFrame(line string, f *Frame) bool {
-	s := withoutIndent(line)
+func nativeFrame(l line, f *Frame) bool {
+	s := withoutIndent(l.string)
 	if rest, ok := strings.CutPrefix(s, "at "); ok {
 		if s = rest; countDigits(s) == 0 {
 			return false
 		}
 	}
-	if _, rest, ok := strings.Cut(s, "[Callstack] "); ok {
-		s = rest[strings.IndexByte(rest, ' ')+1:]
+	if l.has.has('[') {
+		if _, rest, ok := strings.Cut(s, "[Callstack] "); ok {
+			s = rest[strings.IndexByte(rest, ' ')+1:]
+		}
 	}
 	rest, numbered := cutIndex(s)
-	if !numbered {
-		return windowsFrame(s, f) || frameIn(s, f, plainForms)
+	if l.string = rest; !numbered {
+		return frameIn(l, f, windowsForms) || frameIn(l, f, plainForms)
 	}
-	if frameIn(rest, f, androidForms) || addressedFrame(rest, f) || windowsFrame(rest, f) {
+	if frameIn(l, f, androidForms) || addressedFrame(l, f) || frameIn(l, f, windowsForms) {
 		return true
 	}
 	if *f = (Frame{Function: rest}); rest == signalHandler {
 		return true
 	}
 	if strings.IndexByte(s[:len(s)-len(rest)], '#') >= 0 {
-		return frameIn(withoutImage(rest), f, gdbForms)
+		l.string = withoutImage(rest)
+		return frameIn(l, f, gdbForms)
 	}
-	return frameIn(rest, f, appleForms)
+	return frameIn(l, f, appleForms)
 }
 
 // cutIndex cuts off a leading "#12 ", "12  " or "12# ".
@@ -76,10 +79,6 @@ func withoutImage(s string) string {
 var windowsForms = []form{
 	formOf("$mod^!$fn [$file @ $line]").checked(dropOffset), formOf("$mod^!$fn [$file : $line + 0x$_]").checked(dropOffset),
 	formOf("$mod^!$fn [$place]").checked(dropOffset), formOf("$mod^!$fn [$_]").checked(dropOffset), formOf("$mod^!$fn").checked(hasOffset),
-}
-
-func windowsFrame(s string, f *Frame) bool {
-	return strings.IndexByte(s, '!') > 0 && frameIn(s, f, windowsForms)
 }
 
 func dropOffset(f *Frame) bool {
@@ -133,8 +132,8 @@ func isSource(f *Frame) bool { return strings.IndexByte(baseName(f.File), '.') >
 
 // addressedFrame reads a frame that begins with an address: "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)",
 // "[ra] 0x12 f() + 3 in app at a.swift:1:2".
-func addressedFrame(s string, f *Frame) bool {
-	s = withoutBegins(s, "[ra] ", "[async] ")
+func addressedFrame(l line, f *Frame) bool {
+	s := withoutBegins(l.string, "[ra] ", "[async] ")
 	_, call, ok := strings.Cut(s, " ")
 	if !ok || !strings.HasPrefix(s, "0x") {
 		return false
@@ -144,10 +143,11 @@ func addressedFrame(s string, f *Frame) bool {
 		*f = Frame{Module: imageOf(call)}
 		return true
 	}
-	if name, ok := strings.CutPrefix(call, "in "); ok {
-		return frameIn(name, f, gdbForms) || bareCall(name, f)
+	name, in := strings.CutPrefix(call, "in ")
+	if l.string = name; in {
+		return frameIn(l, f, gdbForms) || bareCall(name, f)
 	}
-	return frameIn(call, f, swiftForms)
+	return frameIn(l, f, swiftForms)
 }
 
 var gdbForms = []form{

@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]: {closure}()", "#2 {main}". The place is where the
 // function was called.
@@ -49,7 +45,7 @@ func phpCall(s string) (class, function string) {
 		return "", s[:min(cutAt(s, closure, '}')+1, len(s))]
 	}
 	name := s[:cutAt(s, 0, '(')]
-	if arrow := max(strings.LastIndex(name, "->"), strings.LastIndex(name, "::")); arrow > 0 {
+	if arrow := max(lastIndex(name, "->"), lastIndex(name, "::")); arrow > 0 {
 		return name[:arrow], name[arrow+2:]
 	}
 	return "", name
@@ -62,8 +58,8 @@ var phpMarks = []markForm{
 	{header, formOf("$error* in $place")}, {header, formOf("$class")},
 }
 
-func phpMark(s string) mark {
-	m := markIn(s, phpMarks)
+func phpMark(l line) mark {
+	m := markIn(l, phpMarks)
 	m.typ = unescaped(m.typ)
 	return m
 }
@@ -97,9 +93,6 @@ func phpOwn(frames []Frame) {
 
 // isVendored recognizes files of packages, and of WordPress itself.
 func isVendored(path string) bool { return isBelow(path, "/vendor/", "/wp-includes/") }
-
-// phpPlumbing are functions of the language that only call others.
-var phpPlumbing = wordSet(words.PhpPlumbing)
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
@@ -140,4 +133,38 @@ func appendWithoutHashes(dst []byte, name string) []byte {
 		}
 	}
 	return dst[:max(0, len(dst)-1)]
+}
+
+// Collision prints PHP errors on Laravel's console: the place of a call, and the called function below. Calls within
+// libraries are left out.
+//
+//	  at app/Cart.php:12
+//	  1   app/Checkout.php:30
+//	      App\Cart::total()
+//	      +9 vendor frames
+
+var collisionForms = []form{
+	formOf("at $place~.php|artisan"), formOf("$n $place~.php|artisan"),
+	formOf("\t$mod^::$fn^($_*)"),
+}
+
+// collisionMark reads the class of an exception, alone on its line, above its message.
+func collisionMark(l line) mark {
+	if notInType.occursIn(l.string) || strings.IndexByte(l.string, '\\') < 0 && !isErrorName(l.string) {
+		return mark{}
+	}
+	return mark{kind: messageBelow, typ: l.string}
+}
+
+func collisionInApp(f *Frame) bool {
+	return !strings.HasPrefix(f.File, "vendor/") && !isVendored(f.File) && f.File != "artisan" && f.File != "public/index.php"
+}
+
+// collisionIdentity is the file and the function called there, as the function around it is not always printed.
+func collisionIdentity(dst []byte, f *Frame) []byte {
+	dst = append(append(dst, baseName(f.File)...), ':')
+	if f.Function == "" {
+		return dst
+	}
+	return phpIdentity(dst, f)
 }

@@ -1,17 +1,16 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // Traces of languages without a parser of their own. A call is a line with a function, a file and a line number, in any
 // order, and hardly other words: "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
 // `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
 
-func placedFrame(line string, f *Frame) bool {
-	s := strings.TrimSpace(line)
+func placedFrame(l line, f *Frame) bool {
+	if placeMarks&^l.has != 0 {
+		return false
+	}
+	s := strings.TrimSpace(l.string)
 	before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)], f)
 	if !ok {
 		return false
@@ -20,29 +19,32 @@ func placedFrame(line string, f *Frame) bool {
 	return f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
 }
 
-var notInName = marksOf("\"{}=,")
+// placeMarks are in each place, and notInName in no name of a function.
+var placeMarks, notInName = marksOf(".0"), marksOf("\"{}=,")
 
 // isHost recognizes "db-17.shop.net", which a port may follow.
 func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
 // detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
 // error is named next to the innermost.
-func (s *scores) detectPlaced(lines []string) *syntax {
-	calls, named := 0, 0
-	for i, line := range lines {
-		if placedFrame(line, &s.call) {
+func (s *scores) detectPlaced(lines []line) *syntax {
+	calls, named, chosen := 0, 0, &placedSyntax
+	for i, l := range lines {
+		s.tried = append(s.tried, tried{})
+		if found := &s.tried[i]; placedFrame(l, &found.call) {
+			found.of = chosen
 			calls++
-		} else if unknownOpens(line).kind != noMark {
+		} else if unknownOpens(l).kind != noMark {
 			named = i
 		}
 	}
 	switch {
 	case calls < minPlaced:
-		return &unknownSyntax
-	case named == len(lines)-1 && placedFrame(lines[0], &s.call), strings.Contains(lines[0], "most recent call last"):
-		return &placedLastSyntax
+		s.tried, chosen = s.tried[:0], &unknownSyntax
+	case named == len(lines)-1 && s.tried[0].of != nil, strings.Contains(lines[0].string, "most recent call last"):
+		chosen = &placedLastSyntax
 	}
-	return &placedSyntax
+	return chosen
 }
 
 // maxPlacedWords is how many words a call has beside "at", "line" and the like; prose has more.
@@ -80,8 +82,7 @@ func cutPlace(s string, f *Frame) (before, after string, ok bool) {
 
 var placeBreaks = marksOf(" \t\"'`([{<,;|=")
 
-// lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`,
-// or before it, "line 12 of".
+// lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`, or before it, "line 12 of".
 func lineOf(before, after string) (line int, head, tail string) {
 	if strings.HasPrefix(after, " (") { // a remark
 		_, after, _ = strings.Cut(after, ")")
@@ -103,8 +104,7 @@ func lineOf(before, after string) (line int, head, tail string) {
 // placeEnd may follow a line number: a column, the end of parentheses.
 var placeEnd = marksOf("0123456789:,)\"'")
 
-// nameFrom takes the function from words around its
-// place, and counts those that may be a function.
+// nameFrom takes the function from words around its place, and counts those that may be a function.
 func (f *Frame) nameFrom(s string) (words int) {
 	for s != "" {
 		if s[0] == '(' { // a remark
@@ -130,25 +130,23 @@ func (f *Frame) nameFrom(s string) (words int) {
 
 var nameEnds = marksOf(".,;:!?()[]{}<>|-'")
 
-var placedWords = wordSet(words.PlacedWords)
-
 // placedMark reads the lines around calls: a label, or a type and a message.
-func placedMark(s string) mark {
-	if raised, ok := strings.CutPrefix(s, "raised "); ok { // by Ada
+func placedMark(l line) mark {
+	if raised, ok := strings.CutPrefix(l.string, "raised "); ok { // by Ada
 		typ, message, _ := strings.Cut(raised, " : ")
 		return mark{header, typ, message}
 	}
-	if m := unknownOpens(s); m.kind != noMark {
+	if m := unknownOpens(l); m.kind != noMark {
 		return m
 	}
-	return classHeader(s)
+	return classHeader(l.string)
 }
 
 // placedLastMark reads them where the error is named below.
-func placedLastMark(s string) mark { return placedMark(s).below() }
+func placedLastMark(l line) mark { return placedMark(l).below() }
 
 func isPlacedLibrary(path string) bool {
 	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)
 }
 
-var placedLibraries = strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")
+var placedLibraries = partsOf(strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")...)

@@ -22,7 +22,7 @@ func TestPlacedFrames(t *testing.T) {
 		"  Shop.Cart.total (src/Shop/Cart.hs:(12,1)-(14,20))":                          {Function: "Shop.Cart.total", File: "src/Shop/Cart.hs", Line: 12},
 	} {
 		var got Frame
-		if ok := placedFrame(line, &got); !ok || got != want {
+		if ok := placedFrame(newLine(line), &got); !ok || got != want {
 			t.Errorf("%q is %+v, %v", line, got, ok)
 		}
 	}
@@ -31,7 +31,7 @@ func TestPlacedFrames(t *testing.T) {
 		"total (line 12)", "127.0.0.1:8080 total", "10:20:30.123 started", "Fatal error: exception Not_found", "wrote shop.log in 12 s",
 	} {
 		var f Frame
-		if placedFrame(line, &f) {
+		if placedFrame(newLine(line), &f) {
 			t.Errorf("%q is %+v", line, f)
 		}
 	}

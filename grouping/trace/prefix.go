@@ -14,23 +14,23 @@ const (
 )
 
 // isCollected reports whether lines begin as a collector's do.
-func isCollected(lines []string) bool {
-	if len(lines) < 2 || leadingSpace(lines[0]) > 0 || strings.HasPrefix(lines[0], "at ") {
+func isCollected(lines []line) bool {
+	if len(lines) < 2 || leadingSpace(lines[0].string) > 0 || strings.HasPrefix(lines[0].string, "at ") {
 		return false
 	}
-	word, _ := cutWord(lines[0])
-	other, _ := cutWord(lines[1])
+	word, _ := cutWord(lines[0].string)
+	other, _ := cutWord(lines[1].string)
 	return hasLetter(word) && sameButDigits(word, other)
 }
 
 // commonWords counts the first words that all lines share, but for digits.
-func commonWords(lines []string) int {
+func commonWords(lines []line) int {
 	if len(lines) < 2 {
 		return 0
 	}
 	words := prefixWords
-	for _, line := range lines[1:min(len(lines), prefixLines)] {
-		if words = commonPrefixWords(lines[0], line, words); words == 0 {
+	for _, one := range lines[1:min(len(lines), prefixLines)] {
+		if words = commonPrefixWords(lines[0].string, one.string, words); words == 0 {
 			break
 		}
 	}
@@ -38,12 +38,13 @@ func commonWords(lines []string) int {
 }
 
 // withoutWords appends the lines without their first words.
-func withoutWords(dst, lines []string, words int) []string {
-	for _, line := range lines {
+func withoutWords(dst, lines []line, words int) []line {
+	for _, one := range lines {
+		s := one.string
 		for range words {
-			_, line = cutWord(line)
+			_, s = cutWord(s)
 		}
-		dst = append(dst, line)
+		dst = append(dst, newLine(s))
 	}
 	return dst
 }

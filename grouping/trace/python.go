@@ -29,21 +29,21 @@ func pythonCall(f *Frame) bool {
 }
 
 // pythonMark reads the lines around frames. Those of an exception group begin with bars: " | ValueError: x".
-func pythonMark(line string) mark {
-	if s, ok := strings.CutPrefix(withoutIndent(line), "+-"); ok { // "+-+---- 1 ----" above the first of a group, "+---- 2 ----"
+func pythonMark(l line) mark {
+	if s, ok := strings.CutPrefix(withoutIndent(l.string), "+-"); ok { // "+-+---- 1 ----" above the first of a group, "+---- 2 ----"
 		if strings.HasPrefix(s, "+--") {
 			return mark{kind: cause}
 		}
 		return mark{kind: otherStack}
 	}
-	s := strings.TrimPrefix(withoutBars(line), "E   ") // by pytest
-	if strings.HasPrefix(s, "Traceback (most recent call last)") || leadingSpace(s) > 0 {
+	l.string = strings.TrimPrefix(withoutBars(l.string), "E   ") // by pytest
+	if strings.HasPrefix(l.string, "Traceback (most recent call last)") || leadingSpace(l.string) > 0 {
 		return mark{}
 	}
-	if m := markIn(s, pythonReports); m.kind != noMark {
+	if m := markIn(l, pythonReports); m.kind != noMark {
 		return m
 	}
-	if typ, message, ok := typeAndMessage(s); ok {
+	if typ, message, ok := typeAndMessage(l.string); ok {
 		return mark{trailer, typ, message}
 	}
 	return mark{}

@@ -32,14 +32,14 @@ var rubyMarks = []markForm{
 	{headerBelow, formOf("rake aborted!$_")}, {causeBelow, formOf("Caused by:$_")}, {header, formOf("$_ WARN: $type^: $msg")}, // by Sidekiq
 }
 
-func rubyMark(s string) mark {
-	if m := railsHeader(s); m.kind != noMark {
+func rubyMark(l line) mark {
+	if m := railsHeader(l.string); m.kind != noMark {
 		return m
 	}
-	if _, inspected, ok := strings.Cut(s, ": #<"); ok && isDigit(s[0]) { // by Puma, behind a date
+	if _, inspected, ok := strings.Cut(l.string, ": #<"); ok && isDigit(l.string[0]) { // by Puma, behind a date
 		return markOf(header, strings.TrimSuffix(inspected, ">"))
 	}
-	return classHeader(s)
+	return classHeader(l.string)
 }
 
 // railsHeader reads an error as Rails logs it, after its tags: "[id] Cart::Closed (it is closed):".
@@ -59,14 +59,14 @@ func railsHeader(s string) mark {
 // rubyOpenings are the lines with which Ruby begins an exception or a cause: "a.rb:1:in 'f': no (KeyError)".
 var rubyOpenings = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
 
-func rubyOpens(line string) mark { return markIn(line, rubyOpenings) }
+func rubyOpens(l line) mark { return markIn(l, rubyOpenings) }
 
 // rubyTerminalOpens reads the last line of an exception, which names it. Causes come first.
-func rubyTerminalOpens(line string) mark {
-	if _, numbered := cutCallNumber(line); numbered {
+func rubyTerminalOpens(l line) mark {
+	if _, numbered := cutCallNumber(l.string); numbered {
 		return mark{kind: another}
 	}
-	return rubyOpens(line).below()
+	return rubyOpens(l).below()
 }
 
 func rubyInApp(f *Frame) bool {

@@ -22,16 +22,10 @@ const (
 // Apply applies rules to errors that are read from now on; nil: none.
 func (t *Trace) Apply(rules Rules) { t.rules = rules }
 
-func (t *Trace) openRules() {
-	if t.rules != nil {
-		t.rules.Open(t.spans, t.frames)
-	}
-}
-
 // rule has the project's rules judge the frames of an exception that count.
 func (t *Trace) rule(s Span) {
 	for i := s.First; i < s.End; i++ {
-		if t.IsMiddle(s, i) {
+		if s.IsMiddle(i) {
 			continue
 		}
 		f := &t.frames[i]

@@ -3,8 +3,6 @@ package trace
 import (
 	"bytes"
 	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // Rust prints a frame on two lines, "4: krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
@@ -35,14 +33,11 @@ var rustPlaces = []form{
 	formOf("thread $_ panicked at $_*', $at~.rs"), formOf("thread $_ panicked at $at*~.rs:"), formOf("thread $_ panicked at $at~.rs"),
 }
 
-// rustCrates are libraries that most programs use. Paths exclude others, where the program has debug information.
-var rustCrates = wordSet(words.RustCrates)
-
 func rustInApp(f *Frame) bool {
 	return !containsAny(f.File, rustLibraries) && (f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified))
 }
 
-var rustLibraries = strings.Fields("/rustc/ /.cargo/ /cargo/registry/")
+var rustLibraries = partsOf("/rustc/", "/.cargo/", "/cargo/registry/")
 
 // maxQualified is how deep types are nested in a name that is read.
 const maxQualified = 4
@@ -138,7 +133,7 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 	return appendRust(dst, withoutRustHash(f.Function), maxQualified)
 }
 
-var rustPlumbing = strings.Fields("panicking:: backtrace:: __rust_ rust_begin_unwind")
+var rustPlumbing = partsOf("panicking::", "backtrace::", "__rust_", "rust_begin_unwind")
 
 func appendRust(dst []byte, name string, depth int) []byte {
 	typ, trait, rest, qualified := cutQualified(name)

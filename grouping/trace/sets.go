@@ -3,8 +3,6 @@ package trace
 import (
 	"slices"
 	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 // wordSet makes a set of the words of s.
@@ -61,5 +59,3 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 	}
 	return strings.CutPrefix(name, some[after-1])
 }
-
-var vocabulary = wordSet(words.Vocabulary)

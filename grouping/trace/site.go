@@ -26,7 +26,7 @@ func (t *Trace) judge() {
 		home, own := "", false // of the frame before
 		for i := s.First; i < s.End; i++ {
 			t.idents[i] = unnamed
-			if t.IsMiddle(s, i) {
+			if s.IsMiddle(i) {
 				t.idents[i] = ident{}
 				if t.syntax.own == nil && i >= s.First+MaxShown {
 					continue
@@ -34,7 +34,7 @@ func (t *Trace) judge() {
 			}
 			f := &t.frames[i]
 			if t.syntax.home == nil || !isWithin(f.Module, home) {
-				own = t.syntax.inApp(f) && !t.isLibrary(f)
+				own = t.syntax.inApp(f) && !t.syntax.isLearned(f, t.libraries)
 				home = withoutLast(f.Module)
 			}
 			f.InApp = own
@@ -77,7 +77,12 @@ func (t *Trace) locate() {
 		for _, s := range t.spans {
 			t.site, t.repeated = t.site[:0], t.repeated[:0]
 			for i := s.First; i < s.End; i++ {
-				if t.chosen(i, choice) && !t.IsMiddle(s, i) {
+				f := &t.frames[i]
+				counts := f.InApp || choice == anyFrame
+				if choice == ownNamed && counts && t.syntax.language == JavaScript && isRemote(f.File) {
+					counts = !bytes.HasSuffix(t.Identity(i), []byte{':'})
+				}
+				if counts && !s.IsMiddle(i) {
 					t.visit(i)
 				}
 			}
@@ -97,16 +102,8 @@ const (
 	anyFrame
 )
 
-func (t *Trace) chosen(i int, c choice) bool {
-	f := &t.frames[i]
-	if c != ownNamed || !f.InApp || t.syntax.language != JavaScript || !isRemote(f.File) {
-		return f.InApp || c == anyFrame
-	}
-	return !bytes.HasSuffix(t.Identity(i), []byte{':'})
-}
-
 // IsMiddle reports whether frame i is too far from both ends of its exception to count.
-func (t *Trace) IsMiddle(s Span, i int) bool { return i >= s.First+traceHead && i < s.End-traceTail }
+func (s Span) IsMiddle(i int) bool { return i >= s.First+traceHead && i < s.End-traceTail }
 
 // visit adds frame i to the site unless recursion already did.
 func (t *Trace) visit(i int) {

@@ -12,14 +12,14 @@ type Span struct {
 }
 
 // withNext is the mark with the line below.
-func (m mark) withNext(line string) mark {
+func (m mark) withNext(below string) mark {
 	switch m.kind {
 	case messageBelow:
-		return mark{header, m.typ, line}
+		return mark{header, m.typ, below}
 	case headerBelow:
-		return markOf(header, line)
+		return markOf(header, below)
 	case causeBelow:
-		return markOf(cause, line)
+		return markOf(cause, below)
 	}
 	return m
 }
@@ -210,3 +210,6 @@ func (c *chain) Spans() []Span { return c.spans }
 
 // Frames are those of all spans, each one's innermost first.
 func (c *chain) Frames() []Frame { return c.frames }
+
+// Language is the one that was recognized.
+func (c *chain) Language() Language { return c.syntax.language }

@@ -3,8 +3,6 @@ package trace
 import (
 	"slices"
 	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
 )
 
 func nativeInApp(f *Frame) bool {
@@ -29,11 +27,8 @@ const signalHandler = "<signal handler called>"
 
 var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
 
-// Paths and images of systems and runtimes.
-var (
-	nativePaths  = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
-	nativeImages = prefixesOf(words.NativeImages)
-)
+// nativePaths are those of systems and runtimes.
+var nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
 
 // isBelowProgram recognizes functions below every program's own.
 func isBelowProgram(name string) bool {
@@ -46,23 +41,8 @@ func bareName(name string) string {
 	return trimEnd(name)
 }
 
-var nativeFunctions = prefixesOf(words.NativeFunctions,
-	"operator new", "operator delete", "void std::")
-
-// nativeLibc are functions of the standard library that sanitizers replace, which are printed as if the program had
-// them, and those that begin threads.
-var nativeLibc = wordSet(words.NativeLibc)
-
 // nativeReports recognizes functions by which errors are raised and reported. They are the same for all errors, and no
 // calls that failed.
 func nativeReports(name string) bool {
-	return nativeReporters[bareName(name)] || loggerMarks&^marksOf(name) == 0 && containsAny(name, nativeLoggers)
+	return nativeReporters[bareName(name)] || containsAny(name, nativeLoggers)
 }
-
-var (
-	nativeReporters = wordSet(words.NativeReporters)
-	nativeLoggers   = strings.Fields(words.NativeLoggers)
-)
-
-// loggerMarks are in each name of nativeLoggers.
-var loggerMarks = marksOf("Ae")

@@ -1,9 +1,6 @@
 package trace
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // leadingSpace counts leading blanks and tabs.
 func leadingSpace(s string) int {
@@ -82,8 +79,22 @@ func endsWithAny(s string, ends []string) bool {
 	return false
 }
 
-func containsAny(s string, parts []string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+// partsOf are parts of names, see containsAny.
+func partsOf(all ...string) (parts []line) {
+	for _, one := range all {
+		parts = append(parts, newLine(one))
+	}
+	return parts
+}
+
+func containsAny(s string, parts []line) bool {
+	has := marksOf(s)
+	for i := range parts {
+		if p := &parts[i]; p.has&^has == 0 && strings.Contains(s, p.string) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutBegins takes each of these off, one after the other.
@@ -117,12 +128,22 @@ func cutNumber(s string) (rest string, n int, ok bool) {
 	return s[:i-1], number(s[i:]), true
 }
 
+// lastIndex is strings.LastIndex, which hashes.
+func lastIndex(s, mark string) int {
+	for i := len(s) - len(mark); i >= 0; i-- {
+		if s[i] == mark[0] && s[i:i+len(mark)] == mark {
+			return i
+		}
+	}
+	return -1
+}
+
 // cutLast cuts s at the last mark. It searches from the front first, which is faster, as most lines have none.
 func cutLast(s, mark string) (before, after string, ok bool) {
 	if !strings.Contains(s, mark) {
 		return s, "", false
 	}
-	i := strings.LastIndex(s, mark)
+	i := lastIndex(s, mark)
 	return s[:i], s[i+len(mark):], true
 }
 

@@ -64,10 +64,16 @@ func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]
 	t.spans = append(t.spans, Span{})
 	t.read()
 	t.order(e)
-	t.nameUnknown()
+	t.nameUnknown(t.lines)
 	t.insertPlace()
-	t.rewrite(mapping)
-	t.openRules()
+	t.compare(mapping)
+}
+
+// compare finds what of the exceptions is compared.
+func (t *Trace) compare(mapping Mapping) {
+	if t.rewrite(mapping); t.rules != nil {
+		t.rules.Open(t.spans, t.frames)
+	}
 	t.judge()
 	t.locate()
 }
@@ -87,6 +93,7 @@ func (t *Trace) detect() {
 			return
 		}
 	}
+	t.scores.tried = t.scores.tried[:0] // of other lines
 	if t.syntax == &unknownSyntax && len(t.lines) > 0 {
 		t.syntax = t.scores.detectPlaced(t.lines)
 	}
@@ -98,32 +105,41 @@ func (t *Trace) reset() {
 }
 
 func (t *Trace) read() {
-	f := &t.scores.call
-	for i, line := range t.lines {
-		ok := t.syntax.frame(line, f)
+	for i, l := range t.lines {
+		f, ok := t.call(i)
 		if ok && t.syntax.opens == nil {
 			t.add(f)
 			continue
 		}
 		var m mark
 		if ok {
-			m = t.syntax.opens(line)
+			m = t.syntax.opens(l)
 		} else {
-			if t.place.File == "" && !frameIn(line, &t.place, t.syntax.places) {
+			if t.place.File == "" && !frameIn(l, &t.place, t.syntax.places) {
 				t.place = Frame{}
 			}
-			m = t.syntax.markOf(line)
+			m = t.syntax.markOf(l)
 		}
 		if i+1 < len(t.lines) {
-			m = m.withNext(t.lines[i+1])
+			m = m.withNext(t.lines[i+1].string)
 		}
-		if m.kind != noMark && !t.apply(m, line) {
+		if m.kind != noMark && !t.apply(m, l.string) {
 			return
 		}
 		if ok {
 			t.add(f)
 		}
 	}
+}
+
+// call reads the call in a line, unless detection did.
+func (t *Trace) call(i int) (f *Frame, ok bool) {
+	if i < len(t.scores.tried) {
+		if found := &t.scores.tried[i]; found.of == nil || found.of == t.syntax {
+			return &found.call, found.of != nil
+		}
+	}
+	return &t.scores.call, t.syntax.frame(t.lines[i], &t.scores.call)
 }
 
 // Relearn looks at the error again, with other libraries.
@@ -141,11 +157,5 @@ func (t *Trace) Load(language Language, exceptions []Exception, mapping Mapping)
 		s := Span{e.Type, e.Message, len(t.frames), len(t.frames) + len(e.Frames)}
 		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
 	}
-	t.rewrite(mapping)
-	t.openRules()
-	t.judge()
-	t.locate()
+	t.compare(mapping)
 }
-
-// Language is the one that was recognized.
-func (t *Trace) Language() Language { return t.syntax.language }

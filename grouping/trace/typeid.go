@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"github.com/weirlog/weir/grouping/trace/words"
-)
+import "strings"
 
 // The type of an error is a class or a code. Some programs put ids into it, as in "Timeout<1234>" or "Error_8f3a9c", so
 // that no two errors would be equal: ids are removed before comparison. Parts of names stay: "Http2Error",
@@ -170,10 +166,7 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 
 var dots = marksOf(".")
 
-var goPlainErrors = wordSet(words.GoPlainErrors)
-
-// appendType appends an error's type
-// without what differs between occurrences.
+// appendType appends an error's type without what differs between occurrences.
 func appendType(dst []byte, typ string) []byte {
 	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
 	if !hasDigit(typ) {
@@ -186,8 +179,7 @@ func appendType(dst []byte, typ string) []byte {
 	return appendUnnumbered(dst, typ)
 }
 
-// appendUnnumbered appends a type without counters and
-// addresses, as in "Foo$1" and "#<Class:0x00007f>".
+// appendUnnumbered appends a type without counters and addresses, as in "Foo$1" and "#<Class:0x00007f>".
 func appendUnnumbered(dst []byte, typ string) []byte {
 	for typ != "" {
 		before, address, found := strings.Cut(typ, "0x")

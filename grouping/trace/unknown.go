@@ -14,14 +14,14 @@ const (
 	minUnknownLetters = 3   // fewer have no meaning
 )
 
-func unknownFrame(line string, f *Frame) bool {
-	*f = Frame{Function: Clip(strings.TrimSpace(line), maxUnknownLine)}
+func unknownFrame(l line, f *Frame) bool {
+	*f = Frame{Function: Clip(strings.TrimSpace(l.string), maxUnknownLine)}
 	return f.Function != ""
 }
 
 // unknownOpens reads the error that a report names: "Fatal error: no such cart".
-func unknownOpens(line string) mark {
-	label, value := cutLabel(strings.TrimSpace(line))
+func unknownOpens(l line) mark {
+	label, value := cutLabel(strings.TrimSpace(l.string))
 	if !strings.Contains(label, "rror") && !strings.Contains(label, "xception") {
 		return mark{}
 	}
@@ -56,32 +56,32 @@ func unknownOwn(frames []Frame) {
 	}
 	before := false // whether the line below names a place
 	for i := range slices.Backward(frames) {
-		f, is := &frames[i], isPlaced(frames[i].Function)
+		f, is := &frames[i], frames[i].isPlaced()
 		f.InApp, before = is || before && apart >= minPlaced && f.InApp, is
 	}
 }
 
 // nameUnknown finds the error in a report, where nothing else names it: after a label above the calls, or in the first
 // line where calls have places.
-func (t *Trace) nameUnknown() {
-	root := &t.spans[0]
-	if t.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
+func (c *chain) nameUnknown(lines []line) {
+	root := &c.spans[0]
+	if c.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
 		return
 	}
-	if t.syntax != &unknownSyntax {
-		if !placedFrame(t.lines[0], &t.scores.call) {
-			root.Message = FirstLine(t.lines[0])
+	if c.syntax != &unknownSyntax {
+		if !placedFrame(lines[0], &Frame{}) {
+			root.Message = FirstLine(lines[0].string)
 		}
 		return
 	}
-	frames := t.frames[root.First:root.End]
-	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !isPlaced(frames[i].Function); i++ {
-		if m := unknownOpens(frames[i].Function); m.kind != noMark {
+	frames := c.frames[root.First:root.End]
+	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !frames[i].isPlaced(); i++ {
+		if m := unknownOpens(line{string: frames[i].Function}); m.kind != noMark {
 			root.Message = m.message
 			return
 		}
 	}
-	if placed, _ := countPlaced(frames); placed < minPlaced || isPlaced(frames[0].Function) {
+	if placed, _ := countPlaced(frames); placed < minPlaced || frames[0].isPlaced() {
 		return
 	}
 	root.First++
@@ -98,7 +98,7 @@ const labelledLines = 16
 func countPlaced(frames []Frame) (placed, apart int) {
 	after := true
 	for i := range frames {
-		is := isPlaced(frames[i].Function)
+		is := frames[i].isPlaced()
 		if is {
 			placed++
 			if !after {
@@ -113,8 +113,17 @@ func countPlaced(frames []Frame) (placed, apart int) {
 // minPlaced is how many lines with a place are calls; one may be in a message.
 const minPlaced = 2
 
-// isPlaced reports whether a line names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
-func isPlaced(s string) bool {
+// isPlaced reports whether a line of a report names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
+func (f *Frame) isPlaced() bool {
+	if f.placed == 0 {
+		if f.placed = -1; hasPlace(f.Function) {
+			f.placed = 1
+		}
+	}
+	return f.placed > 0
+}
+
+func hasPlace(s string) bool {
 	if !hasDigit(s) {
 		return false
 	}
