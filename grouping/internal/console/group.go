@@ -53,6 +53,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get(mapsPath, c.pages.Handle(c.showMaps))
 		r.Get(rulesPath, c.pages.Handle(c.showRules))
 		r.Post(rulesPath, c.pages.Handle(c.changeRules))
+		r.Get(groupsPath+"/overview", c.pages.Handle(c.showOverview))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 		r.Post(groupsPath+"/{group}/decide", c.pages.Handle(c.decide))
 		c.mountAlerts(r)

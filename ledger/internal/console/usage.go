@@ -78,6 +78,7 @@ func Mount(router chi.Router, config Config) {
 	statement := statementPages{site: s, statements: of.Statements}
 	s.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(usagePath, s.pages.Handle(usages.showUsage))
+		r.Get(overviewPath, s.pages.Handle(usages.showOverview))
 		r.Get(refusalsPath, s.pages.Handle(usages.showRefusals))
 		r.Get(planPath, s.pages.Handle(plan.showPlan))
 		r.Post(planPath, s.pages.Handle(plan.changePlan))
