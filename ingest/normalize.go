@@ -21,6 +21,8 @@ type Normalizer struct {
 	from    int   // what of the text is still to be written
 	scratch []byte
 	changes Changes
+	marking bool // of the client's entries
+	marked  bool // the entry
 }
 
 // Changes is what a Normalizer changed.
@@ -33,11 +35,12 @@ type Changes struct {
 
 func (c Changes) members() int { return c.Levels + c.Timestamps + c.StackTraces }
 
-// Normalize writes the body, rewritten. It overwrites up to Padding bytes
-// behind it. The error is a *BodyError where the body is not JSON, else that
+// Normalize writes the body, rewritten. Entries of an untrusted client get
+// MarkUntrusted in their metadata. It overwrites up to Padding bytes behind
+// the body. The error is a *BodyError where the body is not JSON, else that
 // of the writer.
-func (n *Normalizer) Normalize(body []byte, to io.Writer) (Changes, error) {
-	*n = Normalizer{to: to, scratch: n.scratch}
+func (n *Normalizer) Normalize(body []byte, untrusted bool, to io.Writer) (Changes, error) {
+	*n = Normalizer{to: to, scratch: n.scratch, marking: untrusted}
 	n.scan.start(body)
 	entries := 0
 	if i := n.body(n.scan.skip(0), &entries); i < 0 {
@@ -136,8 +139,11 @@ func (n *Normalizer) entry(i int) int {
 	if n.scan.text[i] != '{' {
 		return n.scan.value(i, 3)
 	}
-	before := n.changes.members()
-	i = n.object(i, 4, n.entryMember)
+	start, before := i, n.changes.members()
+	n.marked = !n.marking
+	if i = n.object(i, 4, n.entryMember); i >= 0 && !n.marked {
+		n.insert(start, i, `"`+entryfield.Metadata+`":{`+untrustedMember+`}`)
+	}
 	if n.changes.members() > before {
 		n.changes.Entries++
 	}
@@ -177,8 +183,49 @@ func (n *Normalizer) entryMember(name []byte, i int) int {
 		return n.text(i, n.level)
 	case string(name) == entryfield.Error && first == '{':
 		return n.object(i, 5, n.errorMember)
+	case string(name) == entryfield.Metadata && n.marking:
+		return n.metadata(i)
 	}
 	return n.scan.value(i, 4)
+}
+
+// MarkUntrusted is the member of metadata, true, of entries from clients that
+// anybody may be: the pages of browsers.
+const MarkUntrusted = "untrusted_client"
+
+const untrustedMember = `"` + MarkUntrusted + `":true`
+
+// metadata marks the metadata of an entry, whatever it says itself.
+func (n *Normalizer) metadata(i int) int {
+	start, marked := i, false
+	n.marked = true
+	if n.scan.text[i] != '{' {
+		if i = n.scan.value(i, 4); i >= 0 && isNull(n.scan.text[start:]) {
+			n.replace(start, i, []byte("{"+untrustedMember+"}"))
+		}
+		return i
+	}
+	i = n.object(i, 5, func(name []byte, i int) int {
+		start, isMark := i, string(name) == MarkUntrusted
+		if i = n.scan.value(i, 5); i >= 0 && isMark {
+			n.replace(start, i, []byte("true"))
+			marked = true
+		}
+		return i
+	})
+	if i >= 0 && !marked {
+		n.insert(start, i, untrustedMember)
+	}
+	return i
+}
+
+// insert writes a member at the end of an object that was passed.
+func (n *Normalizer) insert(start, end int, member string) {
+	n.copyTo(end - 1)
+	if n.scan.text[n.scan.skip(start+1)] != '}' {
+		n.write(",")
+	}
+	n.write(member)
 }
 
 func (n *Normalizer) errorMember(name []byte, i int) int {

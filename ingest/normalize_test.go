@@ -12,7 +12,7 @@ import (
 
 func normalize(body string) (string, ingest.Changes, error) {
 	var to bytes.Buffer
-	changes, err := new(ingest.Normalizer).Normalize([]byte(body), &to)
+	changes, err := new(ingest.Normalizer).Normalize([]byte(body), false, &to)
 	return to.String(), changes, err
 }
 
@@ -137,7 +137,7 @@ func TestNormalizeKeepsWhatIsValid(t *testing.T) {
 // A normalizer gives up where its text can't be written.
 func TestNormalizeStopsWithItsWriter(t *testing.T) {
 	full := errors.New("no room")
-	if _, err := new(ingest.Normalizer).Normalize([]byte(`[{"level":"INFO"}]`), failing{full}); !errors.Is(err, full) {
+	if _, err := new(ingest.Normalizer).Normalize([]byte(`[{"level":"INFO"}]`), false, failing{full}); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -153,7 +153,7 @@ func BenchmarkNormalize(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		to.Reset()
-		if _, err := normalizer.Normalize(body, to); err != nil {
+		if _, err := normalizer.Normalize(body, false, to); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -33,6 +33,7 @@ type APIKeyIssued struct {
 	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Replaces      string `json:"replaces,omitempty"`        // id of the replaced key
 	Access        Access `json:"access"`
+	Sending
 }
 
 func (e APIKeyIssued) meta() eventMeta {
@@ -74,6 +75,7 @@ type APIKey struct {
 	RotatedAt     time.Time
 	Exposures     []Exposure // oldest first
 	Access        Access
+	Sending
 
 	curtailed bool // its end was brought forward after an exposure
 }
@@ -93,6 +95,7 @@ type IssueAPIKey struct {
 	Ceiling       int    // requests per minute of the organization; 0: not known
 	Replaces      string // id of the replaced key
 	Access        Access // empty: full
+	Sending
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -115,7 +118,8 @@ func (c IssueAPIKey) Check() error {
 	if c.Access != "" {
 		faults = append(faults, c.Access.check()...)
 	}
-	return append(faults, checkRate(c.RatePerMinute, c.Ceiling)...).orNil()
+	faults = append(faults, checkRate(c.RatePerMinute, c.Ceiling)...)
+	return append(faults, c.cleaned().check(cmp.Or(c.Access, FullAccess), c.RatePerMinute)...).orNil()
 }
 
 // maxYear is the last year of RFC 3339.
@@ -131,6 +135,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
 		Name: CleanName(cmd.Name), Digest: cmd.Digest, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
 		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces, Access: cmp.Or(cmd.Access, FullAccess),
+		Sending: cmd.cleaned(),
 	}
 	switch {
 	case k.ID == "":
@@ -144,7 +149,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 // matches reports whether the key is what the same request would get.
 func (k APIKey) matches(issued APIKeyIssued) bool {
 	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access &&
-		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
+		k.equal(issued.Sending) && k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
 }
 
 // Revoke decides to end the key. It is idempotent: the first reason stays.
@@ -179,14 +184,14 @@ func (k *APIKey) Apply(event Event) {
 		*k = APIKey{
 			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
 			Name: e.Name, Digest: e.Digest, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
-			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lifetime: lifetime(e), Access: e.Access,
+			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lifetime: lifetime(e), Access: e.Access, Sending: e.Sending,
 		}
 	case APIKeyRevoked:
 		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
 	case APIKeyRotated:
 		k.RotatedTo, k.RotatedAt, k.ExpiresAt = e.To, e.At, e.ExpiresAt
 	case APIKeyChanged:
-		k.Name, k.RatePerMinute, k.Access = e.Name, e.RatePerMinute, e.Access
+		k.Name, k.RatePerMinute, k.Access, k.Sending = e.Name, e.RatePerMinute, e.Access, e.Sending
 	case APIKeyExposed:
 		k.Exposures = append(k.Exposures, Exposure{Kind: e.Kind, Where: e.Where, Source: e.Source, Address: e.Address, At: e.At})
 	case APIKeyCurtailed:
@@ -225,7 +230,7 @@ func (k *APIKey) audited() (Target, Fields) {
 		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Digest.shown(APIKeyPrefix),
 		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
 		"rate_per_minute": k.RatePerMinute, "replaces": k.Replaces, "rotated_to": k.RotatedTo, "exposed": k.exposed(),
-		"access": string(k.Access),
+		"access": string(k.Access), "lenient": k.Lenient, "origins": k.Origins,
 	}
 }
 
@@ -263,6 +268,8 @@ type KeySettings struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
 	Access        *Access
+	Lenient       *bool
+	Origins       *[]string // empty: programs use the key
 }
 
 // ChangeAPIKey is the command to change a key's settings.
@@ -280,6 +287,7 @@ type APIKeyChanged struct {
 	RatePerMinute int       `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Access        Access    `json:"access"`
 	At            time.Time `json:"at"`
+	Sending
 }
 
 func (e APIKeyChanged) meta() eventMeta {
@@ -310,8 +318,7 @@ func (k APIKey) Change(cmd ChangeAPIKey) ([]Event, error) {
 	if err := k.usable(cmd.At); err != nil {
 		return nil, err
 	}
-	before := APIKeyChanged{APIKey: k.ID, Name: k.Name, RatePerMinute: k.RatePerMinute, Access: k.Access, At: cmd.At}
-	after := before
+	after := APIKeyChanged{APIKey: k.ID, Name: k.Name, RatePerMinute: k.RatePerMinute, Access: k.Access, Sending: k.Sending, At: cmd.At}
 	if cmd.Name != nil {
 		after.Name = CleanName(*cmd.Name)
 	}
@@ -321,7 +328,17 @@ func (k APIKey) Change(cmd ChangeAPIKey) ([]Event, error) {
 	if cmd.Access != nil {
 		after.Access = *cmd.Access
 	}
-	if after == before {
+	if cmd.Lenient != nil {
+		after.Lenient = *cmd.Lenient
+	}
+	if cmd.Origins != nil {
+		after.Origins = *cmd.Origins
+	}
+	after.Sending = after.cleaned()
+	if err := after.check(after.Access, after.RatePerMinute).orNil(); err != nil {
+		return nil, err
+	}
+	if after.Name == k.Name && after.RatePerMinute == k.RatePerMinute && after.Access == k.Access && after.equal(k.Sending) {
 		return nil, nil
 	}
 	return []Event{after}, nil
@@ -387,11 +404,11 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 }
 
 // Successor is the command for the key that replaces this one: same
-// project, environment, name, limit and access, and the same lifetime.
+// project, environment, name and settings, and the same lifetime.
 func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	successor := IssueAPIKey{
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
-		RatePerMinute: k.RatePerMinute, Access: k.Access, Digest: cmd.Digest, Replaces: k.ID, At: cmd.At,
+		RatePerMinute: k.RatePerMinute, Access: k.Access, Sending: k.Sending, Digest: cmd.Digest, Replaces: k.ID, At: cmd.At,
 	}
 	if k.Lifetime > 0 {
 		successor.ExpiresAt = cmd.At.Add(k.Lifetime)

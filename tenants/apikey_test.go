@@ -2,6 +2,7 @@ package tenants_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -184,6 +185,7 @@ func TestAPIKeyRotateDecisions(t *testing.T) {
 func TestSuccessor(t *testing.T) {
 	issued := keyIssued()
 	issued.ExpiresAt, issued.RatePerMinute, issued.Access = &later, 30, tenants.WriteAccess // an hour
+	issued.Sending = tenants.Sending{Lenient: true, Origins: []string{"https://shop.example"}}
 	var key tenants.APIKey
 	for _, event := range []tenants.Event{issued, tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: noon.Add(time.Minute), At: noon}} {
 		key.Apply(event)
@@ -193,8 +195,9 @@ func TestSuccessor(t *testing.T) {
 	want := tenants.IssueAPIKey{
 		ID: "key_2", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live", Digest: digest("cd34"),
 		At: rotation.At, ExpiresAt: later.Add(time.Second), RatePerMinute: 30, Replaces: "key_1", Access: tenants.WriteAccess,
+		Sending: issued.Sending,
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("successor:\n got %+v\nwant %+v", got, want)
 	}
 	// The same rotation again, a moment later: the key is there,

@@ -23,6 +23,8 @@ func samples() map[string]tenants.Event {
 	key.ExpiresAt = &later
 	narrow := keyIssued()
 	narrow.Access = tenants.ProjectAccess
+	ofPages := keyIssued()
+	ofPages.Sending = tenants.Sending{Lenient: true, Origins: []string{"https://shop.example"}}
 	return map[string]tenants.Event{
 		"tenants.v1.organization_renamed":        tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: later},
 		"tenants.v1.project_renamed":             tenants.ProjectRenamed{Project: "prj_1", Name: "Shop 2", At: later},
@@ -66,6 +68,7 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.api_key_rotated":         tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: later, At: noon},
 		"tenants.v1.api_key_changed":         tenants.APIKeyChanged{APIKey: "key_1", Name: "Shop, live", RatePerMinute: 30, Access: tenants.WriteAccess, At: later},
 		"tenants.v1.api_key_issued+access":   narrow,
+		"tenants.v1.api_key_issued+origins":  ofPages,
 		"tenants.v1.api_key_exposed":         keyExposed(),
 		"tenants.v1.api_key_curtailed":       tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: later, Reason: "found in public", At: noon},
 		"tenants.v1.security_policy_set": tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.RotateLeaked,

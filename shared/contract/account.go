@@ -104,8 +104,10 @@ type Credential struct {
 	RatePerMinute int        `json:"rate_per_minute,omitempty"` // 0: no own limit
 	Version       int64      `json:"version"`                   // grows with every change; an older one is ignored
 
-	Access string `json:"access,omitempty"` // what an API key may read; absent: full
-	Name   string `json:"name,omitempty"`   // of a session: the member's when it was started; absent: unknown
+	Access  string   `json:"access,omitempty"`  // what an API key may read; absent: full
+	Lenient bool     `json:"lenient,omitempty"` // of an API key: its entries are normalized
+	Origins []string `json:"origins,omitempty"` // of the web pages that use an API key; absent: programs do
+	Name    string   `json:"name,omitempty"`    // of a session: the member's when it was started; absent: unknown
 
 	// Of a session: when its member last authenticated, and from when
 	// on use renews it. Absent: unknown, and never.

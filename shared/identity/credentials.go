@@ -30,6 +30,7 @@ type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
 	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the rows of tenants
+	origins map[string]int                 // of web pages: how many active keys have each; bounded by those keys
 	holders map[string]contract.Holder     // by contract.HolderKey; bounded by deletions that have not finished, or were cancelled
 	changed chan struct{}                  // closed when byKey changes
 
@@ -39,7 +40,7 @@ type Credentials struct {
 
 // NewCredentials returns an empty set, to be filled by Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
-	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{}),
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, origins: map[string]int{}, holders: map[string]contract.Holder{}, changed: make(chan struct{}),
 		whole: func() error { return nil }}
 }
 
@@ -81,7 +82,7 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	if len(value) == 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.byKey, key)
+		c.forget(key)
 		delete(c.holders, key)
 		return nil
 	}
@@ -92,14 +93,40 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.past(credential) {
-		delete(c.byKey, key)
+		c.forget(key)
 		return nil
 	}
 	if credential.Version >= c.byKey[key].Version {
+		c.forget(key)
 		c.byKey[key] = credential
+		c.countOrigins(credential, 1)
 		c.notify()
 	}
 	return nil
+}
+
+// forget drops a credential; the caller holds the lock.
+func (c *Credentials) forget(key string) {
+	c.countOrigins(c.byKey[key], -1)
+	delete(c.byKey, key)
+}
+
+func (c *Credentials) countOrigins(credential contract.Credential, by int) {
+	if credential.State != contract.CredentialActive {
+		return
+	}
+	for _, origin := range credential.Origins {
+		if c.origins[origin] += by; c.origins[origin] == 0 {
+			delete(c.origins, origin)
+		}
+	}
+}
+
+// ServesOrigin reports whether web pages of an origin may use any API key.
+func (c *Credentials) ServesOrigin(origin string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.origins[origin] > 0
 }
 
 // ApplyHolder takes the state of all credentials of an organization or
@@ -195,6 +222,8 @@ func principal(credential contract.Credential) Principal {
 		Scopes:          credential.Scopes,
 		RatePerMinute:   credential.RatePerMinute,
 		Access:          credential.Access,
+		Lenient:         credential.Lenient,
+		Origins:         credential.Origins,
 		AuthenticatedAt: orZero(credential.AuthenticatedAt),
 		RenewAt:         orZero(credential.RenewAt),
 	}

@@ -18,8 +18,10 @@ type Principal struct {
 	Member        string // the session's member
 	Name          string // the member's, when the session was started; empty: unknown
 	Scopes        []string
-	RatePerMinute int    // 0: no own limit
-	Access        string // what an API key may read, such as contract.AccessProject; empty: its whole organization
+	RatePerMinute int      // 0: no own limit
+	Access        string   // what an API key may read, such as contract.AccessProject; empty: its whole organization
+	Lenient       bool     // an API key's entries are normalized
+	Origins       []string // of the web pages that use an API key; none: programs do
 
 	AuthenticatedAt time.Time // of a session: when its member last authenticated; zero: unknown
 	RenewAt         time.Time // of a session: when use should begin to renew it; zero: never

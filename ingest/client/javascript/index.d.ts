@@ -20,14 +20,16 @@ export interface Options {
   environment?: string;
   /** Milliseconds that an entry waits for others. Default: 1000. */
   interval?: number;
-  /** That wait; beyond, the lowest level is dropped first. Default: 50000. */
+  /** That wait; beyond, the lowest level is dropped first. Default: 50000, in web pages 5000. */
   maxEntries?: number;
-  /** That wait. Default: 32 MiB. */
+  /** That wait. Default: 32 MiB, in web pages 4 MiB. */
   maxBytes?: number;
   /** Milliseconds for which a batch is tried to be sent. Default: 300000. */
   deadline?: number;
   /** Changes an entry before it is encoded, or drops it by returning nothing. */
   redact?: (entry: Entry) => Entry | null | undefined;
+  /** Web pages: what a page does not catch is an entry as well. Default: false. */
+  captureErrors?: boolean;
   /** Is told what is dropped. */
   onDrop?: (reason: string, entries: number) => void;
 }

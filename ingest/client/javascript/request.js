@@ -5,6 +5,8 @@ import { Agent, request } from "node:https";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 
+import { answerOf } from "./client.js";
+
 const compress = promisify(gzip);
 const agents = new Map(); // by CA file
 
@@ -37,14 +39,4 @@ export async function post({ baseURL, apiKey, caFile }, body, idempotencyKey) {
   } catch (failure) {
     return { status: 0, body: { detail: failure.message } };
   }
-}
-
-/** What a client reads of an answer. */
-function answerOf(status, header, text) {
-  let body = {};
-  try {
-    body = JSON.parse(text) ?? {};
-  } catch { /* of something between us and Weir */ }
-  const number = (name) => (header(name) === undefined || header(name) === null ? undefined : Number(header(name)));
-  return { status, body, retryAfter: number("retry-after"), remaining: number("x-ratelimit-remaining"), limit: number("x-ratelimit-limit") };
 }

@@ -76,29 +76,46 @@ func (in *Intake) take(q *request) error {
 }
 
 func (q *request) serve() error {
-	var unreadable error
-	if q.otlp != nil {
-		q.options, unreadable = q.otlp.readHeaders(q.r.Header)
-		return q.serveKey(q.options.key, unreadable)
+	key, unreadable := identity.APIKeyOf(q.r.Header)
+	var refused error
+	if key != "" {
+		refused = q.authenticate(key)
 	}
-	q.options, unreadable = readHeaders(q.r.Header, q.in.Strict)
-	if q.options.key == "" && unreadable == nil && q.r.ContentLength != 0 {
+	if unreadable == nil {
+		unreadable = q.readHeaders()
+	}
+	if key == "" && unreadable == nil && q.otlp == nil && q.r.ContentLength != 0 {
 		return q.serveKeyInBody()
 	}
-	return q.serveKey(q.options.key, unreadable)
+	if key == "" {
+		refused = q.authenticate(key)
+	}
+	return q.serveKey(refused, unreadable)
+}
+
+func (q *request) readHeaders() (err error) {
+	if q.otlp != nil {
+		q.options, err = q.otlp.readHeaders(q.r.Header)
+	} else {
+		q.options, err = readHeaders(q.r.Header, requestOptions{strict: q.in.Strict, lenient: q.caller.Lenient || q.fromPage()})
+	}
+	return err
 }
 
 // serveKey serves a request with its key in the header, or nowhere.
-// unreadable is the fault of its other headers.
-func (q *request) serveKey(key string, unreadable error) error {
-	if err := q.authenticate(key); err != nil {
+// refused is the fault of the key, unreadable that of the other headers.
+func (q *request) serveKey(refused, unreadable error) error {
+	if refused != nil {
 		if client := q.in.Service.AdmitClient(q.network()); !client.Allowed {
 			return rateLimited(client)
 		}
-		return errors.Join(unreadable, err)
+		return errors.Join(unreadable, refused)
 	}
 	if err := q.admit(); unreadable != nil || err != nil {
 		return errors.Join(unreadable, err)
+	}
+	if err := q.requireOrigin(); err != nil {
+		return err
 	}
 	body, err := q.read(q.in.Bodies, q.caller.Organization)
 	if err != nil {
@@ -137,6 +154,10 @@ func (q *request) serveKeyInBody() error {
 		return err
 	}
 	q.in.Service.ReleaseClient(network)
+	if q.fromPage() {
+		return httpapi.NewProblem(http.StatusForbidden, "origin_not_allowed",
+			"The API key is for web pages, and came in the body. Send it in the header x-api-key.")
+	}
 	deprecate(q.w.Header())
 	if err := q.admit(); err != nil {
 		return err
@@ -174,6 +195,7 @@ func (q *request) authenticate(key string) (err error) {
 	q.caller, err = q.in.Service.Authenticate(key)
 	tracing.End(span, err)
 	tracing.SetOrganization(q.r.Context(), q.caller.Organization)
+	q.allowOrigin()
 	return err
 }
 
@@ -218,7 +240,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	switch {
 	case q.otlp != nil:
 		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory
-	case q.options.lenient:
+	case q.options.lenient || q.fromPage():
 		format.translate = q.normalize
 	}
 	body, err := bodies.Read(q.w, q.r, format, holder)
@@ -232,7 +254,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 func (q *request) normalize(body []byte, to io.Writer) error {
 	normalizer := borrow(&q.in.normalizers, func() *ingest.Normalizer { return new(ingest.Normalizer) })
 	defer q.in.normalizers.Put(normalizer)
-	changes, err := normalizer.Normalize(body, to)
+	changes, err := normalizer.Normalize(body, q.fromPage(), to)
 	q.changes = &changes
 	return invalidBody(err)
 }
@@ -264,7 +286,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 		return invalidEntries(batch, q.options.strict)
 	}
 	receipt, err := q.in.Service.Accept(q.r.Context(), &intake.Submission{
-		Caller: q.caller, Batch: batch, Idempotency: q.options.idempotency, Digest: q.digest,
+		Caller: q.caller, Batch: batch, Idempotency: q.idempotency(), Digest: q.digest,
 		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")),
 	})
 	if err != nil {
@@ -317,7 +339,6 @@ func (q *request) notAccepted(err error) error {
 
 // requestOptions are the options in a request's headers.
 type requestOptions struct {
-	key         string // of the header x-api-key; "" also with two different ones
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
 	lenient     bool   // what is natural but not valid is normalized
@@ -325,15 +346,11 @@ type requestOptions struct {
 	idempotency string // the Idempotency-Key
 }
 
-// readHeaders parses a request's options. strict is the server's default.
-func readHeaders(header http.Header, strict bool) (requestOptions, error) {
-	options := requestOptions{strict: strict}
-	var err error
-	if options.key, err = identity.APIKeyOf(header); err != nil {
-		return options, err
-	}
+// readHeaders parses a request's options, from those without a preference.
+func readHeaders(header http.Header, options requestOptions) (requestOptions, error) {
 	readPrefer(header.Values("Prefer"), &options)
-	if err = requireJSON(header, options.lenient); err != nil {
+	err := requireJSON(header, options.lenient)
+	if err != nil {
 		return options, err
 	}
 	if options.encoding, err = encodingOf(header); err != nil {

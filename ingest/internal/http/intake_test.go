@@ -449,7 +449,7 @@ func TestPrefer(t *testing.T) {
 		{[]string{`foo; x="a, handling=strict"`}, false, ""},
 		{[]string{`foo="`, "handling=strict"}, true, "handling=strict"},
 	} {
-		asked, err := readHeaders(http.Header{"Content-Type": {"application/json"}, "Prefer": c.values}, false)
+		asked, err := readHeaders(http.Header{"Content-Type": {"application/json"}, "Prefer": c.values}, requestOptions{})
 		if err != nil || asked.strict != c.strict || asked.preferred != c.applied {
 			t.Errorf("%q: strict %t, applied %q, %v", c.values, asked.strict, asked.preferred, err)
 		}

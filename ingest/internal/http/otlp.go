@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/otlp"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
 )
 
 // maxRecords is how many log records a request may have: the Collector
@@ -70,9 +69,6 @@ func writeOTLP(w http.ResponseWriter, status int, encoding otlp.Encoding, body [
 func faultText(pointer, detail, fix string) string { return pointer + ": " + detail + " " + fix }
 
 func (o *otlpRequest) readHeaders(header http.Header) (options requestOptions, err error) {
-	if options.key, err = identity.APIKeyOf(header); err != nil {
-		return options, err
-	}
 	contentType, err := httpapi.OneHeader(header, "Content-Type")
 	if err != nil {
 		return options, err
@@ -112,7 +108,7 @@ func (q *request) translateOTLP(body []byte, to io.Writer) (err error) {
 	}
 	translator := borrow(&q.in.translators, func() *otlp.Translator { return new(otlp.Translator) })
 	defer q.in.translators.Put(translator)
-	q.otlp.translation, err = translator.Translate(body, q.in.Service.Clock(), to)
+	q.otlp.translation, err = translator.Translate(body, q.fromPage(), q.in.Service.Clock(), to)
 	return notOTLP(err)
 }
 

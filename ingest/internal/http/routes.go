@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,8 @@ func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs,
 	httpapi.Describe(router, module.Name, OpenAPI())
 	for _, operation := range sending(intake) {
 		operation.Mount(router)
+		_, path, _ := strings.Cut(operation.Route, " ")
+		router.Method(http.MethodOptions, path, httpapi.Handle(intake.preflight))
 	}
 	reading := router.With(guard.RequireAPIKey())
 	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved)) {

@@ -23,6 +23,9 @@ import (
 func newRoutes(t *testing.T) http.Handler {
 	t.Helper()
 	in := newIntake(t, nothing{}, plenty)
+	browsers, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", State: contract.CredentialActive, Origins: []string{shop}})
+	testenv.Must(t, err)
+	testenv.Must(t, in.Service.Credentials.Apply(contract.CredentialKey("another"), browsers))
 	credentials := identity.NewCredentials(in.Service.Clock)
 	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive})
 	if err != nil || credentials.Apply(contract.CredentialKey(secret), value) != nil {
@@ -57,6 +60,8 @@ func TestRoutes(t *testing.T) {
 		{http.MethodPost, "/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodPost, "/v1/otlp/v1/logs", secret, http.StatusOK},
 		{http.MethodPost, "/v1/otlp/v1/logs", "", http.StatusUnauthorized},
+		{http.MethodOptions, "/v1/logs", "", http.StatusNoContent},
+		{http.MethodOptions, "/v1/otlp/v1/logs", "", http.StatusNoContent},
 		{http.MethodGet, "/v1/logs", secret, http.StatusOK},
 		{http.MethodGet, "/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/logs/tail", secret, http.StatusOK},
@@ -67,6 +72,7 @@ func TestRoutes(t *testing.T) {
 	} {
 		request := newPost(bytes.NewReader(body(1)), "X-Api-Key", c.key)
 		request.Method, request.URL.Path = c.method, c.path
+		request.Header.Set("Origin", shop)
 		answer := httptest.NewRecorder()
 		if routes.ServeHTTP(answer, request); answer.Code != c.want {
 			t.Errorf("%s %s with the key %q: %d %s, want %d", c.method, c.path, c.key, answer.Code, answer.Body, c.want)

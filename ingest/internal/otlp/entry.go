@@ -160,9 +160,13 @@ func (t *Translator) stack(text []byte) {
 func (t *Translator) metadata() error {
 	t.write(`,"metadata":`)
 	m := object{t: t}
+	if t.untrusted {
+		m.name(ingest.MarkUntrusted)
+		t.write("true")
+	}
 	own := t.record.attributes
 	for i := range own {
-		if isException(own[i]) {
+		if isException(own[i]) || t.claimsMark(own[i]) {
 			continue
 		}
 		if err := m.attribute(own[i]); err != nil {
@@ -175,6 +179,9 @@ func (t *Translator) metadata() error {
 			twice++
 			continue
 		}
+		if t.claimsMark(a) {
+			continue
+		}
 		if err := m.attribute(a); err != nil {
 			return err
 		}
@@ -185,6 +192,11 @@ func (t *Translator) metadata() error {
 	}
 	m.end()
 	return nil
+}
+
+// claimsMark reports whether an untrusted client wrote its own mark.
+func (t *Translator) claimsMark(a attribute) bool {
+	return t.untrusted && string(a.name) == ingest.MarkUntrusted
 }
 
 // isException reports whether an attribute is shown as the entry's error.

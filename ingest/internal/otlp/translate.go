@@ -22,15 +22,16 @@ type Translation struct {
 
 // A Translator translates requests, one at a time, and reuses its memory.
 type Translator struct {
-	to       io.Writer
-	failed   error // of to
-	out      []byte
-	received time.Time
-	resource attributes
-	scope    scope
-	record   record
-	records  int
-	unique   int // records with a uid
+	to        io.Writer
+	failed    error // of to
+	out       []byte
+	untrusted bool
+	received  time.Time
+	resource  attributes
+	scope     scope
+	record    record
+	records   int
+	unique    int // records with a uid
 }
 
 // An Invalid is a request that is not OTLP.
@@ -41,9 +42,10 @@ func (e *Invalid) Error() string { return e.Detail }
 var errMalformed = errors.New("it is malformed")
 
 // Translate writes the body of POST /v1/logs for a request in protobuf that
-// was received at a time. The error is an *Invalid, else that of the writer.
-func (t *Translator) Translate(request []byte, received time.Time, to io.Writer) (Translation, error) {
-	t.to, t.failed, t.out, t.received, t.records, t.unique = to, nil, t.out[:0], received, 0, 0
+// was received at a time. Entries of an untrusted client get
+// ingest.MarkUntrusted in their metadata. The error is an *Invalid, else that of the writer.
+func (t *Translator) Translate(request []byte, untrusted bool, received time.Time, to io.Writer) (Translation, error) {
+	t.to, t.failed, t.out, t.untrusted, t.received, t.records, t.unique = to, nil, t.out[:0], untrusted, received, 0, 0
 	t.write(`{"logs":[`)
 	err := repeated(request, 1, t.resourceLogs)
 	if t.failed != nil {

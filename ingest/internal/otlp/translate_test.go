@@ -55,7 +55,7 @@ func translate(tb testing.TB, of proto.Message) (string, Translation) {
 	wire, err := proto.Marshal(of)
 	testenv.Must(tb, err)
 	var to bytes.Buffer
-	done, err := new(Translator).Translate(wire, receipt, &to)
+	done, err := new(Translator).Translate(wire, false, receipt, &to)
 	testenv.Must(tb, err)
 	return to.String(), done
 }
@@ -117,7 +117,7 @@ func TestStopsWithItsWriter(t *testing.T) {
 	wire, err := proto.Marshal(request(large, records...))
 	testenv.Must(t, err)
 	translator := new(Translator)
-	if _, err := translator.Translate(wire, receipt, full{}); !errors.Is(err, errFull) || translator.records != 1 {
+	if _, err := translator.Translate(wire, false, receipt, full{}); !errors.Is(err, errFull) || translator.records != 1 {
 		t.Errorf("%d records were translated: %v", translator.records, err)
 	}
 }
@@ -188,7 +188,7 @@ func TestRefusesWhatIsNotOTLP(t *testing.T) {
 		"text": []byte("no"), "cut": wire[:len(wire)-1], "deep": wire, "attributes of a record": ofRecord, "of a resource": ofResource,
 	} {
 		var invalid *Invalid
-		if _, err := new(Translator).Translate(body, receipt, new(bytes.Buffer)); !errors.As(err, &invalid) {
+		if _, err := new(Translator).Translate(body, false, receipt, new(bytes.Buffer)); !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestJSON(t *testing.T) {
 		"body":{"stringValue":"m"},"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"eee19b7ec3c1b174","attributes":[{"key":"b","value":{"bytesValue":"AQI="}},{"key":"d","value":{"doubleValue":1.5}}]}]}]}]}`))
 	testenv.Must(t, err)
 	var to bytes.Buffer
-	if _, err := new(Translator).Translate(wire, receipt, &to); err != nil {
+	if _, err := new(Translator).Translate(wire, false, receipt, &to); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"logs":[{"timestamp":"1970-01-01T00:00:01Z","level":"info","message":"m","metadata":{"b":"AQI=","d":1.5,"trace_id":"5b8efff798038103d269b633813fc60c",` +
@@ -275,7 +275,7 @@ func FuzzTranslate(f *testing.F) {
 	f.Add(wire)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var to bytes.Buffer
-		done, err := new(Translator).Translate(body, receipt, &to)
+		done, err := new(Translator).Translate(body, false, receipt, &to)
 		if proto.Unmarshal(body, &logs.LogsData{}) == nil && err != nil && !strings.Contains(err.Error(), "nest") {
 			t.Fatalf("refused: %v", err)
 		}
@@ -477,7 +477,7 @@ func BenchmarkTranslate(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		to.Reset()
-		if _, err := t.Translate(wire, receipt, to); err != nil {
+		if _, err := t.Translate(wire, false, receipt, to); err != nil {
 			b.Fatal(err)
 		}
 	}

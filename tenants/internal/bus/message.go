@@ -121,7 +121,7 @@ func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) outgoingEve
 	value := contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
 		Environment: string(k.Environment), State: credentialState(k.Revocation), Version: version,
-		RatePerMinute: k.RatePerMinute,
+		RatePerMinute: k.RatePerMinute, Lenient: k.Lenient, Origins: k.Origins,
 	}
 	if k.Access != tenants.FullAccess {
 		value.Access = string(k.Access)

@@ -94,6 +94,8 @@ type keyJSON struct {
 	RevokedAt     *time.Time `json:"revoked_at"`
 	RevokedReason *string    `json:"revoked_reason"`
 
+	Lenient       bool               `json:"lenient" description:"Its entries are normalized as with Prefer: handling=lenient, unless a request prefers otherwise"`
+	Origins       []string           `json:"origins" description:"Of the web pages that use the key; none: programs do"`
 	RatePerMinute *int               `json:"rate_per_minute" description:"Requests per minute; null: no limit of its own"`
 	CreatedBy     string             `json:"created_by" description:"Name of the member, or id of the service token, who asked for it"`
 	Replaces      *string            `json:"replaces" description:"Id of the key whose place it takes"`
@@ -147,7 +149,7 @@ func (a API) show(k Listed) keyJSON {
 		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: api.Optional(k.ExpiresAt),
 		RevokedAt: api.Optional(k.Revocation.At), RevokedReason: api.Reason(k.Revocation), RatePerMinute: api.OrNull(k.RatePerMinute),
 		CreatedBy: k.CreatedBy, Replaces: api.OrNull(k.Replaces), RotatedTo: api.OrNull(k.RotatedTo), RotatedAt: api.Optional(k.RotatedAt),
-		Exposures: k.Exposures, Usage: showUsage(k),
+		Exposures: k.Exposures, Usage: showUsage(k), Lenient: k.Lenient, Origins: k.Origins,
 	}
 }
 
@@ -182,6 +184,8 @@ type changeKeyBody struct {
 	Name          *string         `json:"name" minLength:"1" maxLength:"200" description:"Without control characters; white space around it is dropped"`
 	RatePerMinute *int            `json:"rate_per_minute" minimum:"0" description:"Requests per minute, at most the organization's; 0: no limit of its own"`
 	Access        *tenants.Access `json:"access" enum:"full,project,write" description:"What the key may read: full = logs and errors of the whole organization, project = those of its own project alone, write = nothing. Every key may send logs"`
+	Lenient       *bool           `json:"lenient" description:"Normalize its entries as with Prefer: handling=lenient, unless a request prefers otherwise"`
+	Origins       *[]string       `json:"origins" maxItems:"20" description:"Of the web pages that use the key, such as https://shop.example; empty: programs use it"`
 }
 
 func (a API) change(w http.ResponseWriter, r *http.Request) error {
@@ -236,6 +240,8 @@ type newKeyBody struct {
 
 	RatePerMinute int             `json:"rate_per_minute" minimum:"0" description:"Requests per minute, at most the organization's; 0: no limit of its own"`
 	Access        *tenants.Access `json:"access" enum:"full,project,write" description:"What the key may read: full = logs and errors of the whole organization, project = those of its own project alone, write = nothing. Every key may send logs. Left out: full"`
+	Lenient       bool            `json:"lenient" description:"Normalize its entries as with Prefer: handling=lenient, unless a request prefers otherwise"`
+	Origins       []string        `json:"origins" maxItems:"20" description:"Of the web pages that use the key, such as https://shop.example. It needs access write and a rate_per_minute, as everybody who opens such a page can read it; its entries are marked with metadata.untrusted_client. Left out: programs use it"`
 }
 
 func readNew(w http.ResponseWriter, r *http.Request) (wanted tenants.IssueAPIKey, err error) {
@@ -245,6 +251,7 @@ func readNew(w http.ResponseWriter, r *http.Request) (wanted tenants.IssueAPIKey
 	}
 	wanted = tenants.IssueAPIKey{
 		Project: body.Project, Environment: body.Environment, Name: body.Name, RatePerMinute: body.RatePerMinute,
+		Sending: tenants.Sending{Lenient: body.Lenient, Origins: body.Origins},
 	}
 	if body.Access != nil {
 		if wanted.Access = *body.Access; wanted.Access == "" {

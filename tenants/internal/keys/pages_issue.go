@@ -74,10 +74,14 @@ func (p issuePages) writeCreated(w http.ResponseWriter, r *http.Request, key ten
 	if err != nil {
 		return err
 	}
+	ways := snippets
+	if len(key.Origins) > 0 {
+		ways = ofPages
+	}
 	p.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
 		Title: "Save your new API key now", Tabs: pages.Tabs(r, pages.APIKeysPath),
 		Data: createdKeyPage{
-			Key: showKey(listed, p.Clock()), Old: old, Try: firstSteps(p.Origin, p.CAFile, secret.Reveal(), p.Clock()), Awaited: firstEvent(listed),
+			Key: showKey(listed, p.Clock()), Old: old, Try: firstSteps(ways, p.Origin, p.CAFile, secret.Reveal(), p.Clock()), Awaited: firstEvent(listed),
 			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
 		},
 	})

@@ -54,6 +54,8 @@ func TestFormOfANewKey(t *testing.T) {
 		{"ends_on", url.Values{"ends": {"date"}, "ends_on": {"2001-01-01"}}, `value="2001-01-01"`},
 		{"rate_per_minute", url.Values{"rate_per_minute": {"0"}}, `value="0"`},
 		{"access", url.Values{"access": {"read"}}, `value="typed name"`},
+		{"origins", url.Values{"origins": {"shop.example"}, "access": {"write"}, "rate_per_minute": {"60"}}, `value="shop.example"`},
+		{"access", url.Values{"origins": {"https://shop.example"}, "access": {"full"}, "rate_per_minute": {"60"}}, `value="https://shop.example"`},
 	} {
 		got := issue(c.typed)
 		tenantstest.Want(t, c.field, got, 422, `id="fault-`+c.field+`"`)
@@ -63,6 +65,18 @@ func TestFormOfANewKey(t *testing.T) {
 	if _, list := r.call(t, "org_a", "GET", "/v1/api-keys?project=prj_a", ""); len(list["items"].([]any)) != 1 {
 		t.Errorf("refused forms made keys: %v", list)
 	}
+	ofPages := issue(url.Values{
+		"origins": {"https://shop.example, https://www.shop.example"}, "access": {"write"}, "rate_per_minute": {"60"}, "handling": {"lenient"},
+	}).Body.String()
+	if !strings.Contains(ofPages, "Hello from a page") || strings.Contains(ofPages, "hello.mjs") {
+		t.Errorf("a key of web pages is shown with what it can't do: %s", ofPages)
+	}
+	_, list := r.call(t, "org_a", "GET", "/v1/api-keys?project=prj_a", "")
+	last := list["items"].([]any)[1].(map[string]any)
+	if last["lenient"] != true || len(last["origins"].([]any)) != 2 {
+		t.Errorf("a key of web pages: %v", last)
+	}
+	tenantstest.Want(t, "its page", r.page(t, tenants.Admin, "GET", "/"+last["id"].(string), nil), 200, "https://www.shop.example")
 	issue(url.Values{"ends": {"date"}, "ends_on": {"2099-12-31"}})
 	tenantstest.Want(t, "the end of its last day", r.page(t, tenants.Admin, "GET", "", nil), 200, `datetime="2100-01-01T00:00:00Z"`)
 	if list := r.page(t, tenants.Admin, "GET", "", nil).Body.String(); strings.Contains(list, ">soon<") {

@@ -27,6 +27,9 @@ var snippets = [][3]string{
 	{"fluentbit", "Fluent Bit", "An output of Fluent Bit"},
 }
 
+// ofPages are those for a key of web pages, which works nowhere else.
+var ofPages = [][3]string{{"page", "Web page", "A script in a page of one of the key's origins"}}
+
 // A snippet is what its template is filled with.
 type snippet struct {
 	Origin, Host, Port string
@@ -35,14 +38,15 @@ type snippet struct {
 	Now                string
 }
 
-// firstSteps are examples of sending a first entry with a key.
-func firstSteps(origin, caFile, key string, now time.Time) ui.Variants {
+// firstSteps are examples of sending a first entry with a key: snippets, or
+// ofPages.
+func firstSteps(ways [][3]string, origin, caFile, key string, now time.Time) ui.Variants {
 	of := snippet{Origin: origin, Key: key, CAFile: caFile, Now: now.UTC().Format(time.RFC3339)}
 	if address, err := url.Parse(origin); err == nil {
 		of.Host, of.Port = address.Hostname(), cmp.Or(address.Port(), "443")
 	}
 	shown := ui.Variants{Label: "Send a first entry by"}
-	for _, s := range snippets {
+	for _, s := range ways {
 		var text strings.Builder
 		if err := snippetTemplates.ExecuteTemplate(&text, s[0]+".txt", of); err != nil {
 			panic("BUG: cannot fill a snippet: " + err.Error())

@@ -19,10 +19,10 @@ import (
 func insert(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyIssued) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO api_keys (organization, id, project, environment, name, hash, first, last, created_at, expires_at,
-		                      rate_per_minute, replaces, created_by, access)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		                      rate_per_minute, replaces, created_by, access, lenient, origins)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, coalesce($16, '{}'::text[]))`,
 		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Digest.Hash, e.Digest.First, e.Digest.Last,
-		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, at.Origin.Actor, e.Access)
+		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, at.Origin.Actor, e.Access, e.Lenient, e.Origins)
 }
 
 func revoke(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyRevoked) error {
@@ -36,8 +36,9 @@ func rotate(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenant
 }
 
 func change(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyChanged) error {
-	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET name = $3, rate_per_minute = $4, access = $5 WHERE organization = $1 AND id = $2`,
-		at.Organization, e.APIKey, e.Name, e.RatePerMinute, e.Access)
+	return query.ExactlyOne(ctx, tx, `
+		UPDATE api_keys SET name = $3, rate_per_minute = $4, access = $5, lenient = $6, origins = coalesce($7, '{}'::text[])
+		WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Name, e.RatePerMinute, e.Access, e.Lenient, e.Origins)
 }
 
 func curtail(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyCurtailed) error {
@@ -82,7 +83,7 @@ type Listed struct {
 
 const selectKeys = `
 SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, k.last, k.created_at, k.expires_at, k.revoked_at,
-       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, p.name, coalesce(m.name, k.created_by),
+       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, k.lenient, k.origins, p.name, coalesce(m.name, k.created_by),
        coalesce(u.accepted, 0), coalesce(u.rejected, 0), coalesce(u.refused, 0), coalesce(u.accepted_since, 0),
        coalesce(u.rejected_since, 0), u.first_accepted_at, u.last_used_at, coalesce(u.address, ''), coalesce(u.client, ''),
        coalesce(u.read, 0), coalesce(u.read_since, 0)
@@ -96,7 +97,7 @@ func scan(row pgx.CollectableRow) (k Listed, err error) {
 	var exposures []byte
 	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Digest.Hash, &k.Digest.First, &k.Digest.Last,
 		&k.IssuedAt, &expires, &revoked, &k.Revocation.Reason, &k.RatePerMinute, &k.Replaces, &k.RotatedTo, &rotated, &exposures,
-		&k.Access, &k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
+		&k.Access, &k.Lenient, &k.Origins, &k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
 		&lastUsed, &k.Address, &k.Client, &k.Read, &k.ReadSince)
 	if err != nil {
 		return k, err

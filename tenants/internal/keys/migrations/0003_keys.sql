@@ -18,6 +18,8 @@ CREATE TABLE api_keys (
     exposures       jsonb       NOT NULL DEFAULT '[]', -- oldest first; see tenants.Exposure
     created_by      text        NOT NULL DEFAULT '', -- id of who asked for it, as the event's metadata says
     access          text        NOT NULL DEFAULT 'full', -- what it may read: full, project or write
+    lenient         boolean     NOT NULL DEFAULT false, -- its entries are normalized
+    origins         text[]      NOT NULL DEFAULT '{}', -- of the web pages that use it; none: programs do
     PRIMARY KEY (organization, id),
     FOREIGN KEY (organization, project) REFERENCES projects (organization, id) -- no key of one organization for a project of another
 );

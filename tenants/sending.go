@@ -1,0 +1,77 @@
+package tenants
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Sending is how an API key's entries are taken.
+type Sending struct {
+	// Lenient: entries are normalized as with Prefer: handling=lenient,
+	// unless a request prefers otherwise.
+	Lenient bool `json:"lenient,omitempty"`
+
+	// Origins are the web pages that may use the key, such as
+	// https://shop.example. Everybody who opens such a page can read the
+	// key, so it can only write, has a limit of its own, and its entries
+	// are marked as those of an untrusted client. None: programs use it.
+	Origins []string `json:"origins,omitempty"`
+}
+
+const (
+	maxOrigins     = 20
+	maxOriginBytes = 200
+)
+
+// cleaned has the origins as browsers send them: in lower case, without a
+// slash at the end, each once.
+func (s Sending) cleaned() Sending {
+	var origins []string
+	for _, origin := range s.Origins {
+		if origin = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(origin)), "/"); !slices.Contains(origins, origin) {
+			origins = append(origins, origin)
+		}
+	}
+	s.Origins = origins
+	return s
+}
+
+func (s Sending) equal(other Sending) bool {
+	return s.Lenient == other.Lenient && slices.Equal(s.Origins, other.Origins)
+}
+
+// check returns the faults for a key that may read access and has a limit
+// of its own of rate requests a minute; 0: none.
+func (s Sending) check(access Access, rate int) (faults Invalid) {
+	if len(s.Origins) == 0 {
+		return nil
+	}
+	if len(s.Origins) > maxOrigins {
+		return Invalid{{"origins", fmt.Sprintf("origins has %d origins.", len(s.Origins)), fmt.Sprintf("Use at most %d; another key can have more.", maxOrigins)}}
+	}
+	for _, origin := range s.Origins {
+		if !isOrigin(origin) {
+			faults = append(faults, Fault{"origins", fmt.Sprintf("origins has %.100q.", origin),
+				"Use a scheme and a host, with a port where it is not the usual one, such as https://shop.example or http://localhost:3000."})
+		}
+	}
+	if access != WriteAccess {
+		faults = append(faults, Fault{"access", fmt.Sprintf("access is %q, and everybody who opens a page of origins can read the key.", access),
+			"Use write for a key with origins."})
+	}
+	if rate == 0 {
+		faults = append(faults, Fault{"rate_per_minute", "rate_per_minute is not set, and everybody who opens a page of origins can use the key.",
+			"Set a limit of its own for a key with origins, so that it can't use up that of the organization."})
+	}
+	return faults
+}
+
+// isOrigin reports whether text is the origin of a web page (RFC 6454,
+// section 6.2).
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= maxOriginBytes && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" &&
+		!strings.ContainsAny(u.Host, "*\"'<> ") && text == u.Scheme+"://"+u.Host
+}
