@@ -38,7 +38,9 @@ func (c *console) showOverview(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := r.Clone(r.Context())
 	list.URL = &url.URL{Path: groupsPath, RawQuery: url.Values{"project": {project}}.Encode()}
-	part := overviewPart{Overview: found, Href: list.URL.String(), HrefNew: ui.With(list, "sort", string(postgres.ByFirstSeen)), HrefAll: ui.With(list, "status", allStates)}
+	part := overviewPart{
+		Overview: found, Href: list.URL.String(), HrefNew: ui.With(list, "sort", string(postgres.ByFirstSeen)), HrefAll: ui.With(list, "status", allStates),
+	}
 	for _, group := range newest {
 		part.Newest = append(part.Newest, newGroup{c.show(r, group), ui.NewMoment(group.FirstSeen, c.Clock())})
 	}

@@ -47,7 +47,8 @@ func FindOverview(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	if err != nil {
 		return o, err
 	}
-	rows, err = tx.Query(ctx, `SELECT day, key::bigint, sum(value::bigint)::bigint FROM `+daysOf+`, json_each_text(counted->'hours') WHERE day >= $3::date GROUP BY day, key`,
+	rows, err = tx.Query(ctx, `SELECT day, key::bigint, sum(value::bigint)::bigint FROM `+daysOf+`, json_each_text(counted->'hours')
+		WHERE day >= $3::date GROUP BY day, key`,
 		organization, seen, o.From.UTC())
 	if err != nil {
 		return o, err

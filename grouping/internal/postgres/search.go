@@ -185,7 +185,8 @@ func (q *GroupQuery) minuteOf(ctx context.Context, tx pgx.Tx, organization pg.Or
 	s.add(!q.From.IsZero(), "seen_minute >= ?", minute(q.From))
 	s.add(after != GroupCursor{} && after.ID != "", "seen_minute <= ?", minute(after.LastSeen))
 	s.add(after != GroupCursor{} && after.ID == "", "seen_minute < ?", minute(after.LastSeen)) // it ended a range, with its minute
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT seen_minute FROM error_groups WHERE %s ORDER BY seen_minute DESC OFFSET %d LIMIT 1`, s.where(), n-1), s.args...).Scan(&at)
+	query := fmt.Sprintf(`SELECT seen_minute FROM error_groups WHERE %s ORDER BY seen_minute DESC OFFSET %d LIMIT 1`, s.where(), n-1)
+	err = tx.QueryRow(ctx, query, s.args...).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}

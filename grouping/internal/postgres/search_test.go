@@ -94,7 +94,7 @@ func TestRangesEndWithMinutes(t *testing.T) {
 		all[i] = seen(word(i)+"Error", time.Duration(groups-i)*time.Millisecond)
 	}
 	all[10].Error.Type, all[groups-10].Error.Type = "Needle", "Needles"
-	all = append(all, seen("OldNeedle", -time.Hour))
+	all[groups-1] = seen("OldNeedle", -time.Hour)
 	mustApply(t, pool, all...)
 	for _, by := range []postgres.Sorting{"", postgres.ByUsers, postgres.ByCount} {
 		page := search(t, pool, "acme", postgres.GroupQuery{Words: []string{"needle"}, Limit: 10, Sort: by, Now: noon.Add(time.Hour)})
