@@ -276,7 +276,7 @@ func (b *tab) found(link string) {
 	b.fill("Your name", "Ada Owner")
 	b.fill("E-mail", "ada@acme.example")
 	b.fill("Password", ownerPassword)
-	b.leave("button", "Begin", "Logs")
+	b.enter("Begin")
 }
 
 // invite invites somebody, and returns the link that the page
@@ -306,7 +306,7 @@ func (b *tab) join(link, name, email string) {
 	b.fill("E-mail", email)
 	b.fill("Your name", name)
 	b.fill("Password", viewerPassword)
-	b.leave("button", "Join", "Logs")
+	b.enter("Join")
 }
 
 // follow opens a link that carries a code to the page called title. The code

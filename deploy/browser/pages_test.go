@@ -36,6 +36,10 @@ var notPages = map[string]string{
 	"/console/logs/ndjson":        "a file",
 	"/console/settings/audit.csv": "a file",
 
+	"/console/logs/overview":   "a part of the overview",
+	"/console/errors/overview": "a part of the overview",
+	"/console/usage/overview":  "a part of the overview",
+
 	"/console/usage/organizations": "there is none but for who runs the installation: see TestOrganizations",
 
 	"/console/usage/statements/{statement}":     "there is none before a period has ended: see TestBillingsStory",
@@ -73,7 +77,7 @@ func TestEmptyPages(t *testing.T) {
 	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", ownerPassword)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn("ada@fresh.example", ownerPassword)
-	for _, path := range []string{"logs", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
+	for _, path := range []string{"overview", "logs", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
 		"settings/service-tokens", "settings/webhooks", "settings/members/invitations", "settings/account", "settings/audit?target=none"} {
 		b.inspect("empty "+path, "/console/"+path)
 	}

@@ -49,6 +49,10 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 
 // ServeHTTP passes the request to the module that owns its path.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.URL.EscapedPath() == overviewPath {
+		g.serveOverview(w, r)
+		return
+	}
 	if module, known := Owner(r.URL.EscapedPath()); known {
 		g.backends[module].Handler.ServeHTTP(w, r)
 		return
@@ -96,7 +100,7 @@ func (b Backend) ask(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	request.RemoteAddr = "127.0.0.1:0"
-	answer := &recorder{header: http.Header{}, status: http.StatusOK}
+	answer := newRecorder()
 	b.Handler.ServeHTTP(answer, request)
 	if answer.status != http.StatusOK {
 		return nil, fmt.Errorf("GET %s is answered with %d", path, answer.status)
@@ -110,6 +114,8 @@ type recorder struct {
 	status int
 	body   bytes.Buffer
 }
+
+func newRecorder() *recorder { return &recorder{header: http.Header{}, status: http.StatusOK} }
 
 func (r *recorder) Header() http.Header            { return r.header }
 func (r *recorder) WriteHeader(status int)         { r.status = status }

@@ -240,6 +240,11 @@ var policies = []policy{
 	{route: "GET /console/assets/{version}/{name}", who: visitors, path: "/console/assets/1/weir.css"},
 
 	// The console: what members see and do, by their role's permission.
+	{route: "GET /console/overview", who: members(tenants.ProjectsRead)},
+	{route: "GET /console/overview", who: members(tenants.ProjectsRead), path: "/console/overview?project={project}"},
+	{route: "GET /console/logs/overview", who: members(tenants.LogsRead), path: "/console/logs/overview?project={project}"},
+	{route: "GET /console/errors/overview", who: members(tenants.ErrorsRead), path: "/console/errors/overview?project={project}"},
+	{route: "GET /console/usage/overview", who: members(tenants.UsageRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead), path: "/console/logs?project={project}"},
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead)},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,7 @@ const (
 // dragging.
 type Histogram struct {
 	Label string // of the whole, for those who don't look
+	Noun  string // what is counted
 	Max   int64  // of a bar
 	First time.Time
 	Last  time.Time // the end of the last bar
@@ -65,7 +67,7 @@ var levels = []Series{{"fatal", "fatal"}, {"error", "error"}, {"warn", "warn"}, 
 // NewHistogram draws the counts of buckets, each by the class of a series, the first of
 // which begins at first. Without parts, these are the levels. Bars lead to r with their own time.
 func NewHistogram(r *http.Request, noun string, first time.Time, every time.Duration, parts []Series, buckets []map[string]int64) *Histogram {
-	h := &Histogram{Every: int64(every / time.Second), Parts: parts,
+	h := &Histogram{Noun: strings.ToUpper(noun[:1]) + noun[1:], Every: int64(every / time.Second), Parts: parts,
 		Box: fmt.Sprintf("0 0 %d %d", histogramWidth, histogramHeight),
 	}
 	h.First, h.Last = h.after(first, 0), h.after(first, len(buckets))

@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 
@@ -123,9 +124,22 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 	if err := p.templates[page].ExecuteTemplate(&rendered, "layout", data); err != nil {
 		panic(fmt.Sprintf("BUG: cannot render page %q: %v", page, err))
 	}
+	writeHTML(w, status, rendered.Bytes())
+}
+
+// WritePart answers with the content of a page alone: a part of another module's page.
+func (p *Pages) WritePart(w http.ResponseWriter, page string, data any) {
+	var rendered bytes.Buffer
+	if err := p.templates[page].ExecuteTemplate(&rendered, "content", View{Data: data}); err != nil {
+		panic(fmt.Sprintf("BUG: cannot render part %q: %v", page, err))
+	}
+	writeHTML(w, http.StatusOK, rendered.Bytes())
+}
+
+func writeHTML(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(rendered.Bytes())
+	_, _ = w.Write(text)
 }
 
 // projectOf is the name of the project of a request's query; empty: it has none.
@@ -141,6 +155,7 @@ type Section string
 
 // The sections.
 const (
+	Overview Section = "Overview"
 	Logs     Section = "Logs"
 	Errors   Section = "Errors"
 	Usage    Section = "Usage"
@@ -154,6 +169,7 @@ var sections = []struct {
 	read    identity.Read // "": the settings, whose pages each have a permission
 	deed    string        // completes "may …"
 }{
+	{Overview, "/console/overview", identity.ReadLogs, "see the overview of a project"},
 	{Logs, "/console/logs", identity.ReadLogs, "read the logs"},
 	{Errors, "/console/errors", identity.ReadErrors, "read the errors"},
 	{Usage, "/console/usage", identity.ReadUsage, "see the usage"},
@@ -161,13 +177,19 @@ var sections = []struct {
 }
 
 // navigation returns links to the sections that the reader may see;
-// current is the reader's.
+// current is the reader's. Those of a project stay with that of the page.
 func navigation(r *http.Request, current Section) (links []Link) {
 	reader, known := identity.PrincipalOf(r.Context())
+	project := r.URL.Query().Get("project")
 	for _, s := range sections {
-		if s.read == "" || !known || reader.MayRead(s.read) {
-			links = append(links, Link{string(s.section), s.path, current == s.section})
+		if s.read != "" && known && !reader.MayRead(s.read) {
+			continue
 		}
+		link := Link{string(s.section), s.path, current == s.section}
+		if project != "" && (s.read == identity.ReadLogs || s.read == identity.ReadErrors) {
+			link.Href += "?project=" + url.QueryEscape(project)
+		}
+		links = append(links, link)
 	}
 	return links
 }

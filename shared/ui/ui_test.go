@@ -325,12 +325,12 @@ func TestHeaderNamesTheOrganization(t *testing.T) {
 // by address. A refusal names whom to ask.
 func TestSectionsByRole(t *testing.T) {
 	for role, open := range map[string]map[ui.Section]bool{
-		"owner":   {ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},
-		"viewer":  {ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},
+		"owner":   {ui.Overview: true, ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},
+		"viewer":  {ui.Overview: true, ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},
 		"billing": {ui.Usage: true, ui.Settings: true},
 		"auditor": {ui.Settings: true}, // of a newer version: this one does not know its rights
 	} {
-		for _, section := range []ui.Section{ui.Logs, ui.Errors, ui.Usage, ui.Settings} {
+		for _, section := range []ui.Section{ui.Overview, ui.Logs, ui.Errors, ui.Usage, ui.Settings} {
 			answer := visit(t, section, role)
 			body := answer.Body.String()
 			if open[section] != (answer.Code == http.StatusOK) {
@@ -339,7 +339,7 @@ func TestSectionsByRole(t *testing.T) {
 			if answer.Code == http.StatusForbidden && !strings.Contains(body, "Your role here is "+role+", which may not ") {
 				t.Errorf("%s as %s: %s", section, role, body)
 			}
-			for path, linked := range map[string]bool{"/console/logs": open[ui.Logs], "/console/errors": open[ui.Errors], "/console/usage": open[ui.Usage]} {
+			for path, linked := range map[string]bool{"/console/overview": open[ui.Overview], "/console/logs": open[ui.Logs], "/console/errors": open[ui.Errors], "/console/usage": open[ui.Usage]} {
 				if strings.Contains(body, `href="`+path+`"`) != linked {
 					t.Errorf("%s as %s: the navigation leads to %s: %t", section, role, path, !linked)
 				}
@@ -353,7 +353,7 @@ func TestSectionsByRole(t *testing.T) {
 
 // Every role starts on a page that it may see.
 func TestHome(t *testing.T) {
-	for role, want := range map[string]string{"owner": "/console/logs", "billing": "/console/usage", "auditor": "/console/settings"} {
+	for role, want := range map[string]string{"owner": "/console/overview", "billing": "/console/usage", "auditor": "/console/settings"} {
 		if got := ui.Home(identity.Principal{Scopes: []string{identity.RoleScope(role)}}); got != want {
 			t.Errorf("home of role %s is %s, want %s", role, got, want)
 		}
@@ -446,10 +446,11 @@ func TestHeaderSaysWhereAndWho(t *testing.T) {
 		return answer.Body.String()
 	}
 	const project = `<span class="unseen">Project </span><bdi>Shop &amp; Co</bdi>`
-	if body := show("?project=prj_1", "", "Ada <b>"); !strings.Contains(body, project) || !strings.Contains(body, "<bdi>Ada &lt;b&gt;</bdi></summary>") {
+	if body := show("?project=prj_1", "", "Ada <b>"); !strings.Contains(body, project) || !strings.Contains(body, "<bdi>Ada &lt;b&gt;</bdi></summary>") ||
+		!strings.Contains(body, `href="/console/errors?project=prj_1"`) || !strings.Contains(body, `href="/console/usage"`) {
 		t.Errorf("of the query: %s", body)
 	}
-	if body := show("", "Shop & Co", ""); !strings.Contains(body, project) || !strings.Contains(body, "<summary>Account</summary>") {
+	if body := show("", "Shop & Co", ""); !strings.Contains(body, project) || !strings.Contains(body, "<summary><bdi>Account</bdi></summary>") {
 		t.Errorf("of the page: %s", body)
 	}
 	for _, query := range []string{"?project=prj_2", "?project=prj_9", ""} {

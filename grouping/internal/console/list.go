@@ -25,6 +25,7 @@ type groupPages struct {
 func (p *groupPages) mount(r chi.Router) {
 	r.Get(groupsPath, p.shows(p.showGroups))
 	r.Post(groupsPath+"/decide", p.changes(p.decideAll))
+	r.Get(groupsPath+"/overview", p.shows(p.showOverview))
 	r.Get(groupsPath+"/{group}", p.shows(p.showGroup))
 	r.Post(groupsPath+"/{group}/decide", p.changes(p.decide))
 }

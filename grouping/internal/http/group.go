@@ -122,7 +122,7 @@ type errorGroupDetailBody struct {
 // groupsQuery are the filters of a list, and its page.
 type groupsQuery struct {
 	groupFilters
-	Sort string `query:"sort" enum:"last_seen,first_seen,count,users" default:"last_seen" description:"The highest or newest first. By first_seen and count 100,000 groups that match are sorted, those last seen; by users, of the last 7 days, 2,000"`
+	Sort string `query:"sort" enum:"last_seen,first_seen,count,users" default:"last_seen" description:"The highest or newest first. By first_seen and count 200,000 groups that match are sorted, those last seen; by users, of the last 7 days, 2,000"`
 	httpapi.Page
 }
 

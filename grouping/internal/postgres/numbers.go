@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/axiomhq/hyperloglog"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
@@ -118,12 +119,9 @@ func FindRecent(ctx context.Context, tx pgx.Tx, organization pg.Organization, gr
 	return recent, err
 }
 
-// countUsers counts those of all sketches.
+// countUsers counts those of all sketches; nil has none.
 func countUsers(sketches [][]byte) (int64, error) {
-	all, err := readUsers(nil)
-	if err != nil {
-		return 0, err
-	}
+	var all *hyperloglog.Sketch
 	for _, sketch := range sketches {
 		if sketch == nil {
 			continue
@@ -132,9 +130,14 @@ func countUsers(sketches [][]byte) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := all.Merge(of); err != nil {
+		if all == nil {
+			all = of
+		} else if err := all.Merge(of); err != nil {
 			return 0, err
 		}
+	}
+	if all == nil {
+		return 0, nil
 	}
 	return int64(all.Estimate()), nil //nolint:gosec // nobody has so many users
 }

@@ -166,18 +166,31 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 	return s
 }
 
-// rangeEnd is the end of the next range; zero: that of the list.
+// rangeEnd is the end of the next range: that of a minute, so that indexes alone
+// tell it; zero: the end of the list.
 func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor, stretch int) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
 	}
-	s := q.list(organization, after)
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
-		s.where(), newestFirst, stretch-1), s.args...).Scan(&border.LastSeen, &border.ID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return GroupCursor{}, nil
-	}
+	border.LastSeen, err = q.minuteOf(ctx, tx, organization, after, stretch)
 	return border, err
+}
+
+// minuteOf is when the nth group of the list behind a place was last seen, those of
+// hidden projects included; zero: there is none.
+func (q *GroupQuery) minuteOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor, n int) (at time.Time, err error) {
+	var s selection
+	s.add(true, "merged_into = '' AND organization = ?", organization)
+	s.add(q.Project != "", "project = ?", q.Project)
+	s.add(!q.From.IsZero(), "seen_minute >= ?", minute(q.From))
+	s.add(after != GroupCursor{} && after.ID != "", "seen_minute <= ?", minute(after.LastSeen))
+	s.add(after != GroupCursor{} && after.ID == "", "seen_minute < ?", minute(after.LastSeen)) // it ended a range, with its minute
+	query := fmt.Sprintf(`SELECT seen_minute FROM error_groups WHERE %s ORDER BY seen_minute DESC OFFSET %d LIMIT 1`, s.where(), n-1)
+	err = tx.QueryRow(ctx, query, s.args...).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at, err
 }
 
 const (
@@ -207,10 +220,18 @@ func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCu
 	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)
 	s.add(q.NewSince, "EXISTS (SELECT FROM unnest(?::text[], ?::text[], ?::timestamptz[]) AS d (of, release, since) "+
 		"WHERE d.of = project AND (first_release = d.release OR first_seen >= d.since))", q.deploys.projects, q.deploys.releases, q.deploys.since)
-	for _, word := range q.Words {
-		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
-	}
+	s.add(len(q.Words) > 0, // CASE: else the planner expects next to nothing, and does not read in the order of the index
+		"CASE WHEN lower(title || ' ' || type || ' ' || culprit) LIKE ALL (ARRAY(SELECT lower(w) FROM unnest(?::text[]) AS w)) THEN true END", likeWords(q.Words))
 	return s
+}
+
+// likeWords are patterns for texts with the words.
+func likeWords(words []string) []string {
+	patterns, literally := make([]string, len(words)), strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+	for i, word := range words {
+		patterns[i] = "%" + literally.Replace(word) + "%"
+	}
+	return patterns
 }
 
 // fill adds a range's groups until the page is full.

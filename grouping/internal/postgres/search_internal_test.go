@@ -31,7 +31,7 @@ func TestListsHaveIndexes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			statement, args := test.query.rangeQuery("acme", test.query.After, GroupCursor{}, 100)
 			plan := explain(t, pool, statement, args)
-			if !strings.Contains(plan, test.index) || !strings.Contains(plan, "Presorted Key: seen_minute") {
+			if !strings.Contains(plan, test.index) || !strings.Contains(plan, "Presorted Key: error_groups.seen_minute") {
 				t.Errorf("want %s, and only minutes to sort:\n%s", test.index, plan)
 			}
 		})

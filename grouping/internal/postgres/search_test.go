@@ -85,6 +85,38 @@ func TestPagesHaveASize(t *testing.T) {
 	}
 }
 
+// A range ends with a minute, also one with more groups than a range should have.
+func TestRangesEndWithMinutes(t *testing.T) {
+	const groups = 5000
+	pool := open(t)
+	all := make([]grouping.Occurrence, groups)
+	for i := range all {
+		all[i] = seen(word(i)+"Error", time.Duration(groups-i)*time.Millisecond)
+	}
+	all[10].Error.Type, all[groups-10].Error.Type = "Needle", "Needles"
+	all[groups-1] = seen("OldNeedle", -time.Hour)
+	mustApply(t, pool, all...)
+	for _, by := range []postgres.Sorting{"", postgres.ByUsers, postgres.ByCount} {
+		page := search(t, pool, "acme", postgres.GroupQuery{Words: []string{"needle"}, Limit: 10, Sort: by, Now: noon.Add(time.Hour)})
+		if len(page.Groups) != 3 || page.Next != nil {
+			t.Errorf("by %q: %d groups, next %v", by, len(page.Groups), page.Next)
+		}
+	}
+	q := postgres.GroupQuery{Words: []string{"needle"}, Limit: 1, TimeUp: func() bool { return true }}
+	var found []string
+	for range 20 { // pages, and some that ended early
+		page := search(t, pool, "acme", q)
+		found = append(found, page.IDs()...)
+		if page.Next == nil {
+			break
+		}
+		q.After = *page.Next
+	}
+	if slices.Sort(found); len(slices.Compact(found)) != 3 || len(found) != 3 {
+		t.Errorf("page by page: %v", found)
+	}
+}
+
 // Samples are stored bounded, and mark what is missing.
 func TestSamplesAreBounded(t *testing.T) {
 	const largest = 64 << 10

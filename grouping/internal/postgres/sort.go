@@ -25,7 +25,7 @@ const (
 // How many groups are sorted, those that match and were last seen: nothing is
 // indexed by what changes with each error.
 const (
-	maxSorted        = 100_000
+	maxSorted        = 200_000
 	maxSortedByUsers = 2000 // their users are counted first
 )
 
@@ -49,20 +49,21 @@ func sorted(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	return pageOf(ctx, tx, organization, keys, q.Limit)
 }
 
-// candidates selects the groups that are sorted, those last seen.
-func (q *GroupQuery) candidates(organization pg.Organization, columns string, most int) (query string, args []any) {
-	s := q.inRange(organization, GroupCursor{}, GroupCursor{})
-	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY seen_minute DESC LIMIT %d`, columns, s.where(), most), s.args
-}
-
 func (q *GroupQuery) byKey(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]GroupCursor, error) {
-	inner, args := q.candidates(organization, `id, `+sortKeys[q.Sort]+` AS key`, maxSorted)
-	behind := ""
-	if q.After != (GroupCursor{}) {
-		behind = fmt.Sprintf(`WHERE (key, id) < ($%d, $%d)`, len(args)+1, len(args)+2)
-		args = append(args, q.After.Key, q.After.ID)
+	beyond, err := q.minuteOf(ctx, tx, organization, GroupCursor{}, maxSorted+1)
+	if err != nil {
+		return nil, err
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT key, id FROM (%s) found %s ORDER BY key DESC, id DESC LIMIT %d`, inner, behind, q.Limit+1), args...)
+	s, chosen, behind := q.inRange(organization, GroupCursor{}, GroupCursor{}), "", ""
+	if !beyond.IsZero() { // else all of them may be sorted: to choose some would sort them twice
+		chosen = fmt.Sprintf(`ORDER BY seen_minute DESC LIMIT %d`, maxSorted)
+	}
+	query := fmt.Sprintf(`SELECT id, %s AS key FROM error_groups WHERE %s %s`, sortKeys[q.Sort], s.where(), chosen)
+	if q.After != (GroupCursor{}) {
+		behind = fmt.Sprintf(`WHERE (key, id) < ($%d, $%d)`, len(s.args)+1, len(s.args)+2)
+		s.args = append(s.args, q.After.Key, q.After.ID)
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT key, id FROM (%s) found %s ORDER BY key DESC, id DESC LIMIT %d`, query, behind, q.Limit+1), s.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,12 +71,7 @@ func (q *GroupQuery) byKey(ctx context.Context, tx pgx.Tx, organization pg.Organ
 }
 
 func (q *GroupQuery) byUsers(ctx context.Context, tx pgx.Tx, organization pg.Organization, now time.Time) ([]GroupCursor, error) {
-	query, args := q.candidates(organization, `id`, maxSortedByUsers)
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ids, err := q.newest(ctx, tx, organization, maxSortedByUsers)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +87,27 @@ func (q *GroupQuery) byUsers(ctx context.Context, tx pgx.Tx, organization pg.Org
 	}
 	slices.SortFunc(keys, GroupCursor.sorted)
 	return keys[:min(len(keys), q.Limit+1)], nil
+}
+
+// newest are the ids of the groups that match and were last seen, range by range:
+// most often few have to be looked at.
+func (q *GroupQuery) newest(ctx context.Context, tx pgx.Tx, organization pg.Organization, most int) (ids []string, err error) {
+	for after, stretch := (GroupCursor{}), scanBatch; ; stretch = min(stretch*scanGrowth, maxScan) {
+		border, err := q.rangeEnd(ctx, tx, organization, after, stretch)
+		if err != nil {
+			return nil, err
+		}
+		s := q.inRange(organization, after, border)
+		rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT id FROM error_groups WHERE %s ORDER BY seen_minute DESC LIMIT %d`, s.where(), most-len(ids)), s.args...)
+		if err != nil {
+			return nil, err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if ids = append(ids, found...); err != nil || len(ids) == most || border == (GroupCursor{}) {
+			return ids, err
+		}
+		after = border
+	}
 }
 
 // sorted compares places, the highest first.

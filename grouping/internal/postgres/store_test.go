@@ -193,6 +193,11 @@ func TestGroups(t *testing.T) {
 	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)
 	b.Severity, b.Environment, c.Error.Message = grouping.SeverityWarn, "staging", "Payment refused"
 	mustApply(t, pool, seen("AlphaError", 0), b, c)
+	for _, word := range []string{"%", "_", `\`, "gamma%error", "g_mmaerror", `\gamma`} {
+		if found := list(t, pool, "acme", postgres.GroupQuery{Words: []string{word}}); len(found) != 0 {
+			t.Errorf("%q stands in no group, and is found in %+v", word, found)
+		}
+	}
 	for want, q := range map[string]postgres.GroupQuery{
 		"GammaError BetaError AlphaError ": {Project: "shop"},
 		"GammaError BetaError ":            {From: noon.Add(time.Minute)},

@@ -54,6 +54,7 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates).Following(config.Directory)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
+		r.Get("/console/logs/overview", c.pages.Handle(c.showOverview))
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))

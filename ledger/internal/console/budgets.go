@@ -48,8 +48,8 @@ func (b shownBudget) Out() bool { return b.IsExhausted() }
 // High reports whether little is left.
 func (b shownBudget) High() bool { return b.PerMille >= 800 }
 
-// Percent is the used part, 0 to 100, rounded down.
-func (b shownBudget) Percent() int64 { return b.PerMille / 10 }
+// Share is the used part as text.
+func (b shownBudget) Share() string { return shareText(b.PerMille/10, b.Used) }
 
 var budgetFlashes = map[string]string{
 	"budget-set":     "The budget is set. It is in force within a second.",

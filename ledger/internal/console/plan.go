@@ -27,6 +27,7 @@ type planPage struct {
 	Known        bool   // false: the ledger has not consumed the organization's creation yet
 	Other        string // the name of another organization; empty: the reader's own
 	Now          plans.Subscription
+	tiers        ledger.Tiers
 	Tier         ui.Field
 	Terms        []ui.Field // folded unless they matter
 	Unfolded     bool
@@ -36,6 +37,9 @@ type planPage struct {
 	CanSet       bool   // the reader is an operator
 	Key          string // idempotency key
 }
+
+// Count formats requests.
+func (planPage) Count(n int) string { return ui.Count(int64(n)) }
 
 // planPages preview another plan and change to it.
 type planPages struct {
@@ -78,6 +82,9 @@ func (p planPages) writePlan(w http.ResponseWriter, r *http.Request, organizatio
 		return err
 	}
 	page, status := planPage{Known: true, Now: now, Wanted: form}, http.StatusOK
+	if page.tiers, err = p.plans.Tiers(r.Context(), organization); err != nil {
+		return err
+	}
 	page.fill(formOfPlan(now), ledger.Invalid{})
 	if form.tier() != "" {
 		if status, err = p.preview(r, &page, organization, form); err != nil {
@@ -176,7 +183,7 @@ func (planPage) Beyond(p ledger.Plan) string {
 
 // fill fills the form of a plan.
 func (p *planPage) fill(form planForm, fault ledger.Invalid) {
-	fields := planFields(form, fault)
+	fields := planFields(p.tiers, form, fault)
 	p.Tier, p.Terms = fields[0], fields[1:]
 }
 
@@ -276,10 +283,14 @@ func (f planForm) number(field string, most int) (int, error) {
 }
 
 // planFields returns the fields of a form, each with its error.
-func planFields(form planForm, fault ledger.Invalid) []ui.Field {
+func planFields(of ledger.Tiers, form planForm, fault ledger.Invalid) []ui.Field {
 	var tiers [][2]string
 	for _, tier := range []ledger.Tier{ledger.Indie, ledger.Bootstrapper, ledger.Compliance, ledger.Scale} {
-		tiers = append(tiers, [2]string{string(tier), string(tier)})
+		text := string(tier)
+		if terms, known := of[tier]; known {
+			text += fmt.Sprintf(": %s, %s requests per minute", ui.Bytes(terms.Quota), ui.Count(int64(terms.RequestsPerMinute)))
+		}
+		tiers = append(tiers, [2]string{string(tier), text})
 	}
 	beyond := [][2]string{{refuse, "refuse more logs"}, {overage, "accept more logs as overage"}}
 	fields := []ui.Field{

@@ -78,6 +78,7 @@ func Mount(router chi.Router, config Config) {
 	statement := statementPages{site: s, statements: of.Statements}
 	s.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(usagePath, s.pages.Handle(usages.showUsage))
+		r.Get(overviewPath, s.pages.Handle(usages.showOverview))
 		r.Get(refusalsPath, s.pages.Handle(usages.showRefusals))
 		r.Get(planPath, s.pages.Handle(plan.showPlan))
 		r.Post(planPath, s.pages.Handle(plan.changePlan))
@@ -213,11 +214,13 @@ func newUsagePage(b balances.Balance) usagePage {
 }
 
 // Share returns the used part as text.
-func (u shownUse) Share() string {
-	if u.Percent == 0 && u.Used > 0 {
+func (u shownUse) Share() string { return shareText(u.Percent, u.Used) }
+
+func shareText(percent, used int64) string {
+	if percent == 0 && used > 0 {
 		return "under 1%"
 	}
-	return fmt.Sprintf("%d%%", u.Percent)
+	return fmt.Sprintf("%d%%", percent)
 }
 
 // High reports whether little is left.

@@ -46,10 +46,12 @@ func TestUsagePage(t *testing.T) {
 	}
 	shows("", http.StatusOK, "being set up")
 	shows("/plan", http.StatusOK, "being set up")
+	shows("/overview", http.StatusOK, "being set up")
 	l.Start(t, "acme", ledger.Indie)
 	l.Start(t, "evil", ledger.Indie)
 	l.Book(t, l.NewCharge("acme", 35), l.NewCharge("evil", 99))
 	shows("", http.StatusOK, "(35%)", "Logs accepted", "Quota of the period", `<rect class="used" width="350"`)
+	shows("/overview", http.StatusOK, `<span class="figure">65 B</span> left of 100 B`, "35 B used (35%), until", `href="/console/usage/plan"`)
 	shows("", http.StatusOK, "Usage by day", `<rect class="series-0"`, "35 B", "/console/usage?by=project&amp;day=2026-11-20", "Show as a table")
 	shows("?by=key&day=2026-11-20", http.StatusOK, "Usage by hour on 2026-11-20", "Back to the whole period", `<bdi>key</bdi>`, `aria-current="true">By key`)
 	shows("?by=outcome", http.StatusOK, "1 requests", "accepted")
@@ -69,6 +71,7 @@ func TestUsagePage(t *testing.T) {
 	shows("/refusals", http.StatusOK, "req_1", "It needed 70 B, but only 65 B of 100 B were left", "3 requests", "The last request was", "a grant of at least 5 B",
 		"larger plan</a>: scale", `<bdi>project</bdi>`)
 	shows("", http.StatusOK, ">exhausted<", "A request needed more than the 65 B that are left", "/console/usage/refusals")
+	shows("/overview", http.StatusOK, ">exhausted<", "New logs are refused.")
 	shows("/refusals?cursor=x", http.StatusBadRequest, "cursor")
 	shows("?cursor=x", http.StatusBadRequest, "cursor")
 	shows("/statements", http.StatusOK, "No period has closed yet")
@@ -88,6 +91,8 @@ func TestUsagePage(t *testing.T) {
 	}
 	l.Pass(24 * time.Hour) // 65 used in 20 days since 20 November, 70 left for 21
 	shows("", http.StatusOK, "At this rate the quota lasts until the period ends, but it may be used up as soon as", "Based on the last 20 days")
+	shows("/overview", http.StatusOK, "At this rate it lasts.")
 	l.Book(t, l.NewCharge("acme", 40))
+	shows("/overview", http.StatusOK, "At this rate it is used up on", ">2026-12-19<")
 	shows("", http.StatusOK, "At this rate the quota is used up on 2026-12-19, between", "A larger plan or a grant prevents that.")
 }

@@ -50,6 +50,16 @@ func (s *Service) Subscription(ctx context.Context, organization string) (found 
 	return found, err
 }
 
+// Tiers are those that an organization can choose from.
+func (s *Service) Tiers(ctx context.Context, organization string) (tiers ledger.Tiers, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, _ pg.Organization) error {
+		rules, err := postgres.LoadRules(ctx, tx)
+		tiers = rules.Tiers
+		return err
+	})
+	return tiers, err
+}
+
 // Subscribe changes an organization's subscription.
 func (s *Service) Subscribe(ctx context.Context, organization string, request unitofwork.Request, wanted ledger.Subscription) (Subscription, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ type shownLine struct {
 	Who     string
 	What    string
 	Changes []tenants.Difference
+	IDs     []tenants.Difference // those of what has a long id, which belong to the details
 }
 
 // filterForm is the filters as the form has them.
@@ -146,17 +148,23 @@ func readable(event tenants.AuditEvent) (line shownLine, err error) {
 		return line, err
 	}
 	after, err := tenants.ParseFields(event.After)
-	changes := before.Differences(after)
-	for i, change := range changes {
-		changes[i] = tenants.Difference{
-			Field: strings.ReplaceAll(change.Field, "_", " "), Before: readableTime(change.Before), After: readableTime(change.After),
-		}
+	line = shownLine{
+		AuditEvent: event, What: actionText(event.Action), Who: actorText(Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
 	}
-	return shownLine{
-		AuditEvent: event, What: actionText(event.Action), Changes: changes,
-		Who: actorText(Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
-	}, err
+	for _, change := range before.Differences(after) {
+		into := &line.Changes
+		if madeID.MatchString(change.Before + change.After) {
+			into = &line.IDs
+		}
+		*into = append(*into, tenants.Difference{
+			Field: strings.ReplaceAll(change.Field, "_", " "), Before: readableTime(change.Before), After: readableTime(change.After),
+		})
+	}
+	return line, err
 }
+
+// madeID is an id such as mem_01a22734a4d57d9b90fc47f1c942c60d.
+var madeID = regexp.MustCompile(`^[a-z]{3}_[0-9a-z]{20,}$`)
 
 // readableTime formats a value that is a time. The CSV has every digit.
 func readableTime(value string) string {

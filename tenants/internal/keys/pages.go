@@ -38,6 +38,7 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Get(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.showRevoke))
 	settings.Post(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.revoke()))
 	issuePages(p).mount(settings)
+	overviewPages{p.Section(ui.Overview, templates), p.service}.mount(settings)
 }
 
 // shownKey is a key in a list.

@@ -133,6 +133,19 @@ func (s Store) Newest(ctx context.Context, organization pg.Organization, before 
 		`AND ($3 = '' OR (k.created_at, k.id) < ($2, $3)) ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
+// Active lists the keys of a project that are in force, those that end first before the others.
+func (s Store) Active(ctx context.Context, organization pg.Organization, project string, now time.Time) ([]Listed, error) {
+	return query.List(ctx, s.reader, organization, scan, selectKeys+`AND k.project = $2 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3)
+		ORDER BY k.expires_at, k.created_at, k.id`, project, now)
+}
+
+// Began reports whether entries came with any key of a project.
+func (s Store) Began(ctx context.Context, organization pg.Organization, project string) (bool, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[bool], `SELECT EXISTS (SELECT FROM api_keys k
+		JOIN api_key_usage u ON u.organization = k.organization AND u.api_key = k.id
+		WHERE k.organization = $1 AND k.project = $2 AND u.first_accepted_at IS NOT NULL)`, project)
+}
+
 // count is how many keys an organization has, in force or kept.
 func count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error) {
 	condition, since := `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`, now

@@ -71,7 +71,12 @@ type Set struct {
 }
 
 // Of returns the pages of a room by its templates, templates/*.html in files.
-func (k *Kit) Of(files fs.FS) Set { return Set{k, ui.NewPages(ui.Settings, files).Named(k.nameOf)} }
+func (k *Kit) Of(files fs.FS) Set { return k.Section(ui.Settings, files) }
+
+// Section returns pages of another section than the settings.
+func (k *Kit) Section(section ui.Section, files fs.FS) Set {
+	return Set{k, ui.NewPages(section, files).Named(k.nameOf)}
+}
 
 // Mount adds the rooms' settings to router, for signed-in members.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(settings chi.Router)) {

@@ -239,5 +239,5 @@ func CapacityOf(r *http.Request, find func(ctx context.Context, caller tenants.C
 	if capacity.Full() {
 		return ShownCapacity{tenants.LimitReached{What: capacity.What, Limit: capacity.Limit}.Error(), true}, err
 	}
-	return ShownCapacity{Text: fmt.Sprintf("%d of at most %d %s.", capacity.Have, capacity.Limit, capacity.What)}, err
+	return ShownCapacity{Text: fmt.Sprintf("%s of at most %s %s.", ui.Count(int64(capacity.Have)), ui.Count(int64(capacity.Limit)), capacity.What)}, err
 }
