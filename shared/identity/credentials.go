@@ -40,8 +40,8 @@ type Credentials struct {
 
 // NewCredentials returns an empty set, to be filled by Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
-	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, origins: map[string]int{}, holders: map[string]contract.Holder{}, changed: make(chan struct{}),
-		whole: func() error { return nil }}
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, origins: map[string]int{}, holders: map[string]contract.Holder{},
+		changed: make(chan struct{}), whole: func() error { return nil }}
 }
 
 // AwaitCompared has Compared fail until tenants has compared the topic

@@ -83,7 +83,8 @@ type Listed struct {
 
 const selectKeys = `
 SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, k.last, k.created_at, k.expires_at, k.revoked_at,
-       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, k.lenient, k.origins, p.name, coalesce(m.name, k.created_by),
+       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, k.lenient, k.origins,
+       p.name, coalesce(m.name, k.created_by),
        coalesce(u.accepted, 0), coalesce(u.rejected, 0), coalesce(u.refused, 0), coalesce(u.accepted_since, 0),
        coalesce(u.rejected_since, 0), u.first_accepted_at, u.last_used_at, coalesce(u.address, ''), coalesce(u.client, ''),
        coalesce(u.read, 0), coalesce(u.read_since, 0)

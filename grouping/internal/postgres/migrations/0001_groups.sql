@@ -208,7 +208,7 @@ BEGIN
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
-		EXECUTE format('CREATE POLICY organization ON %I USING (organization = current_setting(''weir.organization'', true)
-			OR current_setting(''weir.organization'', true) = ''*'')', name);
+		EXECUTE format('CREATE POLICY organization ON %I USING (organization = (SELECT current_setting(''weir.organization'', true))
+			OR (SELECT current_setting(''weir.organization'', true)) = ''*'')', name);
 	END LOOP;
 END $$;
