@@ -66,12 +66,14 @@ func TestSettingsGoBefore(t *testing.T) {
 	}
 }
 
-// The chart does not set the replicas of scaled services.
-func TestScaledReplicasAreLeftAlone(t *testing.T) {
+// A scaled service begins with the fewest replicas of its scaler: without a
+// number Kubernetes would stop all but one.
+func TestScaledReplicas(t *testing.T) {
 	forVariants(t, func(t *testing.T, weir objects) {
 		scaled := scalers(weir)
 		for _, deployment := range some[*apps.Deployment](t, weir) {
-			if _, is := scaled[deployment.Name]; is != (deployment.Spec.Replicas == nil) {
+			scaler, is := scaled[deployment.Name]
+			if deployment.Spec.Replicas == nil || is && *deployment.Spec.Replicas != *scaler.MinReplicas {
 				t.Errorf("%s: scaled %t, replicas %v", deployment.Name, is, deployment.Spec.Replicas)
 			}
 			delete(scaled, deployment.Name)

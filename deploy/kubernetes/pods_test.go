@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,9 +34,9 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// Every container has limits, and its image a version.
+// Every container has limits, and its image a version or a digest.
 func TestLimits(t *testing.T) {
-	pinned := regexp.MustCompile(`^[a-z0-9./-]+:v\d+\.\d+\.\d+$`)
+	pinned := regexp.MustCompile(`^[a-z0-9./-]+(:v\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})$`)
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, w := range workloads(t, weir) {
 			given := w.container().Resources
@@ -52,6 +53,38 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Pods run where the values say. Replicas are on different nodes by default.
+func TestScheduling(t *testing.T) {
+	for _, w := range workloads(t, rendered(t, "testdata/everything.yaml")) {
+		spec := w.Spec
+		if spec.NodeSelector["pool"] != "logs" || len(spec.Tolerations) != 1 || spec.Affinity == nil || spec.PriorityClassName != "system-cluster-critical" {
+			t.Errorf("%s runs elsewhere: %v", w.name, spec)
+		}
+		if digested := strings.Contains(w.container().Image, "@sha256:abab"); digested != (w.name == "ingest") {
+			t.Errorf("%s has the image %s", w.name, w.container().Image)
+		}
+		if w.serves && w.Annotations["example.org/team"] != "logs" {
+			t.Errorf("%s has the annotations %v", w.name, w.Annotations)
+		}
+	}
+	for file, want := range map[string][2]core.UnsatisfiableConstraintAction{
+		"testdata/plain.yaml":      {core.DoNotSchedule, core.ScheduleAnyway},
+		"testdata/everything.yaml": {core.ScheduleAnyway, core.DoNotSchedule},
+	} {
+		for _, w := range workloads(t, rendered(t, file)) {
+			for _, spread := range w.Spec.TopologySpreadConstraints {
+				i := 0
+				if spread.TopologyKey == core.LabelTopologyZone {
+					i = 1
+				}
+				if spread.WhenUnsatisfiable != want[i] {
+					t.Errorf("%s: %s is spread over %s: %s", file, w.name, spread.TopologyKey, spread.WhenUnsatisfiable)
+				}
+			}
+		}
+	}
 }
 
 // Services have probes at one of their ports: for liveness, and for readiness.

@@ -21,5 +21,6 @@ app.kubernetes.io/part-of: weir
 
 {{/* The image of a program. */}}
 {{- define "weir.image" -}}
-{{ .root.Values.image.repository }}/{{ .name }}:{{ required "image.version is empty: say which version to run, such as v1.4.0" .root.Values.image.version }}
+{{- with index .root.Values.image.digests .name }}{{ $.root.Values.image.repository }}/{{ $.name }}@{{ . }}{{ else }}
+{{- .root.Values.image.repository }}/{{ .name }}:{{ required "image.version is empty: say which version to run, such as v1.4.0" .root.Values.image.version }}{{ end }}
 {{- end }}

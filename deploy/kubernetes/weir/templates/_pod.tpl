@@ -5,6 +5,11 @@ enableServiceLinks: false
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets: {{ toJson . }}
 {{- end }}
+{{- range $name, $value := omit .root.Values.scheduling "spread" }}
+{{- with $value }}
+{{ $name }}: {{ toJson . }}
+{{- end }}
+{{- end }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
