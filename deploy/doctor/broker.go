@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,10 @@ func (c *brokerChecker) reach(ctx context.Context, address string) bool {
 	}
 	if c.signIn.User != "" {
 		seen += ", lets " + c.signIn.User + " in"
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil && !c.signIn.Encrypts() && !c.isPrivate(host) {
+		c.report.add(Warn, "broker", address, "the connection is not encrypted: whoever is between reads all entries",
+			"Give the broker a listener with TLS, and set WEIR_BROKERS_TLS.")
 	}
 	c.report.add(OK, "broker", address, seen, "")
 	return true
@@ -199,6 +204,7 @@ func (c *brokerChecker) recordAt(ctx context.Context, topic string, partition in
 
 var topicSettings = []string{
 	"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable",
+	"message.timestamp.type", "compression.type",
 }
 
 // A topicCheck compares one topic with its contract.
@@ -222,6 +228,7 @@ func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted er
 	l.copies()
 	l.leaders()
 	l.policy()
+	l.records()
 	l.retention()
 	if len(l.findings) == 0 {
 		l.add(OK, fmt.Sprintf("partitions: %d, replicas: %d, %s", len(seen.Partitions), l.replicas(), seen.Settings["cleanup.policy"]), "")
@@ -333,6 +340,18 @@ func (l *topicCheck) policy() {
 			l.add(Warn, fmt.Sprintf("%s is %d, more than %d: for so long what is deleted may stay", segment, got, want),
 				l.alter(fmt.Sprintf("%s=%d", segment, want)))
 		}
+	}
+}
+
+// records checks whether brokers keep records as they come.
+func (l *topicCheck) records() {
+	const stamped, packed = "message.timestamp.type", "compression.type"
+	if got := l.seen.Settings[stamped]; got == "LogAppendTime" {
+		l.add(Fail, stamped+" is LogAppendTime: the time at which entries were accepted is lost", l.alter(stamped+"=CreateTime"))
+	}
+	if got := l.seen.Settings[packed]; got != "" && got != "producer" {
+		l.add(Warn, fmt.Sprintf("%s is %s: brokers pack each record again, which costs processor time, and the disk several times the space where it is uncompressed", packed, got),
+			l.alter(packed+"=producer"))
 	}
 }
 

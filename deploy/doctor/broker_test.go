@@ -111,6 +111,8 @@ func TestTopicsOfACluster(t *testing.T) {
 		"long segments":       {state, func(s *cluster.Topic) { s.Settings["segment.ms"] = "604800000" }, Warn, "segment.ms"},
 		"forever":             {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = "-1" }, Warn, "longer than that is known"},
 		"nearly forever":      {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = strconv.Itoa(math.MaxInt64) }, Warn, "longer than that is known"},
+		"times of brokers":    {logs, func(s *cluster.Topic) { s.Settings["message.timestamp.type"] = "LogAppendTime" }, Fail, "is LogAppendTime"},
+		"unpacked":            {logs, func(s *cluster.Topic) { s.Settings["compression.type"] = "uncompressed" }, Warn, "compression.type is uncompressed"},
 		"bounded by size":     {logs, func(s *cluster.Topic) { s.Settings["retention.bytes"] = "1000" }, Warn, "retention.bytes is 1000"},
 	} {
 		seen := onThree(c.want)

@@ -59,7 +59,9 @@ func (c *databaseChecker) databases(ctx context.Context) {
 
 func (c *databaseChecker) check(ctx context.Context, m *moduleChecker) {
 	m.server(ctx, c.load)
-	m.durability(ctx)
+	m.serverSettings(ctx)
+	m.slots(ctx)
+	m.encrypted(ctx)
 	m.replica(ctx)
 	m.databaseClock(ctx)
 	(&roleChecker{m}).role(ctx, c.users)

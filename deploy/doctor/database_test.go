@@ -155,20 +155,20 @@ func writeObjects(t *testing.T, module string, objects []object) {
 	testenv.Must(t, os.WriteFile("objects/"+module+".jsonl", lines.Bytes(), 0o644))
 }
 
-// Each setting by which the server may lose commits is found, and no
+// Each setting without which the server may lose commits or fill is found, and no
 // other. Test servers have some of them on purpose.
-func TestUndurableIsFound(t *testing.T) {
+func TestSettingsThatAreOff(t *testing.T) {
 	pool, err := pg.Open(t.Context(), postgrestest.URL(t), "ledger")
 	testenv.Must(t, err)
 	defer pool.Close()
 	c := &moduleChecker{checker: newChecker(Config{}), module: modules[1], pool: pool}
-	c.durability(t.Context())
+	c.serverSettings(t.Context())
 	var want []Level
-	for _, setting := range sorted(undurable) {
+	for _, setting := range sorted(neededOn) {
 		var value string
 		testenv.Must(t, pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&value))
 		if value == "off" {
-			want = append(want, undurable[setting].level)
+			want = append(want, neededOn[setting].level)
 		}
 	}
 	var found []Level
@@ -177,5 +177,29 @@ func TestUndurableIsFound(t *testing.T) {
 	}
 	if !slices.Equal(found, want) {
 		t.Errorf("found %+v, want %v", c.report.Findings, want)
+	}
+}
+
+// Log is kept for a standby that is away for a while, and not unnoticed for one that is gone.
+func TestAbandonedSlots(t *testing.T) {
+	for slot, want := range map[replicationSlot]bool{
+		{"away", false, 1 << 20}: false, {"behind", true, 1 << 40}: false, {"gone", false, 1<<30 + 1}: true,
+	} {
+		if slot.abandoned() != want {
+			t.Errorf("%+v is abandoned: %t", slot, !want)
+		}
+	}
+}
+
+// Servers elsewhere must not be reached in the clear, unless the network is private.
+func TestPrivateHosts(t *testing.T) {
+	for host, want := range map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true, "10.0.0.1": false, "postgres": false, "": false} {
+		c := newChecker(Config{})
+		if c.isPrivate(host) != want {
+			t.Errorf("%q is private: %t", host, !want)
+		}
+		if c.PrivateNetwork = true; !c.isPrivate(host) {
+			t.Errorf("%q is not private in a private network", host)
+		}
 	}
 }

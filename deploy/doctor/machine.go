@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -186,25 +188,72 @@ type harm struct {
 	seen  string
 }
 
-// undurable are settings of a server that are harmful when off.
-var undurable = map[string]harm{
+// neededOn are settings of a server that are harmful when off.
+var neededOn = map[string]harm{
 	"fsync":              {Fail, "what was answered is lost, or the database damaged, where the machine fails"},
 	"full_page_writes":   {Warn, "a page that was half written where the machine fails stays so, unless the file system writes each whole"},
 	"synchronous_commit": {Fail, "what was answered is lost where the server fails"},
+	"autovacuum":         {Fail, "dead rows stay, tables grow without end, and the server stops before its transaction ids wrap around"},
 }
 
-// undurableQuery leaves settings of a role or database to limits.
-const undurableQuery = `SELECT name FROM pg_settings WHERE name = ANY($1) AND setting = 'off'
+// offQuery leaves settings of a role or database to limits.
+const offQuery = `SELECT name FROM pg_settings WHERE name = ANY($1) AND setting = 'off'
 	AND source NOT IN ('global', 'database', 'user', 'database user') ORDER BY 1`
 
-// durability checks whether the server keeps its commits.
-func (c *moduleChecker) durability(ctx context.Context) {
-	off, _ := readRows[struct{ Name string }](ctx, c, "database", undurableQuery, sorted(undurable))
+// serverSettings checks whether the server keeps its commits, and cleans up.
+func (c *moduleChecker) serverSettings(ctx context.Context) {
+	off, _ := readRows[struct{ Name string }](ctx, c, "database", offQuery, sorted(neededOn))
 	for _, setting := range off {
-		harm := undurable[setting.Name]
+		harm := neededOn[setting.Name]
 		c.report.add(harm.level, "database", c.name, setting.Name+"=off for the server: "+harm.seen,
 			"Take it from the server's command line and postgresql.conf, ALTER SYSTEM RESET "+setting.Name+", and reload.")
 	}
+}
+
+// A replicationSlot makes the server keep write-ahead log for a standby.
+type replicationSlot struct {
+	Name   string
+	Active bool
+	Kept   int64 // bytes of log
+}
+
+// maxAbandoned is how much log a slot without a standby may keep unnoticed, in bytes.
+const maxAbandoned = 1 << 30
+
+func (s replicationSlot) abandoned() bool { return !s.Active && s.Kept > maxAbandoned }
+
+const slotsQuery = `SELECT slot_name, active, coalesce(pg_wal_lsn_diff(
+		CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint
+	FROM pg_replication_slots ORDER BY 1`
+
+// slots checks whether log is kept for standbys that are gone.
+func (c *moduleChecker) slots(ctx context.Context) {
+	slots, _ := readRows[replicationSlot](ctx, c, "database", slotsQuery)
+	for _, slot := range slots {
+		if slot.abandoned() {
+			c.report.add(Warn, "database", c.name,
+				fmt.Sprintf("nobody reads the replication slot %s, for which the server keeps %d MiB of write-ahead log: the disk fills", slot.Name, slot.Kept>>20),
+				"Start its standby, or remove it: SELECT pg_drop_replication_slot('"+slot.Name+"').")
+		}
+	}
+}
+
+// encrypted checks whether the connection to a server elsewhere is encrypted.
+func (c *moduleChecker) encrypted(ctx context.Context) {
+	host := c.pool.Config().ConnConfig.Host
+	if strings.HasPrefix(host, "/") || c.isPrivate(host) {
+		return
+	}
+	if tls, ok := readRow[struct{ On bool }](ctx, c, "database", `SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`); ok && !tls.On {
+		c.report.add(Warn, "database", c.name, "the connection to "+host+" is not encrypted: whoever is between reads entries and secrets",
+			"Give the server a certificate, and the address sslmode=verify-full.")
+	}
+}
+
+// isPrivate reports whether nobody else is on the way to a host, such as this machine.
+func (c *checker) isPrivate(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return c.PrivateNetwork || host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // files checks whether a process may open as many files as

@@ -140,9 +140,10 @@ type Config struct {
 
 	FolderConfig `embed:""`
 
-	Replicas     int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
-	MaxLag       time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
-	CheckTimeout time.Duration `help:"How long each check may take." default:"30s"`
+	PrivateNetwork bool          `help:"Nobody else is on the network of the brokers and databases: plaintext is no finding." env:"WEIR_PRIVATE_NETWORK"`
+	Replicas       int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
+	MaxLag         time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
+	CheckTimeout   time.Duration `help:"How long each check may take." default:"30s"`
 
 	Machine Machine `kong:"-"`
 }
