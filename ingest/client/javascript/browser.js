@@ -15,12 +15,23 @@ addEventListener("pagehide", () => {
 });
 
 export class Client extends Core {
+  #listening = new AbortController();
+
   /** With captureErrors, what a page does not catch is an entry as well. */
   constructor({ captureErrors = false, ...options } = {}) {
     super(post, { maxEntries: 5_000, maxBytes: 4 << 20, ...options });
     if (!captureErrors) return;
-    addEventListener("error", (event) => this.error(event.message, { error: event.error }));
-    addEventListener("unhandledrejection", ({ reason }) => this.error(String(reason?.message ?? reason), { error: reason }));
+    const { signal } = this.#listening;
+    addEventListener("error", (event) => this.error(event.message, { error: event.error }), { signal });
+    addEventListener("unhandledrejection", ({ reason }) => {
+      if (reason instanceof Error) this.error(reason.message, reason);
+      else this.error("unhandled rejection", { reason });
+    }, { signal });
+  }
+
+  close(timeout) {
+    this.#listening.abort();
+    return super.close(timeout);
   }
 }
 
@@ -29,13 +40,13 @@ async function post({ baseURL, apiKey }, body, idempotencyKey, leaving) {
   const headers = { "x-api-key": apiKey, "Content-Type": "application/json", "Idempotency-Key": idempotencyKey };
   const send = async (packed) => {
     const answer = await fetch(`${String(baseURL).replace(/\/+$/, "")}/logs`, {
-      method: "POST", headers, body: packed, credentials: "omit", keepalive: packed.size <= maxKept, signal: leaving ? undefined : AbortSignal.timeout(30_000),
+      method: "POST", headers, body: packed, credentials: "omit", keepalive: packed.size <= maxKept, signal: AbortSignal.timeout(30_000),
     });
     return answerOf(answer.status, (name) => answer.headers.get(name), await answer.text());
   };
   try {
     const plain = new Blob([body]);
-    if (leaving) return await send(plain); // a page that ends waits for nothing
+    if (leaving || typeof CompressionStream === "undefined") return await send(plain); // a page that ends waits for nothing
     headers["Content-Encoding"] = "gzip";
     return await send(await new Response(plain.stream().pipeThrough(new CompressionStream("gzip"))).blob());
   } catch (failure) {

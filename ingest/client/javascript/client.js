@@ -5,7 +5,7 @@ import { levels, Queue } from "./queue.js";
 const maxMessage = 10 * 1024;
 const maxEntry = 512 * 1024;
 const maxBatch = 512 * 1024;
-const maxLeaving = 50_000; // of the 64 KiB that browsers send for pages that have ended
+const maxLeaving = 16_000; // characters, of three bytes at most: browsers send 64 KiB for pages that have ended
 const encoder = new TextEncoder();
 export const open = new Set(); // clients
 
@@ -15,6 +15,7 @@ export class Client {
   #queue;
   #timer;
   #sending = null; // the promise of what is being sent
+  #leaving = null; // that of what is sent as the page may end
   #closed = false;
   #refused = ""; // the code with which the server refused the key
   #ended = new AbortController();
@@ -84,17 +85,18 @@ export class Client {
     let timer; // keeps the program from its end, as that of a retry does not
     const over = new Promise((resolve) => { timer = setTimeout(resolve, timeout, false); });
     const all = (async () => {
-      while (this.#queue.size > 0 || this.#sending) await this.#begin();
+      while (this.#queue.size > 0 || this.#sending || this.#leaving) await Promise.all([this.#leaving, this.#begin()]);
       return true;
     })();
     return Promise.race([all, over]).finally(() => clearTimeout(timer));
   }
 
-  /** Sends what waits at once, as a page does before it may end. */
+  /** Sends what waits at once, as a page does before it may end; not while an earlier call does, so that what waits stays bounded. */
   leave() {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    for (let batch; (batch = this.#queue.take(maxLeaving)).length > 0;) this.#deliver(batch, true).catch(() => this.#drop("failed", batch.length));
+    if (this.#leaving) return;
+    const batches = [];
+    for (let batch; (batch = this.#queue.take(maxLeaving)).length > 0;) batches.push(this.#deliverOrDrop(batch, true));
+    this.#leaving = Promise.all(batches).finally(() => { this.#leaving = null; });
   }
 
   /** Flushes, and ends: what comes later, or is left then, is dropped. */
@@ -122,12 +124,14 @@ export class Client {
   }
 
   async #run() {
-    for (let batch; (batch = this.#queue.take(maxBatch)).length > 0;) {
-      try {
-        await this.#deliver(batch);
-      } catch {
-        this.#drop("failed", batch.length);
-      }
+    for (let batch; (batch = this.#queue.take(maxBatch)).length > 0;) await this.#deliverOrDrop(batch);
+  }
+
+  async #deliverOrDrop(batch, leaving) {
+    try {
+      await this.#deliver(batch, leaving);
+    } catch (failure) {
+      this.#drop("failed", batch.length, { body: { detail: String(failure) } });
     }
   }
 
@@ -136,7 +140,7 @@ export class Client {
     const reported = batch.length < 1000 ? this.#takeUnreported() : {};
     const reports = Object.keys(reported).length > 0 ? [reportOf(reported)] : [];
     const body = `{"logs":[${[...batch, ...reports].join(",")}]}`;
-    const key = crypto.randomUUID();
+    const key = randomKey();
     const until = Date.now() + this.#options.deadline;
     let answer;
     for (let attempt = 0; ; attempt++) {
@@ -241,6 +245,11 @@ export function shortened(message) {
   const bytes = encoder.encode(message);
   if (bytes.length <= maxMessage) return message;
   return `${new TextDecoder().decode(bytes.subarray(0, maxMessage - 6)).replace(/\ufffd+$/, "")}…`;
+}
+
+/** An idempotency key. Pages without TLS have no randomUUID. */
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** An entry that says what was dropped. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
+import { Client as Core } from "./client.js";
 import { Client, errorOf, shortened, waitOf } from "./index.js";
 import pino from "./pino.js";
 import { Queue } from "./queue.js";
@@ -124,4 +125,25 @@ test("pino's settings change nothing of that", () => {
   assert.deepEqual(sent.map((entry) => entry.environment), ["prod", "prod", "prod", "prod"]);
   assert.equal(sent[1].timestamp, "2026-01-31T12:00:00.000Z");
   assert.ok(Buffer.byteLength(sent[3].message) <= 10240);
+});
+
+test("what is sent as a page may end is bounded, and flushed", async () => {
+  const bodies = [];
+  let answer;
+  const answered = new Promise((resolve) => { answer = resolve; });
+  const post = async (_, body, key, leaving) => {
+    bodies.push({ bytes: Buffer.byteLength(body), leaving, key });
+    await answered;
+    return { status: 200, body: {} };
+  };
+  const client = new Core(post, settings);
+  for (let i = 0; i < 300; i++) client.info("見".repeat(100));
+  client.leave();
+  for (let i = 0; i < 10; i++) client.info("later"), client.leave();
+  assert.ok(bodies.length > 1 && bodies.every((one) => one.leaving && one.bytes <= 60_000 && /^[0-9a-f]{32}$/.test(one.key)));
+  assert.equal(await client.flush(50), false);
+  answer();
+  assert.equal(await client.flush(), true);
+  assert.equal(client.stats().accepted, 310);
+  await client.close();
 });
