@@ -108,10 +108,13 @@ func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
 	return append(events, k.react(exposure, cmd.Policy)...), nil
 }
 
-// react is what the policy demands after an exposure.
+// react is what the policy demands after an exposure. A key of web pages is
+// public: that it was found changes nothing.
 func (k APIKey) react(exposure Exposure, policy SecurityPolicy) []Event {
 	reason := exposure.reason()
 	switch {
+	case exposure.Kind == ExposedLeaked && len(k.Origins) > 0:
+		return nil
 	case exposure.Kind == ExposedLeaked && policy.LeakedKeys == RevokeLeaked,
 		exposure.Kind == ExposedPlainHTTP && policy.PlainHTTPKeys == RevokePlainHTTP:
 		return []Event{APIKeyRevoked{APIKey: k.ID, Reason: reason, At: exposure.At}}

@@ -39,12 +39,15 @@ func TestAPIKeyExposeDecisions(t *testing.T) {
 	endsSoon.ExpiresAt = &later
 	expired := keyIssued()
 	expired.ExpiresAt = &noon
+	ofPages := keyIssued()
+	ofPages.Origins = []string{"https://shop.example"}
 	given := []tenants.Event{keyIssued()}
 	decide(t, map[string]decision[tenants.APIKey]{
 		"leaked, notify": {given: given, when: expose(leak, tenants.NotifyLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{keyExposed()}},
 		"leaked, rotate": {given: given, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{keyExposed(), curtailed}},
 		"leaked, revoke": {given: given, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP),
 			then: []tenants.Event{keyExposed(), revokedFor("found in public at " + leakedAt)}},
+		"leaked, revoke, of web pages":  {given: []tenants.Event{ofPages}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{keyExposed()}},
 		"leaked, rotate, ends sooner":   {given: []tenants.Event{endsSoon}, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{keyExposed()}},
 		"leaked again, notify":          {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(leak, tenants.NotifyLeaked, tenants.FlagPlainHTTP)},
 		"leaked again, no second grace": {given: []tenants.Event{keyIssued(), keyExposed(), curtailed}, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP)},

@@ -2,8 +2,11 @@ package tenants
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,12 +28,19 @@ const (
 	maxOriginBytes = 200
 )
 
-// cleaned has the origins as browsers send them: in lower case, without a
-// slash at the end, each once.
+// cleaned has the origins as browsers send them: in lower case, without the
+// usual port or a slash at the end, each once.
 func (s Sending) cleaned() Sending {
 	var origins []string
 	for _, origin := range s.Origins {
-		if origin = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(origin)), "/"); !slices.Contains(origins, origin) {
+		origin = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(origin)), "/")
+		switch scheme, _, _ := strings.Cut(origin, ":"); scheme {
+		case "https":
+			origin = strings.TrimSuffix(origin, ":443")
+		case "http":
+			origin = strings.TrimSuffix(origin, ":80")
+		}
+		if !slices.Contains(origins, origin) {
 			origins = append(origins, origin)
 		}
 	}
@@ -49,12 +59,12 @@ func (s Sending) check(access Access, rate int) (faults Invalid) {
 		return nil
 	}
 	if len(s.Origins) > maxOrigins {
-		return Invalid{{"origins", fmt.Sprintf("origins has %d origins.", len(s.Origins)), fmt.Sprintf("Use at most %d; another key can have more.", maxOrigins)}}
+		return Invalid{{"origins", fmt.Sprintf("origins has %d origins.", len(s.Origins)), fmt.Sprintf("Use at most %d, and another key for the others.", maxOrigins)}}
 	}
 	for _, origin := range s.Origins {
 		if !isOrigin(origin) {
 			faults = append(faults, Fault{"origins", fmt.Sprintf("origins has %.100q.", origin),
-				"Use a scheme and a host, with a port where it is not the usual one, such as https://shop.example or http://localhost:3000."})
+				"Use a scheme and a host, with a port where it is not the usual one, such as https://shop.example, https://xn--bcher-kva.example or http://localhost:3000."})
 		}
 	}
 	if access != WriteAccess {
@@ -68,10 +78,30 @@ func (s Sending) check(access Access, rate int) (faults Invalid) {
 	return faults
 }
 
-// isOrigin reports whether text is the origin of a web page (RFC 6454,
-// section 6.2).
+// hostName is a name as browsers send it: one with other letters in its ASCII form.
+var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$`)
+
+// isOrigin reports whether text is the origin of a web page as browsers send
+// it (RFC 6454, section 6.2).
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && len(text) <= maxOriginBytes && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" &&
-		!strings.ContainsAny(u.Host, "*\"'<> ") && text == u.Scheme+"://"+u.Host
+	if err != nil || len(text) > maxOriginBytes || u.Scheme != "https" && u.Scheme != "http" {
+		return false
+	}
+	host := u.Hostname()
+	address, err := netip.ParseAddr(host)
+	switch {
+	case err != nil && !hostName.MatchString(host), err == nil && (address.String() != host || address.Zone() != ""):
+		return false
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	if port := u.Port(); port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return false
+		}
+		host += ":" + strconv.FormatUint(n, 10)
+	}
+	return text == u.Scheme+"://"+host
 }

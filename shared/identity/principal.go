@@ -38,6 +38,10 @@ func (p Principal) Reaches(organization string) bool {
 	return p.Organization == "" || p.Organization == organization
 }
 
+// FromPage reports whether the principal is an API key of web pages, which
+// anybody may have.
+func (p Principal) FromPage() bool { return len(p.Origins) > 0 }
+
 // ReadsNothing reports whether the principal is an API key that may
 // only write. Unknown values of newer versions count as that.
 func (p Principal) ReadsNothing() bool {

@@ -97,7 +97,7 @@ func (q *request) readHeaders() (err error) {
 	if q.otlp != nil {
 		q.options, err = q.otlp.readHeaders(q.r.Header)
 	} else {
-		q.options, err = readHeaders(q.r.Header, requestOptions{strict: q.in.Strict, lenient: q.caller.Lenient || q.fromPage()})
+		q.options, err = readHeaders(q.r.Header, requestOptions{strict: q.in.Strict, lenient: q.caller.Lenient || q.caller.FromPage()})
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (q *request) serveKey(refused, unreadable error) error {
 	if err := q.admit(); unreadable != nil || err != nil {
 		return errors.Join(unreadable, err)
 	}
-	if err := q.requireOrigin(); err != nil {
+	if err := q.admitPage(); err != nil {
 		return err
 	}
 	body, err := q.read(q.in.Bodies, q.caller.Organization)
@@ -154,7 +154,7 @@ func (q *request) serveKeyInBody() error {
 		return err
 	}
 	q.in.Service.ReleaseClient(network)
-	if q.fromPage() {
+	if q.caller.FromPage() {
 		return httpapi.NewProblem(http.StatusForbidden, "origin_not_allowed",
 			"The API key is for web pages, and came in the body. Send it in the header x-api-key.")
 	}
@@ -240,7 +240,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	switch {
 	case q.otlp != nil:
 		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory
-	case q.options.lenient || q.fromPage():
+	case q.options.lenient || q.caller.FromPage():
 		format.translate = q.normalize
 	}
 	body, err := bodies.Read(q.w, q.r, format, holder)
@@ -254,7 +254,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 func (q *request) normalize(body []byte, to io.Writer) error {
 	normalizer := borrow(&q.in.normalizers, func() *ingest.Normalizer { return new(ingest.Normalizer) })
 	defer q.in.normalizers.Put(normalizer)
-	changes, err := normalizer.Normalize(body, q.fromPage(), to)
+	changes, err := normalizer.Normalize(body, q.caller.FromPage(), to)
 	q.changes = &changes
 	return invalidBody(err)
 }

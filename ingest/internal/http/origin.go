@@ -1,6 +1,7 @@
 package http
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"slices"
@@ -43,10 +44,6 @@ func allow(header http.Header, origin string) {
 	header.Add("Vary", headerOrigin)
 }
 
-// fromPage reports whether the request has a key of web pages: its senders
-// are not trusted.
-func (q *request) fromPage() bool { return len(q.caller.Origins) > 0 }
-
 // allowOrigin lets a page read the answer, if the key is one of its own, or unknown.
 func (q *request) allowOrigin() {
 	origin := q.r.Header.Get(headerOrigin)
@@ -58,22 +55,28 @@ func (q *request) allowOrigin() {
 	}
 }
 
-// requireOrigin refuses a key of web pages that comes from elsewhere.
-func (q *request) requireOrigin() error {
-	origin := q.r.Header.Get(headerOrigin)
-	if !q.fromPage() || slices.Contains(q.caller.Origins, origin) {
+// admitPage refuses a key of web pages that comes from elsewhere, or from
+// where too much came without effect: its organization is not to blame.
+func (q *request) admitPage() error {
+	if !q.caller.FromPage() {
 		return nil
 	}
-	return httpapi.NewProblem(http.StatusForbidden, "origin_not_allowed",
-		fmt.Sprintf("The API key is for the web pages of %s, and the request's Origin is %.100q. Use another key, or add the origin to this one.",
-			strings.Join(q.caller.Origins, ", "), origin))
+	if origin := q.r.Header.Get(headerOrigin); !slices.Contains(q.caller.Origins, origin) {
+		return httpapi.NewProblem(http.StatusForbidden, "origin_not_allowed",
+			fmt.Sprintf("The API key is for the web pages of %s, and the request's Origin is %.100q. Use another key, or add the origin to this one.",
+				strings.Join(q.caller.Origins, ", "), origin))
+	}
+	if wait := q.in.Service.WaitOf(q.network()); wait > 0 {
+		return wastedTooMuch("address", wait)
+	}
+	return nil
 }
 
 // idempotency is the request's idempotency key. Those of pages are separate
-// for each address: one visitor must not stand in the way of another.
+// for each body: one visitor must not stand in the way of another.
 func (q *request) idempotency() string {
-	if q.options.idempotency == "" || !q.fromPage() {
+	if q.options.idempotency == "" || !q.caller.FromPage() {
 		return q.options.idempotency
 	}
-	return httpapi.ClientAddress(q.r, q.in.Proxies).String() + " " + q.options.idempotency
+	return hex.EncodeToString(q.digest[:]) + " " + q.options.idempotency
 }

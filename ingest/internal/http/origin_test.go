@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -127,7 +128,8 @@ func TestPagesReadAnswers(t *testing.T) {
 	}
 }
 
-// The idempotency key of one visitor does not stand in the way of another.
+// The idempotency key of one visitor does not stand in the way of another,
+// and a batch is known again from whatever address it is sent.
 func TestPagesHaveSeparateIdempotencyKeys(t *testing.T) {
 	in := newIntake(t, new(textLog), plenty)
 	withKey(t, in, ofShop)
@@ -141,11 +143,36 @@ func TestPagesHaveSeparateIdempotencyKeys(t *testing.T) {
 		code             int
 		replayed         string
 	}{
-		{"192.0.2.1:1", "a", 200, ""}, {"192.0.2.1:2", "a", 200, "true"}, {"192.0.2.2:1", "b", 200, ""}, {"192.0.2.2:1", "a", 400, ""},
+		{"192.0.2.1:1", "a", 200, ""}, {"192.0.2.2:2", "b", 200, ""}, {"192.0.2.3:1", "a", 200, "true"}, {"192.0.2.1:1", "b", 200, "true"},
 	} {
 		if w := send(c.address, c.message); w.Code != c.code || w.Header().Get("Idempotency-Replayed") != c.replayed {
 			t.Errorf("%s from %s: %d %s", c.message, c.address, w.Code, w.Body)
 		}
+	}
+}
+
+// What pages send without effect stops their address, and not the organization.
+func TestWasteOfPages(t *testing.T) {
+	in := newIntake(t, new(textLog), plenty)
+	withKey(t, in, func(c *contract.Credential) { ofShop(c); c.RatePerMinute = 0 })
+	in.Service.Clients.LimitWaste(fairshare.Rate{Burst: 20 << 20, PerSecond: 1})
+	in.Service.Gate.LimitWaste(fairshare.Rate{Burst: 1, PerSecond: 1})
+	waste := func(address string) int {
+		r := newPost(strings.NewReader(strings.Repeat("{", 5<<20)), "Origin", shop)
+		r.RemoteAddr = address
+		return serve(in, r).Code
+	}
+	for n := 0; waste("192.0.2.1:1") != http.StatusTooManyRequests; n++ {
+		if n > 59 {
+			t.Fatal("an address may send what is nothing without end")
+		}
+	}
+	if code := waste("198.51.100.1:1"); code != http.StatusBadRequest {
+		t.Errorf("another visitor: %d", code)
+	}
+	withKey(t, in, func(c *contract.Credential) { c.Version = 3 })
+	if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != http.StatusOK {
+		t.Errorf("a program of the organization: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -108,7 +108,7 @@ func (q *request) translateOTLP(body []byte, to io.Writer) (err error) {
 	}
 	translator := borrow(&q.in.translators, func() *otlp.Translator { return new(otlp.Translator) })
 	defer q.in.translators.Put(translator)
-	q.otlp.translation, err = translator.Translate(body, q.fromPage(), q.in.Service.Clock(), to)
+	q.otlp.translation, err = translator.Translate(body, q.caller.FromPage(), q.in.Service.Clock(), to)
 	return notOTLP(err)
 }
 

@@ -73,10 +73,10 @@ func (s *Service) ReleaseClient(network netip.Prefix) {
 	s.Clients.Give(network, s.Clock())
 }
 
-// ChargeWaste charges bytes sent without effect to the caller,
-// or to its network where there is none.
+// ChargeWaste charges bytes sent without effect to the caller, or to its
+// network where there is none, or anybody may have its key.
 func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) {
-	if !caller.Known() || caller.Ended {
+	if !caller.Known() || caller.Ended || caller.FromPage() {
 		s.Clients.Waste(network, s.Clock(), bytes)
 		return
 	}

@@ -115,7 +115,7 @@ func (p overviewPages) addKeys(r *http.Request, page *overviewPage) error {
 		return err
 	}
 	page.Active = len(active)
-	if !began {
+	if !began && now.Sub(page.Project.CreatedAt) < tenants.EndedKept { // later, the keys that were used may be forgotten
 		first := firstStep(page.Project, page.Role, active)
 		page.First = &first
 		return nil
