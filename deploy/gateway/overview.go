@@ -3,10 +3,13 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // The overview of a project is a page of tenants in which other modules have a
@@ -75,7 +78,11 @@ func (g *Gateway) part(ctx context.Context, r *http.Request, name string) []byte
 	answers := make(chan []byte, 1)
 	go func() {
 		defer close(answers)
-		defer func() { _ = recover() }() // a proxy ends so once its time is over
+		defer func() { // a proxy ends so once its time is over
+			if cause := recover(); cause != nil && cause != http.ErrAbortHandler { //nolint:errorlint // it is the value itself
+				httpapi.Logger(ctx).Error("cannot make a part of the overview", slog.String("part", name), slog.Any("panic", cause))
+			}
+		}()
 		answer := newRecorder()
 		g.backends[module].Handler.ServeHTTP(answer, partRequest(ctx, r, path))
 		if answer.status == http.StatusOK {

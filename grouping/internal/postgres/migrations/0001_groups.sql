@@ -33,6 +33,7 @@ CREATE TABLE error_groups (
 ) WITH (fillfactor = 75); -- room for the next version of a row beside it
 CREATE INDEX error_groups_by_minute ON error_groups (organization, seen_minute DESC) WHERE merged_into = '';
 CREATE INDEX error_groups_of_project_by_minute ON error_groups (organization, project, seen_minute DESC) WHERE merged_into = '';
+CREATE INDEX error_groups_unresolved ON error_groups (organization, project) WHERE merged_into = '' AND status = 'unresolved'; -- to count them
 CREATE INDEX error_groups_merged ON error_groups (organization, id) WHERE merged_into <> '';
 CREATE INDEX error_groups_members ON error_groups (organization, merged_into) WHERE merged_into <> '';
 CREATE INDEX error_groups_due ON error_groups (due) WHERE due IS NOT NULL;
