@@ -54,6 +54,8 @@ var policies = []policy{
 	// Entries: an API key reads those of its whole organization, unless
 	// it is restricted.
 	{route: "POST /v1/logs", who: keys, body: logs("Anybody")},
+	{route: "OPTIONS /v1/logs", who: everybody, want: 403},         // no key lists an origin
+	{route: "OPTIONS /v1/otlp/v1/logs", who: everybody, want: 403}, // the same
 	{route: "POST " + otlpPath, who: keys, body: otlpRecord},
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
@@ -530,7 +532,7 @@ func TestStartingUntilCredentialsAreKnown(t *testing.T) {
 		for _, caller := range callers {
 			got := w.send(t, caller.sends(request{method: method, path: path, body: p.body}))
 			status, code := http.StatusInternalServerError, got.get("code")
-			if path == otlpPath { // a Collector sends again what was answered so
+			if path == otlpPath && method == http.MethodPost { // a Collector sends again what was answered so
 				status = http.StatusServiceUnavailable
 				code, _, _ = strings.Cut(got.get("message"), ":")
 			}

@@ -33,7 +33,7 @@ func testShapes(t *testing.T, p *process) {
 		"organization": organization.get("id"), "environment": "staging", "access": "full", "name": "live", "created_at": utc,
 		"expires_at": "2099-01-01T00:00:00Z", "state": "active", "revoked_at": nil, "revoked_reason": nil,
 		"rate_per_minute": nil, "created_by": regexp.MustCompile("^tok_operator_"), "replaces": nil, "rotated_to": nil, "rotated_at": nil,
-		"exposures": []any{}, "usage": map[string]any{
+		"lenient": false, "origins": []any{}, "exposures": []any{}, "usage": map[string]any{
 			"accepted": 0, "rejected": 0, "refused": 0, "read": 0, "since_rotation": nil, "first_event_at": nil, "last_used_at": nil,
 			"last_used_from_address": "", "last_used_by_client": "",
 		},
