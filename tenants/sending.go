@@ -59,12 +59,13 @@ func (s Sending) check(access Access, rate int) (faults Invalid) {
 		return nil
 	}
 	if len(s.Origins) > maxOrigins {
-		return Invalid{{"origins", fmt.Sprintf("origins has %d origins.", len(s.Origins)), fmt.Sprintf("Use at most %d, and another key for the others.", maxOrigins)}}
+		return Invalid{{"origins", fmt.Sprintf("origins has %d origins.", len(s.Origins)),
+			fmt.Sprintf("Use at most %d, and another key for the others.", maxOrigins)}}
 	}
 	for _, origin := range s.Origins {
 		if !isOrigin(origin) {
 			faults = append(faults, Fault{"origins", fmt.Sprintf("origins has %.100q.", origin),
-				"Use a scheme and a host, with a port where it is not the usual one, such as https://shop.example, https://xn--bcher-kva.example or http://localhost:3000."})
+				"Use a scheme and a host, in ASCII, with a port where it is not the usual one, such as https://shop.example or http://localhost:3000."})
 		}
 	}
 	if access != WriteAccess {

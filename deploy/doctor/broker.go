@@ -350,7 +350,7 @@ func (l *topicCheck) records() {
 		l.add(Fail, stamped+" is LogAppendTime: the time at which entries were accepted is lost", l.alter(stamped+"=CreateTime"))
 	}
 	if got := l.seen.Settings[packed]; got != "" && got != "producer" {
-		l.add(Warn, fmt.Sprintf("%s is %s: brokers pack each record again, which costs processor time, and the disk several times the space where it is uncompressed", packed, got),
+		l.add(Warn, fmt.Sprintf("%s is %s: brokers pack each record again, or keep it at several times its size", packed, got),
 			l.alter(packed+"=producer"))
 	}
 }
