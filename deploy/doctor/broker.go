@@ -75,7 +75,7 @@ func (c *brokerChecker) reach(ctx context.Context, address string) bool {
 		seen += ", lets " + c.signIn.User + " in"
 	}
 	if host, _, err := net.SplitHostPort(address); err == nil && !c.signIn.Encrypts() && !c.isPrivate(host) {
-		c.report.add(Warn, "broker", address, "the connection is not encrypted: whoever is between reads all entries",
+		c.report.add(Warn, "broker", address, "the connection is not encrypted: anybody in between can read all entries",
 			"Give the broker a listener with TLS, and set WEIR_BROKERS_TLS.")
 	}
 	c.report.add(OK, "broker", address, seen, "")

@@ -245,7 +245,7 @@ func (c *moduleChecker) encrypted(ctx context.Context) {
 		return
 	}
 	if tls, ok := readRow[struct{ On bool }](ctx, c, "database", `SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`); ok && !tls.On {
-		c.report.add(Warn, "database", c.name, "the connection to "+host+" is not encrypted: whoever is between reads entries and secrets",
+		c.report.add(Warn, "database", c.name, "the connection to "+host+" is not encrypted: anybody in between can read entries and secrets",
 			"Give the server a certificate, and the address sslmode=verify-full.")
 	}
 }
