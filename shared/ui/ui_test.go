@@ -56,7 +56,7 @@ func serve(t *testing.T, request *http.Request, view ui.View) *httptest.Response
 		r.Get("/console/form", pages.Handle(show))
 		r.Post("/console/form", pages.Handle(show))
 		r.Get("/console/broken", pages.Handle(func(http.ResponseWriter, *http.Request) error {
-			return errors.New("password=hunter2 of database db7")
+			return errors.New("password=hunter2 of database orders")
 		}))
 		r.Get("/console/none", pages.Handle(func(http.ResponseWriter, *http.Request) error {
 			return httpapi.NotFound("group", hostile)
@@ -186,7 +186,7 @@ func TestReadForm(t *testing.T) {
 func TestFailuresShowNothingInside(t *testing.T) {
 	answer := get(t, "/console/broken", ui.View{})
 	body := answer.Body.String()
-	if answer.Code != http.StatusInternalServerError || strings.Contains(body, "hunter2") || strings.Contains(body, "db7") {
+	if answer.Code != http.StatusInternalServerError || strings.Contains(body, "hunter2") || strings.Contains(body, "orders") {
 		t.Errorf("status %d: %s", answer.Code, body)
 	}
 	if !strings.Contains(body, answer.Header().Get("X-Request-Id")) {
