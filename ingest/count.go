@@ -192,21 +192,23 @@ func (c *Count) Reads(block *Candidate) (reads Reading, any bool) {
 	if !c.Search.MayFind(block) {
 		return 0, false
 	}
-	if !c.holdsWhole(block) || c.Search.Environment != "" || c.bucket(block.Min) != c.bucket(block.Max) {
-		reads = ReadDirectory
-	}
+	reads = c.Search.Query.reads() | c.Of.reads()
 	for _, field := range c.By {
 		reads |= field.reads()
 	}
-	asks := c.Search.Query.reads() | c.Of.reads()
-	if levels := c.Search.Levels; reads&ReadColumns != 0 && (c.Search.Query.root != nil || levels != 0 && block.Levels&^levels != 0) {
-		asks |= ReadDirectory // as not each entry counts
-	}
-	if reads |= asks; asks != 0 {
+	if c.Search.Environment != "" {
 		reads |= ReadDirectory
 	}
-	if reads&ReadTexts != 0 || reads&ReadColumns != 0 && block.Bytes < SmallBlockBytes { // which has no columns
-		reads = ReadAll
+	switch {
+	case reads&ReadTexts != 0, reads&ReadColumns != 0 && block.Bytes < SmallBlockBytes: // which has no columns
+		return ReadAll, true
+	case reads&ReadColumns != 0 && c.Of.name == "":
+		reads = ReadColumns
+	case reads&ReadColumns != 0:
+		reads |= ReadDirectory
+	}
+	if !c.holdsWhole(block) || c.bucket(block.Min) != c.bucket(block.Max) {
+		reads |= ReadDirectory
 	}
 	return reads, true
 }
@@ -244,9 +246,11 @@ func (f Field) reads() Reading {
 // reads returns what decides about a query.
 func (q Query) reads() (reads Reading) {
 	eachCondition(q.root, func(c condition) {
-		switch c.(type) {
+		switch c := c.(type) {
 		case phrase:
-			reads |= ReadTexts
+			if reads |= ReadColumns; !c.isPlain() {
+				reads |= ReadTexts
+			}
 		case field:
 			reads |= ReadColumns
 		case levels:
@@ -257,8 +261,8 @@ func (q Query) reads() (reads Reading) {
 	return reads
 }
 
-// IsOfFields reports whether a query asks for fields, and for no words.
-func (q Query) IsOfFields() bool {
+// IsInColumns reports whether columns may tell what a query finds.
+func (q Query) IsInColumns() bool {
 	reads := q.reads()
 	return reads&ReadColumns != 0 && reads&ReadTexts == 0
 }
@@ -266,18 +270,25 @@ func (q Query) IsOfFields() bool {
 // Columns returns the numbers of the columns that the count needs; false
 // where they don't suffice.
 func (c *Count) Columns(of *Columns) (numbers []int, known bool) {
-	numbers, known = of.needed(nil, c.Of.paths)
+	paths := slices.Clone(c.Of.paths)
 	for _, field := range c.By {
-		if known {
-			numbers, known = of.needed(numbers, field.paths)
-		}
+		paths = append(paths, field.columns()...)
 	}
-	eachCondition(c.Search.Query.root, func(condition condition) {
-		if field, is := condition.(field); is && known {
-			numbers, known = of.needed(numbers, field.paths)
-		}
-	})
-	return numbers, known
+	if conditions := c.Search.conditions(); len(conditions) > 0 {
+		paths = append(append(paths, levelColumn), columnsOf(conditions)...)
+	}
+	return of.needed(paths)
+}
+
+// columns are the paths of the columns that have its values.
+func (f Field) columns() []jsonPath {
+	switch f.name {
+	case entryfield.Level:
+		return []jsonPath{levelColumn}
+	case entryfield.Environment:
+		return []jsonPath{environmentColumn}
+	}
+	return f.paths
 }
 
 // A Counted is the answer to a Count.
@@ -343,6 +354,15 @@ func (k *Counter) AddHeader(block *Candidate) {
 	}
 }
 
+// AddRows counts the rows, nil: all, of a block that are in the searched times.
+func (k *Counter) AddRows(entries []Stored, rows []bool, project string) {
+	for i := range entries {
+		if (rows == nil || rows[i]) && k.count.Search.covers(entries[i].Place) {
+			k.add(&entries[i], project, 1)
+		}
+	}
+}
+
 // Add counts those entries of a block that match.
 func (k *Counter) Add(entries []Stored, project string) {
 	for i := range entries {
@@ -352,25 +372,28 @@ func (k *Counter) Add(entries []Stored, project string) {
 	}
 }
 
-// AddColumns counts the entries of a block that needs its columns alone.
-func (k *Counter) AddColumns(block *Candidate, columns *Columns) {
-	bucket, entries := k.count.bucket(block.Max), int(block.Entries.Sum())
-	k.addLevels(&block.Entries, bucket)
+// AddColumns counts the rows, nil: all, of a block that needs its columns alone.
+func (k *Counter) AddColumns(block *Candidate, columns *Columns, rows []bool) {
+	bucket, entries := k.count.bucket(block.Max), block.Entries
+	if rows != nil {
+		entries = columns.levels(rows)
+	}
+	k.addLevels(&entries, bucket)
 	for i, field := range k.count.By {
-		switch at := columns.allAt(field.paths); {
-		case len(field.paths) == 0:
-			for level, n := range block.Entries {
-				if n > 0 {
-					k.addField(i, &Stored{Level: Severity(level)}, block.Project, n, bucket, nil) //nolint:gosec // at most SeverityFatal
-				}
+		switch at := columns.allAt(field.columns()); {
+		case field.name == FieldProject:
+			if n := entries.Sum(); n > 0 {
+				k.tallies[i].add([]byte(block.Project), n, bucket, nil)
 			}
 		case len(at) == 0:
-			k.tallies[i].without += int64(entries)
+			k.tallies[i].without += entries.Sum()
 		case len(at) == 1:
-			k.addColumn(i, at[0], bucket)
+			k.addColumn(i, at[0], rows, bucket)
 		default:
-			for row := range entries {
-				k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
+			for row := range int(block.Entries.Sum()) {
+				if rows == nil || rows[row] {
+					k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
+				}
 			}
 		}
 	}
@@ -384,8 +407,8 @@ func (k *Counter) addLevels(entries *LevelCounts, bucket int64) {
 }
 
 // addColumn counts each value of a column once, with its entries.
-func (k *Counter) addColumn(i int, column *column, bucket int64) {
-	for code, entries := range column.counts() {
+func (k *Counter) addColumn(i int, column *column, rows []bool, bucket int64) {
+	for code, entries := range column.counts(rows) {
 		if entries == 0 {
 			continue
 		}
