@@ -131,6 +131,9 @@ func afterOf(d grouping.Decision) groups.Fields {
 	if d.Until.Count > 0 {
 		said["until_errors"] = strconv.FormatInt(d.Until.Count, 10)
 	}
+	if d.Until.Users > 0 {
+		said["until_users"] = strconv.FormatInt(d.Until.Users, 10)
+	}
 	if d.Until.Per > 0 {
 		said["within"] = d.Until.Per.String()
 	}

@@ -3,12 +3,14 @@ package bus_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
@@ -112,6 +114,27 @@ func TestChangesAreReported(t *testing.T) {
 		}
 		if c.after != nil && (!maps.Equal(got[0].Before, c.before) || !maps.Equal(got[0].After, c.after)) {
 			t.Errorf("%s: %q became %q", c.name, got[0].Before, got[0].After)
+		}
+	}
+}
+
+// What is ignored until it affects users is open again once their errors were counted, in whatever transactions.
+func TestIgnoredUntilUsersCome(t *testing.T) {
+	w := newWorld(t)
+	w.come(1)
+	id := groupsOf(t, w.pool, "acme")[0].ID
+	wish := groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Users: 3}}}
+	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wish); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		user string
+		want grouping.Status
+	}{{"alice", grouping.Ignored}, {"bob", grouping.Ignored}, {"alice", grouping.Ignored}, {"carol", grouping.Unresolved}} {
+		w.now = w.now.Add(time.Hour)
+		w.consume(w.accept(w.now, strings.ReplaceAll(groupingtest.Failure(1), "alice", step.user)))
+		if got := groupsOf(t, w.pool, "acme")[0]; got.Status != step.want {
+			t.Errorf("after %s: %s", step.user, got.Status)
 		}
 	}
 }

@@ -101,6 +101,9 @@ func ignoredUntil(u grouping.Until) (words string) {
 	if u.Count > 1 {
 		words += " until it happens " + ui.Count(u.Count) + " times"
 	}
+	if u.Users > 0 {
+		words += " until it affects " + ui.Count(u.Users) + " users"
+	}
 	if name := groups.SpanName(u.Per); name != "" {
 		words += " within one " + name
 	}
