@@ -138,3 +138,25 @@ func TestIgnoredUntilUsersCome(t *testing.T) {
 		}
 	}
 }
+
+// A group says that its last error is of a release that cannot be ordered, as long as that decides.
+func TestUnorderedReleaseIsSaid(t *testing.T) {
+	w := newWorld(t)
+	come := func(release string) {
+		w.now = w.now.Add(time.Minute)
+		w.consume(w.accept(w.now, strings.ReplaceAll(groupingtest.Failure(1), `"user":"alice"`, `"release":"`+release+`"`)))
+	}
+	come("1.4")
+	id := groupsOf(t, w.pool, "acme")[0].ID
+	wish := groups.Wish{Command: grouping.Command{Status: grouping.Resolved, Resolution: grouping.Resolution{Release: "1.5"}}}
+	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wish); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ release, want string }{{"1.4", ""}, {"build-77", "build-77"}, {"1.5", ""}} {
+		come(step.release)
+		found, err := w.Groups.Detail(t.Context(), member, id)
+		if err != nil || found.Unordered != step.want {
+			t.Errorf("after an error of %s: %q is said, %v", step.release, found.Unordered, err)
+		}
+	}
+}
