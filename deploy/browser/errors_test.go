@@ -82,6 +82,7 @@ func TestErrorsStory(t *testing.T) {
 	b.leave("button", "Preview", "Rules")
 	b.awaitText("What they would do")
 	b.awaitText("Nothing is saved yet.")
+	b.awaitText(`Key "pods in Frankfurt"`) // who set those before
 	b.check("a rule that is tried")
 	b.leave("button", "Save", "Rules")
 	b.awaitText("in force")

@@ -61,7 +61,7 @@ func (g shownGroup) clipped() shownGroup {
 func (p *groupPages) show(r *http.Request, g postgres.Group) shownGroup {
 	return shownGroup{
 		Group: g, Href: groupsPath + "/" + g.ID, Project: p.directory.Name(g.Project), Levels: ui.Levels(g.Severities.Names()),
-		How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until), Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
+		How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until), Assignee: p.who(r, g.State.Assignee.ID, g.State.Assignee.Name),
 		Merged: int64(g.Members), Spiking: p.clock().Sub(g.State.Spike.Hour) < 24*time.Hour,
 	}
 }
