@@ -11,15 +11,17 @@ type Span struct {
 	First, End    int // of its frames
 }
 
-// withNext is the mark with the line below.
-func (m mark) withNext(below string) mark {
-	switch m.kind {
-	case messageBelow:
-		return mark{header, m.typ, below}
-	case headerBelow:
-		return markOf(header, below)
-	case causeBelow:
-		return markOf(cause, below)
+// withNext is the mark with the line below, if there is one.
+func (m mark) withNext(below []line) mark {
+	switch {
+	case len(below) == 0:
+		return m
+	case m.kind == messageBelow:
+		return mark{header, m.typ, below[0].string}
+	case m.kind == headerBelow:
+		return markOf(header, below[0].string)
+	case m.kind == causeBelow:
+		return markOf(cause, below[0].string)
 	}
 	return m
 }
@@ -132,18 +134,18 @@ func (c *chain) begin(m mark) {
 }
 
 // order puts each exception's innermost call first, and gives the outermost exception the type and message that were
-// sent.
-func (c *chain) order(e *sent) {
+// sent; alone: without a trace.
+func (c *chain) order(typ, message string, alone bool) {
 	if c.syntax.has(crashLast) {
 		for _, s := range c.spans {
 			slices.Reverse(c.frames[s.First:s.End])
 		}
 	}
 	outermost := &c.spans[len(c.spans)-1]
-	if e.typ != "" {
-		outermost.Type = e.typ
+	if typ != "" {
+		outermost.Type = typ
 	}
-	if line := FirstLine(e.message); line != "" && !(outermost.Message != "" && e.inMessage()) {
+	if line := FirstLine(message); line != "" && !(outermost.Message != "" && alone) {
 		outermost.Message = line
 	}
 	outermost.cutPrefix()
@@ -213,3 +215,45 @@ func (c *chain) Frames() []Frame { return c.frames }
 
 // Language is the one that was recognized.
 func (c *chain) Language() Language { return c.syntax.language }
+
+// maxNested is how many nested errors a text is searched for.
+const maxNested = 4
+
+// Unwrapped returns s under the name of the error that it is about: log lines, remote calls and wrappers name it only
+// in their text.
+func (s Span) Unwrapped() Span {
+	for range maxNested {
+		typ, message, ok := nestedError(s.Message)
+		if !ok && (!isErrorName(s.Type) || strings.Contains(s.Message, "failure: Lost task ")) { // by Spark
+			typ, message, ok = errorWithin(s.Message)
+		}
+		if !ok {
+			break
+		}
+		s.Type, s.Message = typ, message
+	}
+	switch s.Message {
+	case "null", "None", "nil", "undefined": // how languages print an absent message
+		s.Message = ""
+	}
+	return s
+}
+
+// nestedError reads a message that is another error: "java.io.IOException: broken pipe".
+func nestedError(message string) (typ, rest string, ok bool) {
+	typ, rest, ok = typeAndMessage(message)
+	return typ, rest, ok && isErrorName(typ) && !genericErrors[typ]
+}
+
+// errorWithin reads a message in which an error follows a few words: "cannot report: java.io.IOException: broken pipe".
+func errorWithin(message string) (typ, rest string, ok bool) {
+	for found := true; found && !ok; {
+		if _, message, found = strings.Cut(message, ": "); found {
+			typ, rest, ok = nestedError(message)
+		}
+	}
+	return typ, rest, ok
+}
+
+// genericErrors are names that only mean error.
+var genericErrors = wordSet("Error Exception Failure Fault Warning")
