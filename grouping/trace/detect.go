@@ -108,7 +108,7 @@ func (s *scores) add(l line) {
 	if strings.HasPrefix(bare, "at ") {
 		if !javaFrame(l, &s.call) {
 			done |= 1 << java
-		} else if isJavaAlone(&s.call) {
+		} else if s.call.Line > 0 && strings.IndexByte(s.call.File, ':') < 0 { // in JavaScript, places have a column
 			s.count(java)
 			return
 		}

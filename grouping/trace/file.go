@@ -9,11 +9,10 @@ func appendFileName(dst []byte, path string) []byte {
 	start := len(dst)
 	for begin := 0; begin < len(name); {
 		end := begin
-		for end < len(name) && !isNameBreak(name[end]) {
+		for end < len(name) && !nameBreaks.has(name[end]) {
 			end++
 		}
-		part := name[begin:end]
-		if !isHashPart(part) {
+		if part := name[begin:end]; !isHashPart(part) {
 			if len(dst) > start {
 				dst = append(dst, name[begin-1])
 			}
@@ -24,14 +23,14 @@ func appendFileName(dst []byte, path string) []byte {
 	return dst
 }
 
+var nameBreaks = marksOf(".-~")
+
 // cutChunkHash cuts the hash out of "cart_tsx_3f2a1b9c._.js", a script of Turbopack.
 func cutChunkHash(name string) (stem, extension string, ok bool) {
 	stem, extension, ok = strings.Cut(name, "._.")
 	stem, hash, named := cutLast(stem, "_")
 	return strings.TrimRight(stem, "_"), extension, ok && named && isHexWord(hash, minPlainHexID)
 }
-
-func isNameBreak(c byte) bool { return c == '.' || c == '-' || c == '~' }
 
 // isHashPart recognizes hashes of bundlers, build numbers and parts of versions.
 func isHashPart(s string) bool {
@@ -110,15 +109,10 @@ var buildBreaks = marksOf(".-~_")
 
 // isBuildHash reports whether a part of s is no word.
 func isBuildHash(s string) bool {
-	for s != "" {
-		end := 0
-		for end < len(s) && s[end] != '-' && s[end] != '_' {
-			end++
-		}
-		if end > 0 && !isWords(s[:end]) {
+	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '-' || r == '_' }) {
+		if !isWords(part) {
 			return true
 		}
-		s = s[min(end+1, len(s)):]
 	}
 	return false
 }
@@ -148,7 +142,7 @@ func isLikeWords(s string) bool {
 		if isRise(s, i+1) || isRise(s, i+2) {
 			continue
 		}
-		if groups++; trigrams.has(s[i], s[i+1], s[i+2]) {
+		if groups++; *trigrams.at(s[i], s[i+1], s[i+2]) {
 			known++
 		}
 	}
@@ -161,14 +155,19 @@ func isRise(s string, i int) bool { return isUpper(s[i]) && isLower(s[i-1]) }
 // letterGroups is a set of trigrams, whatever their case.
 type letterGroups [26][26][26]bool
 
-func (g *letterGroups) has(a, b, c byte) bool { return g[(a|0x20)-'a'][(b|0x20)-'a'][(c|0x20)-'a'] }
+func (g *letterGroups) at(a, b, c byte) *bool { return &g[(a|0x20)-'a'][(b|0x20)-'a'][(c|0x20)-'a'] }
 
+// trigrams are those of the words by which errors are read.
 var trigrams = func() *letterGroups {
 	var g letterGroups
-	for _, words := range [...]map[string]bool{vocabulary, pageWords} {
+	for _, words := range []map[string]bool{
+		pageWords, faults, memoryFaults, placedWords, goStandard, rustCrates, dartLibraries, beamLibraries, nativeReporters,
+	} {
 		for one := range words {
 			for i := range max(0, len(one)-2) {
-				g[one[i]-'a'][one[i+1]-'a'][one[i+2]-'a'] = true
+				if a, b, c := one[i], one[i+1], one[i+2]; isAlpha(a) && isAlpha(b) && isAlpha(c) && !isRise(one, i+1) && !isRise(one, i+2) {
+					*g.at(a, b, c) = true
+				}
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func formOf(pattern string) (p form) {
 	return p
 }
 
-var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A")
+var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A0")
 
 // needs is what each such field holds.
 func (p *field) needs() (m marks) {

@@ -18,7 +18,10 @@ func javaFrame(l line, f *Frame) bool {
 	if end == open || !at && end+1 < len(s) {
 		return false
 	}
-	name := withoutRemarks(s[:open])
+	name := s[:open]
+	if l.has&javaRemarks != 0 {
+		name = withoutRemarks(name)
+	}
 	dot := strings.LastIndexByte(name, '.')
 	file, n, numbered := cutNumber(s[open+1 : end])
 	if dot < 1 || !javaPlace(file, numbered, at) || !at && strings.IndexByte(name, ' ') >= 0 {
@@ -32,32 +35,25 @@ func javaFrame(l line, f *Frame) bool {
 	return true
 }
 
-// isJavaAlone tells a call from one of JavaScript, whose place has a column.
-func isJavaAlone(f *Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
-
 // withoutRemarks drops "flatMap @ ", an operation that Cats Effect prints, and the " + 0x1c" that .NET adds on Android.
 func withoutRemarks(name string) string {
-	if strings.IndexByte(name, ' ') < 0 {
-		return name
-	}
+	name, _, _ = strings.Cut(name, " + 0x")
 	if _, call, ok := strings.Cut(name, " @ "); ok {
 		return call
 	}
-	name, _, _ = strings.Cut(name, " + 0x")
 	return name
 }
+
+var javaRemarks = marksOf("@+")
 
 // withoutTool drops indentation and what build tools and mails put in front, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
 	s := withoutIndent(line)
 	for s != "" && toolMarks.has(s[0]) {
-		end := 0
 		if s[0] == '[' {
-			if end = strings.IndexByte(s, ']'); end < 0 {
-				break
-			}
+			s = s[cutAt(s, 0, ']'):]
 		}
-		s = withoutIndent(s[end+1:])
+		s = withoutIndent(s[min(1, len(s)):])
 	}
 	return s
 }
@@ -92,11 +88,10 @@ var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj clj
 // withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
 // ("a/b/C") stay.
 func withoutLoader(class string) string {
-	slash := strings.LastIndexByte(class, '/')
-	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
-		return class
+	if _, name, ok := cutLast(class, "/"); ok && strings.IndexByte(name, '.') >= 0 {
+		return name
 	}
-	return class[slash+1:]
+	return class
 }
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
@@ -109,18 +104,12 @@ var javaMarks = []markForm{
 	{header, formOf("$_Exception in thread \"$_\" $error")},
 }
 
-func javaMark(l line) mark {
-	typ, message, ok := typeAndMessage(l.string)
-	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
-		return mark{}
-	}
-	return mark{header, typ, message}
-}
+func javaMark(l line) mark { return headerOf(l.string, isJavaClass) }
 
-// isJavaClass recognizes "com.acme.Closed": an error whose name says nothing of errors.
+// isJavaClass recognizes also "com.acme.Closed": an error whose name says nothing of errors.
 func isJavaClass(s string) bool {
 	name := dots.afterLast(s)
-	return strings.Count(s, ".") > 1 && name != "" && isUpper(name[0]) && isLower(s[0])
+	return isErrorName(s) || strings.Count(s, ".") > 1 && name != "" && isUpper(name[0]) && isLower(s[0])
 }
 
 // withoutStackHash drops "<#89e003a6> ", Logstash's number of a trace.
@@ -142,20 +131,20 @@ func markOf(kind markKind, s string) mark {
 }
 
 // classHeader reads the line above the frames: "pkg.SomeException: message".
-func classHeader(s string) mark {
-	typ, message, ok := typeAndMessage(s)
-	if !ok || !isErrorName(typ) {
-		return mark{}
+func classHeader(s string) mark { return headerOf(s, isErrorName) }
+
+// headerOf reads it with a type of such a name.
+func headerOf(s string, named func(typ string) bool) mark {
+	if typ, message, ok := typeAndMessage(s); ok && named(typ) {
+		return mark{header, typ, message}
 	}
-	return mark{header, typ, message}
+	return mark{}
 }
 
 // isErrorName reports whether a word looks like an error's class.
 func isErrorName(s string) bool { return endsWithAny(s, errorNames) }
 
 var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt Exit")
-
-func javaInApp(f *Frame) bool { return !javaLibraries.contains(f.Module) }
 
 // javaIdentity is class and method without generated numbers. Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {

@@ -30,7 +30,9 @@ const (
 // runtime is how a language names things, in whatever form they are printed.
 type runtime struct {
 	language Language
-	// inApp distinguishes the sender's own code from libraries.
+	// folders hold libraries.
+	folders []string
+	// inApp distinguishes the sender's own code from libraries in other folders; nil where all is own there.
 	inApp func(f *Frame) bool
 	// home is the part of a module's name that its vendor chose; nil where paths distinguish own code.
 	home func(module string) string
@@ -40,6 +42,11 @@ type runtime struct {
 	identity func(dst []byte, f *Frame) []byte
 	// named corrects type and message of an exception; nil where nothing is to be.
 	named func(s *Span)
+}
+
+// isOwn reports whether a call is the sender's own.
+func (r *runtime) isOwn(f *Frame) bool {
+	return !isBelow(f.File, r.folders...) && (r.inApp == nil || r.inApp(f))
 }
 
 // syntax is how a runtime prints traces. Its functions get lines without line breaks.
@@ -131,15 +138,15 @@ func asIs(line string) string { return line }
 
 // The languages of syntaxes.
 var (
-	javaRuntime    = runtime{language: Java, inApp: javaInApp, home: javaHome, identity: javaIdentity}
+	javaRuntime    = runtime{language: Java, inApp: func(f *Frame) bool { return !javaLibraries.contains(f.Module) }, home: javaHome, identity: javaIdentity}
 	scriptRuntime  = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
-	pythonRuntime  = runtime{language: Python, inApp: pythonInApp, identity: pythonIdentity}
-	goRuntime      = runtime{language: Go, inApp: goInApp, own: goOwn, identity: goIdentity}
+	pythonRuntime  = runtime{language: Python, folders: pythonPackages, inApp: pythonInApp, identity: pythonIdentity}
+	goRuntime      = runtime{language: Go, folders: strings.Fields("/pkg/mod/ /vendor/"), inApp: goInApp, own: goOwn, identity: goIdentity}
 	dotnetRuntime  = runtime{language: DotNet, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity}
-	rubyRuntime    = runtime{language: Ruby, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
+	rubyRuntime    = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
 	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
 	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}
-	rustRuntime    = runtime{language: Rust, inApp: rustInApp, identity: rustIdentity}
+	rustRuntime    = runtime{language: Rust, folders: strings.Fields("/rustc/ /.cargo/ /cargo/registry/"), inApp: rustInApp, identity: rustIdentity}
 	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
 	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
 	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
@@ -170,8 +177,7 @@ var syntaxes = [...]syntax{
 	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
-	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
-		marks: powershellMarks},
+	{runtime: &shellRuntime, forms: powershellForms, marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
 	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},

@@ -64,19 +64,17 @@ func withoutBars(line string) string {
 }
 
 func pythonInApp(f *Frame) bool {
-	if _, library := after(f.File, "/site-packages/", "/dist-packages/"); library || f.File == "" || strings.HasPrefix(f.File, "<frozen") {
-		return false
-	}
-	rest, standard := after(f.File, "/lib/python", "/lib64/python", "/Lib/")
-	return !standard || rest == ""
+	return f.File != "" && !strings.HasPrefix(f.File, "<frozen") && !isBelow(f.File, "/lib/python", "/lib64/python", "/Lib/")
 }
+
+var pythonPackages = strings.Fields("/site-packages/ /dist-packages/")
 
 // pythonIdentity is module and function. The import machinery does not count.
 func pythonIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<frozen importlib") || comprehensions[f.Function] {
 		return dst
 	}
-	if pkg, ok := after(f.File, "/site-packages/", "/dist-packages/"); ok {
+	if pkg, ok := after(f.File, pythonPackages...); ok {
 		dst = append(dst, strings.TrimSuffix(pkg, ".py")...)
 	} else {
 		dst = appendModule(dst, f.File)

@@ -70,10 +70,11 @@ func rubyTerminalOpens(l line) mark {
 }
 
 func rubyInApp(f *Frame) bool {
-	library := isBelow(f.File, "/gems/", "/lib/ruby/", "/rubygems/", "/vendor/bundle/")
-	return f.File != "" && !library && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&
+	return f.File != "" && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&
 		!strings.Contains(f.File, ") ") // as Rails names files of gems: "actionpack (7.0.4) lib/a.rb"
 }
+
+var rubyFolders = strings.Fields("/gems/ /lib/ruby/ /rubygems/ /vendor/bundle/")
 
 // rubyOwn takes functions written in C for the runtime's. Until release 3.4, Ruby printed them with the place of their
 // caller.

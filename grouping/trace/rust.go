@@ -34,10 +34,8 @@ var rustPlaces = []form{
 }
 
 func rustInApp(f *Frame) bool {
-	return !containsAny(f.File, rustLibraries) && (f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified))
+	return f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified)
 }
-
-var rustLibraries = partsOf("/rustc/", "/.cargo/", "/cargo/registry/")
 
 // maxQualified is how deep types are nested in a name that is read.
 const maxQualified = 4
@@ -49,11 +47,20 @@ func isOwnRust(name string, depth int) bool {
 	if qualified && depth > 0 {
 		return isOwnRust(typ, depth-1) && !isBlanket(trait) || isOwnRust(trait, depth-1)
 	}
-	crate, _, ok := strings.Cut(withoutReference(name), "::")
-	crate, _, _ = strings.Cut(crate, "[") // "shop[5c1a2b3c4d5e6f70]::main"
-	return ok && isIdentifier(crate) && !rustCrates[crate]
+	crate := rustCrate(name)
+	return crate != "" && !rustCrates[crate]
 }
 
+// rustCrate is the crate of a path; "" of "T", "u32" and "fn(a::B)".
+func rustCrate(path string) string {
+	crate, _, ok := strings.Cut(withoutReference(path), "::")
+	if crate, _, _ = strings.Cut(crate, "["); !ok || !isIdentifier(crate) { // "shop[5c1a2b3c4d5e6f70]::main"
+		return ""
+	}
+	return crate
+}
+
+// isBlanket reports whether the standard library implements a trait for all types.
 func isBlanket(trait string) bool {
 	_, path, _ := strings.Cut(trait, "::")
 	return beginsWithAny(path, blanketTraits)
@@ -76,12 +83,12 @@ func cutQualified(name string) (typ, trait, rest string, ok bool) {
 	}
 	inner, rest := name[1:end], name[end+1:]
 	if impl, ok := strings.CutPrefix(inner, "impl "); ok {
-		if trait, typ, ok = cutOutside(impl, " for "); !ok {
-			typ, trait = impl, ""
+		if trait, typ, ok = cutOutside(impl, " for "); ok {
+			return typ, trait, rest, true
 		}
-	} else {
-		typ, trait, _ = cutOutside(inner, " as ")
+		inner = impl
 	}
+	typ, trait, _ = cutOutside(inner, " as ")
 	return typ, trait, rest, true
 }
 
@@ -140,17 +147,10 @@ func appendRust(dst []byte, name string, depth int) []byte {
 	if !qualified || depth == 0 {
 		return appendRustPath(dst, withoutReference(name))
 	}
-	if !isRustPath(typ) && trait != "" { // "<T as shop::Priced>", "<u32 as shop::Priced>"
+	if rustCrate(typ) == "" && typ[:min(1, len(typ))] != "<" && trait != "" { // "<T as shop::Priced>", "<u32 as shop::Priced>"
 		typ = trait
 	}
 	return appendRustPath(appendRust(dst, typ, depth-1), rest)
-}
-
-// isRustPath distinguishes "shop::Cart" from "T", "u32" and "fn(a::B)".
-func isRustPath(typ string) bool {
-	path, _, ok := strings.Cut(withoutReference(typ), "::")
-	path, _, _ = strings.Cut(path, "[")
-	return ok && (isIdentifier(path) || strings.HasPrefix(path, "<"))
 }
 
 // appendRustPath appends a path without what is in brackets.

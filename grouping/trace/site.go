@@ -34,7 +34,7 @@ func (t *Trace) judge() {
 			}
 			f := &t.frames[i]
 			if t.syntax.home == nil || !isWithin(f.Module, home) {
-				own = t.syntax.inApp(f) && !t.syntax.isLearned(f, t.libraries)
+				own = t.syntax.isOwn(f) && !t.syntax.isLearned(f, t.libraries)
 				home = withoutLast(f.Module)
 			}
 			f.InApp = own
@@ -194,7 +194,7 @@ func dotnetHome(class string) string { return class[:max(strings.IndexByte(class
 // OwnPackage is the package of a frame that may be the sender's own, as far as neither paths nor lists exclude it; ""
 // in languages where paths do.
 func OwnPackage(language Language, f *Frame) string {
-	if s := syntaxOf(language); s.home != nil && s.inApp(f) {
+	if s := syntaxOf(language); s.home != nil && s.isOwn(f) {
 		return s.home(f.Module)
 	}
 	return ""
@@ -214,7 +214,7 @@ func (t *Trace) WhyLibrary(i int) Reason {
 	if f.Rule != 0 {
 		return ByRule
 	}
-	if t.syntax.isLearned(f, t.libraries) && t.syntax.inApp(f) {
+	if t.syntax.isLearned(f, t.libraries) && t.syntax.isOwn(f) {
 		return ByErrors
 	}
 	if isBelow("/"+f.File, installed...) {
