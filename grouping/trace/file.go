@@ -61,9 +61,6 @@ func isMixed(s, joins string) bool {
 	return inner || upper+digits == len(s) && (digits > 0 || len(s) == chunkHash) || len(s) == chunkHash && (rises >= 2 || rises*digits > 0 && joins != "")
 }
 
-// hasStem reports whether a file name has more than an extension.
-func hasStem(name []byte) bool { return len(name) > 0 && name[0] != '.' }
-
 // Location names a frame by function and file.
 func Location(f *Frame) string {
 	file := string(appendFileName(nil, withoutQuery(f.File)))

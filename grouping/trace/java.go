@@ -154,8 +154,8 @@ func javaIdentity(dst []byte, f *Frame) []byte {
 		return dst
 	}
 	dst = append(appendJavaClass(dst, f.Module, found), '.')
-	if name.has('$') {
-		dst, called = appendLambda(dst, called)
+	if last := strings.LastIndexByte(called, '$'); last > len("lambda$") && strings.HasPrefix(called, "lambda$") {
+		called = called[:last] // the method around it
 	}
 	if name.has('0') {
 		return appendUncounted(dst, called)
@@ -167,19 +167,11 @@ func javaIdentity(dst []byte, f *Frame) []byte {
 // look.
 func isJavaPlumbing(f *Frame, found, name marks) bool {
 	m := f.Module
-	if !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) {
-		return true
-	}
-	if name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) {
-		return true
-	}
-	if found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
-		return true
-	}
-	if found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) {
-		return true
-	}
-	return found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
+	return !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) ||
+		name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) ||
+		found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) ||
+		found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) ||
+		found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
 }
 
 // javaInvokers call methods by reflection.
@@ -241,9 +233,6 @@ var generatedParts = strings.Fields("$$ $Proxy$_$$ $ByteBuddy$ $MockitoMock$ $Hi
 
 // appendUncounted appends s without counters of compilers and generators.
 func appendUncounted(dst []byte, s string) []byte {
-	if !hasDigit(s) {
-		return append(dst, s...)
-	}
 	for i := 0; i < len(s); {
 		end := i + countDigits(s[i:])
 		if end > i && end-i < minInnerNumber && !isJavaCounted(s[:i]) {
@@ -261,15 +250,3 @@ func appendUncounted(dst []byte, s string) []byte {
 func isJavaCounted(s string) bool { return endsWithAny(s, javaCounted) }
 
 var javaCounted = strings.Fields("$ __ Proxy Accessor _closure lambda- _aroundBody AjcClosure CodegenStage jdk.proxy Script")
-
-// appendLambda begins the name of a lambda, which is named by the method around it.
-func appendLambda(dst []byte, name string) ([]byte, string) {
-	rest, ok := strings.CutPrefix(name, "lambda$")
-	if !ok {
-		return dst, name
-	}
-	if i := strings.LastIndexByte(rest, '$'); i > 0 {
-		rest = rest[:i]
-	}
-	return append(dst, "lambda$"...), rest
-}

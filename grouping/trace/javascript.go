@@ -132,12 +132,8 @@ func javascriptInApp(f *Frame) bool {
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
 func inEngine(file string) bool {
-	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) ||
-		len(file) <= maxCore && nodeCore[file]
+	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) || nodeCore[file]
 }
-
-// maxCore is the length of the longest name of nodeCore.
-const maxCore = len("_stream_readable.js")
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
@@ -155,20 +151,27 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 		return dst
 	}
 	if pkg, ok := after(f.File, "/node_modules/"); ok && pkg != "" {
-		dst = appendPackage(dst, pkg)
+		end := cutAt(pkg, 0, '/')
+		if pkg[0] == '@' && end < len(pkg) { // a scope
+			end = cutAt(pkg, end+1, '/')
+		}
+		dst = append(append(dst, pkg[:end]...), '/')
 	}
 	path := withoutQuery(f.File)
-	name, remote := len(dst), isRemote(path)
+	name, script, remote := len(dst), baseName(path), isRemote(path)
 	dst = appendScriptFile(dst, path, remote)
 	file := len(dst)
 	dst = append(dst, ':')
 	if isWasm(path) {
-		return appendNative(dst, withoutRustHash(withoutWasmModule(called)))
+		if _, inModule, ok := strings.Cut(called, ".wasm."); ok { // V8 prints "shop.wasm.total"
+			called = inModule
+		}
+		return appendNative(dst, withoutRustHash(called))
 	}
 	if !remote || !async {
-		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
+		dst = appendScriptName(dst, called, remote || file-name < len(script) || containsAny(script, builtNames))
 	}
-	if len(dst) == file+1 && !hasStem(dst[start:file]) {
+	if len(dst) == file+1 && (file == start || dst[start] == '.') {
 		return dst[:start]
 	}
 	return dst
@@ -181,14 +184,6 @@ var awaitHelpers = wordSet(`__awaiter __generator __asyncGenerator asyncGenerato
 // isWasm reports whether a function is the program's, compiled to WebAssembly.
 func isWasm(path string) bool {
 	return strings.HasPrefix(path, "wasm://") || strings.HasSuffix(path, ".wasm")
-}
-
-// withoutWasmModule drops the module that V8 prints before a function: "shop.wasm.total".
-func withoutWasmModule(name string) string {
-	if _, rest, ok := strings.Cut(name, ".wasm."); ok {
-		return rest
-	}
-	return name
 }
 
 // isRemote reports whether a browser loaded the script.
@@ -204,8 +199,8 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {
-	case remote && dot < 0, isPageScript(name):
-		return dst
+	case remote && dot < 0, name == "(index)", strings.HasPrefix(name, "VM") && allDigits(name[len("VM"):]):
+		return dst // Chrome's names of scripts within a page, and of those without a name
 	case remote:
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
 	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isMixed(name[dot-chunkHash:dot], "_-"):
@@ -214,34 +209,14 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	return appendFileName(dst, path)
 }
 
-// isPageScript recognizes Chrome's names of scripts within a page, "(index)", and of those without a name, "VM123".
-func isPageScript(name string) bool {
-	number, ok := strings.CutPrefix(name, "VM")
-	return name == "(index)" || ok && allDigits(number)
-}
-
 // chunkHash is the length of the hash that Vite, Rollup and esbuild put before the extension.
 const chunkHash = 8
 
-// appendPackage appends the name of an npm package, with its scope.
-func appendPackage(dst []byte, path string) []byte {
-	end := cutAt(path, 0, '/')
-	if path[0] == '@' && end < len(path) {
-		end = cutAt(path, end+1, '/')
-	}
-	return append(append(dst, path[:end]...), '/')
-}
-
-// isBuilt reports whether a bundler wrote the file, so that short names are minified. left is the length of its name
-// without hashes.
-func isBuilt(name string, left int) bool {
-	return left < len(name) || containsAny(name, builtNames)
-}
-
+// builtNames are parts of names of scripts that a bundler wrote. Those with a hash in their name are such too.
 var builtNames = partsOf(".min.", "bundle", "chunk")
 
 // appendScriptName appends the last part of "Object.Foo.bar", which every engine prints; nothing for "bar/<", an
-// anonymous function in bar.
+// anonymous function in bar, nor for short names in built scripts, which are minified.
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	if strings.Contains(name, "./") { // the function that webpack makes of a file: "Module../src/cart.js"
 		return dst

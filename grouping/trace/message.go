@@ -166,13 +166,8 @@ func cutToken(s string) (token, rest string, found marks) {
 	}
 	for i := range len(s) {
 		kind := kinds[s[i]]
-		if kind&tokenEnds != 0 {
-			switch c := s[i]; {
-			case c == ' ' || c == '\t':
-				return s[:i], s[i+1:], found
-			case c != '\'' || !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf:
-				return s[:i], s[i:], found
-			}
+		if kind&tokenEnds != 0 && (s[i] != '\'' || !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf) { // "can't"
+			return s[:i], s[i:], found
 		}
 		found |= kind
 	}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -249,24 +250,20 @@ func appendNative(dst []byte, name string) []byte {
 		switch c := name[i]; {
 		case depth == 0 && strings.HasPrefix(rest, "(anonymous namespace)"):
 			dst, i = append(dst, "(anonymous)"...), i+len("(anonymous namespace)")-1
-		case depth == 0 && strings.HasPrefix(rest, "operator"):
-			return append(dst, "operator"...)
 		case c == '<':
 			depth++
 		case c == '>' && depth > 0:
 			depth--
 		case depth > 0:
 		case c == '(', c == '[', c == '.' && beginsWithAny(rest, compilerParts):
-			return trimmed(dst)
-		case c == '#' && i+1 < len(name) && isDigit(name[i+1]):
-			for i+1 < len(name) && isDigit(name[i+1]) {
-				i++
-			}
+			return bytes.TrimRight(dst, " ")
+		case c == '#' && countDigits(rest[1:]) > 0:
+			i += countDigits(rest[1:])
 		default:
 			dst = append(dst, c)
 		}
 	}
-	return trimmed(dst)
+	return bytes.TrimRight(dst, " ")
 }
 
 // appendUnmangled appends a name of C++ as debuggers print it: "shop::Cart::total" of "_ZN4shop4Cart5totalEi". It does
@@ -310,13 +307,6 @@ const rustHash = 17
 // compilerParts is what compilers append to the names of parts and copies of functions.
 var compilerParts = strings.Fields(".isra. .part. .constprop. .cold .llvm.")
 
-func trimmed(dst []byte) []byte {
-	for len(dst) > 0 && dst[len(dst)-1] == ' ' {
-		dst = dst[:len(dst)-1]
-	}
-	return dst
-}
-
 // withoutSwiftWords drops the compiler's remarks about copies of a function, and counters of blocks.
 func withoutSwiftWords(name string) string {
 	name = withoutBegins(name, "specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic ")
@@ -327,8 +317,8 @@ func withoutSwiftWords(name string) string {
 }
 
 func nativeInApp(f *Frame) bool {
-	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !isBelowProgram(f.Function) &&
-		!nativeReports(f.Function)
+	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !nativeFunctions.begin(f.Function) &&
+		!nativeLibc[bareName(f.Function)] && !nativeReports(f.Function)
 }
 
 // nativeOwn: what handles a signal, or raises one, is called by the system above the call in which it happened.
@@ -350,11 +340,6 @@ var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUser
 
 // nativePaths are those of systems and runtimes.
 var nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
-
-// isBelowProgram recognizes functions below every program's own.
-func isBelowProgram(name string) bool {
-	return nativeLibc[bareName(name)] || nativeFunctions.begin(name)
-}
 
 // bareName is a function without its arguments.
 func bareName(name string) string {

@@ -16,14 +16,12 @@ func placedFrame(l line, f *Frame) bool {
 		return false
 	}
 	words := f.nameFrom(before) + f.nameFrom(after)
-	return f.Function != "" && words <= maxPlacedWords && !isHost(f.File) && !notInName.occursIn(f.Function)
+	// A port may follow "db-17.shop.net".
+	return f.Function != "" && words <= maxPlacedWords && strings.Count(baseName(f.File), ".") <= 1 && !notInName.occursIn(f.Function)
 }
 
 // placeMarks are in each place, and notInName in no name of a function.
 var placeMarks, notInName = marksOf(".0"), marksOf("\"{}=,")
-
-// isHost recognizes "db-17.shop.net", which a port may follow.
-func isHost(file string) bool { return strings.Count(baseName(file), ".") > 1 }
 
 // detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
 // error is named next to the innermost.
@@ -144,9 +142,5 @@ func placedMark(l line) mark {
 
 // placedLastMark reads them where the error is named below.
 func placedLastMark(l line) mark { return placedMark(l).below() }
-
-func isPlacedLibrary(path string) bool {
-	return strings.HasPrefix(path, "/usr/") || containsAny(path, placedLibraries)
-}
 
 var placedLibraries = partsOf(strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")...)

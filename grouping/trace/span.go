@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -50,27 +51,21 @@ func (c *chain) add(f *Frame) {
 	if c.skip >= 0 || c.ignoring {
 		return
 	}
-	s := &c.spans[c.open]
-	if n := len(c.frames); f.Function == "" && s.End > s.First && c.frames[n-1].File == "" && c.syntax.has(twoLines) {
-		call := &c.frames[n-1]
-		call.File, call.Line, call.Column = f.File, f.Line, f.Column
-		if call.Module == "" {
-			call.Module = f.Module
+	s, last := &c.spans[c.open], &Frame{}
+	if n := len(c.frames); n > 0 {
+		last = &c.frames[n-1]
+	}
+	switch {
+	case f.Function == "" && s.End > s.First && last.File == "" && c.syntax.has(twoLines):
+		last.File, last.Line, last.Column = f.File, f.Line, f.Column
+		last.Module = cmp.Or(last.Module, f.Module)
+	case f.Module == goQuoted || c.syntax.has(placeFirst) && f.File == "": // the name of a call whose place alone is known
+		if last.Function == "" {
+			last.Module, last.Function = f.Module, f.Function
 		}
-		return
-	}
-	if f.Module == goQuoted || c.syntax.has(placeFirst) && f.File == "" {
-		c.nameLast(f)
-		return
-	}
-	c.frames = append(c.frames, *f)
-	s.End = len(c.frames)
-}
-
-// nameLast names the last call, whose place alone is known.
-func (c *chain) nameLast(f *Frame) {
-	if n := len(c.frames); n > 0 && c.frames[n-1].Function == "" {
-		c.frames[n-1].Module, c.frames[n-1].Function = f.Module, f.Function
+	default:
+		c.frames = append(c.frames, *f)
+		s.End = len(c.frames)
 	}
 }
 
@@ -224,8 +219,11 @@ const maxNested = 4
 func (s Span) Unwrapped() Span {
 	for range maxNested {
 		typ, message, ok := nestedError(s.Message)
-		if !ok && (!isErrorName(s.Type) || strings.Contains(s.Message, "failure: Lost task ")) { // by Spark
-			typ, message, ok = errorWithin(s.Message)
+		if !isErrorName(s.Type) || strings.Contains(s.Message, "failure: Lost task ") { // by Spark
+			for rest, found := s.Message, true; found && !ok; { // "cannot report: java.io.IOException: broken pipe"
+				_, rest, found = strings.Cut(rest, ": ")
+				typ, message, ok = nestedError(rest)
+			}
 		}
 		if !ok {
 			break
@@ -243,16 +241,6 @@ func (s Span) Unwrapped() Span {
 func nestedError(message string) (typ, rest string, ok bool) {
 	typ, rest, ok = typeAndMessage(message)
 	return typ, rest, ok && isErrorName(typ) && !genericErrors[typ]
-}
-
-// errorWithin reads a message in which an error follows a few words: "cannot report: java.io.IOException: broken pipe".
-func errorWithin(message string) (typ, rest string, ok bool) {
-	for found := true; found && !ok; {
-		if _, message, found = strings.Cut(message, ": "); found {
-			typ, rest, ok = nestedError(message)
-		}
-	}
-	return typ, rest, ok
 }
 
 // genericErrors are names that only mean error.

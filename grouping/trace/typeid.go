@@ -54,7 +54,7 @@ func idInPart(s string, from, to int) (start, end int) {
 	switch {
 	case strings.Contains(part, "0x"), number && isJavaCounted(s[:from]): // addresses and counters go in any version
 		return to, to
-	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(from-1, 0)])), !number && (isHexID(part, before) || isRandomID(part)):
+	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(from-1, 0)])), !number && (isHexID(part, before) || len(part) >= minRandomID && turns(part) >= minTurns):
 		return from, to
 	case number:
 		return to, to
@@ -86,8 +86,6 @@ func isHexID(part string, before byte) bool {
 	return isHexWord(part, least) && !(lower && hasUpper(part)) && (turns(part) > 0 || lower && len(part) >= minPlainHexID)
 }
 
-func isRandomID(part string) bool { return len(part) >= minRandomID && turns(part) >= minTurns }
-
 // numberInWord finds an id within a word: "Job12345Failed", "Error8f3a9c".
 func numberInWord(word string) (start, end int) {
 	first := strings.IndexAny(word, "0123456789")
@@ -112,15 +110,17 @@ const curve = "25519"
 
 // isUUID reports whether a UUID begins at i.
 func isUUID(s string, i int) bool {
-	if len(s) < i+uuidLength || !isHex(s[i]) || i > 0 && isHex(s[i-1]) {
+	end := i + uuidLength
+	if len(s) < end || i > 0 && isHex(s[i-1]) || end < len(s) && isHex(s[end]) {
 		return false
 	}
-	for k, c := range []byte(s[i : i+uuidLength]) {
+	for k := range uuidLength {
+		c := s[i+k]
 		if dash := k == 8 || k == 13 || k == 18 || k == 23; dash && c != '-' && c != '_' || !dash && !isHex(c) {
 			return false
 		}
 	}
-	return i+uuidLength == len(s) || !isHex(s[i+uuidLength])
+	return true
 }
 
 // isUpperWord reports whether s has only upper-case letters.

@@ -41,7 +41,7 @@ func unknownOpens(l line) mark {
 
 func unknownInApp(f *Frame) bool {
 	if f.File != "" {
-		return !isPlacedLibrary(f.File)
+		return !strings.HasPrefix(f.File, "/usr/") && !containsAny(f.File, placedLibraries)
 	}
 	label, _ := cutLabel(f.Function)
 	return label == ""
@@ -190,10 +190,8 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 		word = base
 	}
 	word = withoutOffset(word)
-	if isNumbered(word) {
-		return dst, letters
-	}
-	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) {
+	address, ok := strings.CutPrefix(word, "0x")
+	if ok && isHexTail(address) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) || isNumbered(word) {
 		return dst, letters
 	}
 	start := len(dst)
