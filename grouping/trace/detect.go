@@ -16,7 +16,7 @@ type sign struct {
 type candidate struct {
 	needs, lacks, last marks
 	syntax             int
-	form               *form // nil: the syntax's other calls
+	isCall             func(l line, f *Frame) bool
 }
 
 // endings are how lines end, by what most calls end in.
@@ -41,29 +41,18 @@ var candidates = func() (all [64][len(endings)][]candidate) {
 		for k := range s.forms {
 			p := &s.forms[k]
 			first, last := p.ends()
+			isCall := func(l line, f *Frame) bool { return p.frame(l.string, f) }
 			if s.bare != nil {
-				first = 0
+				first, isCall = 0, func(l line, f *Frame) bool { return p.frame(s.bare(l.string), f) }
 			}
-			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
+			add(candidate{needs: p.needs, last: last, syntax: i, isCall: isCall}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
+			add(candidate{newLine(one.needs).has, marksOf(one.lacks), marksOf(one.last), i, s.other}, marksOf(one.first))
 		}
 	}
 	return all
 }()
-
-// isCall reports whether a line is such a call.
-func (c *candidate) isCall(l line, f *Frame) bool {
-	switch s := &syntaxes[c.syntax]; {
-	case c.form == nil:
-		return s.other(l, f)
-	case s.bare == nil:
-		return c.form.frame(l.string, f)
-	default:
-		return c.form.frame(s.bare(l.string), f)
-	}
-}
 
 // detectLead is by how many frames the detected language must lead.
 const detectLead = 2

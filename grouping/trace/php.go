@@ -17,7 +17,7 @@ func phpPlaced(f *Frame) bool {
 	if ok = ok && allDigits(line); ok {
 		f.File, f.Line = file, number(line)
 	}
-	f.Function = unescaped(f.Function)
+	f.Function = strings.ReplaceAll(f.Function, `\\`, `\`) // Monolog writes traces as JSON
 	return (ok || f.File == internalFunction) && phpCalled(f)
 }
 
@@ -30,14 +30,6 @@ func phpCalled(f *Frame) bool {
 
 // xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
 var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
-
-// unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
-func unescaped(s string) string {
-	if !strings.Contains(s, `\\`) {
-		return s
-	}
-	return strings.ReplaceAll(s, `\\`, `\`)
-}
 
 // phpCall splits "Ns\Cls->fn(args)" into class and function.
 func phpCall(s string) (class, function string) {
@@ -60,7 +52,7 @@ var phpMarks = []markForm{
 
 func phpMark(l line) mark {
 	m := markIn(l, phpMarks)
-	m.typ = unescaped(m.typ)
+	m.typ = strings.ReplaceAll(m.typ, `\\`, `\`)
 	return m
 }
 

@@ -93,8 +93,10 @@ func appendModule(dst []byte, path string) []byte {
 		name = "<ipython-input>"
 	case strings.HasPrefix(strings.TrimPrefix(name, "<"), "command-"): // a cell of a notebook
 		name = "<command>"
-	case strings.HasPrefix(name, "<") || strings.HasPrefix(name, autograph): // code that was made at run time
-		name = withoutCounter(name)
+	case strings.HasPrefix(name, autograph):
+		name = autograph
+	case strings.HasPrefix(name, "<"): // code that was made at run time: "<eval_with_key>.12"
+		name = strings.TrimRight(name, ".0123456789")
 	case name == "__init__" || name == "__main__":
 		dst = append(append(dst, parentName(path)...), '/')
 	}
@@ -103,14 +105,6 @@ func appendModule(dst []byte, path string) []byte {
 
 // autograph begins the names of files that TensorFlow writes.
 const autograph = "__autograph_generated_file"
-
-// withoutCounter drops the number of a generated file: "<eval_with_key>.12".
-func withoutCounter(name string) string {
-	if strings.HasPrefix(name, autograph) {
-		return autograph
-	}
-	return strings.TrimRight(name, ".0123456789")
-}
 
 // Python's faulthandler prints how the interpreter died, "Fatal Python error: Segmentation fault", and the innermost
 // call first: `File "/x/a.py", line 12 in fn`.

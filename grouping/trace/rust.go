@@ -78,7 +78,7 @@ func cutQualified(name string) (typ, trait, rest string, ok bool) {
 		name = name[impl:]
 	}
 	end := closing(name)
-	if end < 0 {
+	if end < 0 || name[0] != '<' {
 		return "", "", "", false
 	}
 	inner, rest := name[1:end], name[end+1:]
@@ -92,17 +92,14 @@ func cutQualified(name string) (typ, trait, rest string, ok bool) {
 	return typ, trait, rest, true
 }
 
-// closing is the index of the ">" that closes s, which begins with "<"; -1 if there is none.
+// closing is the index of the bracket that closes s, which begins with "<", "{" or "["; -1 if there is none.
 func closing(s string) int {
-	if !strings.HasPrefix(s, "<") {
-		return -1
-	}
 	depth := 0
 	for i := range len(s) {
 		switch {
-		case s[i] == '<':
+		case s[i] == s[0]:
 			depth++
-		case s[i] == '>' && s[i-1] != '-': // "fn() -> u32"
+		case s[i] == s[0]+2 && s[i-1] != '-': // "fn() -> u32"
 			if depth--; depth == 0 {
 				return i
 			}
@@ -115,9 +112,11 @@ func closing(s string) int {
 func cutOutside(s, mark string) (before, after string, ok bool) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '<' {
-			if end := closing(s[i:]); end > 0 {
-				i += end
+			end := closing(s[i:])
+			if end < 0 {
+				break
 			}
+			i += end
 		} else if strings.HasPrefix(s[i:], mark) {
 			return s[:i], s[i+len(mark):], true
 		}
@@ -156,27 +155,19 @@ func appendRust(dst []byte, name string, depth int) []byte {
 // appendRustPath appends a path without what is in brackets.
 func appendRustPath(dst []byte, path string) []byte {
 	for i := 0; i < len(path); i++ {
-		end := i
 		switch path[i] {
-		case '<':
-			end = i + closing(path[i:])
+		case '<', '{', '[': // "{closure#1}", "{{closure}}"
 			dst = bytes.TrimSuffix(dst, []byte("::"))
-		case '{': // "{closure#1}", "{{closure}}"
-			end = i + strings.IndexByte(path[i:], '}')
-			for ; end+1 < len(path) && path[end+1] == '}'; end++ {
+			end := closing(path[i:])
+			if end < 0 {
+				return dst
 			}
-			dst = bytes.TrimSuffix(dst, []byte("::"))
-		case '[':
-			end = i + strings.IndexByte(path[i:], ']')
+			i += end
 		case ' ', ']', '>':
 			return dst
 		default:
 			dst = append(dst, path[i])
 		}
-		if end < i {
-			return dst
-		}
-		i = end
 	}
 	return dst
 }
