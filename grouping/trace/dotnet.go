@@ -7,11 +7,11 @@ import "strings"
 func dotnetFrame(l line, f *Frame) bool {
 	name, rest, called := strings.Cut(withoutIndent(l.string), "(")
 	parameters, rest, closed := strings.Cut(rest, ")")
-	if !called || !closed || !isParameters(parameters) {
-		return false
+	if parameters != "" && (strings.IndexByte(parameters, ' ') < 0 || notInParameters.occursIn(parameters) || nowhere[parameters]) {
+		return false // a place in Java or JavaScript, and no list of "Type name"
 	}
 	name, at := afterAt(name)
-	if name == "" || name[len(name)-1] == ' ' || !at && (!strings.Contains(l.string, ":line ") || strings.IndexByte(name, ' ') >= 0) {
+	if !called || !closed || name == "" || name[len(name)-1] == ' ' || !at && (!strings.Contains(l.string, ":line ") || strings.IndexByte(name, ' ') >= 0) {
 		return false
 	}
 	*f = Frame{}
@@ -66,20 +66,11 @@ func dotnetPlace(s string) (file string, line int) {
 	return place, number(n)
 }
 
-// isParameters distinguishes a list of "Type name" from the place of a Java or JavaScript frame.
-func isParameters(s string) bool {
-	return s == "" || s != "Native Method" && s != "Unknown Source" && strings.IndexByte(s, ' ') > 0 && !notInParameters.occursIn(s)
-}
-
 var notInParameters = marksOf(":/")
 
 // dotnetName splits a name at its last dot; constructors are ".ctor".
 func dotnetName(s string) (module, function string) {
-	bracket := strings.IndexByte(s, '[') // type arguments of the method may hold dots
-	if bracket < 0 {
-		bracket = len(s)
-	}
-	dot := strings.LastIndexByte(s[:bracket], '.')
+	dot := strings.LastIndexByte(s[:cutAt(s, 0, '[')], '.') // type arguments of the method may hold dots
 	if dot > 0 && s[dot-1] == '.' {
 		dot--
 	}
@@ -102,10 +93,6 @@ func dotnetMark(l line) mark {
 		return mark{kind: cause}
 	}
 	return classHeader(withoutBegins(s, "---- ", "Unhandled exception. "))
-}
-
-func dotnetInApp(f *Frame) bool {
-	return f.Module != "" && !dotnetLibraries.contains(f.Module)
 }
 
 // dotnetIdentity is type and method. State machines and closures are named by their method; frames that resume or

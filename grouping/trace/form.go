@@ -210,14 +210,10 @@ type markForm struct {
 
 // markIn is the mark in a line of any of these forms.
 func markIn(l line, forms []markForm) mark {
+	var f Frame // of places, which do not count
 	for i := range forms {
-		p := &forms[i]
-		if p.needs&^l.has != 0 || !strings.HasPrefix(l.string, p.begin) {
-			continue
-		}
-		var f Frame // of places, which do not count
 		var m mark
-		if p.read(l.string, &f, &m) {
+		if p := &forms[i]; p.needs&^l.has == 0 && p.read(l.string, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

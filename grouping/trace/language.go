@@ -138,11 +138,12 @@ func asIs(line string) string { return line }
 
 // The languages of syntaxes.
 var (
-	javaRuntime    = runtime{language: Java, inApp: func(f *Frame) bool { return !javaLibraries.contains(f.Module) }, home: javaHome, identity: javaIdentity}
-	scriptRuntime  = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
-	pythonRuntime  = runtime{language: Python, folders: pythonPackages, inApp: pythonInApp, identity: pythonIdentity}
-	goRuntime      = runtime{language: Go, folders: strings.Fields("/pkg/mod/ /vendor/"), inApp: goInApp, own: goOwn, identity: goIdentity}
-	dotnetRuntime  = runtime{language: DotNet, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity}
+	javaRuntime   = runtime{language: Java, inApp: func(f *Frame) bool { return !javaLibraries.contains(f.Module) }, home: javaHome, identity: javaIdentity}
+	scriptRuntime = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
+	pythonRuntime = runtime{language: Python, folders: pythonPackages, inApp: pythonInApp, identity: pythonIdentity}
+	goRuntime     = runtime{language: Go, folders: strings.Fields("/pkg/mod/ /vendor/"), inApp: goInApp, own: goOwn, identity: goIdentity}
+	dotnetRuntime = runtime{language: DotNet, home: dotnetHome, identity: dotnetIdentity,
+		inApp: func(f *Frame) bool { return f.Module != "" && !dotnetLibraries.contains(f.Module) }}
 	rubyRuntime    = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
 	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
 	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}

@@ -87,11 +87,8 @@ func (t *text) split(l line) {
 // elements keeps the calls of "[a.B.c(B.java:1), d.E.f(E.java:2)]", as Java prints an array of them.
 func (t *text) elements(s string) bool {
 	calls, array := strings.CutPrefix(s, "[")
-	if !array {
-		return false
-	}
-	var f Frame
-	if first, _, several := strings.Cut(calls, ", "); !several || !javaFrame(newLine(first), &f) {
+	first, _, several := strings.Cut(calls, ", ")
+	if !array || !several || !javaFrame(newLine(first), &Frame{}) {
 		return false
 	}
 	for call := range strings.SplitSeq(strings.TrimSuffix(calls, "]"), ", ") {
@@ -108,8 +105,9 @@ var termMarks = marksOf("{[*")
 
 // isCall distinguishes calls, "a.B.c(B.java:1)" and "a.js:1:2", from "f.c:3", the place of one.
 func isCall(s string) bool {
+	s = s[:min(len(s), maxLine)]
 	_, _, column, _ := cutPosition(s)
-	return column > 0 || strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0
+	return column > 0 || strings.IndexByte(s, '(') >= 0
 }
 
 // flatMarks are in each line that holds several calls.
@@ -148,15 +146,13 @@ func isCollected(lines []line) bool {
 }
 
 // commonWords counts the first words that all lines share, but for digits.
-func commonWords(lines []line) int {
+func commonWords(lines []line) (words int) {
 	if len(lines) < 2 {
 		return 0
 	}
-	words := prefixWords
+	words = prefixWords
 	for _, one := range lines[1:min(len(lines), prefixLines)] {
-		if words = commonPrefixWords(lines[0].string, one.string, words); words == 0 {
-			break
-		}
+		words = commonPrefixWords(lines[0].string, one.string, words)
 	}
 	return words
 }

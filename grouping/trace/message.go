@@ -33,16 +33,12 @@ func (m *Message) Read(message string, most int) {
 	m.text, m.words, m.known = m.text[:0], m.words[:0], m.known[:0]
 	s, last := FirstLine(message), ""
 	for tokens := 0; s != "" && len(m.words) < most && tokens < maxTokens; tokens++ {
-		before := s
-		var token string
-		var found marks
-		token, s, found = cutToken(s)
+		token, rest, found := cutToken(s)
 		start := len(m.text)
-		switch {
-		case token != "":
+		if s = rest; token != "" {
 			m.text = appendToken(m.text, token, last, found)
 			last = token
-		case len(s) < len(before) && leadingSpace(before) < len(before):
+		} else {
 			m.text = append(m.text, Value...)
 		}
 		m.add(start)
@@ -156,9 +152,6 @@ var tokenEnds, quotes = marksOf(" \t\"`'"), marksOf("\"'`“")
 // cutToken takes the next blank-separated token off s, and tells what is in it. Quoted text is a value, and skipped.
 func cutToken(s string) (token, rest string, found marks) {
 	s = s[leadingSpace(s):]
-	if s == "" {
-		return "", "", 0
-	}
 	if quotes.has(s[0]) {
 		if rest, quoted := cutQuoted(s); quoted {
 			return "", rest, 0
@@ -282,18 +275,17 @@ func appendLower(dst []byte, s string) []byte {
 func isClassName(s string) bool {
 	dot := strings.LastIndexByte(s, '.')
 	name := s[dot+1:]
-	if name == "" || !isUpper(name[0]) {
+	if name == "" || !isUpper(name[0]) || marksOf(name)&^inClassName != 0 {
 		return false
 	}
 	rises := dot > 0
-	for i := 1; i < len(name); i++ {
-		if !isAlpha(name[i]) && name[i] != '_' && name[i] != '$' {
-			return false
-		}
-		rises = rises || isUpper(name[i]) && isLower(name[i-1])
+	for i := 1; i < len(name) && !rises; i++ {
+		rises = isRise(name, i)
 	}
 	return rises
 }
+
+var inClassName = smallLetters | marksOf("A_$")
 
 // isValue recognizes numbers, ids, hashes, paths, URLs, mail addresses, host names and symbols (":cart"). found is what
 // is in the token.
@@ -305,7 +297,7 @@ func isValue(token string, found marks) bool {
 		return false
 	}
 	token = valueEnds.trim(token)
-	if found.has('/') && (strings.HasPrefix(token, "/") || strings.HasPrefix(token, "~/") || strings.Contains(token, "://") || strings.Count(token, "/") > 1) {
+	if found.has('/') && (strings.HasPrefix(strings.TrimPrefix(token, "~"), "/") || strings.Count(token, "/") > 1) {
 		return true
 	}
 	dot := strings.IndexByte(token, '.')

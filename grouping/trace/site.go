@@ -73,13 +73,13 @@ func (t *Trace) Identity(i int) []byte {
 // locate chooses the frames that locate the error: own ones of the root cause, else of the exceptions around it, else
 // all of the root cause.
 func (t *Trace) locate() {
-	for _, choice := range [...]choice{ownNamed, own, anyFrame} {
+	for choice := range 3 { // own ones, but those that engines name differently; own ones; all
 		for _, s := range t.spans {
 			t.site, t.repeated = t.site[:0], t.repeated[:0]
 			for i := s.First; i < s.End; i++ {
 				f := &t.frames[i]
-				counts := f.InApp || choice == anyFrame
-				if choice == ownNamed && counts && t.syntax.language == JavaScript && isRemote(f.File) {
+				counts := f.InApp || choice == 2
+				if choice == 0 && counts && t.syntax.language == JavaScript && isRemote(f.File) {
 					counts = !bytes.HasSuffix(t.Identity(i), []byte{':'})
 				}
 				if counts && !s.IsMiddle(i) {
@@ -92,15 +92,6 @@ func (t *Trace) locate() {
 		}
 	}
 }
-
-// choice selects the frames that count.
-type choice uint8
-
-const (
-	ownNamed choice = iota // own ones, but those that engines name differently
-	own
-	anyFrame
-)
 
 // IsMiddle reports whether frame i is too far from both ends of its exception to count.
 func (s Span) IsMiddle(i int) bool { return i >= s.First+traceHead && i < s.End-traceTail }
@@ -151,15 +142,11 @@ func (t *Trace) rule(s Span) {
 		f := &t.frames[i]
 		verdict, rule := t.rules.Judge(f)
 		f.Rule = rule
-		switch verdict {
-		case NotJudged:
-		case IsOwn:
-			f.InApp = true
-		case IsIgnored:
+		if verdict != NotJudged {
+			f.InApp = verdict == IsOwn
+		}
+		if verdict == IsIgnored {
 			t.idents[i] = ident{}
-			f.InApp = false
-		case IsLibrary:
-			f.InApp = false
 		}
 	}
 }
@@ -207,17 +194,14 @@ func (s *syntax) isLearned(f *Frame, libraries map[string]bool) bool {
 
 // WhyLibrary is why frame i is a library's; "" for own code.
 func (t *Trace) WhyLibrary(i int) Reason {
-	f := &t.frames[i]
-	if f.InApp {
+	switch f := &t.frames[i]; {
+	case f.InApp:
 		return ""
-	}
-	if f.Rule != 0 {
+	case f.Rule != 0:
 		return ByRule
-	}
-	if t.syntax.isLearned(f, t.libraries) && t.syntax.isOwn(f) {
+	case t.syntax.isLearned(f, t.libraries) && t.syntax.isOwn(f):
 		return ByErrors
-	}
-	if isBelow("/"+f.File, installed...) {
+	case isBelow("/"+f.File, installed...):
 		return ByPath
 	}
 	return ByName

@@ -118,14 +118,11 @@ func number(s string) (n int) {
 
 // cutNumber takes ":123" off the end of s.
 func cutNumber(s string) (rest string, n int, ok bool) {
-	i := len(s)
-	for i > 0 && isDigit(s[i-1]) {
-		i--
-	}
-	if i == len(s) || i < 1 || s[i-1] != ':' {
+	before := decimals.trimRight(s)
+	if rest, ok = strings.CutSuffix(before, ":"); !ok || len(before) == len(s) {
 		return s, 0, false
 	}
-	return s[:i-1], number(s[i:]), true
+	return rest, number(s[len(before):]), true
 }
 
 // lastIndex is strings.LastIndex, which hashes.

@@ -35,32 +35,22 @@ func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
 	}
-	if !isAlnum(s[i]) {
-		return i + 1, i + 1, i + 1
+	for next = i + 1; next < len(s) && isAlnum(s[i]) && isAlnum(s[next]) && !isUUID(s, next); next++ {
 	}
-	for next = i + 1; next < len(s) && isAlnum(s[next]) && !isUUID(s, next); next++ {
+	part, before := s[i:next], byte(0)
+	if i > 0 {
+		before = s[i-1]
 	}
-	start, end = idInPart(s, i, next)
-	return start, end, next
-}
-
-// idInPart finds the id in the part s[from:to].
-func idInPart(s string, from, to int) (start, end int) {
-	part, before := s[from:to], byte(0)
-	if from > 0 {
-		before = s[from-1]
-	}
-	number := allDigits(part)
-	switch {
-	case strings.Contains(part, "0x"), number && isJavaCounted(s[:from]): // addresses and counters go in any version
-		return to, to
-	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(from-1, 0)])), !number && (isHexID(part, before) || len(part) >= minRandomID && turns(part) >= minTurns):
-		return from, to
+	switch number := allDigits(part); {
+	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // addresses and counters go in any version
+		return next, next, next
+	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isRandom(part, before):
+		return i, next, next
 	case number:
-		return to, to
+		return next, next, next
 	}
 	start, end = numberInWord(part)
-	return from + start, from + end
+	return i + start, i + end, next
 }
 
 // notAlnum is what is between the parts of a type.
@@ -75,6 +65,10 @@ func isNumberID(digits string, before byte, label string) bool {
 		return false
 	}
 	return (len(digits) >= minNumberID || before == '[') && !isUpperWord(label) // "ORA-00942", "ERR_1001"
+}
+
+func isRandom(part string, before byte) bool {
+	return isHexID(part, before) || len(part) >= minRandomID && turns(part) >= minTurns
 }
 
 func isHexID(part string, before byte) bool {

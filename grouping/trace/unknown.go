@@ -124,9 +124,6 @@ func (f *Frame) isPlaced() bool {
 }
 
 func hasPlace(s string) bool {
-	if !hasDigit(s) {
-		return false
-	}
 	for rest, found := s, true; found; {
 		if _, rest, found = strings.Cut(rest, "ine "); countDigits(rest) > 0 && found {
 			return true
