@@ -17,16 +17,12 @@ var nativeMarks = []markForm{
 	{stack, formOf("allocated by thread$_")}, {stack, formOf("SUMMARY: $_")}, {stack, formOf("Thread $_")},
 	{stack, formOf("Uninitialized value was created$_")}, {stack, formOf("Address 0x$_")}, {stack, formOf("Process terminating$_")},
 	{messageBelow, formOf("terminate called after throwing an instance of '$type'")},
+	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")}, // by Swift, UndefinedBehaviorSanitizer
 }
 
 func nativeMark(l line) mark {
-	if l.has.has('z') {
-		if fault, ok := sanitizerFault(l.string); ok {
-			return mark{kind: header, typ: fault}
-		}
-	}
-	if m := markIn(l, nativeFaults); m.kind != noMark {
-		return m
+	if fault, ok := sanitizerFault(l.string); ok {
+		return mark{kind: header, typ: fault}
 	}
 	if i := strings.Index(l.string, ": Assertion `"); i >= 0 {
 		return mark{kind: header, message: l.string[i+2:]}
@@ -38,11 +34,6 @@ func nativeMark(l line) mark {
 		return mark{kind: header, typ: signal}
 	}
 	return mark{}
-}
-
-// nativeFaults are those of Swift, UndefinedBehaviorSanitizer.
-var nativeFaults = []markForm{
-	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")},
 }
 
 // sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free
@@ -90,7 +81,6 @@ var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
 // memoryFault reports whether a type only says that memory was misused. Which
 // word a build, a sanitizer or a system has for it is chance.
 func memoryFault(typ string) bool {
-	return wordOf(typ, memoryFaults) != "" || beginsWithAny(typ, memoryPhrases[:])
+	return wordOf(typ, memoryFaults) != "" ||
+		beginsWithAny(typ, "Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free")
 }
-
-var memoryPhrases = [...]string{"Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free"}

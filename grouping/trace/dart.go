@@ -14,10 +14,8 @@ func isDartCall(f *Frame) bool {
 	if file, line, column, ok := cutPosition(place); ok {
 		f.File, f.Line, f.Column = file, line, column
 	}
-	return beginsWithAny(place, dartPlaces) && (place[0] != 'f' || strings.Contains(place, ".dart"))
+	return beginsWithAny(place, "package:", "dart:", "file:///", "org-dartlang") && (place[0] != 'f' || strings.Contains(place, ".dart"))
 }
-
-var dartPlaces = strings.Fields("package: dart: file:/// org-dartlang")
 
 // dartMarks read also what Flutter prints above the message and the trace.
 var dartMarks = []markForm{
@@ -34,10 +32,7 @@ func dartMark(l line) mark {
 }
 
 // dartErrors are how errors are printed, and the types of those that are printed without their name.
-var dartErrors = [...]struct {
-	typ string
-	form
-}{
+var dartErrors = [...]namedForm{
 	{"StateError", formOf("Bad state: $msg")}, {"ArgumentError", formOf("Invalid argument(s): $msg")},
 	{"ArgumentError", formOf("Invalid argument ($_): $msg")}, {"ArgumentError", formOf("Invalid argument ($_")},
 	{"RangeError", formOf("RangeError ($_): $msg")}, {"RangeError", formOf("RangeError ($_")}, {"UnsupportedError", formOf("Unsupported operation: $msg")},
@@ -52,11 +47,11 @@ var dartErrors = [...]struct {
 func dartError(s string) (typ, message string) {
 	for i := range dartErrors {
 		one := &dartErrors[i]
-		m := mark{typ: one.typ}
+		m := mark{typ: one.name}
 		if !one.read(s, nil, &m) {
 			continue
 		}
-		if m.message == "" && one.typ != "" {
+		if m.message == "" && one.name != "" {
 			m.message = s
 		}
 		return m.typ, m.message

@@ -141,13 +141,11 @@ func (s *scores) count(syntax int) {
 	}
 }
 
-// detectPlace returns the syntax of an error without calls.
+// detectPlace returns the syntax of an error without calls, of which only Rust prints the place.
 func (s *scores) detectPlace(lines []line) *syntax {
 	for _, l := range lines[:min(len(lines), prefixLines)] {
-		for i := range syntaxes {
-			if one := &syntaxes[i]; one.has(callless) && frameIn(l, &s.call, one.places) {
-				return one
-			}
+		if frameIn(l, &s.call, rustPlaces) {
+			return syntaxOf(Rust)
 		}
 	}
 	return &unknownSyntax

@@ -98,7 +98,7 @@ func dotnetMark(l line) mark {
 // dotnetIdentity is type and method. State machines and closures are named by their method; frames that resume or
 // rethrow do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
-	if beginsWithAny(f.Module, dotnetPlumbing) || strings.HasPrefix(f.Function, "lambda_method") {
+	if beginsWithAny(f.Module, "System.Runtime.CompilerServices.", "System.Runtime.ExceptionServices.") || strings.HasPrefix(f.Function, "lambda_method") {
 		return dst
 	}
 	start := len(dst)
@@ -109,8 +109,6 @@ func dotnetIdentity(dst []byte, f *Frame) []byte {
 	dst = append(dst, '.')
 	return appendDotnet(dst, f.Function)
 }
-
-var dotnetPlumbing = strings.Fields("System.Runtime.CompilerServices. System.Runtime.ExceptionServices.")
 
 // appendDotnet appends a name part by part: "<DoAsync>d__5" becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
 // "<>c__DisplayClass3_0" and type arguments are dropped.

@@ -171,7 +171,7 @@ func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 	case messageField:
 		m.message = value
 	}
-	return ok && (p.suffix == nil || endsWithAny(value, p.suffix)) && (!p.word || value != "" && !notInWord.occursIn(value))
+	return ok && (p.suffix == nil || endsWithAny(value, p.suffix...)) && (!p.word || value != "" && !notInWord.occursIn(value))
 }
 
 // frame reads the call in a line of this form.
@@ -205,6 +205,12 @@ func frameIn(l line, f *Frame, forms []form) bool {
 // markForm is the form of a line that begins or ends an exception.
 type markForm struct {
 	kind markKind
+	form
+}
+
+// namedForm is a form of what has a name.
+type namedForm struct {
+	name string
 	form
 }
 

@@ -96,7 +96,7 @@ func goInApp(f *Frame) bool {
 	if f.Module == goCreator || countDigits(version) > 0 || f.Module == goQuoted && standard && goStandard[file[:cutAt(file, 0, '/')]] {
 		return false
 	}
-	return !goStandard[f.Module[:cutAt(f.Module, 0, '/')]] && !beginsWithAny(f.Module, goLibraries)
+	return !goStandard[f.Module[:cutAt(f.Module, 0, '/')]] && !beginsWithAny(f.Module, "vendor/", "golang.org/x/", "google.golang.org/")
 }
 
 // goOwn takes those calls out of own code that report a panic: a deferred
@@ -111,8 +111,6 @@ func goOwn(frames []Frame) {
 		}
 	}
 }
-
-var goLibraries = strings.Fields("vendor/ golang.org/x/ google.golang.org/")
 
 // goIdentity is package and function; closures keep the function that holds them. How a panic travels through the
 // runtime, and who started the goroutine, do not count.
@@ -148,10 +146,8 @@ func cutGoPart(s string) (part, rest string) {
 // isGoCounter recognizes what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
 	stem := decimals.trimRight(part)
-	return len(stem) < len(part) && (stem == "" || isOneOf(stem, goCounted))
+	return len(stem) < len(part) && (stem == "" || isOneOf(stem, "func", "gowrap", "deferwrap", "-range"))
 }
-
-var goCounted = strings.Fields("func gowrap deferwrap -range")
 
 // appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".
 func appendGoPackage(dst []byte, path string) []byte {

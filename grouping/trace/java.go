@@ -68,19 +68,15 @@ func javaPlace(file string, numbered, at bool) bool {
 		return false
 	case numbered && at:
 		return file != "" && file[0] != '<'
-	case numbered || !nowhere[file]:
-		return isSourceName(file, at)
+	case !numbered && nowhere[file]:
+		return true
 	}
-	return true
+	dot := strings.LastIndexByte(file, '.')
+	return dot > 0 && strings.IndexByte(file, ' ') < 0 && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
 }
 
 // nowhere is what Java prints without a file.
 var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
-
-func isSourceName(file string, at bool) bool {
-	dot := strings.LastIndexByte(file, '.')
-	return dot > 0 && strings.IndexByte(file, ' ') < 0 && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
-}
 
 // The extensions of files that run in a JVM, and those that mostly run elsewhere.
 var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
@@ -142,9 +138,9 @@ func headerOf(s string, named func(typ string) bool) mark {
 }
 
 // isErrorName reports whether a word looks like an error's class.
-func isErrorName(s string) bool { return endsWithAny(s, errorNames) }
-
-var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt Exit")
+func isErrorName(s string) bool {
+	return endsWithAny(s, "Error", "Exception", "Failure", "Fault", "Warning", "Interrupt", "Exit")
+}
 
 // javaIdentity is class and method without generated numbers. Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
@@ -167,37 +163,28 @@ func javaIdentity(dst []byte, f *Frame) []byte {
 // look.
 func isJavaPlumbing(f *Frame, found, name marks) bool {
 	m := f.Module
-	return !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) ||
+	return !f.InApp && beginsWithAny(m, "sun.reflect.", "jdk.internal.reflect.", "java.lang.invoke.") || f.File == "Unknown Source" && isCallSite(f) ||
 		name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) ||
 		found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) ||
 		found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) ||
 		found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
 }
 
-// javaInvokers call methods by reflection.
-var javaInvokers = strings.Fields("sun.reflect. jdk.internal.reflect. java.lang.invoke.")
-
 // isCallSite recognizes the class that Groovy makes of a call, "Cart$total$0.call", and those that Quarkus, Micronaut
 // and OSGi containers use to intercept one.
 func isCallSite(f *Frame) bool {
 	name := dots.afterLast(f.Module)
 	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 || strings.HasPrefix(name, "Proxy") && hasDigit(name) ||
-		endsWithAny(name, interceptors) || strings.Contains(name, "$Definition$")
+		endsWithAny(name, "_Subclass", "_ClientProxy") || strings.Contains(name, "$Definition$")
 }
-
-var interceptors = strings.Fields("_Subclass _ClientProxy")
 
 // isContainerClass recognizes what WebLogic and WebSphere generate around beans: "CartBean_8z8jdz_EOImpl",
 // "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
 	name := dots.afterLast(class)
-	return endsWithAny(name, containerParts) || beginsWithAny(strings.TrimPrefix(name, "_"), containerNames)
+	return endsWithAny(name, "_EOImpl", "_ELOImpl", "_HomeImpl", "_LocalHomeImpl", "_MDOImpl", "_WLSkel", "_WLStub", "_Stub", "_Tie") ||
+		beginsWithAny(strings.TrimPrefix(name, "_"), "EJSRemote", "EJSLocal")
 }
-
-var (
-	containerParts = strings.Fields("_EOImpl _ELOImpl _HomeImpl _LocalHomeImpl _MDOImpl _WLSkel _WLStub _Stub _Tie")
-	containerNames = strings.Fields("EJSRemote EJSLocal")
-)
 
 // appendJavaClass appends a class name up to its generated part, without numbers of anonymous classes: "Foo" of
 // "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
@@ -222,7 +209,7 @@ func appendJavaClass(dst []byte, class string, found marks) []byte {
 // withoutGenerated cuts off what a class generator appends.
 func withoutGenerated(class string) string {
 	for i := strings.IndexByte(class, '$'); i >= 0 && i < len(class); i++ {
-		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts) {
+		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts...) {
 			return class[:i]
 		}
 	}
@@ -247,6 +234,6 @@ func appendUncounted(dst []byte, s string) []byte {
 
 // isJavaCounted reports whether a number after s is a counter, as in "$Proxy12", "GeneratedMethodAccessor12",
 // "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
-func isJavaCounted(s string) bool { return endsWithAny(s, javaCounted) }
-
-var javaCounted = strings.Fields("$ __ Proxy Accessor _closure lambda- _aroundBody AjcClosure CodegenStage jdk.proxy Script")
+func isJavaCounted(s string) bool {
+	return endsWithAny(s, "$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy", "Script")
+}

@@ -43,7 +43,7 @@ func scriptPlace(place string, f *Frame) (ok bool) {
 		return true
 	}
 	if f.File, f.Line, f.Column, ok = cutPosition(place); !ok {
-		return f.Function != "" && (place == "<anonymous>" || place == "native" || beginsWithAny(place, placesWithoutLine))
+		return f.Function != "" && (place == "<anonymous>" || place == "native" || beginsWithAny(place, "index ", "wasm://"))
 	}
 	called := f.Function != "" && (strings.Contains(f.File, "://") || strings.HasSuffix(f.File, ".sol")) // Hardhat has no columns
 	if containsAny(f.File, evaluated) {
@@ -51,8 +51,6 @@ func scriptPlace(place string, f *Frame) (ok bool) {
 	}
 	return f.File != "" && (f.Column > 0 || called)
 }
-
-var placesWithoutLine = []string{"index ", "wasm://"}
 
 // evalCode is the file of code that was evaluated. Not all engines print where: Chrome has
 // "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
@@ -65,13 +63,10 @@ func geckoFrame(s string, f *Frame) bool {
 		f.Function, f.File = name, "[native code]"
 		return isGeckoName(name)
 	}
-	scheme := strings.Index(s, "://")
-	at := strings.LastIndexByte(s[:max(scheme, 0)], '@') // names and URLs may have others
-	if scheme < 0 {
-		at = strings.LastIndexByte(s, '@')
-	}
+	before, _, scheme := strings.Cut(s, "://")
+	at := strings.LastIndexByte(before, '@') // names and URLs may have others
 	f.Function = s[:max(at, 0)]
-	if at < 0 && scheme < 0 || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(withoutQuery(f.File)) { // Node prints where it threw without a column
+	if at < 0 && !scheme || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(withoutQuery(f.File)) { // Node prints where it threw without a column
 		return false
 	}
 	return isGeckoName(f.Function) && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
@@ -79,10 +74,9 @@ func geckoFrame(s string, f *Frame) bool {
 
 // isGeckoName distinguishes "global code" and "get total" from a text that holds an "@".
 func isGeckoName(name string) bool {
-	return strings.IndexByte(name, ' ') < 0 || strings.Count(name, " ") == 1 && (beginsWithAny(name, geckoWords) || strings.IndexByte(name, '*') > 0)
+	return strings.IndexByte(name, ' ') < 0 || strings.Count(name, " ") == 1 &&
+		(beginsWithAny(name, "global", "module", "eval", "async", "get", "set", "static") || strings.IndexByte(name, '*') > 0)
 }
-
-var geckoWords = strings.Fields("global module eval async get set static")
 
 // asyncCall begins a function that awaited the call above.
 const asyncCall = "async "
@@ -126,19 +120,20 @@ var javascriptPlaces = []form{formOf("$place~js|ts|sx").checked(func(f *Frame) b
 })}
 
 func javascriptInApp(f *Frame) bool {
-	return !inEngine(f.File) && !containsAny(f.File, scriptLibraries) && !beginsWithAny(baseName(withoutQuery(f.File)), pageLibraries) &&
+	script := baseName(withoutQuery(f.File)) // of libraries that pages load separately:
+	return !inEngine(f.File) && !containsAny(f.File, scriptLibraries) &&
+		!beginsWithAny(script, "react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-") &&
 		f.Function != "__webpack_require__"
 }
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
 func inEngine(file string) bool {
-	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) || nodeCore[file]
+	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime...) || nodeCore[file]
 }
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
 	scriptLibraries   = partsOf("node_modules", "-extension://", "webpack/bootstrap", "webpack/runtime", "webpack/startup", "webpack/universalModuleDefinition")
-	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )
 
 // javascriptIdentity is the file without hashes and the function without its receiver, which not all engines print.

@@ -80,7 +80,6 @@ const (
 	twoLines   layout = 1 << iota // a call's place has its own line
 	placeFirst                    // the call is below its place
 	crashLast                     // the innermost call is printed last
-	callless                      // errors without calls are recognized by their place
 )
 
 func (l layout) has(one layout) bool { return l&one != 0 }
@@ -146,7 +145,7 @@ var (
 		inApp: func(f *Frame) bool { return f.Module != "" && !dotnetLibraries.contains(f.Module) }}
 	rubyRuntime    = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
 	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
-	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}
+	laravelRuntime = runtime{language: PHP, folders: phpFolders, inApp: collisionInApp, identity: collisionIdentity}
 	rustRuntime    = runtime{language: Rust, folders: strings.Fields("/rustc/ /.cargo/ /cargo/registry/"), inApp: rustInApp, identity: rustIdentity}
 	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
 	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
@@ -175,7 +174,7 @@ var syntaxes = [...]syntax{
 	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, places: phpPlaces},
 	{runtime: &phpRuntime, forms: xdebugForms, mark: phpMark, layout: crashLast},
 	{runtime: &laravelRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
-	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
+	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
 	{runtime: &shellRuntime, forms: powershellForms, marks: powershellMarks},

@@ -239,11 +239,9 @@ func isEscaped(piece string) bool {
 		return false
 	}
 	for before, rest, found := strings.Cut(piece, `\n`); found; before, rest, found = strings.Cut(rest, `\n`) {
-		if _, _, numbered := cutNumber(strings.TrimSuffix(before, `\r`)); numbered || beginsWithAny(rest, lineBegins) {
+		if _, _, numbered := cutNumber(strings.TrimSuffix(before, `\r`)); numbered || beginsWithAny(rest, " ", "\t", `\t`, "/", "#") {
 			return true
 		}
 	}
 	return false
 }
-
-var lineBegins = []string{" ", "\t", `\t`, "/", "#"}

@@ -209,12 +209,12 @@ func appendToken(dst []byte, token, last string, found marks) []byte {
 	return appendLower(append(dst, ' '), word)
 }
 
-// codeWords announce a number that tells errors apart: "exit status 2", "HTTP 404", "errno=13", "os error 2".
-var codeWords = strings.Fields("status code statuscode errno error exit exited http http/1.1 http/2 signal sqlstate returned responded answered")
+func announcesCode(word string) bool {
+	return isOneOf(wordEnds.trim(word), "status", "code", "statuscode", "errno", "error", "exit", "exited", "http", "http/1.1", "http/2",
+		"signal", "sqlstate", "returned", "responded", "answered")
+}
 
-func announcesCode(word string) bool { return isOneOf(wordEnds.trim(word), codeWords) }
-
-func isOneOf(s string, names []string) bool {
+func isOneOf(s string, names ...string) bool {
 	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(s, one) })
 }
 
@@ -248,11 +248,9 @@ var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
 func isErrorCode(token string) bool {
 	word := valueEnds.trim(token)
 	label := decimals.trimRight(word)
-	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && isOneOf(strings.TrimRight(label, "-_"), codeLabels) &&
-		isUpperWord(strings.TrimRight(label, "-_"))
+	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && isUpperWord(strings.TrimRight(label, "-_")) &&
+		isOneOf(strings.TrimRight(label, "-_"), "E", "ORA", "PLS", "TNS", "SQL", "ERR", "TS", "CS")
 }
-
-var codeLabels = strings.Fields("E ORA PLS TNS SQL ERR TS CS")
 
 // isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which the first says that something failed.
 func isSystemStatus(s string) bool {

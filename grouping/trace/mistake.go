@@ -39,15 +39,9 @@ var typeBreaks = marksOf(".:\\")
 // JavaScript engines word the same mistake differently, and quote code, whose variables bundlers rename. They agree on
 // the kind of mistake and on the property's name, which is not renamed.
 
-// phrase is how an engine words a mistake: with code in place of $msg, of which the last name is a property and a single
-// one a variable, or with a name in place of $type.
-type phrase struct {
-	mistake string
-	form
-}
-
-// phrases are those of Chrome and Node, Firefox, Safari.
-var phrases = [...]phrase{
+// phrases are how Chrome and Node, Firefox, Safari word mistakes: with code in place of $msg, of which the last name is a
+// property and a single one a variable, or with a name in place of $type.
+var phrases = [...]namedForm{
 	{"no value", formOf("Cannot read propert$_reading '$type'$_")}, {"no value", formOf("Cannot set propert$_setting '$type'$_")},
 	{"no value", formOf("Cannot read property '$type' of $_")}, {"no value", formOf("Cannot set property '$type' of $_")},
 	{"no value", formOf("Cannot destructure property '$type'$_")}, {"no value", formOf(`can't access property "$type"$_`)},
@@ -79,7 +73,7 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 		if !isIdentifier(m.typ) {
 			m.typ = ""
 		}
-		return phrases[i].mistake, m.typ
+		return phrases[i].name, m.typ
 	}
 	return "", ""
 }

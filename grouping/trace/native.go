@@ -255,7 +255,7 @@ func appendNative(dst []byte, name string) []byte {
 		case c == '>' && depth > 0:
 			depth--
 		case depth > 0:
-		case c == '(', c == '[', c == '.' && beginsWithAny(rest, compilerParts):
+		case c == '(', c == '[', c == '.' && beginsWithAny(rest, ".isra.", ".part.", ".constprop.", ".cold", ".llvm."):
 			return bytes.TrimRight(dst, " ")
 		case c == '#' && countDigits(rest[1:]) > 0:
 			i += countDigits(rest[1:])
@@ -303,9 +303,6 @@ func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 
 // rustHash is the length of the hash that Rust puts at the end of names.
 const rustHash = 17
-
-// compilerParts is what compilers append to the names of parts and copies of functions.
-var compilerParts = strings.Fields(".isra. .part. .constprop. .cold .llvm.")
 
 // withoutSwiftWords drops the compiler's remarks about copies of a function, and counters of blocks.
 func withoutSwiftWords(name string) string {

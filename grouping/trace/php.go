@@ -84,7 +84,9 @@ func phpOwn(frames []Frame) {
 }
 
 // isVendored recognizes files of packages, and of WordPress itself.
-func isVendored(path string) bool { return isBelow(path, "/vendor/", "/wp-includes/") }
+func isVendored(path string) bool { return isBelow(path, phpFolders...) }
+
+var phpFolders = strings.Fields("/vendor/ /wp-includes/")
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
@@ -116,9 +118,6 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 // appendWithoutHashes appends a name without hashes of template engines: "__TwigTemplate_8f3a2b1c",
 // "content_65a1b2c3d4_12345678".
 func appendWithoutHashes(dst []byte, name string) []byte {
-	if !hasDigit(name) {
-		return append(dst, name...)
-	}
 	for part := range strings.SplitSeq(name, "_") {
 		if !isHexWord(part, minPlainHexID) {
 			dst = append(append(dst, part...), '_')
@@ -149,7 +148,7 @@ func collisionMark(l line) mark {
 }
 
 func collisionInApp(f *Frame) bool {
-	return !strings.HasPrefix(f.File, "vendor/") && !isVendored(f.File) && f.File != "artisan" && f.File != "public/index.php"
+	return !strings.HasPrefix(f.File, "vendor/") && f.File != "artisan" && f.File != "public/index.php"
 }
 
 // collisionIdentity is the file and the function called there, as the function around it is not always printed.

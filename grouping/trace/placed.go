@@ -54,28 +54,20 @@ func cutPlace(s string, f *Frame) (before, after string, ok bool) {
 	if !hasDigit(s) {
 		return "", "", false
 	}
-	for dot := strings.IndexByte(s, '.'); dot >= 0; {
-		end := dot + 1
-		for end < len(s) && isLower(s[end]) {
-			end++
+	for end := 0; ; {
+		dot := end + strings.IndexByte(s[end:], '.')
+		if dot < end {
+			return "", "", false
 		}
+		end = len(s) - len(smallLetters.trimLeft(s[dot+1:]))
 		if n := end - dot; n > 1 && n <= maxExtension+1 && dot > 0 && isAlnum(s[dot-1]) {
-			start := dot
-			for start > 0 && !placeBreaks.has(s[start-1]) {
-				start--
-			}
+			start := dot - len(placeBreaks.afterLast(s[:dot]))
 			f.File = s[start:end]
 			if f.Line, before, after = lineOf(s[:start], s[end:]); f.Line > 0 {
 				return before, after, true
 			}
 		}
-		next := strings.IndexByte(s[end:], '.')
-		if next < 0 {
-			break
-		}
-		dot = end + next
 	}
-	return "", "", false
 }
 
 var placeBreaks = marksOf(" \t\"'`([{<,;|=")

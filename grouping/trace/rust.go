@@ -16,11 +16,9 @@ var rustForms = []form{
 // "2: (SHOP::TOTAL 7)", and source code.
 func isRustCall(f *Frame) bool {
 	name := f.Function
-	other := strings.HasPrefix(name, "0x") || strings.HasPrefix(name, "(") || endsWithAny(name, otherEnds)
+	other := strings.HasPrefix(name, "0x") || strings.HasPrefix(name, "(") || endsWithAny(name, "]", "{", ";")
 	return strings.Contains(name, "::") && !other || name == "main" || name == "rust_begin_unwind"
 }
-
-var otherEnds = strings.Fields("] { ;")
 
 // Before release 1.73, the message was in front of the place.
 var rustMarks = []markForm{
@@ -63,10 +61,8 @@ func rustCrate(path string) string {
 // isBlanket reports whether the standard library implements a trait for all types.
 func isBlanket(trait string) bool {
 	_, path, _ := strings.Cut(trait, "::")
-	return beginsWithAny(path, blanketTraits)
+	return beginsWithAny(path, "ops::function::", "convert::Into<", "convert::TryInto<", "string::ToString", "string::SpecToString", "any::Any")
 }
-
-var blanketTraits = strings.Fields("ops::function:: convert::Into< convert::TryInto< string::ToString string::SpecToString any::Any")
 
 // cutQualified splits "<shop::Cart<u32> as shop::Priced>::price", and
 // "shop::pay::<impl shop::Priced for shop::Cart<T>>::price".

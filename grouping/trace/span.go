@@ -169,7 +169,7 @@ func (s *Span) cutPrefix() {
 // where calls would be.
 func (c *chain) insertPlace() {
 	root := &c.spans[0]
-	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, syntaxErrors) {
+	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, "SyntaxError", "ParseError", "CompileError") {
 		return
 	}
 	c.frames = slices.Insert(c.frames, root.First, c.place)
@@ -180,8 +180,6 @@ func (c *chain) insertPlace() {
 		}
 	}
 }
-
-var syntaxErrors = strings.Fields("SyntaxError ParseError CompileError")
 
 // Root is the innermost exception with frames. If it has no type, that of the exception around it counts.
 func (c *chain) Root() Span {

@@ -61,7 +61,7 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 	return dst
 }
 
-func beginsWithAny(s string, beginnings []string) bool {
+func beginsWithAny(s string, beginnings ...string) bool {
 	for _, begin := range beginnings {
 		if strings.HasPrefix(s, begin) {
 			return true
@@ -70,7 +70,7 @@ func beginsWithAny(s string, beginnings []string) bool {
 	return false
 }
 
-func endsWithAny(s string, ends []string) bool {
+func endsWithAny(s string, ends ...string) bool {
 	for _, end := range ends {
 		if strings.HasSuffix(s, end) {
 			return true
