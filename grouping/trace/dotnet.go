@@ -115,19 +115,14 @@ func dotnetIdentity(dst []byte, f *Frame) []byte {
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
 	start := len(dst)
-	for name != "" {
-		end := strings.IndexAny(name, ".+")
-		if end < 0 {
-			end = len(name)
-		}
-		outer, local := dotnetPart(name[:end])
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '+' }) {
+		outer, local := dotnetPart(part)
 		for _, s := range [...]string{outer, local} {
 			if s != "" && len(dst) > start {
 				dst = append(dst, '.')
 			}
 			dst = append(dst, s...)
 		}
-		name = name[min(end+1, len(name)):]
 	}
 	return dst
 }

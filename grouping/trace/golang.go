@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
 // together, apart, or on one line.
@@ -151,16 +154,10 @@ func isGoCounter(part string) bool {
 
 // appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".
 func appendGoPackage(dst []byte, path string) []byte {
-	for path != "" {
-		part, rest, more := strings.Cut(path, "/")
-		part, _, _ = strings.Cut(part, "@")
-		if path = rest; isVersion(part) {
-			continue
-		}
-		dst = append(dst, part...)
-		if more {
-			dst = append(dst, '/')
+	for part := range strings.SplitSeq(path, "/") {
+		if part, _, _ = strings.Cut(part, "@"); !isVersion(part) {
+			dst = append(append(dst, part...), '/')
 		}
 	}
-	return dst
+	return bytes.TrimSuffix(dst, []byte{'/'})
 }
