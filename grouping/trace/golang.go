@@ -94,12 +94,13 @@ var goMarks = []markForm{
 }
 
 func goInApp(f *Frame) bool {
-	_, version, _ := strings.Cut(f.File, "@v") // where paths are trimmed: "github.com/acme/shop@v1.2.3/cart.go"
-	file, standard := after(f.File, "/src/")   // "/usr/local/go/src/runtime/panic.go"
-	if f.Module == goCreator || countDigits(version) > 0 || f.Module == goQuoted && standard && goStandard[file[:cutAt(file, 0, '/')]] {
-		return false
+	module := f.Module
+	if module == goQuoted {
+		module, _ = after(f.File, "/src/") // "/usr/local/go/src/runtime/panic.go"
 	}
-	return !goStandard[f.Module[:cutAt(f.Module, 0, '/')]] && !beginsWithAny(f.Module, "vendor/", "golang.org/x/", "google.golang.org/")
+	_, version, _ := strings.Cut(f.File, "@v") // where paths are trimmed: "github.com/acme/shop@v1.2.3/cart.go"
+	return module != goCreator && countDigits(version) == 0 && !goStandard[module[:cutAt(module, 0, '/')]] &&
+		!beginsWithAny(f.Module, "vendor/", "golang.org/x/", "google.golang.org/")
 }
 
 // goOwn takes those calls out of own code that report a panic: a deferred

@@ -32,7 +32,7 @@ func unknownOpens(l line) mark {
 	}
 	for _, brackets := range [...]string{"[]", "()"} { // behind the message: "no such cart (Shop::Closed)"
 		message, typ, found := cutLast(value, " "+brackets[:1])
-		if typ, closed := strings.CutSuffix(typ, brackets[1:]); found && closed && isUpper((typ + "_")[0]) && !notInType.occursIn(typ) {
+		if typ, closed := strings.CutSuffix(typ, brackets[1:]); found && closed && typ != "" && isUpper(typ[0]) && !notInType.occursIn(typ) {
 			return mark{header, typ, message}
 		}
 	}
