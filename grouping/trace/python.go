@@ -36,7 +36,10 @@ func pythonMark(l line) mark {
 		}
 		return mark{kind: otherStack}
 	}
-	l.string = strings.TrimPrefix(withoutBars(l.string), "E   ") // by pytest
+	if bars, rest, ok := strings.Cut(l.string, "| "); ok && strings.Trim(bars, " |") == "" {
+		l.string = rest
+	}
+	l.string = strings.TrimPrefix(l.string, "E   ") // by pytest
 	if strings.HasPrefix(l.string, "Traceback (most recent call last)") || leadingSpace(l.string) > 0 {
 		return mark{}
 	}
@@ -53,14 +56,6 @@ func pythonMark(l line) mark {
 var pythonReports = []markForm{
 	{wrapper, formOf("The above exception was the direct cause$_")}, {wrapper, formOf("During handling of the above exception$_")},
 	{trailer, formOf("Exception Type: $type $_")}, {header, formOf("[ERROR]$_*\t$class")}, {header, formOf("[ERROR]$class")},
-}
-
-// withoutBars drops an exception group's bars.
-func withoutBars(line string) string {
-	if bar := strings.Index(line, "| "); bar >= 0 && strings.Trim(line[:bar], " |") == "" {
-		return line[bar+len("| "):]
-	}
-	return line
 }
 
 func pythonInApp(f *Frame) bool {

@@ -184,15 +184,14 @@ func (c *chain) insertPlace() {
 // Root is the innermost exception with frames. If it has no type, that of the exception around it counts.
 func (c *chain) Root() Span {
 	for i, s := range c.spans {
-		if s.First == s.End {
-			continue
-		}
 		for _, around := range c.spans[i:] {
 			if s.Type == "" {
 				s.Type, s.Message = around.Type, around.Message
 			}
 		}
-		return s
+		if s.First < s.End {
+			return s
+		}
 	}
 	return c.Outermost()
 }

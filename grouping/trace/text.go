@@ -1,25 +1,18 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// leadingSpace counts leading blanks and tabs.
-func leadingSpace(s string) int {
-	i := 0
-	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
-		i++
-	}
-	return i
-}
+func withoutIndent(line string) string { return blanks.trimLeft(line) }
 
-func withoutIndent(line string) string { return line[leadingSpace(line):] }
+func leadingSpace(s string) int { return len(s) - len(withoutIndent(s)) }
 
-// trimEnd drops white space at the end of a line.
-func trimEnd(s string) string {
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t' || s[len(s)-1] == '\r') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+// trimEnd drops white space and control characters at the end of a line.
+func trimEnd(s string) string { return lineEnds.trimRight(s) }
+
+var blanks, lineEnds = marksOf(" \t"), marksOf(" \t\r")
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
@@ -29,12 +22,7 @@ func isAlpha(c byte) bool { return isUpper(c) || isLower(c) }
 func isHex(c byte) bool { return isDigit(c) || c-'a' < 6 || c-'A' < 6 }
 
 // countDigits is how many digits s begins with.
-func countDigits(s string) (n int) {
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n
-}
+func countDigits(s string) int { return len(s) - len(decimals.trimLeft(s)) }
 
 func allDigits(s string) bool { return s != "" && countDigits(s) == len(s) }
 
@@ -62,21 +50,11 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 }
 
 func beginsWithAny(s string, beginnings ...string) bool {
-	for _, begin := range beginnings {
-		if strings.HasPrefix(s, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(beginnings, func(one string) bool { return strings.HasPrefix(s, one) })
 }
 
 func endsWithAny(s string, ends ...string) bool {
-	for _, end := range ends {
-		if strings.HasSuffix(s, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ends, func(one string) bool { return strings.HasSuffix(s, one) })
 }
 
 // partsOf are parts of names, see containsAny.
