@@ -119,11 +119,10 @@ func withoutStackHash(s string) string {
 // markOf makes the mark of "Type: message".
 func markOf(kind markKind, s string) mark {
 	s = withoutStackHash(s)
-	typ, message, ok := typeAndMessage(s)
-	if !ok {
-		message = strings.TrimSpace(s)
+	if typ, message, ok := typeAndMessage(s); ok {
+		return mark{kind, typ, message}
 	}
-	return mark{kind, typ, message}
+	return mark{kind, "", strings.TrimSpace(s)}
 }
 
 // classHeader reads the line above the frames: "pkg.SomeException: message".

@@ -192,8 +192,8 @@ func appendToken(dst []byte, token, last string, found marks) []byte {
 			continue
 		}
 		dst = append(appendLower(append(dst, ' '), name), between...)
-		if announcesCode(name) && (isCodeNumber(rest) || isConstant(valueEnds.trim(rest))) {
-			return append(dst, valueEnds.trim(rest)...)
+		if code := valueEnds.trim(rest); announcesCode(name) && (isCodeNumber(rest) || len(code) > 3 && isUpperWord(code)) { // "ECONNREFUSED"
+			return append(dst, code...)
 		}
 		return append(dst, '*')
 	}
@@ -217,9 +217,6 @@ func announcesCode(word string) bool {
 func isOneOf(s string, names ...string) bool {
 	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(s, one) })
 }
-
-// isConstant recognizes "ECONNREFUSED".
-func isConstant(s string) bool { return len(s) > 3 && isUpperWord(s) }
 
 // Bounds of codes.
 const (
@@ -248,9 +245,10 @@ var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
 func isErrorCode(token string) bool {
 	word := valueEnds.trim(token)
 	label := decimals.trimRight(word)
-	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && isUpperWord(strings.TrimRight(label, "-_")) &&
-		isOneOf(strings.TrimRight(label, "-_"), "E", "ORA", "PLS", "TNS", "SQL", "ERR", "TS", "CS")
+	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && codeLabels[strings.TrimRight(label, "-_")]
 }
+
+var codeLabels = wordSet("E ORA PLS TNS SQL ERR TS CS")
 
 // isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which the first says that something failed.
 func isSystemStatus(s string) bool {
@@ -259,8 +257,7 @@ func isSystemStatus(s string) bool {
 }
 
 func appendLower(dst []byte, s string) []byte {
-	for i := range len(s) {
-		c := s[i]
+	for _, c := range []byte(s) {
 		if isUpper(c) {
 			c |= 0x20
 		}

@@ -5,14 +5,9 @@ import "strings"
 // IsFault reports whether an error is a mistake of the function that throws it, such as a null dereference: its caller
 // does not identify it. What is missing by its key or index is no such mistake.
 func (l Language) IsFault(typ, message string) bool {
-	if GoFault(message) != "" {
-		return true
-	}
 	name := typeBreaks.afterLast(typ)
-	if (l == Native || l == Unknown) && memoryFault(typ) {
-		return true
-	}
-	return faults[name] || strings.HasSuffix(name, "NullPointerException") || strings.HasSuffix(name, "ClassCastException")
+	return faults[name] || endsWithAny(name, "NullPointerException", "ClassCastException") || GoFault(message) != "" ||
+		(l == Native || l == Unknown) && memoryFault(typ)
 }
 
 // GoFault is the fault of which Go's runtime has no type of its own; "" where the message names none.
@@ -26,12 +21,13 @@ func GoFault(message string) string {
 
 // IsOverflow reports endless recursion. Where it ends is chance; its cycle of functions is the bug.
 func IsOverflow(typ, message string) bool {
-	return strings.Contains(typ, "Stack") && containsAny(typ, overflowTypes) || strings.HasSuffix(typ, "RecursionError") ||
-		strings.Contains(message, "too much recursion") ||
-		strings.Contains(message, "stack") && (strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "stack overflow"))
+	return strings.HasSuffix(typ, "RecursionError") || containsAny(typ, overflowTypes) || containsAny(message, overflows)
 }
 
-var overflowTypes = partsOf("StackOverflow", "SystemStackError", "InsufficientExecutionStack")
+var (
+	overflowTypes = partsOf("StackOverflow", "SystemStackError", "InsufficientExecutionStack")
+	overflows     = partsOf("too much recursion", "call stack size exceeded", "stack overflow")
+)
 
 // typeBreaks are in front of the last part of a type's name.
 var typeBreaks = marksOf(".:\\")

@@ -142,14 +142,14 @@ func addressedFrame(l line, f *Frame) bool {
 	if !ok || !strings.HasPrefix(s, "0x") {
 		return false
 	}
-	call = strings.TrimLeft(call, " ")
+	call = withoutIndent(call)
 	if strings.HasPrefix(call, "(/") { // nothing but where the library was loaded
 		*f = Frame{Module: imageOf(call)}
 		return true
 	}
 	name, in := strings.CutPrefix(call, "in ")
 	if l.string = name; in {
-		return frameIn(l, f, gdbForms) || bareCall(name, f)
+		return frameIn(l, f, gdbForms) || bareForm.frame(name, f)
 	}
 	return frameIn(l, f, swiftForms)
 }
@@ -159,11 +159,8 @@ var gdbForms = []form{
 	formOf("$fn* from $mod^").checked(inImage), formOf("$fn* (/$mod)$_").checked(inImage), formOf("$fn* $at").checked(isSource),
 }
 
-// bareCall reads "cart_total_", whose place gfortran prints on the next line.
-func bareCall(s string, f *Frame) bool {
-	*f = Frame{Function: s}
-	return isNamed(f) && s != "" && !strings.ContainsAny(s, " /")
-}
+// bareForm reads "cart_total_", whose place gfortran prints on the next line.
+var bareForm = formOf("$fn").checked(func(f *Frame) bool { return !strings.ContainsAny(f.Function, " /") && isNamed(f) })
 
 // isNamed drops what is printed for an unknown name.
 func isNamed(f *Frame) bool {

@@ -33,9 +33,8 @@ func (t *Trace) judge() {
 				}
 			}
 			f := &t.frames[i]
-			if t.syntax.home == nil || !isWithin(f.Module, home) {
-				own = t.syntax.isOwn(f) && !t.syntax.isLearned(f, t.libraries)
-				home = withoutLast(f.Module)
+			if in := withoutLast(f.Module); t.syntax.home == nil || in == "" || in != home {
+				own, home = t.syntax.isOwn(f) && !t.syntax.isLearned(f, t.libraries), in
 			}
 			f.InApp = own
 		}
@@ -46,11 +45,6 @@ func (t *Trace) judge() {
 			t.rule(s)
 		}
 	}
-}
-
-// isWithin reports whether a class is in this package itself.
-func isWithin(class, home string) bool {
-	return home != "" && len(class) > len(home) && class[len(home)] == '.' && class[:len(home)] == home && strings.IndexByte(class[len(home)+1:], '.') < 0
 }
 
 // Site are the frames that locate the error, the innermost first; none without a usable trace.
