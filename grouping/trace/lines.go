@@ -56,15 +56,15 @@ func (t *text) split(l line) {
 	if l.has.has('[') && t.elements(l.string) {
 		return
 	}
-	for l.string != "" && termMarks.has(l.string[0]) {
-		i := strings.Index(l.string, erlangNext)
+	for l.string != "" && strings.IndexByte("{[*", l.string[0]) >= 0 { // an Erlang term or its report, with all calls
+		i := strings.Index(l.string, "]},{")
 		if i < 0 {
 			break
 		}
 		t.keep(newLine(l.string[:i+len("]},")]))
 		l.string = l.string[i+len("]},"):]
 	}
-	for flatMarks&^l.has == 0 {
+	for l.has.has(')') && l.has.has(' ') {
 		i := strings.Index(l.string, ") at ")
 		if i < 0 || strings.Contains(l.string[:i], "frame #") || !isCall(l.string[i+len(") at "):]) {
 			break
@@ -97,21 +97,12 @@ func (t *text) elements(s string) bool {
 	return true
 }
 
-// erlangNext separates calls that Erlang prints on one line.
-const erlangNext = "]},{"
-
-// termMarks begin an Erlang term or its report.
-var termMarks = marksOf("{[*")
-
 // isCall distinguishes calls, "a.B.c(B.java:1)" and "a.js:1:2", from "f.c:3", the place of one.
 func isCall(s string) bool {
 	s = s[:min(len(s), maxLine)]
 	_, _, column, _ := cutPosition(s)
 	return column > 0 || strings.IndexByte(s, '(') >= 0
 }
-
-// flatMarks are in each line that holds several calls.
-var flatMarks = marksOf(") at ")
 
 // keep adds a line. Of too many, middle ones are dropped.
 func (t *text) keep(l line) {
@@ -209,25 +200,21 @@ func withoutColors(line string) string {
 	for line != "" {
 		before, rest, _ := strings.Cut(line, escape+"[")
 		plain.WriteString(before)
-		if line = colorCode.trimLeft(rest); line != "" {
-			line = line[1:]
-		}
+		line = strings.TrimLeft(rest, "0123456789;")
+		line = line[min(1, len(line)):]
 	}
 	return plain.String()
 }
 
 const escape = "\x1b"
 
-var colorCode = marksOf("0123456789;")
-
 // fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n", "stream":"stderr"}`.
 func fromContainer(line string) string {
-	text, ok := strings.CutPrefix(line, `{"log":"`)
-	if !ok {
-		return line
+	if text, ok := strings.CutPrefix(line, `{"log":"`); ok {
+		text, _, _ = strings.Cut(text, `","stream":"`)
+		line = jsonEscapes.Replace(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
 	}
-	text, _, _ = strings.Cut(text, `","stream":"`)
-	return jsonEscapes.Replace(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
+	return line
 }
 
 var jsonEscapes = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")

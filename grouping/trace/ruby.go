@@ -93,7 +93,7 @@ func rubyIdentity(dst []byte, f *Frame) []byte {
 	if _, method, block := cutLast(name, " in "); block {
 		name = method
 	}
-	if name[:min(1, len(name))] != "<" { // "<class:Cart>"
+	if !strings.HasPrefix(name, "<") { // "<class:Cart>"
 		name = classEnds.afterLast(name)
 	}
 	return appendCall(dst, withoutTemplateNumbers(fileStem(f, ".rb")), withoutTemplateNumbers(name))
@@ -103,8 +103,8 @@ var classEnds = marksOf("#.")
 
 // withoutTemplateNumbers cuts numbers of template engines off "_app_views_x_html_erb___123_456" and "__tilt_123".
 func withoutTemplateNumbers(name string) string {
-	if !strings.HasPrefix(name, "_app_") && !strings.HasPrefix(name, "__tilt_") {
-		return name
+	if beginsWithAny(name, "_app_", "__tilt_") {
+		name = strings.TrimRight(name, "_0123456789")
 	}
-	return strings.TrimRight(name, "_0123456789")
+	return name
 }

@@ -82,16 +82,15 @@ func isHexID(part string, before byte) bool {
 
 // numberInWord finds an id within a word: "Job12345Failed", "Error8f3a9c".
 func numberInWord(word string) (start, end int) {
-	first := strings.IndexAny(word, "0123456789")
-	if first < 0 {
-		return len(word), len(word)
+	first := 0
+	for first < len(word) && !isDigit(word[first]) {
+		first++
 	}
 	if tail := word[first:]; isHexID(tail, 0) && !hasUpper(tail) && hasDigit(tail[1:]) {
 		return first, len(word)
 	}
 	for start = first; start < len(word); start = end + 1 {
-		for end = start; end < len(word) && isDigit(word[end]); end++ {
-		}
+		end = start + countDigits(word[start:])
 		if end-start >= minInnerNumber && !isUpperWord(word[:start]) && !isJavaCounted(word[:start]) && word[start:end] != curve {
 			return start, end
 		}
