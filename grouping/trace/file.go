@@ -25,13 +25,6 @@ func appendFileName(dst []byte, path string) []byte {
 
 var nameBreaks = marksOf(".-~")
 
-// cutChunkHash cuts the hash out of "cart_tsx_3f2a1b9c._.js", a script of Turbopack.
-func cutChunkHash(name string) (stem, extension string, ok bool) {
-	stem, extension, ok = strings.Cut(name, "._.")
-	stem, hash, named := cutLast(stem, "_")
-	return strings.TrimRight(stem, "_"), extension, ok && named && isHexWord(hash, minPlainHexID)
-}
-
 // isHashPart recognizes hashes of bundlers, build numbers and parts of versions.
 func isHashPart(s string) bool {
 	return allDigits(s) || isVersion(s) || isHexWord(s, minHexID) || len(s) >= minPlainHexID && len(s) <= 32 && isMixed(s, "")

@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // form is how a line is written: text with fields, as in
 //
@@ -45,10 +48,8 @@ const (
 	messageField          // mark.message
 )
 
-var contents = map[string]content{ // bounded by the constants above
-	"_": anyField, "fn": functionField, "mod": moduleField, "file": fileField, "line": lineField, "col": columnField, "n": numberField,
-	"hex": addressField, "place": placeField, "at": positionField, "error": errorField, "class": classField, "type": typeField, "msg": messageField,
-}
+// contents are the names of these.
+var contents = strings.Fields("_ fn mod file line col n hex place at error class type msg")
 
 // formOf compiles a form.
 func formOf(pattern string) (p form) {
@@ -58,7 +59,7 @@ func formOf(pattern string) (p form) {
 	for more {
 		var f field
 		tail := formNames.trimLeft(rest)
-		f.what, rest = contents[rest[:len(rest)-len(tail)]], tail
+		f.what, rest = content(slices.Index(contents, rest[:len(rest)-len(tail)])), tail //nolint:gosec // a few
 		rest, f.late = strings.CutPrefix(rest, "*")
 		rest, f.word = strings.CutPrefix(rest, "^")
 		if rest, more = strings.CutPrefix(rest, "~"); more {

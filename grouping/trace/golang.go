@@ -129,7 +129,9 @@ func goIdentity(dst []byte, f *Frame) []byte {
 	}
 	for rest := f.Function; rest != ""; {
 		var part string
-		if part, rest = cutGoPart(rest); part != "" && !isGoCounter(part) {
+		part, rest = cutGoPart(rest)
+		stem := decimals.trimRight(part) // of what the compiler counts: "1", "func2", "gowrap1", "deferwrap3"
+		if part != "" && (stem == part || stem != "" && !isOneOf(stem, "func", "gowrap", "deferwrap", "-range")) {
 			dst = append(append(dst, '.'), part...)
 		}
 	}
@@ -145,12 +147,6 @@ func cutGoPart(s string) (part, rest string) {
 		return part, strings.TrimLeft(rest, ").")
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(s[:end], "-fm"), ")"), s[min(end+1, len(s)):]
-}
-
-// isGoCounter recognizes what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
-func isGoCounter(part string) bool {
-	stem := decimals.trimRight(part)
-	return len(stem) < len(part) && (stem == "" || isOneOf(stem, "func", "gowrap", "deferwrap", "-range"))
 }
 
 // appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".

@@ -19,8 +19,11 @@ func javaFrame(l line, f *Frame) bool {
 		return false
 	}
 	name := s[:open]
-	if l.has&javaRemarks != 0 {
-		name = withoutRemarks(name)
+	if l.has.has('@') || l.has.has('+') {
+		name, _, _ = strings.Cut(name, " + 0x")          // by .NET on Android
+		if _, call, ok := strings.Cut(name, " @ "); ok { // by Cats Effect, behind an operation
+			name = call
+		}
 	}
 	dot := strings.LastIndexByte(name, '.')
 	file, n, numbered := cutNumber(s[open+1 : end])
@@ -28,23 +31,12 @@ func javaFrame(l line, f *Frame) bool {
 		return false
 	}
 	class := name[:dot]
-	if l.has.has('/') {
-		class = withoutLoader(class)
+	if _, inner, ok := cutLast(class, "/"); ok && strings.IndexByte(inner, '.') >= 0 { // "app//a.B", "java.base@17/a.B", but "a/b/C"
+		class = inner
 	}
 	*f = Frame{Module: class, Function: name[dot+1:], File: file, Line: n}
 	return true
 }
-
-// withoutRemarks drops "flatMap @ ", an operation that Cats Effect prints, and the " + 0x1c" that .NET adds on Android.
-func withoutRemarks(name string) string {
-	name, _, _ = strings.Cut(name, " + 0x")
-	if _, call, ok := strings.Cut(name, " @ "); ok {
-		return call
-	}
-	return name
-}
-
-var javaRemarks = marksOf("@+")
 
 // withoutTool drops indentation and what build tools and mails put in front, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
@@ -80,15 +72,6 @@ var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "So
 
 // The extensions of files that run in a JVM, and those that mostly run elsewhere.
 var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
-
-// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
-// ("a/b/C") stay.
-func withoutLoader(class string) string {
-	if _, name, ok := cutLast(class, "/"); ok && strings.IndexByte(name, '.') >= 0 {
-		return name
-	}
-	return class
-}
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
 

@@ -189,8 +189,9 @@ func isRemote(path string) bool {
 // appendScriptFile appends a script's name without hashes; nothing for a page that holds scripts.
 func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	name := baseName(path)
-	if stem, extension, ok := cutChunkHash(name); ok {
-		return append(append(append(dst, stem...), '.'), extension...)
+	stem, extension, _ := strings.Cut(name, "._.") // "cart_tsx_3f2a1b9c._.js" of Turbopack
+	if stem, hash, _ := cutLast(stem, "_"); extension != "" && isHexWord(hash, minPlainHexID) {
+		return append(append(append(dst, strings.TrimRight(stem, "_")...), '.'), extension...)
 	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {

@@ -144,8 +144,8 @@ func addressedFrame(l line, f *Frame) bool {
 	}
 	call = withoutIndent(call)
 	if strings.HasPrefix(call, "(/") { // nothing but where the library was loaded
-		*f = Frame{Module: imageOf(call)}
-		return true
+		*f = Frame{Module: call}
+		return inImage(f)
 	}
 	name, in := strings.CutPrefix(call, "in ")
 	if l.string = name; in {
@@ -170,8 +170,10 @@ func isNamed(f *Frame) bool {
 	return true
 }
 
+// inImage finds the name of the library in "(/lib/libc.so.6+0x20830)".
 func inImage(f *Frame) bool {
-	f.Module = imageOf(f.Module)
+	image, _, _ := strings.Cut(strings.TrimPrefix(f.Module, "("), "+0x")
+	f.Module = baseName(strings.TrimSuffix(image, ")"))
 	return true
 }
 
@@ -203,12 +205,6 @@ func isSymbol(f *Frame) bool {
 		f.Function = ""
 	}
 	return f.Module != ""
-}
-
-// imageOf is the name of the library in "(/lib/libc.so.6+0x20830)".
-func imageOf(s string) string {
-	s, _, _ = strings.Cut(strings.TrimPrefix(s, "("), "+0x")
-	return baseName(strings.TrimSuffix(s, ")"))
 }
 
 // withoutOffset drops "+0x15", " + 84" and "+12".

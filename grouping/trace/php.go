@@ -23,24 +23,21 @@ func phpPlaced(f *Frame) bool {
 
 const internalFunction = "[internal function]"
 
-func phpCalled(f *Frame) bool {
-	f.Module, f.Function = phpCall(f.Function)
-	return f.Function != ""
-}
-
 // xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
 var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 
-// phpCall splits "Ns\Cls->fn(args)" into class and function.
-func phpCall(s string) (class, function string) {
+// phpCalled splits "Ns\Cls->fn(args)" into class and function.
+func phpCalled(f *Frame) bool {
+	s := f.Function
 	if closure := strings.Index(s, "{closure"); closure >= 0 {
-		return "", s[:min(cutAt(s, closure, '}')+1, len(s))]
+		f.Function = s[:min(cutAt(s, closure, '}')+1, len(s))]
+		return true
 	}
-	name := s[:cutAt(s, 0, '(')]
-	if arrow := max(lastIndex(name, "->"), lastIndex(name, "::")); arrow > 0 {
-		return name[:arrow], name[arrow+2:]
+	f.Function = s[:cutAt(s, 0, '(')]
+	if arrow := max(lastIndex(f.Function, "->"), lastIndex(f.Function, "::")); arrow > 0 {
+		f.Module, f.Function = f.Function[:arrow], f.Function[arrow+2:]
 	}
-	return "", name
+	return f.Function != ""
 }
 
 var phpMarks = []markForm{

@@ -43,7 +43,9 @@ const maxQualified = 4
 func isOwnRust(name string, depth int) bool {
 	typ, trait, _, qualified := cutQualified(name)
 	if qualified && depth > 0 {
-		return isOwnRust(typ, depth-1) && !isBlanket(trait) || isOwnRust(trait, depth-1)
+		_, path, _ := strings.Cut(trait, "::")
+		blanket := beginsWithAny(path, "ops::function::", "convert::Into<", "convert::TryInto<", "string::ToString", "string::SpecToString", "any::Any")
+		return isOwnRust(typ, depth-1) && !blanket || isOwnRust(trait, depth-1)
 	}
 	crate := rustCrate(name)
 	return crate != "" && !rustCrates[crate]
@@ -56,12 +58,6 @@ func rustCrate(path string) string {
 		return ""
 	}
 	return crate
-}
-
-// isBlanket reports whether the standard library implements a trait for all types.
-func isBlanket(trait string) bool {
-	_, path, _ := strings.Cut(trait, "::")
-	return beginsWithAny(path, "ops::function::", "convert::Into<", "convert::TryInto<", "string::ToString", "string::SpecToString", "any::Any")
 }
 
 // cutQualified splits "<shop::Cart<u32> as shop::Priced>::price", and
