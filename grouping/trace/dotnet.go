@@ -10,7 +10,11 @@ func dotnetFrame(l line, f *Frame) bool {
 	if parameters != "" && (strings.IndexByte(parameters, ' ') < 0 || notInParameters.occursIn(parameters) || nowhere[parameters]) {
 		return false // a place in Java or JavaScript, and no list of "Type name"
 	}
-	name, at := afterAt(name)
+	word, behind, _ := strings.Cut(name, " ")
+	at := dotnetAt[word]
+	if at {
+		name = behind
+	}
 	if !called || !closed || name == "" || name[len(name)-1] == ' ' || !at && (!strings.Contains(l.string, ":line ") || strings.IndexByte(name, ' ') >= 0) {
 		return false
 	}
@@ -42,16 +46,6 @@ func monoCall(f *Frame) bool {
 
 // dotnetAt is "at" in the languages of .NET.
 var dotnetAt = wordSet("at bei à в em en w v in vid ved på bij konum: 場所 在 於 위치:")
-
-// afterAt drops "at" or its translation.
-func afterAt(s string) (string, bool) {
-	for i := range min(len(s), len("위치: ")) {
-		if s[i] == ' ' && dotnetAt[s[:i]] {
-			return s[i+1:], true
-		}
-	}
-	return s, false
-}
 
 // dotnetPlace reads " in /src/C.cs:line 42", translated too.
 func dotnetPlace(s string) (file string, line int) {

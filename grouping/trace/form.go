@@ -77,10 +77,8 @@ var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf
 
 // needs is what each such field holds.
 func (p *field) needs() (m marks) {
-	for i, suffix := range p.suffix {
-		if m &= marksOf(suffix); i == 0 {
-			m = marksOf(suffix)
-		}
+	if len(p.suffix) == 1 {
+		m = marksOf(p.suffix[0])
 	}
 	switch p.what {
 	case lineField, columnField, numberField:

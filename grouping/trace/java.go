@@ -124,14 +124,28 @@ func isErrorName(s string) bool {
 	return endsWithAny(s, "Error", "Exception", "Failure", "Fault", "Warning", "Interrupt", "Exit")
 }
 
-// javaIdentity is class and method without generated numbers. Frames of reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without generated numbers: "Foo$" of "Foo$1" and "Foo$2". Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	found := marksOf(f.Module)
 	name, called := marksOf(f.Function), f.Function
 	if isJavaPlumbing(f, found, name) {
 		return dst
 	}
-	dst = append(appendJavaClass(dst, f.Module, found), '.')
+	start, class := len(dst), f.Module
+	if found.has('$') {
+		class = withoutGenerated(class)
+	}
+	if found.has('0') {
+		dst = appendUncounted(dst, class)
+	} else {
+		dst = append(dst, class...)
+	}
+	for i := start; found.has('/') && i < len(dst); i++ {
+		if dst[i] == '/' {
+			dst[i] = '.'
+		}
+	}
+	dst = append(dst, '.')
 	if last := strings.LastIndexByte(called, '$'); last > len("lambda$") && strings.HasPrefix(called, "lambda$") {
 		called = called[:last] // the method around it
 	}
@@ -168,27 +182,7 @@ func isContainerClass(class string) bool {
 		beginsWithAny(strings.TrimPrefix(name, "_"), "EJSRemote", "EJSLocal")
 }
 
-// appendJavaClass appends a class name up to its generated part, without numbers of anonymous classes: "Foo" of
-// "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
-func appendJavaClass(dst []byte, class string, found marks) []byte {
-	start := len(dst)
-	if found.has('$') {
-		class = withoutGenerated(class)
-	}
-	if found.has('0') {
-		dst = appendUncounted(dst, class)
-	} else {
-		dst = append(dst, class...)
-	}
-	for i := start; found.has('/') && i < len(dst); i++ {
-		if dst[i] == '/' {
-			dst[i] = '.'
-		}
-	}
-	return dst
-}
-
-// withoutGenerated cuts off what a class generator appends.
+// withoutGenerated cuts off what a class generator appends: "Foo" of "Foo$$EnhancerBySpringCGLIB$$1a2b".
 func withoutGenerated(class string) string {
 	for i := strings.IndexByte(class, '$'); i >= 0 && i < len(class); i++ {
 		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts...) {

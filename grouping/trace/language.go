@@ -141,7 +141,8 @@ var (
 	scriptRuntime = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
 	pythonRuntime = runtime{language: Python, folders: pythonPackages, inApp: pythonInApp, identity: pythonIdentity}
 	goRuntime     = runtime{language: Go, folders: strings.Fields("/pkg/mod/ /vendor/"), inApp: goInApp, own: goOwn, identity: goIdentity}
-	dotnetRuntime = runtime{language: DotNet, home: dotnetHome, identity: dotnetIdentity,
+	dotnetRuntime = runtime{language: DotNet, identity: dotnetIdentity,
+		home:  func(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] },
 		inApp: func(f *Frame) bool { return f.Module != "" && !dotnetLibraries.contains(f.Module) }}
 	rubyRuntime    = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
 	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}

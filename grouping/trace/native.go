@@ -337,8 +337,6 @@ func bareName(name string) string {
 	return trimEnd(name)
 }
 
-// nativeReports recognizes functions by which errors are raised and reported. They are the same for all errors, and no
-// calls that failed.
 func nativeReports(name string) bool {
 	return nativeReporters[bareName(name)] || containsAny(name, nativeLoggers)
 }

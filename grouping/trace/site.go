@@ -12,11 +12,8 @@ const (
 	traceTail = 10 // the outermost
 )
 
-// ident is where an identity is in names.
+// ident is where an identity is in names; start: -1 if nobody asked for it yet.
 type ident struct{ start, end int }
-
-// unnamed is that of a frame whose identity nobody asked for yet.
-var unnamed = ident{start: -1}
 
 // judge marks the sender's own frames. Of a thousand calls, only those that count or are shown are examined, and where
 // modules tell own code, the calls of one package once.
@@ -25,7 +22,7 @@ func (t *Trace) judge() {
 	for _, s := range t.spans {
 		home, own := "", false // of the frame before
 		for i := s.First; i < s.End; i++ {
-			t.idents[i] = unnamed
+			t.idents[i] = ident{start: -1}
 			if s.IsMiddle(i) {
 				t.idents[i] = ident{}
 				if t.syntax.own == nil && i >= s.First+MaxShown {
@@ -56,7 +53,7 @@ func (t *Trace) Repeated(n int) bool { return t.repeated[n] }
 // Identity names frame i in every occurrence; empty if it does not count.
 func (t *Trace) Identity(i int) []byte {
 	at := &t.idents[i]
-	if *at == unnamed {
+	if at.start < 0 {
 		at.start = len(t.names)
 		t.names = t.syntax.identity(t.names, &t.frames[i])
 		at.end = len(t.names)
@@ -168,9 +165,6 @@ func cutAt(name string, i int, separator byte) int {
 	}
 	return len(name)
 }
-
-// dotnetHome is "Acme" of "Acme.Shop.Cart"; "" without a namespace.
-func dotnetHome(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] }
 
 // OwnPackage is the package of a frame that may be the sender's own, as far as neither paths nor lists exclude it; ""
 // in languages where paths do.

@@ -159,7 +159,6 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 
 var dots = marksOf(".")
 
-// appendType appends an error's type without what differs between occurrences.
 func appendType(dst []byte, typ string) []byte {
 	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
 	if !hasDigit(typ) {
