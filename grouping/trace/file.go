@@ -132,7 +132,7 @@ func isLikeWords(s string) bool {
 		if isRise(s, i+1) || isRise(s, i+2) {
 			continue
 		}
-		if groups++; *trigrams.at(s[i], s[i+1], s[i+2]) {
+		if groups++; trigrams[group(s, i)] {
 			known++
 		}
 	}
@@ -142,24 +142,22 @@ func isLikeWords(s string) bool {
 // isRise reports whether upper case follows lower at i > 0.
 func isRise(s string, i int) bool { return isUpper(s[i]) && isLower(s[i-1]) }
 
-// letterGroups is a set of trigrams, whatever their case.
-type letterGroups [26][26][26]bool
-
-func (g *letterGroups) at(a, b, c byte) *bool { return &g[(a|0x20)-'a'][(b|0x20)-'a'][(c|0x20)-'a'] }
+// group is the trigram at i of s, whatever its case.
+func group(s string, i int) [3]byte { return [3]byte{s[i] | 0x20, s[i+1] | 0x20, s[i+2] | 0x20} }
 
 // trigrams are those of the words by which errors are read.
-var trigrams = func() *letterGroups {
-	var g letterGroups
+var trigrams = func() map[[3]byte]bool {
+	all := map[[3]byte]bool{} // bounded by the words
 	for _, words := range []map[string]bool{
 		pageWords, faults, memoryFaults, placedWords, goStandard, rustCrates, dartLibraries, beamLibraries, nativeReporters,
 	} {
 		for one := range words {
 			for i := range max(0, len(one)-2) {
-				if a, b, c := one[i], one[i+1], one[i+2]; isAlpha(a) && isAlpha(b) && isAlpha(c) && !isRise(one, i+1) && !isRise(one, i+2) {
-					*g.at(a, b, c) = true
+				if marksOf(one[i:i+3])&^letters == 0 && !isRise(one, i+1) && !isRise(one, i+2) {
+					all[group(one, i)] = true
 				}
 			}
 		}
 	}
-	return &g
+	return all
 }()

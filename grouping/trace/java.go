@@ -124,7 +124,8 @@ func isErrorName(s string) bool {
 	return endsWithAny(s, "Error", "Exception", "Failure", "Fault", "Warning", "Interrupt", "Exit")
 }
 
-// javaIdentity is class and method without generated numbers: "Foo$" of "Foo$1" and "Foo$2". Frames of reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without generated numbers: "Foo$" of "Foo$1" and "Foo$2". Frames of reflection,
+// proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	found := marksOf(f.Module)
 	name, called := marksOf(f.Function), f.Function

@@ -30,18 +30,12 @@ const (
 // runtime is how a language names things, in whatever form they are printed.
 type runtime struct {
 	language Language
-	// folders hold libraries.
-	folders []string
-	// inApp distinguishes the sender's own code from libraries in other folders; nil where all is own there.
-	inApp func(f *Frame) bool
-	// home is the part of a module's name that its vendor chose; nil where paths distinguish own code.
-	home func(module string) string
-	// own corrects inApp for all frames of an exception, the innermost first; nil where inApp suffices.
-	own func(frames []Frame)
-	// identity appends what names the frame in every occurrence; nothing where the frame does not count.
-	identity func(dst []byte, f *Frame) []byte
-	// named corrects type and message of an exception; nil where nothing is to be.
-	named func(s *Span)
+	folders  []string                          // that hold libraries
+	inApp    func(f *Frame) bool               // distinguishes own code from libraries in other folders; nil: all is own there
+	home     func(module string) string        // the part of a module's name that its vendor chose; nil where paths distinguish own code
+	own      func(frames []Frame)              // corrects inApp for an exception's frames, the innermost first; nil: inApp suffices
+	identity func(dst []byte, f *Frame) []byte // appends what names a frame in every occurrence; nothing if it does not count
+	named    func(s *Span)                     // corrects type and message of an exception; nil: nothing is to be
 }
 
 // isOwn reports whether a call is the sender's own.
@@ -52,24 +46,15 @@ func (r *runtime) isOwn(f *Frame) bool {
 // syntax is how a runtime prints traces. Its functions get lines without line breaks.
 type syntax struct {
 	*runtime
-	// forms are those of calls. A call with a file and no function belongs to the line before it.
-	forms []form
-	// bare drops what may be before a call; nil where nothing is to be.
-	bare func(line string) string
-	// other reads calls that have no form; nil where all have. signs tell which lines may be such calls.
-	other func(l line, f *Frame) bool
-	signs []sign
-	// clean prepares a line for marks and mark. nil: it is trimmed.
-	clean func(line string) string
-	// marks are the forms of lines that begin or end exceptions.
-	marks []markForm
-	// mark recognizes other such lines; nil where there are none.
-	mark func(l line) mark
-	// opens reads frames that begin an exception and name it; nil where none does.
-	opens func(l line) mark
-	// places are forms with the file of a syntax error, or of an error without calls; none where it is printed as a
-	// frame.
-	places []form
+	forms  []form                      // of calls; one with a file and no function belongs to the line before it
+	bare   func(line string) string    // drops what may be before a call; nil: nothing is to be
+	other  func(l line, f *Frame) bool // reads calls that have no form; nil: all have
+	signs  []sign                      // of the lines that may be such calls
+	clean  func(line string) string    // prepares a line for marks and mark; nil: it is trimmed
+	marks  []markForm                  // of lines that begin or end exceptions
+	mark   func(l line) mark           // recognizes other such lines; nil: there are none
+	opens  func(l line) mark           // reads frames that begin an exception and name it; nil: none does
+	places []form                      // with the file of a syntax error, or of an error without calls; none: it is printed as a frame
 	layout
 }
 
