@@ -82,12 +82,8 @@ func (c *chain) apply(m mark, line string) bool {
 	open := &c.spans[c.open]
 	empty := open.First == open.End
 	switch m.kind {
-	case header:
-		if empty {
-			open.Type, open.Message = m.typ, m.message
-		}
-	case trailer:
-		if !empty && open.Type == "" {
+	case header, trailer:
+		if empty && m.kind == header || !empty && m.kind == trailer && open.Type == "" {
 			open.Type, open.Message = m.typ, m.message
 		}
 	case opening:
