@@ -84,10 +84,9 @@ const (
 
 // withoutBuildHash cuts the hash off a file's stem; all of it where nothing else is left.
 func withoutBuildHash(stem string) string {
-	if rest := len(stem) - chunkHash; rest == 0 || rest > 0 && buildBreaks.has(stem[rest-1]) {
-		if isBuildHash(stem[rest:]) { // it may have "-" and "_" in it
-			return stem[:max(0, rest-1)]
-		}
+	rest := len(stem) - chunkHash
+	if (rest == 0 || rest > 0 && buildBreaks.has(stem[rest-1])) && isBuildHash(stem[rest:]) { // it may have "-" and "_" in it
+		return stem[:max(0, rest-1)]
 	}
 	if last := buildBreaks.afterLast(stem); len(last) >= minBuildHash && isBuildHash(last) {
 		return stem[:max(0, len(stem)-len(last)-1)]
@@ -107,37 +106,30 @@ func isBuildHash(s string) bool {
 	return false
 }
 
-// isWords reports whether s is words with a number of at most maxCounter digits behind them: "cartPage2".
+// isWords reports whether s is words with a number of at most maxCounter digits behind them: "cartPage2". Most of their
+// trigrams are those of known words.
 func isWords(s string) bool {
 	letters := decimals.trimRight(s)
 	if len(letters) < minWordTest || len(s)-len(letters) > maxCounter {
 		return letters == s && !hasUpper(s) && len(letters) < minWordTest
 	}
+	known, groups := 0, 0 // those of three letters that span a change of case don't count
 	for i := range len(letters) {
 		if !isAlpha(letters[i]) || i > 1 && isUpper(letters[i]) && isUpper(letters[i-1]) != isUpper(letters[i-2]) {
 			return false
 		}
-	}
-	return isLikeWords(letters)
-}
-
-// maxCounter is how many digits a word may end in.
-const maxCounter = 2
-
-// isLikeWords reports whether most trigrams of s are those of known words. Groups that span a change of case don't
-// count.
-func isLikeWords(s string) bool {
-	known, groups := 0, 0
-	for i := range len(s) - 2 {
-		if isRise(s, i+1) || isRise(s, i+2) {
-			continue
-		}
-		if groups++; trigrams[group(s, i)] {
-			known++
+		if i > 1 && !isRise(letters, i-1) && !isRise(letters, i) {
+			groups++
+			if trigrams[group(letters, i-2)] {
+				known++
+			}
 		}
 	}
 	return 2*known > groups
 }
+
+// maxCounter is how many digits a word may end in.
+const maxCounter = 2
 
 // isRise reports whether upper case follows lower at i > 0.
 func isRise(s string, i int) bool { return isUpper(s[i]) && isLower(s[i-1]) }

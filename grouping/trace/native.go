@@ -233,7 +233,10 @@ func nativeIdentity(dst []byte, f *Frame) []byte {
 }
 
 func appendNative(dst []byte, name string) []byte {
-	name = withoutSwiftWords(name)
+	name = withoutBegins(name, "specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic ") // by Swift, of copies
+	if block := strings.Index(name, "_block_invoke"); block > 0 {
+		name = strings.TrimLeft(name[:block], "_0123456789")
+	}
 	if strings.HasPrefix(name, "-[") || strings.HasPrefix(name, "+[") {
 		return append(dst, name...)
 	}
@@ -296,15 +299,6 @@ func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 
 // rustHash is the length of the hash that Rust puts at the end of names.
 const rustHash = 17
-
-// withoutSwiftWords drops the compiler's remarks about copies of a function, and counters of blocks.
-func withoutSwiftWords(name string) string {
-	name = withoutBegins(name, "specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic ")
-	if i := strings.Index(name, "_block_invoke"); i > 0 {
-		name = strings.TrimLeft(name[:i], "_0123456789")
-	}
-	return name
-}
 
 func nativeInApp(f *Frame) bool {
 	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !nativeFunctions.begin(f.Function) &&

@@ -32,18 +32,13 @@ func hasDigit(s string) bool { return marksOf(s).has('0') }
 func isHexWord(s string, least int) bool { return len(s) >= least && isHexTail(s) && hasDigit(s) }
 
 func isHexTail(s string) bool {
-	for i := range len(s) {
-		if !isHex(s[i]) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > 'f' || !isHex(byte(r)) }) //nolint:gosec // ASCII
 }
 
 func appendWithoutDigits(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			dst = append(dst, s[i])
+	for _, c := range []byte(s) {
+		if !isDigit(c) {
+			dst = append(dst, c)
 		}
 	}
 	return dst

@@ -143,10 +143,7 @@ func cutLabel(s string) (label, value string) {
 	if padded, ok := strings.CutSuffix(label, "  "); ok { // "exception class    : EAccessViolation"
 		return strings.TrimRight(padded, " "), strings.TrimSpace(value)
 	}
-	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
-		return "", s
-	}
-	if marksOf(label)&^inLabel != 0 {
+	if !ok || label == "" || !isUpper(label[0]) || value != "" && !blanks.has(value[0]) || marksOf(label)&^inLabel != 0 {
 		return "", s
 	}
 	return label, strings.TrimSpace(value)
