@@ -54,8 +54,10 @@ var candidates = func() (all [64][len(endings)][]candidate) {
 	return all
 }()
 
-// detectLead is by how many frames the detected language must lead.
-const detectLead = 2
+const (
+	detectLead = 2 // by how many frames the detected language must lead
+	java       = 0 // the index of Java's syntax, which is asked first
+)
 
 // scores are how many lines are calls of each syntax.
 type scores struct {
@@ -81,10 +83,15 @@ func (s *scores) detect(lines []line) *syntax {
 			break
 		}
 	}
-	if s.best == 0 {
-		return s.detectPlace(lines)
+	if s.best > 0 {
+		return &syntaxes[s.leader]
 	}
-	return &syntaxes[s.leader]
+	for _, l := range lines[:min(len(lines), prefixLines)] {
+		if frameIn(l, &s.call, rustPlaces) { // of an error without calls
+			return syntaxOf(Rust)
+		}
+	}
+	return &unknownSyntax
 }
 
 // add adds one for each syntax of which a line is a call.
@@ -123,9 +130,6 @@ func (s *scores) add(l line) {
 	}
 }
 
-// java is the index of Java's syntax, which is asked first.
-const java = 0
-
 // count counts the last call, of a syntax.
 func (s *scores) count(syntax int) {
 	if found := &s.tried[len(s.tried)-1]; found.of == nil {
@@ -139,14 +143,4 @@ func (s *scores) count(syntax int) {
 	if n > s.best || n == s.best && syntax < s.leader {
 		s.best, s.leader = n, syntax
 	}
-}
-
-// detectPlace returns the syntax of an error without calls, of which only Rust prints the place.
-func (s *scores) detectPlace(lines []line) *syntax {
-	for _, l := range lines[:min(len(lines), prefixLines)] {
-		if frameIn(l, &s.call, rustPlaces) {
-			return syntaxOf(Rust)
-		}
-	}
-	return &unknownSyntax
 }

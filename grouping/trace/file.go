@@ -80,6 +80,8 @@ func appendCall(dst []byte, in, function string) []byte {
 const (
 	minBuildHash = 6 // characters of the shortest hash
 	minWordTest  = 3 // letters of the shortest word that is examined
+	maxCounter   = 2 // digits that a word may end in
+	chunkHash    = 8 // characters of the hash that Vite, Rollup and esbuild put before the extension
 )
 
 // withoutBuildHash cuts the hash off a file's stem; all of it where nothing else is left.
@@ -127,9 +129,6 @@ func isWords(s string) bool {
 	}
 	return 2*known > groups
 }
-
-// maxCounter is how many digits a word may end in.
-const maxCounter = 2
 
 // isRise reports whether upper case follows lower at i > 0.
 func isRise(s string, i int) bool { return isUpper(s[i]) && isLower(s[i-1]) }

@@ -22,8 +22,6 @@ func goFrame(l line, f *Frame) bool {
 	return quotedCall(l.string, f) || l.has&notInCallMarks == 0 && goCall(s, f)
 }
 
-const goCreator = "created by"
-
 // goPlace reads "/path/f.go:12 +0x1d", with or without the call before it. i is the index of ".go:".
 func goPlace(s string, i int, f *Frame) bool {
 	start := strings.LastIndexAny(s[:i], " \t(") + 1
@@ -48,11 +46,11 @@ func quotedCall(line string, f *Frame) bool {
 	return indented && ok && name != "" && !notInGo.occursIn(name) && strings.IndexByte(name, '/') < 0
 }
 
-// goQuoted stands for an unprinted package.
-const goQuoted = "?"
-
-// notInCall is in no call with its arguments.
-const notInCall = "@:'\"`<>=#$;\\"
+const (
+	goCreator = "created by"
+	goQuoted  = "?"              // stands for an unprinted package
+	notInCall = "@:'\"`<>=#$;\\" // is in no call with its arguments
+)
 
 // notInGo is in no name of a function, and inGoArgs all that is printed between
 // parentheses: words in hexadecimal, braces, dots.

@@ -52,9 +52,12 @@ func scriptPlace(place string, f *Frame) (ok bool) {
 	return f.File != "" && (f.Column > 0 || called)
 }
 
-// evalCode is the file of code that was evaluated. Not all engines print where: Chrome has
-// "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
-const evalCode = "eval code"
+const (
+	// evalCode is the file of code that was evaluated. Not all engines print where: Chrome has
+	// "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
+	evalCode  = "eval code"
+	asyncCall = "async " // begins a function that awaited the call above
+)
 
 var evaluated = partsOf("eval at ", " > eval", " > Function")
 
@@ -77,9 +80,6 @@ func isGeckoName(name string) bool {
 	return strings.IndexByte(name, ' ') < 0 || strings.Count(name, " ") == 1 &&
 		(beginsWithAny(name, "global", "module", "eval", "async", "get", "set", "static") || strings.IndexByte(name, '*') > 0)
 }
-
-// asyncCall begins a function that awaited the call above.
-const asyncCall = "async "
 
 // cutAsync takes off that a function was resumed: "async f", "async*f", "setTimeout handler*f".
 func cutAsync(name string) (called string, async bool) {
@@ -204,9 +204,6 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	}
 	return appendFileName(dst, path)
 }
-
-// chunkHash is the length of the hash that Vite, Rollup and esbuild put before the extension.
-const chunkHash = 8
 
 // builtNames are parts of names of scripts that a bundler wrote. Those with a hash in their name are such too.
 var builtNames = partsOf(".min.", "bundle", "chunk")

@@ -124,6 +124,7 @@ const (
 	prefixWords = 8
 	prefixLines = 32 // that are compared
 	maxCommon   = 4  // words after it with which all calls may begin: "#1 0x55 in"
+	escape      = "\x1b"
 )
 
 // isCollected reports whether lines begin as a collector's do.
@@ -205,8 +206,6 @@ func withoutColors(line string) string {
 	}
 	return plain.String()
 }
-
-const escape = "\x1b"
 
 // fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n", "stream":"stderr"}`.
 func fromContainer(line string) string {

@@ -297,9 +297,6 @@ func appendUnmangled(dst []byte, name string) ([]byte, bool) {
 	return dst[:len(dst)-2], true
 }
 
-// rustHash is the length of the hash that Rust puts at the end of names.
-const rustHash = 17
-
 func nativeInApp(f *Frame) bool {
 	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !nativeFunctions.begin(f.Function) &&
 		!nativeLibc[bareName(f.Function)] && !nativeReports(f.Function)
@@ -317,8 +314,10 @@ func nativeOwn(frames []Frame) {
 	}
 }
 
-// signalHandler is what gdb prints instead of a call.
-const signalHandler = "<signal handler called>"
+const (
+	signalHandler = "<signal handler called>" // by gdb, instead of a call
+	rustHash      = 17                        // characters of the hash that Rust puts at the end of names
+)
 
 var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
 

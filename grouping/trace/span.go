@@ -204,9 +204,6 @@ func (c *chain) Frames() []Frame { return c.frames }
 // Language is the one that was recognized.
 func (c *chain) Language() Language { return c.syntax.language }
 
-// maxNested is how many nested errors a text is searched for.
-const maxNested = 4
-
 // Unwrapped returns s under the name of the error that it is about: log lines, remote calls and wrappers name it only
 // in their text.
 func (s Span) Unwrapped() Span {

@@ -14,10 +14,9 @@ const (
 	maxLine   = 2048 // bytes of a line
 	maxWindow = 8    // distance of frames within which a repetition is recursion
 	maxSpans  = 64   // exceptions of a chain
+	maxNested = 4    // errors that a message names, one in the other
+	MaxShown  = 100  // frames of an exception that are shown
 )
-
-// MaxShown is how many frames of one exception are shown.
-const MaxShown = 100
 
 // Trace is a parsed stack trace. It reuses its memory.
 type Trace struct {

@@ -15,6 +15,7 @@ const (
 	minNumberID    = 4  // digits of a number that stands alone: three are a status
 	minInnerNumber = 5  // digits of a number within a word
 	uuidLength     = 36
+	curve          = "25519" // in names of cryptography
 )
 
 // appendWithoutIDs appends a type with "*" for each id in it, and tells whether there is one.
@@ -98,9 +99,6 @@ func numberInWord(word string) (start, end int) {
 	return len(word), len(word)
 }
 
-// curve is a number in names of cryptography.
-const curve = "25519"
-
 // isUUID reports whether a UUID begins at i.
 func isUUID(s string, i int) bool {
 	end := i + uuidLength
@@ -142,24 +140,14 @@ var smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters 
 // AppendType appends an error's type without what differs between
 // occurrences, and without what not all senders of the language name.
 func (l Language) AppendType(dst []byte, typ string) []byte {
-	switch l {
-	case Python: // loggers name the module, tracebacks of it may not
+	switch {
+	case l == Python: // loggers name the module, tracebacks of it may not
 		typ = dots.afterLast(typ)
-	case Go: // types of errors that only have a message
-		if goPlainErrors[typ] {
-			return dst
-		}
-	case Native: // which word a build or a system has for it is chance
-		if memoryFault(typ) {
-			return append(dst, "memory fault"...)
-		}
+	case l == Go && goPlainErrors[typ]: // it only has a message
+		return dst
+	case l == Native && memoryFault(typ): // which word a build or a system has for it is chance
+		return append(dst, "memory fault"...)
 	}
-	return appendType(dst, typ)
-}
-
-var dots = marksOf(".")
-
-func appendType(dst []byte, typ string) []byte {
 	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
 	if !hasDigit(typ) {
 		return append(dst, typ...)
@@ -168,17 +156,12 @@ func appendType(dst []byte, typ string) []byte {
 	if without, found := appendWithoutIDs(plain[:0], typ); found {
 		typ = string(without)
 	}
-	return appendUnnumbered(dst, typ)
-}
-
-// appendUnnumbered appends a type without counters and addresses, as in "Foo$1" and "#<Class:0x00007f>".
-func appendUnnumbered(dst []byte, typ string) []byte {
-	for typ != "" {
-		before, address, found := strings.Cut(typ, "0x")
+	for numbered := true; numbered; typ = strings.TrimLeft(typ, "0123456789abcdefABCDEF") { // "Foo$1", "#<Class:0x00007f>"
+		var before string
+		before, typ, numbered = strings.Cut(typ, "0x")
 		dst = appendUncounted(dst, before)
-		if typ = ""; found {
-			typ = strings.TrimLeft(address, "0123456789abcdefABCDEF")
-		}
 	}
 	return dst
 }
+
+var dots = marksOf(".")

@@ -12,6 +12,10 @@ import (
 const (
 	maxUnknownLine    = 300 // bytes of a line that are read
 	minUnknownLetters = 3   // fewer have no meaning
+	labelledLines     = 16  // of a report that are searched for the error's label, half of them at most
+	minPlaced         = 2   // lines with a place that are calls; one may be in a message
+	maxExtension      = 7   // bytes, with the dot
+	maxPlacedWords    = 2   // of a call beside "at", "line" and the like; prose has more
 )
 
 func unknownFrame(l line, f *Frame) bool {
@@ -91,9 +95,6 @@ func (c *chain) nameUnknown(lines []line) {
 	}
 }
 
-// labelledLines is how many lines of a report are searched for the error's label, half of them at most.
-const labelledLines = 16
-
 // countPlaced counts the lines that name a place, and those of them after a line that does not.
 func countPlaced(frames []Frame) (placed, apart int) {
 	after := true
@@ -109,9 +110,6 @@ func countPlaced(frames []Frame) (placed, apart int) {
 	}
 	return placed, apart
 }
-
-// minPlaced is how many lines with a place are calls; one may be in a message.
-const minPlaced = 2
 
 // isPlaced reports whether a line of a report names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func (f *Frame) isPlaced() bool {
@@ -133,9 +131,6 @@ func hasPlace(s string) bool {
 	_, _, ok := cutPlace(s, &f)
 	return ok
 }
-
-// maxExtension is the longest extension, with its dot.
-const maxExtension = 7
 
 // cutLabel splits "Exit code: 3". Labels are words, the first capitalized.
 func cutLabel(s string) (label, value string) {
@@ -257,9 +252,6 @@ func (s *scores) detectPlaced(lines []line) *syntax {
 	}
 	return chosen
 }
-
-// maxPlacedWords is how many words a call has beside "at", "line" and the like; prose has more.
-const maxPlacedWords = 2
 
 // cutPlace finds a file and a line number in s, and returns what is before and after them.
 func cutPlace(s string, f *Frame) (before, after string, ok bool) {
