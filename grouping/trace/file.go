@@ -23,7 +23,7 @@ func appendFileName(dst []byte, path string) []byte {
 	return dst
 }
 
-var nameBreaks = marksOf(".-~")
+var nameBreaks, buildBreaks = marksOf(".-~"), marksOf(".-~_")
 
 // isHashPart recognizes hashes of bundlers, build numbers and parts of versions.
 func isHashPart(s string) bool {
@@ -95,8 +95,6 @@ func withoutBuildHash(stem string) string {
 	}
 	return stem
 }
-
-var buildBreaks = marksOf(".-~_")
 
 // isBuildHash reports whether a part of s is no word.
 func isBuildHash(s string) bool {

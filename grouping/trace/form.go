@@ -48,8 +48,11 @@ const (
 	messageField          // mark.message
 )
 
-// contents are the names of these.
-var contents = strings.Fields("_ fn mod file line col n hex place at error class type msg")
+var (
+	contents               = strings.Fields("_ fn mod file line col n hex place at error class type msg") // the names of these
+	formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A0")
+	notInWord              = marksOf(" \t\"'=(){}[]")
+)
 
 // formOf compiles a form.
 func formOf(pattern string) (p form) {
@@ -72,8 +75,6 @@ func formOf(pattern string) (p form) {
 	}
 	return p
 }
-
-var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A0")
 
 // needs is what each such field holds.
 func (p *field) needs() (m marks) {
@@ -133,8 +134,6 @@ func (p *form) read(s string, f *Frame, m *mark) bool {
 	}
 	return s == ""
 }
-
-var notInWord = marksOf(" \t\"'=(){}[]")
 
 // read reads the value of a field.
 func (p *field) read(value string, f *Frame, m *mark) (ok bool) {

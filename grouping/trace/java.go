@@ -50,7 +50,14 @@ func withoutTool(line string) string {
 	return s
 }
 
-var toolMarks = marksOf("[>|")
+var (
+	toolMarks = marksOf("[>|")
+	// nowhere is what Java prints without a file.
+	nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
+	// The extensions of files that run in a JVM, and those that mostly run elsewhere.
+	javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
+	generatedParts                   = strings.Fields("$$ $Proxy$_$$ $ByteBuddy$ $MockitoMock$ $HibernateProxy$ $r8$lambda$")
+)
 
 // javaPlace distinguishes places such as "File.java:12" and "Native Method" from parameters. Without "at" before the
 // call, only the file tells that it is one.
@@ -66,12 +73,6 @@ func javaPlace(file string, numbered, at bool) bool {
 	dot := strings.LastIndexByte(file, '.')
 	return dot > 0 && strings.IndexByte(file, ' ') < 0 && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
 }
-
-// nowhere is what Java prints without a file.
-var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
-
-// The extensions of files that run in a JVM, and those that mostly run elsewhere.
-var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
 
@@ -192,8 +193,6 @@ func withoutGenerated(class string) string {
 	}
 	return class
 }
-
-var generatedParts = strings.Fields("$$ $Proxy$_$$ $ByteBuddy$ $MockitoMock$ $HibernateProxy$ $r8$lambda$")
 
 // appendUncounted appends s without counters of compilers and generators.
 func appendUncounted(dst []byte, s string) []byte {

@@ -59,7 +59,13 @@ const (
 	asyncCall = "async " // begins a function that awaited the call above
 )
 
-var evaluated = partsOf("eval at ", " > eval", " > Function")
+var (
+	evaluated        = partsOf("eval at ", " > eval", " > Function")
+	builtNames       = partsOf(".min.", "bundle", "chunk") // of scripts that a bundler wrote, as are those with a hash in their name
+	scriptBreaks     = marksOf("./")                       // in front of the last part of a name
+	scriptWords      = wordSet("Object Function Module module exports prototype anonymous eval window self")
+	javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError") // the errors that engines throw
+)
 
 func geckoFrame(s string, f *Frame) bool {
 	if name, ok := strings.CutSuffix(s, "@[native code]"); ok {
@@ -205,9 +211,6 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	return appendFileName(dst, path)
 }
 
-// builtNames are parts of names of scripts that a bundler wrote. Those with a hash in their name are such too.
-var builtNames = partsOf(".min.", "bundle", "chunk")
-
 // appendScriptName appends the last part of "Object.Foo.bar", which every engine prints; nothing for "bar/<", an
 // anonymous function in bar, nor for short names in built scripts, which are minified.
 func appendScriptName(dst []byte, name string, built bool) []byte {
@@ -228,15 +231,7 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	return append(dst, last...)
 }
 
-// scriptBreaks are in front of the last part of a name.
-var scriptBreaks = marksOf("./")
-
 func isScriptName(part string) bool {
 	counted := strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") // by Babel
 	return part != "" && part[0] != '<' && !counted && !scriptWords[part] && !strings.HasSuffix(part, " code") && part != "Anonymous function"
 }
-
-var scriptWords = wordSet("Object Function Module module exports prototype anonymous eval window self")
-
-// javascriptEngine are the errors that engines throw.
-var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

@@ -114,7 +114,15 @@ func Context(family uint64, before, next []byte, words int) uint64 {
 // Value is the word that stands for whatever varies.
 const Value = " *"
 
-var star = []byte(Value)
+var (
+	star                = []byte(Value)
+	valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-")
+	tokenEnds, quotes   = marksOf(" \t\"`'"), marksOf("\"'`“")              // that may end a token; with which quoted text may begin
+	stateClasses        = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58") // the classes of SQLSTATEs that are numbers
+	codeLabels          = wordSet("E ORA PLS TNS SQL ERR TS CS")
+	inClassName         = smallLetters | marksOf("A_$")
+	valueMarks          = marksOf("0@\\") // in values only
+)
 
 func isStar(word []byte) bool { return string(word) == Value }
 
@@ -143,11 +151,6 @@ func (m *Message) AppendWords(dst []byte, most int) []byte {
 	}
 	return dst
 }
-
-var valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-")
-
-// Bytes that may end a token, and those with which quoted text may begin.
-var tokenEnds, quotes = marksOf(" \t\"`'"), marksOf("\"'`“")
 
 // cutToken takes the next blank-separated token off s, and tells what is in it. Quoted text is a value, and skipped.
 func cutToken(s string) (token, rest string, found marks) {
@@ -238,17 +241,12 @@ func isCodeNumber(token string) bool {
 	return isSystemStatus(digits) || len(digits) == stateCode && isUpperWord(decimals.trim(digits))
 }
 
-// stateClasses are the classes of SQLSTATEs that are numbers.
-var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
-
 // isErrorCode recognizes codes that need no word before them: "ORA-00942", "E11000", "0xC0000005" of Windows.
 func isErrorCode(token string) bool {
 	word := valueEnds.trim(token)
 	label := decimals.trimRight(word)
 	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && codeLabels[strings.TrimRight(label, "-_")]
 }
-
-var codeLabels = wordSet("E ORA PLS TNS SQL ERR TS CS")
 
 // isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which the first says that something failed.
 func isSystemStatus(s string) bool {
@@ -280,8 +278,6 @@ func isClassName(s string) bool {
 	return rises
 }
 
-var inClassName = smallLetters | marksOf("A_$")
-
 // isValue recognizes numbers, ids, hashes, paths, URLs, mail addresses, host names and symbols (":cart"). found is what
 // is in the token.
 func isValue(token string, found marks) bool {
@@ -298,6 +294,3 @@ func isValue(token string, found marks) bool {
 	dot := strings.IndexByte(token, '.')
 	return dot > 0 && !isClassName(token) && !strings.HasSuffix(token, "()")
 }
-
-// valueMarks are in values only.
-var valueMarks = marksOf("0@\\")

@@ -29,8 +29,10 @@ var (
 	overflows     = partsOf("too much recursion", "call stack size exceeded", "stack overflow")
 )
 
-// typeBreaks are in front of the last part of a type's name.
-var typeBreaks = marksOf(".:\\")
+var (
+	typeBreaks   = marksOf(".:\\") // in front of the last part of a type's name
+	inIdentifier = letters | marksOf("0_$")
+)
 
 // JavaScript engines word the same mistake differently, and quote code, whose variables bundlers rename. They agree on
 // the kind of mistake and on the property's name, which is not renamed.
@@ -105,5 +107,3 @@ func isCode(s string) bool {
 }
 
 func isIdentifier(s string) bool { return s != "" && marksOf(s)&^inIdentifier == 0 && !isDigit(s[0]) }
-
-var inIdentifier = letters | marksOf("0_$")

@@ -159,8 +159,14 @@ var gdbForms = []form{
 	formOf("$fn* from $mod^").checked(inImage), formOf("$fn* (/$mod)$_").checked(inImage), formOf("$fn* $at").checked(isSource),
 }
 
-// bareForm reads "cart_total_", whose place gfortran prints on the next line.
-var bareForm = formOf("$fn").checked(func(f *Frame) bool { return !strings.ContainsAny(f.Function, " /") && isNamed(f) })
+var (
+	// bareForm reads "cart_total_", whose place gfortran prints on the next line.
+	bareForm      = formOf("$fn").checked(func(f *Frame) bool { return !strings.ContainsAny(f.Function, " /") && isNamed(f) })
+	signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
+	// nativePaths are those of systems and runtimes.
+	nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
+	signals     = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
+)
 
 // isNamed drops what is printed for an unknown name.
 func isNamed(f *Frame) bool {
@@ -319,11 +325,6 @@ const (
 	rustHash      = 17                        // characters of the hash that Rust puts at the end of names
 )
 
-var signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
-
-// nativePaths are those of systems and runtimes.
-var nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
-
 // bareName is a function without its arguments.
 func bareName(name string) string {
 	name, _, _ = strings.Cut(name, "(")
@@ -407,8 +408,6 @@ func wordOf(s string, set map[string]bool) string {
 	}
 	return ""
 }
-
-var signals = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
 
 // memoryFault reports whether a type only says that memory was misused. Which
 // word a build, a sanitizer or a system has for it is chance.

@@ -23,8 +23,12 @@ func phpPlaced(f *Frame) bool {
 
 const internalFunction = "[internal function]"
 
-// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
-var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
+var (
+	// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
+	xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
+	phpPlaces   = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")} // of a syntax error
+	phpFolders  = strings.Fields("/vendor/ /wp-includes/")
+)
 
 // phpCalled splits "Ns\Cls->fn(args)" into class and function.
 func phpCalled(f *Frame) bool {
@@ -53,9 +57,6 @@ func phpMark(l line) mark {
 	return m
 }
 
-// phpPlaces read the file of a syntax error.
-var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
-
 func phpInApp(f *Frame) bool {
 	if f.Module != "" {
 		return !phpLibraries[phpVendor(f.Module)]
@@ -82,8 +83,6 @@ func phpOwn(frames []Frame) {
 
 // isVendored recognizes files of packages, and of WordPress itself.
 func isVendored(path string) bool { return isBelow(path, phpFolders...) }
-
-var phpFolders = strings.Fields("/vendor/ /wp-includes/")
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }

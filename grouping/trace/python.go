@@ -4,8 +4,11 @@ import "strings"
 
 // Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the source line and a line of carets below.
 
-// pythonIndent may be before a frame: blanks, bars of exception groups, and the mark of Loguru.
-var pythonIndent = marksOf(" \t|+>")
+var (
+	pythonIndent   = marksOf(" \t|+>") // before a frame: blanks, bars of exception groups, and the mark of Loguru
+	pythonPackages = strings.Fields("/site-packages/ /dist-packages/")
+	comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>") // calls that Python stopped printing in release 3.12
+)
 
 func pythonLine(line string) string { return pythonIndent.trimLeft(line) }
 
@@ -62,8 +65,6 @@ func pythonInApp(f *Frame) bool {
 	return f.File != "" && !strings.HasPrefix(f.File, "<frozen") && !isBelow(f.File, "/lib/python", "/lib64/python", "/Lib/")
 }
 
-var pythonPackages = strings.Fields("/site-packages/ /dist-packages/")
-
 // pythonIdentity is module and function. The import machinery does not count.
 func pythonIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<frozen importlib") || comprehensions[f.Function] {
@@ -76,9 +77,6 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 	}
 	return append(append(dst, ':'), f.Function...)
 }
-
-// comprehensions are calls that Python stopped printing in release 3.12.
-var comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>")
 
 // appendModule appends the name of the module in a file, or of its folder for "__init__" and "__main__".
 func appendModule(dst []byte, path string) []byte {

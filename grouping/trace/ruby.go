@@ -56,8 +56,12 @@ func railsHeader(s string) mark {
 	return mark{header, typ, message}
 }
 
-// rubyOpenings are the lines with which Ruby begins an exception or a cause: "a.rb:1:in 'f': no (KeyError)".
-var rubyOpenings = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
+var (
+	// rubyOpenings are the lines with which Ruby begins an exception or a cause: "a.rb:1:in 'f': no (KeyError)".
+	rubyOpenings = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
+	rubyFolders  = strings.Fields("/gems/ /lib/ruby/ /rubygems/ /vendor/bundle/")
+	classEnds    = marksOf("#.")
+)
 
 func rubyOpens(l line) mark { return markIn(l, rubyOpenings) }
 
@@ -73,8 +77,6 @@ func rubyInApp(f *Frame) bool {
 	return f.File != "" && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&
 		!strings.Contains(f.File, ") ") // as Rails names files of gems: "actionpack (7.0.4) lib/a.rb"
 }
-
-var rubyFolders = strings.Fields("/gems/ /lib/ruby/ /rubygems/ /vendor/bundle/")
 
 // rubyOwn takes functions written in C for the runtime's. Until release 3.4, Ruby printed them with the place of their
 // caller.
@@ -98,8 +100,6 @@ func rubyIdentity(dst []byte, f *Frame) []byte {
 	}
 	return appendCall(dst, withoutTemplateNumbers(fileStem(f, ".rb")), withoutTemplateNumbers(name))
 }
-
-var classEnds = marksOf("#.")
 
 // withoutTemplateNumbers cuts numbers of template engines off "_app_views_x_html_erb___123_456" and "__tilt_123".
 func withoutTemplateNumbers(name string) string {

@@ -12,7 +12,10 @@ func leadingSpace(s string) int { return len(s) - len(withoutIndent(s)) }
 // trimEnd drops white space and control characters at the end of a line.
 func trimEnd(s string) string { return lineEnds.trimRight(s) }
 
-var blanks, lineEnds = marksOf(" \t"), marksOf(" \t\r")
+var (
+	blanks, lineEnds = marksOf(" \t"), marksOf(" \t\r")
+	notInType        = marksOf(" \t\"'()[]{}=,;/")
+)
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
@@ -177,8 +180,6 @@ func withoutQuery(s string) string {
 	}
 	return s
 }
-
-var notInType = marksOf(" \t\"'()[]{}=,;/")
 
 // typeAndMessage splits "Type: message" where the first part looks like an error's class.
 func typeAndMessage(s string) (typ, message string, ok bool) {

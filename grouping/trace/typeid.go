@@ -54,8 +54,11 @@ func nextID(s string, i int) (start, end, next int) {
 	return i + start, i + end, next
 }
 
-// notAlnum is what is between the parts of a type.
-var notAlnum = ^(smallLetters | marksOf("A0"))
+var (
+	notAlnum              = ^(smallLetters | marksOf("A0")) // what is between the parts of a type
+	smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
+	dots                  = marksOf(".")
+)
 
 // isNumberID distinguishes counters from codes. before is the byte before the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
@@ -135,8 +138,6 @@ func hasLower(s string) bool { return smallLetters.occursIn(s) }
 // hasLetter reports whether s holds more than digits and punctuation.
 func hasLetter(s string) bool { return letters.occursIn(s) }
 
-var smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
-
 // AppendType appends an error's type without what differs between
 // occurrences, and without what not all senders of the language name.
 func (l Language) AppendType(dst []byte, typ string) []byte {
@@ -163,5 +164,3 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 	}
 	return dst
 }
-
-var dots = marksOf(".")

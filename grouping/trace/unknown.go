@@ -144,7 +144,17 @@ func cutLabel(s string) (label, value string) {
 	return label, strings.TrimSpace(value)
 }
 
-var inLabel = smallLetters | marksOf("A /")
+var (
+	inLabel = smallLetters | marksOf("A /")
+	// Bytes between words, and those without which a word is kept as it is.
+	unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
+	placeMarks, notInName       = marksOf(".0"), marksOf("\"{}=,") // in each place; in no name of a function
+	placeEnd                    = marksOf("0123456789:,)\"'")      // that may follow a line number: a column, the end of parentheses
+	placeBreaks                 = marksOf(" \t\"'`([{<,;|=")
+	nameEnds                    = marksOf(".,;:!?()[]{}<>|-'")
+	placedLibraries             = partsOf("/vendor/", "/deps/", "/.nimble/", "/.opam/", "/opam/", "/zig/lib/", "/crystal/src/", "/toolchains/",
+		"/node_modules/", "/packages/")
+)
 
 func unknownIdentity(dst []byte, f *Frame) []byte {
 	if f.File != "" {
@@ -194,9 +204,6 @@ func isNumbered(word string) bool {
 	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
 }
 
-// Bytes between words, and those without which a word is kept as it is.
-var unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
-
 // Clip cuts s to at most n bytes, before a character. Invalid UTF-8 is cut anywhere.
 func Clip(s string, n int) string {
 	if len(s) <= n {
@@ -227,9 +234,6 @@ func placedFrame(l line, f *Frame) bool {
 	// A port may follow "db-17.shop.net".
 	return f.Function != "" && words <= maxPlacedWords && strings.Count(baseName(f.File), ".") <= 1 && !notInName.occursIn(f.Function)
 }
-
-// placeMarks are in each place, and notInName in no name of a function.
-var placeMarks, notInName = marksOf(".0"), marksOf("\"{}=,")
 
 // detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
 // error is named next to the innermost.
@@ -275,8 +279,6 @@ func cutPlace(s string, f *Frame) (before, after string, ok bool) {
 	}
 }
 
-var placeBreaks = marksOf(" \t\"'`([{<,;|=")
-
 // lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`, or before it, "line 12 of".
 func lineOf(before, after string) (line int, head, tail string) {
 	if strings.HasPrefix(after, " (") { // a remark
@@ -295,9 +297,6 @@ func lineOf(before, after string) (line int, head, tail string) {
 	}
 	return 0, before, after
 }
-
-// placeEnd may follow a line number: a column, the end of parentheses.
-var placeEnd = marksOf("0123456789:,)\"'")
 
 // nameFrom takes the function from words around its place, and counts those that may be a function.
 func (f *Frame) nameFrom(s string) (words int) {
@@ -323,8 +322,6 @@ func (f *Frame) nameFrom(s string) (words int) {
 	return words
 }
 
-var nameEnds = marksOf(".,;:!?()[]{}<>|-'")
-
 // placedMark reads the lines around calls: a label, or a type and a message.
 func placedMark(l line) mark {
 	if raised, ok := strings.CutPrefix(l.string, "raised "); ok { // by Ada
@@ -339,5 +336,3 @@ func placedMark(l line) mark {
 
 // placedLastMark reads them where the error is named below.
 func placedLastMark(l line) mark { return placedMark(l).below() }
-
-var placedLibraries = partsOf(strings.Fields("/vendor/ /deps/ /.nimble/ /.opam/ /opam/ /zig/lib/ /crystal/src/ /toolchains/ /node_modules/ /packages/")...)
