@@ -12,7 +12,8 @@ func appendFileName(dst []byte, path string) []byte {
 		for end < len(name) && !nameBreaks.has(name[end]) {
 			end++
 		}
-		if part := name[begin:end]; !isHashPart(part) {
+		part := name[begin:end] // unless it is a hash of a bundler, a build number or part of a version
+		if !allDigits(part) && !isVersion(part) && !isHexWord(part, minHexID) && !(len(part) >= minPlainHexID && len(part) <= 32 && isMixed(part, "")) {
 			if len(dst) > start {
 				dst = append(dst, name[begin-1])
 			}
@@ -24,11 +25,6 @@ func appendFileName(dst []byte, path string) []byte {
 }
 
 var nameBreaks, buildBreaks = marksOf(".-~"), marksOf(".-~_")
-
-// isHashPart recognizes hashes of bundlers, build numbers and parts of versions.
-func isHashPart(s string) bool {
-	return allDigits(s) || isVersion(s) || isHexWord(s, minHexID) || len(s) >= minPlainHexID && len(s) <= 32 && isMixed(s, "")
-}
 
 // isVersion recognizes "v2".
 func isVersion(s string) bool { return len(s) > 1 && s[0] == 'v' && allDigits(s[1:]) }

@@ -62,7 +62,12 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 	message = strings.TrimSpace(message)
 	for i := range phrases {
 		var m mark
-		if p := &phrases[i]; !p.read(message, nil, &m) || p.begin == "" && !isCode(m.typ+m.message) {
+		p := &phrases[i]
+		if !p.read(message, nil, &m) {
+			continue
+		}
+		code := m.typ + m.message
+		if p.begin == "" && (code == "" || strings.IndexByte(code[:cutAt(code, 0, '(')], ' ') >= 0) { // words: blanks are in parentheses only
 			continue
 		}
 		if _, name, property := cutLast(withoutCall(m.message), "."); property {
@@ -99,11 +104,6 @@ func withoutCall(code string) string {
 		}
 	}
 	return strings.Trim(code, "()")
-}
-
-// isCode distinguishes an expression from words: blanks are in parentheses only.
-func isCode(s string) bool {
-	return s != "" && strings.IndexByte(s[:cutAt(s, 0, '(')], ' ') < 0
 }
 
 func isIdentifier(s string) bool { return s != "" && marksOf(s)&^inIdentifier == 0 && !isDigit(s[0]) }

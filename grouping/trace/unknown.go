@@ -190,18 +190,14 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	}
 	word = withoutOffset(word)
 	address, ok := strings.CutPrefix(word, "0x")
-	if ok && isHexTail(address) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) || isNumbered(word) {
+	label, number, joined := strings.Cut(word, "-") // one of many machines, "web-27.example.net", but no code, "ORA-00942"
+	machine := joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
+	if ok && isHexTail(address) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) || machine {
 		return dst, letters
 	}
 	start := len(dst)
 	dst = appendWithoutDigits(dst, word)
 	return dst, letters + len(dst) - start
-}
-
-// isNumbered recognizes one of many machines: "web-27.example.net". "ORA-00942" is a code.
-func isNumbered(word string) bool {
-	label, number, joined := strings.Cut(word, "-")
-	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
 }
 
 // Clip cuts s to at most n bytes, before a character. Invalid UTF-8 is cut anywhere.
