@@ -134,7 +134,8 @@ func javascriptInApp(f *Frame) bool {
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
 func inEngine(file string) bool {
-	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime...) || nodeCore[file]
+	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime...) ||
+		len(file) <= len("_stream_readable.js") && nodeCore[file]
 }
 
 var (

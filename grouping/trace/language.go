@@ -40,7 +40,7 @@ type runtime struct {
 
 // isOwn reports whether a call is the sender's own.
 func (r *runtime) isOwn(f *Frame) bool {
-	return (r.inApp == nil || r.inApp(f)) && (f.File == "" || !isBelow(f.File, r.folders...))
+	return (r.inApp == nil || r.inApp(f)) && (len(r.folders) == 0 || f.File == "" || !isBelow(f.File, r.folders...))
 }
 
 // syntax is how a runtime prints traces. Its functions get lines without line breaks.

@@ -46,14 +46,18 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 		return "", false
 	}
 	some := p[name[0]]
-	i, found := slices.BinarySearch(some, name)
-	if !found {
-		i-- // the last that is not behind name
+	after, end := 0, len(some) // of the last that is not behind name
+	for after < end {
+		if middle := (after + end) / 2; some[middle] <= name {
+			after = middle + 1
+		} else {
+			end = middle
+		}
 	}
-	if i < 0 {
+	if after == 0 {
 		return name, false
 	}
-	return strings.CutPrefix(name, some[i])
+	return strings.CutPrefix(name, some[after-1])
 }
 
 // marks is a set of kinds of bytes. Each punctuation mark, each small letter, the blank and the tab are one; digits are
@@ -118,18 +122,20 @@ func (m marks) trim(s string) string {
 
 // trimRight is strings.TrimRight.
 func (m marks) trimRight(s string) string {
-	for s != "" && m.has(s[len(s)-1]) {
-		s = s[:len(s)-1]
+	end := len(s)
+	for end > 0 && m.has(s[end-1]) {
+		end--
 	}
-	return s
+	return s[:end]
 }
 
 // trimLeft is strings.TrimLeft.
 func (m marks) trimLeft(s string) string {
-	for s != "" && m.has(s[0]) {
-		s = s[1:]
+	begin := 0
+	for begin < len(s) && m.has(s[begin]) {
+		begin++
 	}
-	return s
+	return s[begin:]
 }
 
 // occursIn is strings.ContainsAny.

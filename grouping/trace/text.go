@@ -1,9 +1,6 @@
 package trace
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 func withoutIndent(line string) string { return blanks.trimLeft(line) }
 
@@ -35,7 +32,12 @@ func hasDigit(s string) bool { return marksOf(s).has('0') }
 func isHexWord(s string, least int) bool { return len(s) >= least && isHexTail(s) && hasDigit(s) }
 
 func isHexTail(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r > 'f' || !isHex(byte(r)) }) //nolint:gosec // ASCII
+	for i := range len(s) {
+		if !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func appendWithoutDigits(dst []byte, s string) []byte {
@@ -48,11 +50,21 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 }
 
 func beginsWithAny(s string, beginnings ...string) bool {
-	return slices.ContainsFunc(beginnings, func(one string) bool { return strings.HasPrefix(s, one) })
+	for _, one := range beginnings {
+		if strings.HasPrefix(s, one) {
+			return true
+		}
+	}
+	return false
 }
 
 func endsWithAny(s string, ends ...string) bool {
-	return slices.ContainsFunc(ends, func(one string) bool { return strings.HasSuffix(s, one) })
+	for _, one := range ends {
+		if strings.HasSuffix(s, one) {
+			return true
+		}
+	}
+	return false
 }
 
 // partsOf are parts of names, see containsAny.
