@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Whatever is sent: it is read without a panic, in bounded memory, alike whatever was read before, and what was kept of it is compared as it was.
+// Whatever is sent: it is read without a panic, in bounded memory, alike whatever was read before, and what was kept of
+// it is compared as it was.
 func FuzzRead(f *testing.F) {
 	traces, err := os.ReadFile("../testdata/traces.txt")
 	if err != nil {
@@ -19,6 +20,8 @@ func FuzzRead(f *testing.F) {
 		f.Add("", "", stack)
 		f.Add("", stack, "")
 	}
+	f.Add("", "", "at a(b) at c"+strings.Repeat("(a) at ", 2000)+strings.Repeat("1", 1<<14))
+	f.Add("", "", strings.Repeat("   1: "+strings.Repeat("<", maxLine)+"::b\n", 20))
 	f.Fuzz(func(t *testing.T, typ, message, stack string) {
 		var used, fresh Trace
 		used.Read(stack, typ, []string{message}, nil, nil)
